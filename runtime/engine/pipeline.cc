@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/engine/pipeline.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "runtime/roce/parse.h"
+
+namespace rocebox {
+namespace {
+
+// Broken invariants end the run with the values that show it, in release too.
+[[noreturn]] void broken(const char* what, std::string_view who, std::uint64_t value) {
+  std::fprintf(stderr, "rocebox: internal error: %s (%.*s, %llu)\n", what, static_cast<int>(who.size()), who.data(),
+               static_cast<unsigned long long>(value));
+  std::abort();
+}
+
+}  // namespace
+
+TraceInfo trace_info(Packet packet) {
+  const PacketMeta& meta = packet.meta();
+  TraceInfo info{meta.sequence, 0, 0, meta.opcode, meta.traced != 0, roce::is_roce(packet)};
+  if (meta.bth_offset) {
+    info.qpn = static_cast<std::uint32_t>(roce::bth(packet).destination_qp);
+    info.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
+  }
+  return info;
+}
+
+Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& pool, Stats& stats)
+    : stages_(std::move(stages)),
+      inputs_(std::move(inputs)),
+      followers_(stages_.size()),
+      pool_(pool),
+      drop_hop_limit_(stats.counter("drop_hop_limit", "reflected between kernels more often than kHopsMax")),
+      drop_not_connected_(stats.counter("drop_not_connected", "left by an output that leads nowhere")) {
+  for (const Stage& stage : stages_)
+    pass_.push_back(stage.shape == Shape::kTwoSided ? std::array<Port, 2>{1, 0} : std::array<Port, 2>{0, 0});
+  for (auto& list : followers_) list.reserve(kFollowersReserved);
+}
+
+void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
+  if (now < now_) broken("time went back", "step", static_cast<std::uint64_t>(now_ - now));
+  now_ = now;
+  fire_timers();
+  for (const Arrivals& arrival : arrivals) {
+    conservation_.in += arrival.packets.size();
+    for (std::size_t first = 0; first < arrival.packets.size(); first += batch_max_) {
+      Batch batch;
+      const std::size_t count = std::min<std::size_t>(batch_max_, arrival.packets.size() - first);
+      std::copy_n(arrival.packets.begin() + static_cast<std::ptrdiff_t>(first), count, batch.packets_.begin());
+      batch.size_ = static_cast<unsigned>(count);
+      run(inputs_[arrival.in], batch, 0);
+    }
+  }
+  fire_timers();
+}
+
+void Pipeline::fire_timers() {
+  for (unsigned fired = 0; !timers_.empty() && timers_.top().at <= now_; fired++) {
+    const Timer timer = timers_.top();
+    timers_.pop();
+    if (fired == kTimersPerInstantMax) broken("a kernel re-arms for now without end", stages_[timer.stage].name, fired);
+    Stage& stage = stages_[timer.stage];
+    Context context(*this, timer.stage, now_, &stage.seed, true);
+    stage.kernel->on_timer(context, timer.tag);
+    if (!followers_[timer.stage].empty()) flush_outputs(timer.stage, Batch(), 0);
+  }
+}
+
+// The straight path: while every packet passes, the same batch goes on and nothing is copied.
+void Pipeline::run(Edge at, Batch& batch, unsigned hops) {
+  for (;; hops++) {
+    if (at.stage == Edge::kOutside) return leave(at.port, batch);
+    if (at.stage == Edge::kNowhere) return discard(batch, drop_not_connected_);
+    if (hops >= kHopsMax) return discard(batch, drop_hop_limit_);
+    const auto index = static_cast<unsigned>(at.stage);
+    Stage& stage = stages_[index];
+    batch.start(pass_[index][at.port & 1], &followers_[index]);
+    std::array<TraceInfo, kBatchMax> infos;
+    if (trace_) [[unlikely]]
+      for (unsigned i = 0; i < batch.size_; i++) infos[i] = trace_info(batch.packets_[i]);
+    Context context(*this, index, now_, &stage.seed, false);
+    stage.kernel->process(context, at.port, batch);
+    if (trace_) [[unlikely]] trace_batch(index, batch, {infos.data(), batch.size_});
+    if (batch.mixed_) return distribute(index, batch, hops + 1);
+    at = stage.outputs[batch.pass_];
+  }
+}
+
+void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
+  const std::size_t outputs = stages_[stage].outputs.size();
+  for (unsigned i = 0; i < batch.size_; i++) {
+    const Port verdict = batch.verdicts_[i];
+    if (verdict == Batch::kDropped) {
+      conservation_.dropped++;
+      rte_pktmbuf_free(batch.packets_[i].mbuf());
+    } else if (verdict != Batch::kTaken && verdict >= outputs) {
+      broken("a kernel sent to an output that it does not have", stages_[stage].name, verdict);
+    }
+  }
+  flush_outputs(stage, batch, hops);
+}
+
+// Hands on what a call left behind: for each output in turn, the batch's packets with their followers between.
+void Pipeline::flush_outputs(unsigned stage, const Batch& batch, unsigned hops) {
+  const std::size_t outputs = stages_[stage].outputs.size();
+  std::vector<Follower> followers = std::move(followers_[stage]);  // the stage may be entered again below
+  followers_[stage].clear();
+  for (const Follower& follower : followers)
+    if (follower.out >= outputs) broken("a kernel sent to an output that it does not have", stages_[stage].name, follower.out);
+  for (Port port = 0; port < outputs; port++) gather_output(stage, port, batch, followers, hops);
+  followers.clear();
+  if (followers_[stage].empty()) followers_[stage].swap(followers);  // keeps the reserved room
+}
+
+void Pipeline::gather_output(unsigned stage, Port port, const Batch& batch, std::vector<Follower>& followers,
+                             unsigned hops) {
+  const Edge edge = stages_[stage].outputs[port];
+  Batch next;
+  auto put = [&](Packet packet) {
+    next.packets_[next.size_++] = packet;
+    if (next.size_ < batch_max_) return;
+    run(edge, next, hops);
+    next.size_ = 0;
+  };
+  std::size_t made = 0;
+  auto put_followers = [&](unsigned after) {
+    for (; made < followers.size() && followers[made].after <= after; made++)
+      if (followers[made].out == port) put(enter_made(stage, followers[made]));
+  };
+  for (unsigned i = 0; i < batch.size_; i++) {
+    if (batch.verdicts_[i] == port) put(batch.packets_[i]);
+    put_followers(i);
+  }
+  put_followers(kBatchMax);  // what a timer emitted follows no packet
+  if (next.size_) run(edge, next, hops);
+}
+
+// A packet that a kernel made is parsed when it first goes on.
+Packet Pipeline::enter_made(unsigned stage, Follower& follower) {
+  Packet packet = follower.packet.release();
+  PacketMeta& meta = packet.meta();
+  if (meta.status == ParseStatus::kUnparsed) roce::parse(packet);
+  if (trace_) [[unlikely]] {
+    if (!meta.traced && meta.sequence == 0) meta.traced = trace_->follows(packet);
+    if (meta.traced)
+      trace_->record({now_, stages_[stage].name, TraceVerdict::kEmit, follower.out, nullptr, trace_info(packet), packet});
+  }
+  return packet;
+}
+
+void Pipeline::leave(Port out, Batch& batch) {
+  conservation_.out += batch.size_;
+  if (trace_) [[unlikely]]
+    for (unsigned i = 0; i < batch.size_; i++)
+      if (Packet packet = batch.packets_[i]; packet.meta().traced)
+        trace_->record({now_, {}, TraceVerdict::kLeave, out, nullptr, trace_info(packet), packet});
+  sink_(out, {batch.packets_.data(), batch.size_}, now_);
+}
+
+void Pipeline::discard(Batch& batch, Counter& reason) {
+  reason.add(batch.size_);
+  conservation_.dropped += batch.size_;
+  for (unsigned i = 0; i < batch.size_; i++) {
+    Packet packet = batch.packets_[i];
+    if (trace_ && packet.meta().traced) [[unlikely]]
+      trace_->record({now_, {}, TraceVerdict::kDrop, 0, &reason, trace_info(packet), packet});
+    rte_pktmbuf_free(packet.mbuf());
+  }
+}
+
+void Pipeline::trace_batch(unsigned stage, const Batch& batch, std::span<const TraceInfo> infos) {
+  for (unsigned i = 0; i < infos.size(); i++) {
+    if (!infos[i].traced) continue;
+    const Port verdict = batch.verdicts_[i];
+    TraceEvent event{now_, stages_[stage].name, TraceVerdict::kSend, verdict, nullptr, infos[i], batch.packets_[i]};
+    if (verdict == Batch::kTaken) event.verdict = TraceVerdict::kHold, event.packet = Packet();
+    else if (verdict == Batch::kDropped) event.verdict = TraceVerdict::kDrop, event.reason = batch.reasons_[i];
+    else if (verdict == batch.pass_) event.verdict = TraceVerdict::kPass;
+    trace_->record(event);
+  }
+}
+
+PacketPtr Context::allocate(std::uint32_t bytes) {
+  PacketPtr packet = pipeline_.pool_.allocate(bytes);
+  if (packet) {
+    packet->meta().arrival = now_;
+    pipeline_.conservation_.made++;
+  }
+  return packet;
+}
+
+PacketPtr Context::copy(Packet packet) {
+  PacketPtr made = pipeline_.pool_.copy(packet);
+  if (made) pipeline_.conservation_.made++;
+  return made;
+}
+
+void Context::emit(PacketPtr packet, Port out) {
+  if (!in_timer_) broken("emit() outside on_timer; use Batch::follow", pipeline_.stages_[stage_].name, out);
+  pipeline_.followers_[stage_].push_back({0, out, std::move(packet)});
+}
+
+void Context::drop(PacketPtr packet, Counter& reason) {
+  if (!packet) return;
+  reason.add();
+  pipeline_.conservation_.dropped++;
+  if (pipeline_.trace_ && packet->meta().traced) [[unlikely]]
+    pipeline_.trace_->record({now_, pipeline_.stages_[stage_].name, TraceVerdict::kDrop, 0, &reason,
+                              trace_info(*packet), *packet});
+}
+
+void Context::arm(Nanos at, std::uint64_t tag) {
+  if (pipeline_.timers_.size() >= kTimersMax) broken("too many timers", pipeline_.stages_[stage_].name, kTimersMax);
+  pipeline_.timers_.push({at, pipeline_.timer_sequence_++, tag, stage_});
+}
+
+}  // namespace rocebox

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Pipeline: one instance of a chain or graph of kernels. Single-threaded, pure, driven from outside by step() and
+// next_deadline(); no clock, port, file or thread.
+#pragma once
+#include <array>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/trace.h"
+#include "runtime/kernel/kernel.h"
+#include "runtime/limits.h"
+#include "runtime/packet/pool.h"
+
+namespace rocebox {
+
+inline constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
+
+/// Where an output leads: input `port` of stage `stage`, or output `port` of the pipeline.
+struct Edge {
+  static constexpr int kOutside = -1;   ///< an output of the pipeline
+  static constexpr int kNowhere = -2;   ///< not connected: what leaves by it is dropped and counted
+  int stage = kNowhere;
+  Port port = 0;
+};
+
+/// One kernel in its place.
+struct Stage {
+  std::string name;
+  std::unique_ptr<Kernel> kernel;
+  Shape shape = Shape::kTwoSided;
+  std::vector<Edge> outputs;   ///< one for each output port of the kernel
+  std::uint64_t seed = 0;      ///< start of the kernel's random stream
+};
+
+/// Packets that arrive together by one input, in order. step() takes them over.
+struct Arrivals {
+  Port in;
+  std::span<Packet> packets;
+};
+
+/// Takes over packets that leave by `out`, in order.
+using Sink = std::function<void(Port out, std::span<Packet> packets, Nanos now)>;
+
+/// in + made == out + dropped + held, always.
+struct Conservation {
+  std::uint64_t in = 0, made = 0, out = 0, dropped = 0;
+  std::uint64_t held() const { return in + made - out - dropped; }
+};
+
+class Pipeline {
+ public:
+  /// `inputs[p]` is where packets of input p enter. `stats` receives the engine's own counters.
+  Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& pool, Stats& stats);
+
+  void set_sink(Sink sink) { sink_ = std::move(sink); }
+
+  /// One instant: timers due by `now`, then the arrivals, then timers set for this very instant; equal times go by
+  /// stage, then arming order. `now` never goes back. Packets are parsed and have their metadata filled.
+  /// A drive may call again with the same `now` when another device hands over without delay.
+  void step(Nanos now, std::span<const Arrivals> arrivals);
+
+  /// When step() must be called next although nothing arrives; kNever when no timer is armed.
+  Nanos next_deadline() const { return timers_.empty() ? kNever : timers_.top().at; }
+
+  const Conservation& conservation() const { return conservation_; }
+  const std::vector<Stage>& stages() const { return stages_; }
+
+  /// Follows marked packets (PacketMeta::traced) from now on; null switches off.
+  void set_trace(TraceSink* trace) { trace_ = trace; }
+
+  /// Cuts arrivals into batches of at most `packets`. 1 in virtual time and replay, where one packet at a time is
+  /// the meaning of a pipeline that forks and merges; kBatchMax on ports.
+  void set_batch_max(unsigned packets) { batch_max_ = packets; }
+
+ private:
+  friend class Context;
+  struct Timer {
+    Nanos at;
+    std::uint64_t sequence, tag;
+    unsigned stage;
+    bool operator<(const Timer& o) const {
+      return at != o.at ? at > o.at : stage != o.stage ? stage > o.stage : sequence > o.sequence;
+    }
+  };
+  struct TimerQueue : std::priority_queue<Timer> {
+    TimerQueue() { c.reserve(1024); }
+  };
+
+  void fire_timers();
+  void run(Edge at, Batch& batch, unsigned hops);
+  void distribute(unsigned stage, Batch& batch, unsigned hops);
+  void flush_outputs(unsigned stage, const Batch& batch, unsigned hops);
+  void gather_output(unsigned stage, Port port, const Batch& batch, std::vector<Follower>& followers, unsigned hops);
+  void leave(Port out, Batch& batch);
+  void discard(Batch& batch, Counter& reason);
+  Packet enter_made(unsigned stage, Follower& follower);
+  void trace_batch(unsigned stage, const Batch& batch, std::span<const TraceInfo> infos);
+
+  std::vector<Stage> stages_;
+  std::vector<std::array<Port, 2>> pass_;  // by stage: the pass port for inputs 0 and 1 (others: 0)
+  std::vector<Edge> inputs_;
+  std::vector<std::vector<Follower>> followers_;  // one free list a stage, kept for its capacity
+  Pool& pool_;
+  Sink sink_;
+  TraceSink* trace_ = nullptr;
+  TimerQueue timers_;
+  std::uint64_t timer_sequence_ = 0;
+  Nanos now_ = 0;
+  unsigned batch_max_ = kBatchMax;
+  Conservation conservation_;
+  Counter& drop_hop_limit_;
+  Counter& drop_not_connected_;
+};
+
+}  // namespace rocebox

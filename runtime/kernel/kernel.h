@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// All that a kernel's author needs. No DPDK call, no clock, no global, no thread: a kernel is called with
+// packets and the time, gives each packet a verdict, and says when it wants to be woken.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+
+#include "runtime/kernel/counter.h"
+#include "runtime/kernel/fields.h"
+#include "runtime/kernel/report.h"
+#include "runtime/packet/batch.h"
+#include "runtime/packet/packet.h"
+
+namespace rocebox {
+
+class Pipeline;
+
+/// What makes a configuration unusable; thrown while loading only, and the only exception of the system.
+class ConfigError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The whole outside world of a kernel, valid during one call.
+class Context {
+ public:
+  /// The time; one value for the whole call.
+  Nanos now() const { return now_; }
+
+  /// The next number of this kernel's own stream, seeded by (run seed, device, kernel). Draw in packet order.
+  std::uint64_t random() {
+    std::uint64_t z = (*random_state_ += 0x9e3779b97f4a7c15ull);  // SplitMix64 (Steele, Lea, Flood 2014)
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+
+  /// A new packet of `bytes` uninitialised bytes with fresh metadata, to be given to Batch::follow or emit.
+  /// Empty when the pool is dry or `bytes` exceeds kPacketBytesMax: count it and carry on.
+  PacketPtr allocate(std::uint32_t bytes);
+
+  /// A copy of a packet, bytes and metadata. Empty when the pool is dry.
+  PacketPtr copy(Packet packet);
+
+  /// From on_timer only: `packet` leaves by `out`, in emitting order. (In process() a packet follows another,
+  /// Batch::follow: "behind the whole batch" would depend on how the input was cut into batches.)
+  void emit(PacketPtr packet, Port out);
+
+  /// Lets go of a packet that the kernel holds; `reason` is counted by one and named in traces.
+  void drop(PacketPtr packet, Counter& reason);
+
+  /// on_timer(tag) will be called at `at`, or in this instant when `at` is not later. Ties fire in arming order.
+  /// There is no cancel: a kernel ignores a tag that has become stale.
+  void arm(Nanos at, std::uint64_t tag);
+
+ private:
+  friend class Pipeline;
+  Context(Pipeline& pipeline, unsigned stage, Nanos now, std::uint64_t* random_state, bool in_timer)
+      : pipeline_(pipeline), random_state_(random_state), now_(now), stage_(stage), in_timer_(in_timer) {}
+  Pipeline& pipeline_;
+  std::uint64_t* random_state_;
+  Nanos now_;
+  unsigned stage_;
+  bool in_timer_;
+};
+
+/// A pluggable packet function: one instance per place in a pipeline and shard.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// Called with 1 to kBatchMax packets that came in by `in` at context.now(). Never throws, never blocks, never
+  /// allocates; cutting the same packets into other batches must change nothing.
+  virtual void process(Context& context, Port in, Batch& batch) = 0;
+  virtual void on_timer(Context& /*context*/, std::uint64_t /*tag*/) {}
+  /// Adds to the report what counters do not say. Called between packets or after the run, not in the datapath.
+  virtual void report(Report& /*report*/) const {}
+};
+
+/// How a kernel is wired.
+enum class Shape : std::uint8_t {
+  kTwoSided,  ///< ports 0 (left) and 1 (right), each in and out; *pass* goes to the other side
+  kOneWay,    ///< numbered inputs and outputs of their own; *pass* goes to output 0
+};
+
+/// A ready configuration of a kernel: shown by `rocebox kernels NAME`, and run by the tests of the contracts.
+struct Example {
+  const char* title;  ///< null ends the array
+  const char* yaml;   ///< the options, as under `kernels: {NAME: ...}`
+};
+
+/// A row of the registry, and what a plugin exports.
+struct KernelType {
+  std::uint32_t abi;        ///< refused, with both numbers named, when it is not kKernelAbi
+  const char* name;         ///< null ends a plugin's table
+  const char* summary;      ///< one line
+  Shape shape;
+  Port inputs, outputs;     ///< 2 and 2 when two-sided
+  const Example* examples;  ///< ended by a null title; may be null
+  /// Reads the options from `config` and makes an instance; null when `config` is only to be checked (stats is
+  /// null then). May throw ConfigError for what the fields cannot say.
+  std::unique_ptr<Kernel> (*make)(Fields& config, Stats* stats);
+};
+
+/// Raised whenever a type that crosses the plugin boundary changes.
+inline constexpr std::uint32_t kKernelAbi = 1;
+
+namespace detail {
+template <class K>
+std::unique_ptr<Kernel> make_kernel(Fields& fields, Stats* stats) {
+  typename K::Config config;
+  config.fields(fields);
+  if (!stats) return nullptr;
+  return std::make_unique<K>(config, *stats);
+}
+}  // namespace detail
+
+/// A two-sided inline kernel: `K::Config` with `fields(Fields&)`, and `K(const Config&, Stats&)`.
+template <class K>
+constexpr KernelType two_sided_kernel(const char* name, const char* summary, const Example* examples = nullptr) {
+  return {kKernelAbi, name, summary, Shape::kTwoSided, 2, 2, examples, &detail::make_kernel<K>};
+}
+
+/// A kernel with its own numbered inputs and outputs.
+template <class K>
+constexpr KernelType one_way_kernel(const char* name, const char* summary, Port inputs, Port outputs,
+                                    const Example* examples = nullptr) {
+  return {kKernelAbi, name, summary, Shape::kOneWay, inputs, outputs, examples, &detail::make_kernel<K>};
+}
+
+}  // namespace rocebox
+
+/// What a plugin .so exports: its kernel types, ended by a row with a null name.
+extern "C" const rocebox::KernelType* rocebox_kernel_types();

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Report: where a kernel writes what its counters cannot say: tables of flows, lists of events.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace rocebox {
+
+/// A builder of one object of the report. The same content is shown as text and as JSON; entries keep the order
+/// in which they were added, so equal runs give equal bytes.
+class Report {
+ public:
+  virtual ~Report() = default;
+  virtual void count(std::string_view name, std::int64_t value) = 0;
+  /// A number with a fraction. Give values that are exact functions of the packets, never of a clock.
+  virtual void real(std::string_view name, double value) = 0;
+  virtual void flag(std::string_view name, bool value) = 0;
+  virtual void text(std::string_view name, std::string_view value) = 0;
+  /// A time or time span, in nanoseconds; the text shows it with a unit, the JSON as a whole number `NAME_ns`.
+  virtual void duration(std::string_view name, std::int64_t nanos) = 0;
+  /// A nested object.
+  virtual void object(std::string_view name, const std::function<void(Report&)>& fill) = 0;
+  /// A table: `fill` is called `rows` times. The text shows one line a row.
+  virtual void table(std::string_view name, std::size_t rows,
+                     const std::function<void(Report&, std::size_t row)>& fill) = 0;
+};
+
+}  // namespace rocebox

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every bound of the runtime, each with its reason. Full means: pass unprotected or drop *and count*.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace rocebox {
+
+/// Packets in one Batch: two DPDK bursts; one verdict byte and one pointer each stay within 10 cache lines.
+inline constexpr unsigned kBatchMax = 64;
+
+/// Kernels in one pipeline. A stage index travels in one byte; real paths have fewer than ten.
+inline constexpr unsigned kStagesMax = 128;
+
+/// Ports of one device or of one kernel. Verdicts 0xF0 and above are reserved for the engine.
+inline constexpr unsigned kPortsMax = 0xF0;
+
+/// Hops that one packet may make inside one pipeline call. Two-sided kernels may reflect packets, and two
+/// reflectors facing each other would never end; a packet beyond this is dropped and counted (`drop_hop_limit`).
+inline constexpr unsigned kHopsMax = 4 * kStagesMax;
+
+/// Timers outstanding in one pipeline. Kernels keep one timer per queue, not one per packet.
+inline constexpr std::size_t kTimersMax = std::size_t{1} << 20;
+
+/// Timers that may fire in one instant: a kernel that re-arms for "now" for ever is a bug, not a hang.
+inline constexpr unsigned kTimersPerInstantMax = 1u << 20;
+
+/// Rounds of zero-delay hand-over between devices in one instant of the replay and virtual drives.
+inline constexpr unsigned kRoundsPerInstantMax = 4096;
+
+/// Made packets that one stage can queue in one call before its list would have to allocate.
+inline constexpr std::size_t kFollowersReserved = 4096;
+
+/// Bytes held of one packet. rte_mbuf keeps segment lengths in 16 bits and rocebox packets have one segment;
+/// a longer record of a capture (a big-TCP super-packet) is held cut to this, with its wire length kept.
+inline constexpr std::uint32_t kPacketBytesMax = 65535 - 128;
+
+/// IPv6 extension headers walked before BTH. RFC 8200 names six, each at most once (destination options twice).
+inline constexpr unsigned kIpv6ExtensionsMax = 8;
+
+/// 802.1Q/802.1ad tags walked before the network header: QinQ and one to spare.
+inline constexpr unsigned kVlanTagsMax = 3;
+
+/// A configuration file: bytes, nesting depth and nodes after aliases are resolved (a "billion laughs" document
+/// is refused, not expanded).
+inline constexpr std::size_t kConfigBytesMax = std::size_t{1} << 20;
+inline constexpr unsigned kConfigDepthMax = 32;
+inline constexpr std::size_t kConfigNodesMax = 200'000;
+
+/// Mistakes listed for one configuration; more do not help the reader.
+inline constexpr std::size_t kConfigMistakesMax = 50;
+
+}  // namespace rocebox

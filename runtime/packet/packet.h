@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one header that knows that a packet is an rte_mbuf.
+#pragma once
+#include <rte_mbuf.h>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace rocebox {
+
+using Nanos = std::int64_t;  ///< Time in nanoseconds since the drive's origin; the only unit of time.
+using Port = std::uint8_t;   ///< One numbered input or output of a kernel or device.
+
+/// What parsing once at ingress found (roce/parse.h fills it, roce/parse.h names each value in words).
+/// The order matters: class_of() reads ranges.
+enum class ParseStatus : std::uint8_t {
+  kUnparsed = 0,
+  kRoce,  ///< RoCEv2 with a known opcode; every header up to the payload is held
+  // Other traffic: passes a bump untouched.
+  kNotIp,
+  kNotUdp,
+  kOtherUdpPort,
+  kRoceV1,
+  // IP fragments: the transport headers cannot be trusted or are elsewhere.
+  kFirstFragment,
+  kLaterFragment,
+  // Truncated: headers end before they should, although what is there is well-formed.
+  kSnappedEthernet,
+  kSnappedIp,
+  kSnappedUdp,
+  kSnappedBth,
+  kSnappedExtension,
+  kShorterThanIpLength,  ///< the frame on the wire ends before the IP datagram does: trimmed or cut
+  // Malformed.
+  kBadIpVersion,
+  kBadIpHeaderLength,
+  kBadIpLength,
+  kBadIpv6Extension,
+  kBadUdpLength,
+  kNoRoomForBth,
+  kBadTransportVersion,
+  kUnknownOpcode,
+  kNoRoomForExtension,
+  kBadPadCount,
+  kCount
+};
+
+enum class PacketClass : std::uint8_t { kRoce, kOther, kFragment, kTruncated, kMalformed };
+
+/// Metadata beside the packet bytes, in the mbuf's private area: one cache line.
+struct PacketMeta {
+  Nanos arrival = 0;                 ///< when it came to the present device
+  std::uint64_t sequence = 0;        ///< number of arrival at the present device, from 1; 0: made by a kernel
+  std::uint32_t wire_bytes = 0;      ///< frame length on the wire without FCS; may exceed the bytes held
+  std::uint32_t payload_bytes = 0;   ///< RoCE payload on the wire, without pad and ICRC
+  std::uint32_t datagram_end = 0;    ///< offset just behind the IP datagram (behind the ICRC), as its length says
+  std::uint16_t l3_offset = 0;       ///< IPv4 or IPv6 header
+  std::uint16_t udp_offset = 0;      ///< UDP header
+  std::uint16_t bth_offset = 0;      ///< BTH; 0 when there is none that can be read
+  std::uint16_t payload_offset = 0;  ///< first byte behind the last extended transport header
+  ParseStatus status = ParseStatus::kUnparsed;
+  Port input = 0;                ///< device port by which it came in
+  std::uint8_t opcode = 0;       ///< BTH opcode, valid when bth_offset is
+  std::uint8_t ip_version = 0;   ///< 4 or 6, 0 when not IP
+  std::uint8_t pad_bytes = 0;    ///< BTH PadCnt
+  std::uint8_t traced = 0;       ///< the packet trace follows this packet
+  std::uint8_t spare[22] = {};
+};
+static_assert(sizeof(PacketMeta) == 64, "one cache line");
+
+/// A view of one packet: one pointer, copied freely, owns nothing. The bytes held are contiguous.
+class Packet {
+ public:
+  Packet() = default;
+  explicit Packet(rte_mbuf* mbuf) : mbuf_(mbuf) {}
+
+  /// Bytes held, Ethernet header first, without FCS.
+  std::uint32_t size() const { return mbuf_->data_len; }
+  /// Bytes on the wire; size() unless the capture was snapped or the packet is header-only.
+  std::uint32_t wire_bytes() const { return meta().wire_bytes; }
+  std::uint8_t* data() const { return rte_pktmbuf_mtod(mbuf_, std::uint8_t*); }
+  std::span<std::uint8_t> bytes() const { return {data(), size()}; }
+
+  /// The wire structure T at `offset`, or null when it does not fit into the bytes held.
+  template <class T>
+  T* header(std::uint32_t offset) const {
+    static_assert(alignof(T) == 1, "wire types are made of bytes: packets start at any address");
+    if (offset + sizeof(T) > size()) return nullptr;
+    return rte_pktmbuf_mtod_offset(mbuf_, T*, offset);
+  }
+
+  PacketMeta& meta() const { return *static_cast<PacketMeta*>(rte_mbuf_to_priv(mbuf_)); }
+
+  /// Cuts the bytes held, and the length on the wire, to `bytes` (at most size()). Offsets are not re-parsed.
+  void trim_to(std::uint32_t bytes) const {
+    if (bytes < size()) mbuf_->data_len = static_cast<std::uint16_t>(bytes), mbuf_->pkt_len = bytes;
+    if (bytes < meta().wire_bytes) meta().wire_bytes = bytes;
+  }
+
+  rte_mbuf* mbuf() const { return mbuf_; }
+  explicit operator bool() const { return mbuf_ != nullptr; }
+
+ private:
+  rte_mbuf* mbuf_ = nullptr;
+};
+static_assert(sizeof(Packet) == sizeof(rte_mbuf*), "a span of packets is a span of mbuf pointers");
+
+/// The owner of one packet: move only; frees what it still holds. Kernels let packets go with
+/// Context::drop, which names the reason; the destructor is for teardown.
+class PacketPtr {
+ public:
+  PacketPtr() = default;
+  explicit PacketPtr(Packet packet) : packet_(packet) {}
+  PacketPtr(PacketPtr&& other) noexcept : packet_(std::exchange(other.packet_, Packet())) {}
+  PacketPtr& operator=(PacketPtr&& other) noexcept {
+    std::swap(packet_, other.packet_);
+    return *this;
+  }
+  ~PacketPtr() {
+    if (packet_) rte_pktmbuf_free(packet_.mbuf());
+  }
+  explicit operator bool() const { return static_cast<bool>(packet_); }
+  const Packet* operator->() const { return &packet_; }
+  Packet operator*() const { return packet_; }
+  Packet release() { return std::exchange(packet_, Packet()); }
+
+ private:
+  Packet packet_;
+};
+
+}  // namespace rocebox

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/packet/pool.h"
+
+#include <rte_errno.h>
+#include <rte_memcpy.h>
+
+#include <array>
+#include <atomic>
+#include <new>
+
+#include "runtime/kernel/kernel.h"
+#include "runtime/limits.h"
+
+namespace rocebox {
+namespace {
+
+constexpr std::array<std::uint32_t, 3> kRoomBytes = {2048, 9728, kPacketBytesMax};
+// Per-lcore cache of free packets: two bursts. Small classes go without, or the cache would hide most of them.
+constexpr std::uint32_t kCachePackets = 128;
+
+constexpr std::array<std::uint32_t, 3> counts(const PoolSizes& sizes) {
+  return {sizes.small, sizes.large, sizes.giant};
+}
+
+}  // namespace
+
+std::uint64_t PoolSizes::mebibytes() const {
+  std::uint64_t bytes = 0;
+  for (unsigned i = 0; i < kRoomBytes.size(); i++)
+    bytes += counts(*this)[i] * std::uint64_t{kRoomBytes[i] + RTE_PKTMBUF_HEADROOM + 512};
+  return (bytes >> 20) + 32;
+}
+
+Pool::Pool(const PoolSizes& sizes) {
+  static std::atomic<unsigned> serial{0};  // mempool names are process-wide; they carry no meaning
+  for (unsigned i = 0; i < kClasses; i++) {
+    const std::uint32_t count = counts(sizes)[i];
+    const std::uint32_t room = std::min<std::uint32_t>(kRoomBytes[i] + RTE_PKTMBUF_HEADROOM, 65535);
+    const std::string name = "rocebox_" + std::to_string(serial++);
+    mempools_[i] = rte_pktmbuf_pool_create(name.c_str(), count, count >= 4 * kCachePackets ? kCachePackets : 0,
+                                           sizeof(PacketMeta), static_cast<std::uint16_t>(room), SOCKET_ID_ANY);
+    if (mempools_[i]) continue;
+    const std::string why = rte_strerror(rte_errno);
+    while (i-- > 0) rte_mempool_free(mempools_[i]);
+    throw ConfigError("no memory for a pool of " + std::to_string(count) + " packets of " +
+                      std::to_string(room) + " bytes: " + why + "; lower `pool:` in the configuration");
+  }
+}
+
+Pool::~Pool() {
+  for (rte_mempool* mempool : mempools_) rte_mempool_free(mempool);
+}
+
+PacketPtr Pool::allocate(std::uint32_t bytes) {
+  for (unsigned i = 0; i < kClasses; i++) {
+    if (bytes > kRoomBytes[i]) continue;
+    rte_mbuf* mbuf = rte_pktmbuf_alloc(mempools_[i]);
+    if (!mbuf) continue;
+    mbuf->data_len = static_cast<std::uint16_t>(bytes);
+    mbuf->pkt_len = bytes;
+    PacketMeta* meta = new (rte_mbuf_to_priv(mbuf)) PacketMeta;
+    meta->wire_bytes = bytes;
+    return PacketPtr(Packet(mbuf));
+  }
+  return {};
+}
+
+PacketPtr Pool::copy(Packet packet) {
+  PacketPtr made = allocate(packet.size());
+  if (made) {
+    rte_memcpy(made->data(), packet.data(), packet.size());
+    made->meta() = packet.meta();
+  }
+  return made;
+}
+
+std::uint32_t Pool::in_use() const {
+  std::uint32_t sum = 0;
+  for (const rte_mempool* mempool : mempools_) sum += rte_mempool_in_use_count(mempool);
+  return sum;
+}
+
+}  // namespace rocebox

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The packet pool of a run, in three size classes, sized at start.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "runtime/packet/packet.h"
+
+struct rte_mempool;
+
+namespace rocebox {
+
+/// How many packets of each size class a pool holds.
+struct PoolSizes {
+  std::uint32_t small = 16384;  ///< up to 2 KiB: RoCE MTU 1024 and below, TCP at MTU 1500
+  std::uint32_t large = 4096;   ///< up to 9.5 KiB: RoCE MTU 4096, jumbo frames
+  std::uint32_t giant = 64;     ///< up to kPacketBytesMax: segmentation-offload super-packets in captures
+
+  /// MiB of memory that EAL must be given for such a pool.
+  std::uint64_t mebibytes() const;
+};
+
+/// Owns the mempools. All packets must be back before it is destroyed.
+class Pool {
+ public:
+  /// Needs a running EAL. Throws ConfigError when memory is short.
+  explicit Pool(const PoolSizes& sizes);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  /// A packet of `bytes` uninitialised bytes, fresh metadata with wire_bytes = bytes. Tries the next larger class
+  /// when one is dry. Empty when none fits.
+  PacketPtr allocate(std::uint32_t bytes);
+  /// A deep copy with its metadata.
+  PacketPtr copy(Packet packet);
+
+  std::uint32_t in_use() const;
+
+ private:
+  static constexpr unsigned kClasses = 3;
+  rte_mempool* mempools_[kClasses] = {};
+};
+
+}  // namespace rocebox

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// BTH opcodes and what follows each (IB specification, volume 1, 9.2 table 38), on rdma-core's constants.
+#pragma once
+#include <infiniband/opcode.h>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace rocebox::roce {
+
+/// The transport service, from the opcode's upper three bits.
+enum class Service : std::uint8_t { kRc, kUc, kUd, kCnp, kUnknown };
+
+/// CNP, IB specification annex A17.9.3; rdma-core has no constant for it.
+inline constexpr std::uint8_t kOpcodeCnp = 0x81;
+/// Left free for LoWAR's repair and negotiation packets (LoWAR, section IV-C); never a known opcode here.
+inline constexpr std::uint8_t kOpcodeLowar = 0x1F;
+
+// What an opcode carries behind BTH, in wire order, and what it means.
+inline constexpr std::uint16_t kHasDeth = 1 << 0, kHasReth = 1 << 1, kHasAtomicEth = 1 << 2, kHasAeth = 1 << 3,
+                               kHasAtomicAckEth = 1 << 4, kHasImmDt = 1 << 5, kHasIeth = 1 << 6,
+                               kHasPayload = 1 << 7, kStartsMessage = 1 << 8, kEndsMessage = 1 << 9,
+                               kIsRequest = 1 << 10, kIsResponse = 1 << 11, kIsReadResponse = 1 << 12,
+                               kIsKnown = 1 << 13, kIsWrite = 1 << 14, kIsSend = 1 << 15;
+
+struct OpcodeInfo {
+  std::uint16_t flags = 0;
+  std::uint8_t extension_bytes = 0;  ///< extended transport headers, without payload
+  Service service = Service::kUnknown;
+  bool has(std::uint16_t flag) const { return flags & flag; }
+};
+
+/// One row for each of the 256 opcodes; unknown ones have flags 0.
+extern const std::array<OpcodeInfo, 256> kOpcodes;
+
+inline const OpcodeInfo& opcode_info(std::uint8_t opcode) { return kOpcodes[opcode]; }
+/// The specification's name, such as "RC RDMA WRITE First"; "opcode 0x1f" style for unknown ones is the caller's.
+std::string_view opcode_name(std::uint8_t opcode);
+std::string_view service_name(Service service);
+
+/// AETH syndrome, 9.7.5.1.2 table 45: bits 6:5 say what it is, 4:0 the value.
+enum class AethKind : std::uint8_t { kAck = 0, kRnrNak = 1, kReserved = 2, kNak = 3 };
+constexpr AethKind aeth_kind(std::uint8_t syndrome) { return static_cast<AethKind>(syndrome >> 5 & 3); }
+constexpr unsigned aeth_value(std::uint8_t syndrome) { return syndrome & 0x1Fu; }
+
+/// NAK codes, table 46.
+enum class NakCode : std::uint8_t {
+  kPsnSequenceError = 0,
+  kInvalidRequest = 1,
+  kRemoteAccessError = 2,
+  kRemoteOperationalError = 3,
+  kInvalidRdRequest = 4,
+};
+/// "PSN sequence error", ...; "reserved" beyond the defined codes.
+std::string_view nak_code_name(unsigned code);
+/// The time that an RNR NAK's timer code asks for, table 45: 655.36 ms for 0, 10 us for 1 ... 491.52 ms for 31.
+std::int64_t rnr_timer_nanos(unsigned code);
+
+/// Payload bytes of a full packet for the five path MTUs.
+inline constexpr std::array<std::uint32_t, 5> kPathMtus = {256, 512, 1024, 2048, 4096};
+
+}  // namespace rocebox::roce

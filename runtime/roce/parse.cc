@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/roce/parse.h"
+
+#include <cstring>
+
+#include "runtime/limits.h"
+
+namespace rocebox::roce {
+namespace {
+
+constexpr std::uint8_t kHopByHop = 0, kRouting = 43, kFragment = 44, kAuthentication = 51, kDestinationOptions = 60;
+
+std::uint32_t u16(const std::uint8_t* p) { return std::uint32_t{p[0]} << 8 | p[1]; }
+
+// Where the IP payload lies, counted from the start of the frame.
+struct Ip {
+  std::uint32_t payload = 0, end = 0;
+  std::uint8_t protocol = 0;
+  bool first_fragment = false, later_fragment = false;
+};
+
+// Walks Ethernet and its tags; false when the frame is too short.
+bool find_network(const std::uint8_t* data, std::uint32_t size, std::uint32_t& offset, std::uint32_t& type) {
+  if (size < sizeof(Ethernet)) return false;
+  offset = sizeof(Ethernet);
+  type = u16(data + 12);
+  for (unsigned tags = 0; tags < kVlanTagsMax; tags++) {
+    if (type != kEtherVlan && type != kEtherQinq && type != kEtherQinqOld) break;
+    if (size < offset + sizeof(VlanTag)) return false;
+    type = u16(data + offset + 2);
+    offset += sizeof(VlanTag);
+  }
+  return true;
+}
+
+ParseStatus read_ipv4(Packet packet, const std::uint8_t* data, std::uint32_t offset, Ip& ip) {
+  const std::uint32_t size = packet.size();
+  if (size < offset + sizeof(Ipv4)) return ParseStatus::kSnappedIp;
+  const auto* header = reinterpret_cast<const Ipv4*>(data + offset);
+  if (header->version_ihl >> 4 != 4) return ParseStatus::kBadIpVersion;
+  const std::uint32_t header_bytes = header->header_bytes();
+  if (header_bytes < sizeof(Ipv4)) return ParseStatus::kBadIpHeaderLength;
+  const auto total = static_cast<std::uint32_t>(header->total_length);
+  if (total < header_bytes) return ParseStatus::kBadIpLength;
+  packet.meta().ip_version = 4;
+  ip.protocol = header->protocol;
+  ip.payload = offset + header_bytes;
+  ip.end = offset + total;
+  const auto fragment = static_cast<std::uint32_t>(header->flags_fragment);
+  ip.later_fragment = (fragment & 0x1FFF) != 0;
+  ip.first_fragment = !ip.later_fragment && (fragment & 0x2000);
+  return size < ip.payload ? ParseStatus::kSnappedIp : ParseStatus::kUnparsed;
+}
+
+ParseStatus read_ipv6(Packet packet, const std::uint8_t* data, std::uint32_t offset, Ip& ip) {
+  const std::uint32_t size = packet.size();
+  if (size < offset + sizeof(Ipv6)) return ParseStatus::kSnappedIp;
+  const auto* header = reinterpret_cast<const Ipv6*>(data + offset);
+  if (data[offset] >> 4 != 6) return ParseStatus::kBadIpVersion;
+  packet.meta().ip_version = 6;
+  ip.protocol = header->next_header;
+  ip.payload = offset + static_cast<std::uint32_t>(sizeof(Ipv6));
+  ip.end = ip.payload + static_cast<std::uint32_t>(header->payload_length);
+  for (unsigned walked = 0;; walked++) {
+    const bool extension = ip.protocol == kHopByHop || ip.protocol == kRouting || ip.protocol == kFragment ||
+                           ip.protocol == kAuthentication || ip.protocol == kDestinationOptions;
+    if (!extension || ip.later_fragment) return ParseStatus::kUnparsed;
+    if (walked == kIpv6ExtensionsMax) return ParseStatus::kBadIpv6Extension;
+    if (ip.payload + 8 > ip.end) return ParseStatus::kBadIpv6Extension;
+    if (ip.payload + 8 > size) return ParseStatus::kSnappedIp;
+    const std::uint8_t* extension_header = data + ip.payload;
+    std::uint32_t bytes = (extension_header[1] + 1u) * 8u;
+    if (ip.protocol == kFragment) {
+      bytes = 8;
+      const std::uint32_t fragment = u16(extension_header + 2);
+      ip.later_fragment = (fragment & 0xFFF8) != 0;
+      ip.first_fragment = !ip.later_fragment && (fragment & 1);
+    } else if (ip.protocol == kAuthentication) {
+      bytes = (extension_header[1] + 2u) * 4u;
+    }
+    if (ip.payload + bytes > ip.end) return ParseStatus::kBadIpv6Extension;
+    if (ip.payload + bytes > size) return ParseStatus::kSnappedIp;
+    ip.protocol = extension_header[0];
+    ip.payload += bytes;
+  }
+}
+
+ParseStatus read_transport(Packet packet, const std::uint8_t* data, std::uint32_t datagram_bytes) {
+  PacketMeta& meta = packet.meta();
+  const std::uint32_t offset = meta.udp_offset + static_cast<std::uint32_t>(sizeof(Udp));
+  if (datagram_bytes < sizeof(Udp) + sizeof(Bth) + kIcrcBytes) return ParseStatus::kNoRoomForBth;
+  if (packet.size() < offset + sizeof(Bth)) return ParseStatus::kSnappedBth;
+  const auto* header = reinterpret_cast<const Bth*>(data + offset);
+  if (header->transport_version() != 0) return ParseStatus::kBadTransportVersion;
+  meta.bth_offset = static_cast<std::uint16_t>(offset);
+  meta.opcode = header->opcode;
+  const OpcodeInfo& info = kOpcodes[header->opcode];
+  const std::uint32_t payload = offset + static_cast<std::uint32_t>(sizeof(Bth)) + info.extension_bytes;
+  meta.payload_offset = static_cast<std::uint16_t>(payload);
+  meta.pad_bytes = static_cast<std::uint8_t>(header->pad_count());
+  const std::uint32_t transport_bytes = datagram_bytes - static_cast<std::uint32_t>(sizeof(Udp)) - kIcrcBytes;
+  const std::uint32_t header_bytes = static_cast<std::uint32_t>(sizeof(Bth)) + info.extension_bytes;
+  if (!info.has(kIsKnown)) {
+    meta.payload_bytes = transport_bytes - static_cast<std::uint32_t>(sizeof(Bth));
+    return ParseStatus::kUnknownOpcode;
+  }
+  if (transport_bytes < header_bytes) return ParseStatus::kNoRoomForExtension;
+  if (transport_bytes < header_bytes + meta.pad_bytes) return ParseStatus::kBadPadCount;
+  meta.payload_bytes = transport_bytes - header_bytes - meta.pad_bytes;
+  if (packet.size() < payload) return ParseStatus::kSnappedExtension;
+  return ParseStatus::kRoce;
+}
+
+ParseStatus parse_one(Packet packet) {
+  PacketMeta& meta = packet.meta();
+  const std::uint8_t* data = packet.data();
+  std::uint32_t offset = 0, type = 0;
+  meta.bth_offset = meta.udp_offset = meta.payload_offset = 0;
+  meta.payload_bytes = meta.datagram_end = 0;
+  meta.ip_version = meta.pad_bytes = meta.opcode = 0;
+  if (!find_network(data, packet.size(), offset, type)) return ParseStatus::kSnappedEthernet;
+  meta.l3_offset = static_cast<std::uint16_t>(offset);
+  Ip ip;
+  ParseStatus status;
+  if (type == kEtherIpv4) status = read_ipv4(packet, data, offset, ip);
+  else if (type == kEtherIpv6) status = read_ipv6(packet, data, offset, ip);
+  else return type == kEtherRoceV1 ? ParseStatus::kRoceV1 : ParseStatus::kNotIp;
+  if (status != ParseStatus::kUnparsed) return status;
+  meta.datagram_end = ip.end;
+  if (ip.protocol != kIpProtocolUdp) return ParseStatus::kNotUdp;
+  if (ip.later_fragment) return ParseStatus::kLaterFragment;
+  if (packet.size() < ip.payload + sizeof(Udp))
+    return ip.end < ip.payload + sizeof(Udp) ? ParseStatus::kBadUdpLength : ParseStatus::kSnappedUdp;
+  const auto* udp = reinterpret_cast<const Udp*>(data + ip.payload);
+  if (udp->destination_port != kRoceUdpPort) return ParseStatus::kOtherUdpPort;
+  if (ip.first_fragment) return ParseStatus::kFirstFragment;
+  meta.udp_offset = static_cast<std::uint16_t>(ip.payload);
+  if (udp->length < sizeof(Udp) || udp->length != ip.end - ip.payload) return ParseStatus::kBadUdpLength;
+  status = read_transport(packet, data, ip.end - ip.payload);
+  if (status == ParseStatus::kRoce && meta.wire_bytes < ip.end) return ParseStatus::kShorterThanIpLength;
+  return status;
+}
+
+}  // namespace
+
+void parse(Packet packet) {
+  PacketMeta& meta = packet.meta();
+  ParseStatus status = parse_one(packet);
+  // Headers end early although no byte of the frame is missing here: then it was cut on the wire, not snapped.
+  if (status >= ParseStatus::kSnappedIp && status <= ParseStatus::kSnappedExtension && meta.wire_bytes <= packet.size())
+    status = ParseStatus::kShorterThanIpLength;
+  meta.status = status;
+}
+
+void parse(std::span<const Packet> packets) {
+  constexpr std::size_t kAhead = 4;
+  for (std::size_t i = 0; i < packets.size(); i++) {
+    if (i + kAhead < packets.size()) {
+      __builtin_prefetch(packets[i + kAhead].data());
+      __builtin_prefetch(&packets[i + kAhead].meta(), 1);
+    }
+    parse(packets[i]);
+  }
+}
+
+std::string_view parse_status_name(ParseStatus status) {
+  constexpr std::string_view kNames[] = {
+      "unparsed", "roce", "not_ip", "not_udp", "other_udp_port", "roce_v1", "first_fragment", "later_fragment",
+      "snapped_ethernet", "snapped_ip", "snapped_udp", "snapped_bth", "snapped_extension", "shorter_than_ip_length",
+      "bad_ip_version", "bad_ip_header_length", "bad_ip_length", "bad_ipv6_extension", "bad_udp_length",
+      "no_room_for_bth", "bad_transport_version", "unknown_opcode", "no_room_for_extension", "bad_pad_count"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(ParseStatus::kCount));
+  return kNames[static_cast<std::size_t>(status)];
+}
+
+std::string_view parse_status_sentence(ParseStatus status) {
+  constexpr std::string_view kSentences[] = {
+      "not looked at",
+      "RoCEv2 with a known opcode",
+      "neither IPv4 nor IPv6",
+      "IP, but not UDP",
+      "UDP to another port than 4791",
+      "RoCE version 1 (EtherType 0x8915)",
+      "first IP fragment of a RoCEv2 datagram",
+      "later IP fragment of a UDP datagram",
+      "bytes held end inside the Ethernet header or its tags",
+      "bytes held end inside the IP header",
+      "bytes held end inside the UDP header",
+      "bytes held end inside the base transport header",
+      "bytes held end inside an extended transport header",
+      "the frame on the wire ends before its IP datagram: trimmed or cut",
+      "IP version does not match the EtherType",
+      "IPv4 header length below 20 bytes",
+      "IPv4 total length below the header length",
+      "IPv6 extension header beyond the datagram, or too many",
+      "UDP length disagrees with the IP length",
+      "no room for BTH and ICRC in the datagram",
+      "BTH transport version is not 0",
+      "BTH opcode is not one of RC, UC, UD, CNP",
+      "no room for the opcode's extended headers in the datagram",
+      "pad count exceeds the payload"};
+  static_assert(std::size(kSentences) == static_cast<std::size_t>(ParseStatus::kCount));
+  return kSentences[static_cast<std::size_t>(status)];
+}
+
+Addresses addresses(Packet packet) {
+  Addresses result{};
+  const std::uint8_t* header = packet.data() + packet.meta().l3_offset;
+  if (packet.meta().ip_version == 4) {
+    result.source[10] = result.source[11] = result.destination[10] = result.destination[11] = 0xFF;
+    std::memcpy(result.source.data() + 12, header + offsetof(Ipv4, source), 4);
+    std::memcpy(result.destination.data() + 12, header + offsetof(Ipv4, destination), 4);
+  } else {
+    std::memcpy(result.source.data(), header + offsetof(Ipv6, source), 16);
+    std::memcpy(result.destination.data(), header + offsetof(Ipv6, destination), 16);
+  }
+  return result;
+}
+
+std::uint8_t ecn(Packet packet) {
+  const std::uint8_t* header = packet.data() + packet.meta().l3_offset;
+  if (packet.meta().ip_version == 4) return header[1] & kEcnMask;
+  return header[1] >> 4 & kEcnMask;
+}
+
+}  // namespace rocebox::roce

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Parse once at ingress; later code trusts the offsets in the metadata.
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "runtime/packet/packet.h"
+#include "runtime/roce/headers.h"
+#include "runtime/roce/opcodes.h"
+
+namespace rocebox::roce {
+
+/// Fills the parse fields of packet.meta(): status, offsets, opcode, payload length. Reads only the bytes held;
+/// sequence, arrival, input and wire_bytes are left alone. Total on all inputs.
+void parse(Packet packet);
+void parse(std::span<const Packet> packets);
+
+constexpr PacketClass class_of(ParseStatus status) {
+  if (status == ParseStatus::kRoce) return PacketClass::kRoce;
+  if (status <= ParseStatus::kRoceV1) return PacketClass::kOther;
+  if (status <= ParseStatus::kLaterFragment) return PacketClass::kFragment;
+  if (status <= ParseStatus::kShorterThanIpLength) return PacketClass::kTruncated;
+  return PacketClass::kMalformed;
+}
+
+/// A counter name (`bad_udp_length`) and a sentence for each status.
+std::string_view parse_status_name(ParseStatus status);
+std::string_view parse_status_sentence(ParseStatus status);
+
+inline bool is_roce(Packet packet) { return packet.meta().status == ParseStatus::kRoce; }
+
+// Views for a packet whose status is kRoce: the bounds were checked by parse().
+inline Bth& bth(Packet packet) {
+  return *rte_pktmbuf_mtod_offset(packet.mbuf(), Bth*, packet.meta().bth_offset);
+}
+inline const OpcodeInfo& opcode_info(Packet packet) { return opcode_info(packet.meta().opcode); }
+
+/// The extended header T that `flag` (kHasReth...) stands for, or null when the packet's opcode has none.
+template <class T>
+T* extension(Packet packet, std::uint16_t flag) {
+  const OpcodeInfo& info = opcode_info(packet);
+  if (!info.has(flag)) return nullptr;
+  // Wire order is the order of the flag bits; lengths of those before it.
+  constexpr std::uint8_t kBytes[] = {sizeof(Deth), sizeof(Reth), sizeof(AtomicEth), sizeof(Aeth),
+                                     sizeof(AtomicAckEth), sizeof(ImmDt), sizeof(Ieth)};
+  std::uint32_t offset = packet.meta().bth_offset + sizeof(Bth);
+  for (unsigned bit = 0; bit < std::size(kBytes) && (1u << bit) < flag; bit++)
+    if (info.flags & 1u << bit) offset += kBytes[bit];
+  return packet.header<T>(offset);
+}
+inline Reth* reth(Packet p) { return extension<Reth>(p, kHasReth); }
+inline Aeth* aeth(Packet p) { return extension<Aeth>(p, kHasAeth); }
+inline Deth* deth(Packet p) { return extension<Deth>(p, kHasDeth); }
+inline ImmDt* immdt(Packet p) { return extension<ImmDt>(p, kHasImmDt); }
+inline Ieth* ieth(Packet p) { return extension<Ieth>(p, kHasIeth); }
+inline AtomicEth* atomic_eth(Packet p) { return extension<AtomicEth>(p, kHasAtomicEth); }
+inline AtomicAckEth* atomic_ack_eth(Packet p) { return extension<AtomicAckEth>(p, kHasAtomicAckEth); }
+
+/// Both IP addresses as 16 bytes (IPv4 as ::ffff:a.b.c.d), so that one key fits both families.
+struct Addresses {
+  std::array<std::uint8_t, 16> source, destination;
+  bool operator==(const Addresses&) const = default;
+};
+/// For packets whose ip_version is set.
+Addresses addresses(Packet packet);
+
+/// The ECN codepoint of an IP packet.
+std::uint8_t ecn(Packet packet);
+
+}  // namespace rocebox::roce

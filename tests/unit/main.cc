@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gtest/gtest.h>
+
+#include "runtime/packet/eal.h"
+#include "tests/unit/harness.h"
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  rocebox::start_eal(rocebox::test::kPoolSizes.mebibytes() * 2);
+  return RUN_ALL_TESTS();
+}
