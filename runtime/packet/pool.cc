@@ -28,7 +28,8 @@ std::uint64_t PoolSizes::mebibytes() const {
   std::uint64_t bytes = 0;
   for (unsigned i = 0; i < kRoomBytes.size(); i++)
     bytes += counts(*this)[i] * std::uint64_t{kRoomBytes[i] + RTE_PKTMBUF_HEADROOM + 512};
-  return (bytes >> 20) + 32;
+  // An eighth for the mempools' own objects and rings, and what EAL takes for itself.
+  return (bytes >> 20) * 9 / 8 + 64;
 }
 
 Pool::Pool(const PoolSizes& sizes) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 
 #include "runtime/roce/build.h"
@@ -103,10 +104,10 @@ TEST(Icrc, EditsKeepEveryCheckRight) {
       if (udp->checksum == 0) udp->checksum = 0xFFFF;
     }
     // Any bytes between the IP header and the ICRC but those that say lengths or where headers are.
-    const std::uint32_t size = 1 + random() % 16;
+    const auto size = static_cast<std::uint32_t>(1 + random() % 16);
     const std::uint32_t starts[] = {meta.l3_offset + (meta.ip_version == 4 ? 12u : 8u), meta.udp_offset + 0u,
                                     meta.bth_offset + 4u, meta.payload_offset + 0u, meta.l3_offset + (meta.ip_version == 4 ? 8u : 7u)};
-    const unsigned which = random() % 5;
+    const auto which = static_cast<unsigned>(random() % 5);
     std::uint32_t length = which == 1 ? std::min(size, 2u) : which == 2 ? std::min(size, 8u) : which == 4 ? 1 : size;
     if (which == 0) length = std::min(length, meta.ip_version == 4 ? 8u : 16u);
     if (starts[which] + length > meta.datagram_end - 4) continue;

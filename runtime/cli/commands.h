@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The commands of `rocebox`. Each returns the exit status: 0 done, 1 the run failed or an expectation did not hold,
+// 2 bad arguments or configuration (nothing was started).
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+
+namespace rocebox::cli {
+
+struct ReplayArguments {
+  std::string config;
+  std::vector<std::string> in, out;  ///< PORT=FILE
+  std::vector<std::string> plugins;
+  std::optional<std::int64_t> seed;
+  std::string json;                  ///< file for the report as JSON; `-`: standard output instead of the text
+  std::string trace;
+  std::vector<std::string> trace_outs;
+};
+int replay(const ReplayArguments& arguments);
+
+struct CheckArguments {
+  std::string config;
+  std::vector<std::string> plugins;
+  bool schema = false;
+};
+int check(const CheckArguments& arguments);
+
+struct KernelsArguments {
+  std::string name;
+  std::vector<std::string> plugins;
+  bool json = false;
+};
+int kernels(const KernelsArguments& arguments);
+
+/// A registry with the in-tree kernels and `plugins`. Throws ConfigError.
+Registry make_registry(const std::vector<std::string>& plugins);
+/// Loads a configuration; throws ConfigError with every mistake, one a line.
+config::RunConfig load_or_throw(const std::string& file, Registry& registry);
+
+}  // namespace rocebox::cli

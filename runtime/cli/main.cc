@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The `rocebox` command: arguments in, exit status out.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <stdexcept>
+
+#include "runtime/cli/commands.h"
+
+namespace rocebox::cli {
+namespace {
+
+constexpr int kFailed = 1, kBadArguments = 2;
+
+void add_plugins(CLI::App& command, std::vector<std::string>& plugins) {
+  command.add_option("--plugin", plugins, "Load kernels from this .so as well (may be given again)")->type_name("FILE")->allow_extra_args(false);
+}
+
+void add_replay(CLI::App& app, ReplayArguments& a) {
+  CLI::App* command = app.add_subcommand("replay", "Run captures through a configuration; time is the captures' timestamps");
+  command->add_option("CONFIG", a.config, "Configuration (YAML)")->required();
+  command->add_option("--in", a.in, "Packets of FILE arrive at PORT; instead of the configuration's, `-` is standard input")->type_name("PORT=FILE")->allow_extra_args(false);
+  command->add_option("--out", a.out, "What leaves by PORT goes to FILE (.pcap or .pcapng), `-` is standard output")->type_name("PORT=FILE")->allow_extra_args(false);
+  command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")->type_name("N")->check(CLI::NonNegativeNumber);
+  command->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")->type_name("FILE");
+  command->add_option("--trace", a.trace, "Follow packets: 'qpn=0x11 psn=100-120 opcode=17 src=IP dst=IP', or 'all'")->type_name("FILTER");
+  command->add_option("--trace-out", a.trace_outs, "Where the trace goes: .pcapng gets packets with comments, other names text (may be given again)")->type_name("FILE")->allow_extra_args(false);
+  add_plugins(*command, a.plugins);
+}
+
+void add_check(CLI::App& app, CheckArguments& a) {
+  CLI::App* command = app.add_subcommand("check", "Check a configuration; print it with every option's value, and what would run");
+  command->add_option("CONFIG", a.config, "Configuration (YAML)");
+  command->add_flag("--schema", a.schema, "Print the JSON Schema of configurations instead, for editors");
+  add_plugins(*command, a.plugins);
+}
+
+void add_kernels(CLI::App& app, KernelsArguments& a) {
+  CLI::App* command = app.add_subcommand("kernels", "List the kernels, or every option of one");
+  command->add_option("NAME", a.name, "Show this kernel's options and examples");
+  command->add_flag("--json", a.json, "As JSON");
+  add_plugins(*command, a.plugins);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("rocebox: an emulated SmartNIC and programmable-switch datapath for RoCEv2", "rocebox");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "rocebox " ROCEBOX_VERSION);
+  app.failure_message(CLI::FailureMessage::simple);
+  app.footer("Exit status: 0 done; 1 the run failed or an expectation did not hold; 2 bad arguments or configuration.");
+  ReplayArguments replay_arguments;
+  CheckArguments check_arguments;
+  KernelsArguments kernels_arguments;
+  add_replay(app, replay_arguments);
+  add_check(app, check_arguments);
+  add_kernels(app, kernels_arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadArguments;
+  }
+  try {
+    if (app.got_subcommand("replay")) return replay(replay_arguments);
+    if (app.got_subcommand("check")) return check(check_arguments);
+    return kernels(kernels_arguments);
+  } catch (const ConfigError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return kBadArguments;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rocebox: %s\n", error.what());
+    return kFailed;
+  }
+}
+
+}  // namespace
+}  // namespace rocebox::cli
+
+int main(int argc, char** argv) { return rocebox::cli::run(argc, argv); }

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/config/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/config/describe.h"
+#include "runtime/config/top_fields.h"
+#include "runtime/limits.h"
+
+namespace rocebox::config {
+namespace {
+
+Node without(const Node& node, std::initializer_list<std::string_view> keys) {
+  Node result;
+  result.kind = Node::Kind::kMap;
+  result.place = node.place;
+  for (const Entry& entry : node.entries)
+    if (std::find(keys.begin(), keys.end(), entry.key) == keys.end()) result.entries.push_back(entry);
+  return result;
+}
+
+std::string beside(const std::string& file, const std::string& path) {
+  if (path.empty() || path == "-" || path.starts_with('/')) return path;
+  return (std::filesystem::path(file).parent_path() / path).lexically_normal().string();
+}
+
+
+// Turns the raw document, whose shape top_fields() has checked, into the configuration.
+class Loader {
+ public:
+  Loader(const std::string& file, Registry& registry, Mistakes& mistakes)
+      : registry_(registry), mistakes_(mistakes) {
+    config_.file = file;
+  }
+
+  RunConfig load(const Node& root, bool load_plugins) {
+    plugins(root, load_plugins);
+    FieldsReader reader(&root, mistakes_);
+    TopFields top(registry_);
+    top.fields(reader);
+    reader.finish();
+    config_.seed = top.seed;
+    config_.drain = top.drain;
+    config_.pool = {static_cast<std::uint32_t>(top.pool_small), static_cast<std::uint32_t>(top.pool_large),
+                    static_cast<std::uint32_t>(top.pool_giant)};
+    devices(root, top);
+    links(root, top);
+    ports(root, top);
+    if (const Node* node = root.find("expect"))
+      for (std::size_t i = 0; i < top.expect.size(); i++)
+        config_.expectations.push_back({top.expect[i], node->kind == Node::Kind::kList && i < node->items.size()
+                                                           ? node->items[i].place : node->place});
+    if (config_.devices.empty() && mistakes_.none())
+      mistakes_.add(root.place, "there is no device: give `devices:`");
+    return std::move(config_);
+  }
+
+ private:
+  // Before anything else, so that the kernels that a plugin brings are known words.
+  void plugins(const Node& root, bool load_plugins) {
+    Mistakes ignored(config_.file);  // top_fields() reads the same key and reports
+    FieldsReader reader(&root, ignored);
+    std::vector<std::string> files;
+    reader.texts("plugins", files, "");
+    for (const std::string& file : files) {
+      config_.plugins.push_back(beside(config_.file, file));
+      if (!load_plugins) continue;
+      try {
+        registry_.load_plugin(config_.plugins.back());
+      } catch (const ConfigError& error) {
+        mistakes_.add(reader.place_of("plugins"), error.what());
+      }
+    }
+  }
+
+  void devices(const Node& root, TopFields& top) {
+    for (TopFields::Device& raw : top.devices) {
+      DeviceConfig device;
+      device.name = raw.name;
+      const Node* node = root.find("devices")->find(raw.name);
+      device.place = node->place;
+      device.kind = static_cast<DeviceKind>(raw.kind);
+      device.path = raw.path;
+      if (raw.path.empty()) mistakes_.add(node->place, fmt::format("device `{}` has no `path:`", raw.name));
+      const Node* written = node->find("kernels");
+      for (const TopFields::KernelRow& row : raw.kernels)
+        if (row.type) device.kernels.push_back({row.name, row.type, without(*written->find(row.name), {"type"})});
+      // A kernel without options needs no entry under `kernels:`.
+      for (const std::string& name : path_names(raw.path)) {
+        const KernelType* type = registry_.find(name);
+        const bool has = std::any_of(raw.kernels.begin(), raw.kernels.end(), [&](const auto& k) { return k.name == name; });
+        if (type && !has) device.kernels.push_back({name, type, {}});
+      }
+      if (device.kernels.size() > kStagesMax)
+        mistakes_.add(node->place, fmt::format("device `{}` has more than {} kernels", raw.name, kStagesMax));
+      std::vector<PathKernel> kernels;
+      for (const KernelConfig& kernel : device.kernels)
+        kernels.push_back({kernel.name, kernel.type->shape, kernel.type->inputs, kernel.type->outputs});
+      const Node* path = node->find("path");
+      if (!raw.path.empty()) device.wiring = wire(raw.path, kernels, path->place, mistakes_);
+      config_.devices.push_back(std::move(device));
+    }
+  }
+
+  void links(const Node& root, TopFields& top) {
+    for (const TopFields::Link& raw : top.links) {
+      const Node* node = root.find("links")->find(raw.name);
+      const Node* between = node->find("between");
+      LinkConfig link;
+      link.name = raw.name;
+      link.kernel = {raw.name, registry_.find("link"), without(*node, {"between"})};
+      if (!link.kernel.type) {
+        mistakes_.add(node->place, "this build has no kernel named `link`, so devices cannot be joined");
+        continue;
+      }
+      if (raw.between.size() != 2) {
+        mistakes_.add(between ? between->place : node->place,
+                      fmt::format("link `{}` needs `between: [device.port, device.port]`", raw.name));
+        continue;
+      }
+      bool good = true;
+      for (int side = 0; side < 2; side++) {
+        std::string why;
+        if (resolve_port(config_, raw.between[static_cast<std::size_t>(side)], link.between[side], why)) continue;
+        mistakes_.add(between->place, why);
+        good = false;
+      }
+      if (!good) continue;
+      for (const PortName& end : link.between) claim(end, between->place, fmt::format("link `{}`", raw.name));
+      for (const DeviceConfig& device : config_.devices)
+        if (device.name == raw.name) mistakes_.add(node->place, fmt::format("`{}` is already the name of a device", raw.name));
+      config_.links.push_back(std::move(link));
+    }
+  }
+
+  void ports(const Node& root, TopFields& top) {
+    for (const TopFields::PortRow& raw : top.ports) {
+      const Node* node = root.find("ports")->find(raw.name);
+      CaptureBinding binding;
+      std::string why;
+      if (!resolve_port(config_, raw.name, binding.port, why)) {
+        mistakes_.add(node->place, why);
+        continue;
+      }
+      claim(binding.port, node->place, "`ports:`");
+      if (raw.in.empty() && raw.out.empty())
+        mistakes_.add(node->place, fmt::format("port `{}` is bound to nothing: give `pcap: {{in: ..., out: ...}}`", raw.name));
+      for (const std::string& file : raw.in) binding.in.push_back(beside(config_.file, file));
+      binding.out = beside(config_.file, raw.out);
+      binding.filter = raw.filter;
+      config_.captures.push_back(std::move(binding));
+    }
+  }
+
+  void claim(const PortName& port, Place place, const std::string& by) {
+    for (const auto& [claimed, owner] : claimed_)
+      if (claimed == port) return mistakes_.add(place, fmt::format("port `{}` is already taken by {}", port.text(), owner));
+    claimed_.emplace_back(port, by);
+  }
+
+  Registry& registry_;
+  Mistakes& mistakes_;
+  RunConfig config_;
+  std::vector<std::pair<PortName, std::string>> claimed_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> KernelConfig::make(Stats& stats) const {
+  Mistakes none("");
+  FieldsReader reader(&options, none);
+  return type->make(reader, &stats);
+}
+
+RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes,
+                    bool load_plugins) {
+  const Node root = parse_yaml(text, mistakes);
+  if (!mistakes.none()) return {};
+  if (!root.is_map()) {
+    mistakes.add(root.place, fmt::format("expected a mapping with `devices:`, found {}", kind_name(root.kind)));
+    return {};
+  }
+  return Loader(file, registry, mistakes).load(root, load_plugins);
+}
+
+RunConfig load(const std::string& file, Registry& registry, Mistakes& mistakes) {
+  std::string text;
+  try {
+    text = read_text_file(file);
+  } catch (const ConfigError& error) {
+    mistakes.add({}, std::string(error.what()).substr(file.size() + 2));
+    return {};
+  }
+  return load_text(text, file, registry, mistakes);
+}
+
+bool resolve_port(const RunConfig& config, std::string_view name, PortName& port, std::string& why) {
+  std::vector<std::string> known;
+  std::vector<PortName> matches;
+  for (const DeviceConfig& device : config.devices) {
+    for (const std::string& p : device.wiring.ports) {
+      known.push_back(device.name + "." + p);
+      if (name == p || name == known.back()) matches.push_back({device.name, p});
+    }
+  }
+  if (matches.size() == 1) {
+    port = matches[0];
+    return true;
+  }
+  why = matches.empty() ? fmt::format("there is no port `{}`{}", name, suggestion(name, known))
+                        : fmt::format("port `{}` is in several devices; write `{}`", name, matches[0].text());
+  return false;
+}
+
+nlohmann::ordered_json schema(const Registry& registry) {
+  nlohmann::ordered_json object = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                                   {"title", "rocebox configuration"}};
+  FieldsSchema visitor(object, &registry.types());
+  TopFields top(registry);
+  top.fields(visitor);
+  return object;
+}
+
+}  // namespace rocebox::config

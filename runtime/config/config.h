@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The configuration of a run: what exists, how it is joined, what is expected. Plain data, checked.
+#pragma once
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/config/document.h"
+#include "runtime/config/fields_reader.h"
+#include "runtime/config/path.h"
+#include "runtime/kernel/registry.h"
+#include "runtime/packet/pool.h"
+
+namespace rocebox::config {
+
+/// A kernel in a device, or a link: its type and what was written for it.
+struct KernelConfig {
+  std::string name;
+  const KernelType* type = nullptr;
+  Node options;  ///< what was written, `type:` and `between:` left out
+
+  /// Makes the kernel; the options were checked before.
+  std::unique_ptr<Kernel> make(Stats& stats) const;
+};
+
+enum class DeviceKind { kBump };
+
+struct DeviceConfig {
+  std::string name;
+  Place place;
+  DeviceKind kind = DeviceKind::kBump;
+  std::vector<std::string> path;
+  std::vector<KernelConfig> kernels;
+  Wiring wiring;
+};
+
+/// A device port as `device.port`.
+struct PortName {
+  std::string device, port;
+  std::string text() const { return device + "." + port; }
+  bool operator==(const PortName&) const = default;
+};
+
+/// What a port is bound to in replay.
+struct CaptureBinding {
+  PortName port;
+  std::vector<std::string> in;  ///< files, merged by time; `-` is standard input
+  std::string filter;           ///< libpcap filter over `in`; empty: everything
+  std::string out;              ///< file; empty: what leaves is counted only; `-` is standard output
+};
+
+struct LinkConfig {
+  std::string name;
+  PortName between[2];
+  KernelConfig kernel;  ///< of type `link`
+};
+
+struct Expectation {
+  std::string text;
+  Place place;
+};
+
+struct RunConfig {
+  std::string file;
+  std::int64_t seed = 1;
+  Nanos drain = 10 * kSecond;
+  PoolSizes pool;
+  std::vector<std::string> plugins;
+  std::vector<DeviceConfig> devices;
+  std::vector<CaptureBinding> captures;
+  std::vector<LinkConfig> links;
+  std::vector<Expectation> expectations;
+};
+
+/// Reads and checks a configuration; paths in it become relative to its folder. Plugins that it names are loaded
+/// into `registry`. Mistakes are added; the result is usable only when there are none.
+RunConfig load(const std::string& file, Registry& registry, Mistakes& mistakes);
+/// The same from a text, for tests and fuzzing; `load_plugins` false: `plugins:` is checked, not followed.
+RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes,
+                    bool load_plugins = true);
+
+/// Finds the port that `name` means: `device.port`, or `port` when one device has such a port. Explains in `why`
+/// when there is none.
+bool resolve_port(const RunConfig& config, std::string_view name, PortName& port, std::string& why);
+
+/// The effective configuration as YAML: every option with its value; loads to the same configuration.
+std::string effective_yaml(const RunConfig& config);
+
+/// JSON Schema (draft 2020-12) of the configuration with the kernels of `registry`.
+nlohmann::ordered_json schema(const Registry& registry);
+
+}  // namespace rocebox::config

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/config/document.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "runtime/kernel/kernel.h"
+#include "runtime/limits.h"
+
+namespace rocebox::config {
+namespace {
+
+Place place_of(const YAML::Mark& mark) {
+  if (mark.is_null()) return {};
+  return {mark.line + 1, mark.column + 1};
+}
+
+// Thrown inside parse_yaml only, to leave yaml-cpp's parser at a limit.
+struct LimitReached {
+  Place place;
+  std::string message;
+};
+
+std::size_t count_nodes(const Node& node) {
+  std::size_t count = 1;
+  for (const Node& item : node.items) count += count_nodes(item);
+  for (const Entry& entry : node.entries) count += count_nodes(entry.value);
+  return count;
+}
+
+// Builds the tree from yaml-cpp's events. Aliases become copies, within kConfigNodesMax.
+class Builder final : public YAML::EventHandler {
+ public:
+  explicit Builder(Mistakes& mistakes) : mistakes_(mistakes) {}
+  Node take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Node node;
+    node.place = place_of(mark);
+    add(std::move(node), anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) throw LimitReached{place_of(mark), "an alias refers to the node that it stands in"};
+    Node copy = found->second;
+    nodes_ += count_nodes(copy);
+    add(std::move(copy), 0);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, const std::string& value) override {
+    Node node;
+    node.kind = Node::Kind::kScalar;
+    node.place = place_of(mark);
+    node.scalar = value;
+    add(std::move(node), anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(Node::Kind::kList, mark, anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(Node::Kind::kMap, mark, anchor);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Open {
+    Node node;
+    YAML::anchor_t anchor;
+    bool has_key = false;
+    Entry key;
+  };
+
+  void open(Node::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (stack_.size() >= kConfigDepthMax)
+      throw LimitReached{place_of(mark), fmt::format("nested deeper than {} levels", kConfigDepthMax)};
+    Open next{{}, anchor, false, {}};
+    next.node.kind = kind;
+    next.node.place = place_of(mark);
+    stack_.push_back(std::move(next));
+  }
+  void close() {
+    Open done = std::move(stack_.back());
+    stack_.pop_back();
+    add(std::move(done.node), done.anchor);
+  }
+  void add(Node node, YAML::anchor_t anchor) {
+    if (++nodes_ > kConfigNodesMax)
+      throw LimitReached{node.place, fmt::format("more than {} values", kConfigNodesMax)};
+    if (anchor) anchors_[anchor] = node;
+    if (stack_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& parent = stack_.back();
+    if (parent.node.kind == Node::Kind::kList) {
+      parent.node.items.push_back(std::move(node));
+    } else if (!parent.has_key) {
+      if (node.kind != Node::Kind::kScalar) mistakes_.add(node.place, "a key must be a plain word");
+      parent.key.key = node.scalar;
+      parent.key.place = node.place;
+      parent.has_key = true;
+    } else {
+      parent.has_key = false;
+      if (parent.node.find(parent.key.key)) {
+        mistakes_.add(parent.key.place, fmt::format("`{}` is given twice", parent.key.key));
+        return;
+      }
+      parent.key.value = std::move(node);
+      parent.node.entries.push_back(std::move(parent.key));
+      parent.key = {};
+    }
+  }
+
+  Mistakes& mistakes_;
+  Node root_;
+  std::vector<Open> stack_;
+  std::map<YAML::anchor_t, Node> anchors_;
+  std::size_t nodes_ = 0;
+};
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); j++) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); i++) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); j++) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+void Mistakes::add(Place place, std::string message) {
+  if (lines_.size() < kConfigMistakesMax) lines_.emplace_back(place, std::move(message));
+  else more_++;
+}
+
+std::string Mistakes::text() const {
+  std::string text;
+  for (const auto& [place, message] : lines_) {
+    if (!text.empty()) text += '\n';
+    text += place.line ? fmt::format("{}:{}:{}: {}", file_, place.line, place.column, message)
+                       : fmt::format("{}: {}", file_, message);
+  }
+  if (more_) text += fmt::format("\n{}: and {} more mistakes", file_, more_);
+  return text;
+}
+
+const Node* Node::find(std::string_view key) const {
+  for (const Entry& entry : entries)
+    if (entry.key == key) return &entry.value;
+  return nullptr;
+}
+
+std::string_view kind_name(Node::Kind kind) {
+  switch (kind) {
+    case Node::Kind::kNull: return "nothing";
+    case Node::Kind::kScalar: return "a single value";
+    case Node::Kind::kList: return "a list";
+    case Node::Kind::kMap: return "a mapping";
+  }
+  return "";
+}
+
+Node parse_yaml(std::string_view text, Mistakes& mistakes) {
+  Builder builder(mistakes);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    if (!parser.HandleNextDocument(builder)) return {};
+    Node root = builder.take();
+    Builder second(mistakes);
+    if (parser.HandleNextDocument(second)) mistakes.add({}, "more than one YAML document; give one");
+    return root;
+  } catch (const YAML::Exception& error) {
+    mistakes.add(place_of(error.mark), "YAML: " + error.msg);
+  } catch (const LimitReached& limit) {
+    mistakes.add(limit.place, limit.message);
+  }
+  return {};
+}
+
+std::string read_text_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw ConfigError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  std::string text(kConfigBytesMax + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad() || (stream.fail() && !stream.eof()))
+    throw ConfigError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > kConfigBytesMax)
+    throw ConfigError(fmt::format("{}: larger than {} bytes: not a configuration", path, kConfigBytesMax));
+  return text;
+}
+
+std::string_view nearest(std::string_view word, const std::vector<std::string>& words) {
+  std::string_view best;
+  std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;  // a third of the letters may be wrong
+  for (const std::string& candidate : words) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < least) least = distance, best = candidate;
+  }
+  return best;
+}
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& words) {
+  if (const std::string_view near = nearest(word, words); !near.empty()) return fmt::format("; did you mean `{}`?", near);
+  if (words.empty() || words.size() > 12) return "";
+  return fmt::format("; known: {}", fmt::join(words, ", "));
+}
+
+}  // namespace rocebox::config

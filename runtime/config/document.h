@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A YAML document as a tree with positions, and the list of mistakes found in it.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rocebox::config {
+
+/// Where something stands in the file; both from 1, 0 when unknown.
+struct Place {
+  int line = 0, column = 0;
+};
+
+/// Every mistake of one configuration, in the order found; nothing starts while there is one.
+class Mistakes {
+ public:
+  explicit Mistakes(std::string file) : file_(std::move(file)) {}
+  void add(Place place, std::string message);
+  bool none() const { return lines_.empty(); }
+  std::size_t count() const { return lines_.size() + more_; }
+  /// "file:line:column: message", one a line, without a final newline.
+  std::string text() const;
+  const std::string& file() const { return file_; }
+
+ private:
+  std::string file_;
+  std::vector<std::pair<Place, std::string>> lines_;
+  std::size_t more_ = 0;
+};
+
+struct Entry;
+
+struct Node {
+  enum class Kind { kNull, kScalar, kList, kMap };
+  Kind kind = Kind::kNull;
+  Place place;
+  std::string scalar;           // kScalar, as written
+  std::vector<Node> items;      // kList
+  std::vector<Entry> entries;   // kMap, in the order written; keys differ
+
+  const Node* find(std::string_view key) const;
+  bool is_map() const { return kind == Kind::kMap; }
+};
+
+struct Entry {
+  std::string key;
+  Place place;  // of the key
+  Node value;
+};
+
+/// "a list", "a mapping", ... for messages.
+std::string_view kind_name(Node::Kind kind);
+
+/// Parses one YAML document. Syntax errors, duplicate keys, more than one document, anchors that expand beyond the
+/// limits, and keys that are no plain words are added to `mistakes`. Total on all inputs.
+Node parse_yaml(std::string_view text, Mistakes& mistakes);
+
+/// Reads a file of at most kConfigBytesMax; throws ConfigError.
+std::string read_text_file(const std::string& path);
+
+/// The word nearest to `word` if it is near enough to be a slip of the pen, else empty.
+std::string_view nearest(std::string_view word, const std::vector<std::string>& words);
+/// "; did you mean `x`?" or a list of what is known when that is short.
+std::string suggestion(std::string_view word, const std::vector<std::string>& words);
+
+}  // namespace rocebox::config

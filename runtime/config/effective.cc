@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The effective configuration: every option with the value it has, as YAML that loads to the same configuration.
+#include <fmt/format.h>
+
+#include "runtime/config/config.h"
+#include "runtime/config/units.h"
+
+namespace rocebox::config {
+namespace {
+
+// Single quotes where a plain scalar could be read as something else.
+std::string yaml_text(const std::string& text) {
+  const bool plain = !text.empty() && text != "-" && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./%-") == std::string::npos && text[0] != '-' && text[0] != '%';
+  if (plain) return text;
+  std::string quoted = "'";
+  for (char c : text) {
+    if (c == '\'') quoted += '\'';
+    quoted += c;
+  }
+  return quoted + "'";
+}
+
+// Reads like FieldsReader and writes each value that came out. For single kernels, whose configuration lives only
+// inside their make function.
+class FieldsWriter final : public Fields {
+ public:
+  FieldsWriter(const Node* node, std::string& out, unsigned indent)
+      : none_(""), reader_(node, none_), out_(out), indent_(indent) {}
+
+  void boolean(std::string_view name, bool& value, std::string_view doc) override {
+    reader_.boolean(name, value, doc);
+    line(name, value ? "true" : "false");
+  }
+  void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view doc) override {
+    reader_.integer(name, value, range, doc);
+    line(name, fmt::format("{}", value));
+  }
+  void duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view doc) override {
+    reader_.duration(name, value, range, doc);
+    line(name, format_duration(value));
+  }
+  void rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override {
+    reader_.rate(name, value, range, doc);
+    line(name, format_rate(value));
+  }
+  void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override {
+    reader_.bytes(name, value, range, doc);
+    line(name, format_bytes(value));
+  }
+  void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) override {
+    reader_.fraction(name, value, range, doc);
+    line(name, format_fraction(value));
+  }
+  void text(std::string_view name, std::string& value, std::string_view doc) override {
+    reader_.text(name, value, doc);
+    if (!value.empty()) line(name, yaml_text(value));
+  }
+  void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) override {
+    reader_.texts(name, values, doc);
+    if (values.empty()) return;
+    std::vector<std::string> quoted;
+    for (const std::string& value : values) quoted.push_back(yaml_text(value));
+    line(name, fmt::format("[{}]", fmt::join(quoted, ", ")));
+  }
+  void choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view doc) override {
+    reader_.choice(name, index, words, doc);
+    line(name, words[static_cast<std::size_t>(index)]);
+  }
+  void group(std::string_view name, std::string_view, const std::function<void(Fields&)>& fields) override {
+    line(name, "");
+    FieldsWriter nested(child(name), out_, indent_ + 2);
+    fields(nested);
+  }
+  void items(std::string_view name, std::string_view, std::size_t, std::size_t,
+             const std::function<void(Fields&, std::size_t)>& item) override {
+    const Node* node = child(name);
+    if (!node || node->items.empty()) return;
+    line(name, "");
+    for (const Node& entry : node->items) {
+      std::string block;
+      FieldsWriter nested(&entry, block, indent_ + 4);
+      item(nested, SIZE_MAX);
+      if (block.size() > indent_ + 4) block[indent_ + 2] = '-';
+      out_ += block;
+    }
+  }
+  bool given(std::string_view name) override { return reader_.given(name); }
+  void refuse(std::string_view, std::string_view) override {}
+
+ private:
+  bool keeps_items() const override { return true; }
+  const Node* child(std::string_view name) const { return reader_.node() ? reader_.node()->find(name) : nullptr; }
+  void line(std::string_view name, std::string_view value) {
+    out_ += fmt::format("{:{}}{}:{}{}\n", "", indent_, name, value.empty() ? "" : " ", value);
+  }
+
+  Mistakes none_;
+  FieldsReader reader_;
+  std::string& out_;
+  unsigned indent_;
+};
+
+void write_options(const KernelConfig& kernel, std::string& out, unsigned indent) {
+  FieldsWriter writer(&kernel.options, out, indent);
+  kernel.type->make(writer, nullptr);
+}
+
+void write_list(std::string_view name, const std::vector<std::string>& values, unsigned indent, std::string& out) {
+  if (values.empty()) return;
+  out += fmt::format("{:{}}{}:\n", "", indent, name);
+  for (const std::string& value : values) out += fmt::format("{:{}}  - {}\n", "", indent, yaml_text(value));
+}
+
+}  // namespace
+
+std::string effective_yaml(const RunConfig& config) {
+  std::string out;
+  out += fmt::format("seed: {}\ndrain: {}\n", config.seed, format_duration(config.drain));
+  out += fmt::format("pool:\n  small: {}\n  large: {}\n  giant: {}\n", config.pool.small, config.pool.large, config.pool.giant);
+  write_list("plugins", config.plugins, 0, out);
+  out += "devices:\n";
+  for (const DeviceConfig& device : config.devices) {
+    out += fmt::format("  {}:\n    kind: bump\n", device.name);
+    write_list("path", device.path, 4, out);
+    if (!device.kernels.empty()) out += "    kernels:\n";
+    for (const KernelConfig& kernel : device.kernels) {
+      out += fmt::format("      {}:\n        type: {}\n", kernel.name, kernel.type->name);
+      write_options(kernel, out, 8);
+    }
+  }
+  if (!config.links.empty()) out += "links:\n";
+  for (const LinkConfig& link : config.links) {
+    out += fmt::format("  {}:\n    between: [{}, {}]\n", link.name, link.between[0].text(), link.between[1].text());
+    write_options(link.kernel, out, 4);
+  }
+  if (!config.captures.empty()) out += "ports:\n";
+  for (const CaptureBinding& binding : config.captures) {
+    out += fmt::format("  {}:\n    pcap:\n", binding.port.text());
+    write_list("in", binding.in, 6, out);
+    if (!binding.filter.empty()) out += fmt::format("      filter: {}\n", yaml_text(binding.filter));
+    if (!binding.out.empty()) out += fmt::format("      out: {}\n", yaml_text(binding.out));
+  }
+  std::vector<std::string> expectations;
+  for (const Expectation& expectation : config.expectations) expectations.push_back(expectation.text);
+  write_list("expect", expectations, 0, out);
+  return out;
+}
+
+}  // namespace rocebox::config

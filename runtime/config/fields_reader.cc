@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/config/fields_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/config/units.h"
+
+namespace rocebox::config {
+
+FieldsReader::FieldsReader(const Node* node, Mistakes& mistakes) : node_(node), mistakes_(mistakes) {
+  if (node_ && node_->kind == Node::Kind::kNull) node_ = nullptr;
+  if (node_ && !node_->is_map()) {
+    mistakes_.add(node_->place, fmt::format("expected a mapping, found {}", kind_name(node_->kind)));
+    node_ = nullptr;
+  }
+}
+
+void FieldsReader::finish() {
+  if (!node_ || accept_rest_) return;
+  for (const Entry& entry : node_->entries)
+    if (std::find(known_.begin(), known_.end(), entry.key) == known_.end())
+      mistakes_.add(entry.place, fmt::format("unknown key `{}`{}", entry.key, suggestion(entry.key, known_)));
+}
+
+const Node* FieldsReader::use(std::string_view name) {
+  if (std::find(known_.begin(), known_.end(), name) == known_.end()) known_.emplace_back(name);
+  const Node* value = node_ ? node_->find(name) : nullptr;
+  if (value && value->kind == Node::Kind::kNull) {
+    mistakes_.add(value->place, fmt::format("`{}` has no value", name));
+    return nullptr;
+  }
+  return value;
+}
+
+const Node* FieldsReader::use(std::string_view name, Node::Kind kind, std::string_view expected) {
+  const Node* value = use(name);
+  if (!value || value->kind == kind) return value;
+  mistakes_.add(value->place, fmt::format("`{}` must be {}, found {}", name, expected, kind_name(value->kind)));
+  return nullptr;
+}
+
+template <class T, class Parse, class Format>
+void FieldsReader::number(std::string_view name, T& value, Range<T> range, std::string_view expected, Parse parse,
+                          Format format) {
+  const Node* node = use(name, Node::Kind::kScalar, expected);
+  if (!node) return;
+  const auto parsed = parse(node->scalar);
+  if (!parsed) {
+    mistakes_.add(node->place, fmt::format("`{}` must be {}, found `{}`", name, expected, node->scalar));
+  } else if (*parsed < range.low || *parsed > range.high) {
+    mistakes_.add(node->place, fmt::format("`{}` must be from {} to {}, found `{}`", name, format(range.low),
+                                           format(range.high), node->scalar));
+  } else {
+    value = *parsed;
+  }
+}
+
+void FieldsReader::boolean(std::string_view name, bool& value, std::string_view) {
+  const Node* node = use(name, Node::Kind::kScalar, "true or false");
+  if (!node) return;
+  if (node->scalar == "true" || node->scalar == "yes" || node->scalar == "on") value = true;
+  else if (node->scalar == "false" || node->scalar == "no" || node->scalar == "off") value = false;
+  else mistakes_.add(node->place, fmt::format("`{}` must be true or false, found `{}`", name, node->scalar));
+}
+
+void FieldsReader::integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view) {
+  number(name, value, range, "a whole number", parse_integer, [](std::int64_t v) { return fmt::format("{}", v); });
+}
+void FieldsReader::duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view) {
+  number(name, value, range, "a time with a unit, such as 25ms", parse_duration, format_duration);
+}
+void FieldsReader::rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) {
+  number(name, value, range, "a rate with a unit, such as 100Gbps", parse_rate, format_rate);
+}
+void FieldsReader::bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) {
+  number(name, value, range, "a size, such as 64KiB or 1500B", parse_bytes, format_bytes);
+}
+void FieldsReader::fraction(std::string_view name, double& value, Range<double> range, std::string_view) {
+  number(name, value, range, "a share, such as 0.01% or 0.0001", parse_fraction, format_fraction);
+}
+
+void FieldsReader::text(std::string_view name, std::string& value, std::string_view) {
+  if (const Node* node = use(name, Node::Kind::kScalar, "a text")) value = node->scalar;
+}
+
+void FieldsReader::texts(std::string_view name, std::vector<std::string>& values, std::string_view) {
+  const Node* node = use(name);
+  if (!node) return;
+  values.clear();
+  if (node->kind == Node::Kind::kScalar) {
+    values.push_back(node->scalar);
+    return;
+  }
+  if (node->kind != Node::Kind::kList) {
+    mistakes_.add(node->place, fmt::format("`{}` must be a text or a list of texts, found {}", name, kind_name(node->kind)));
+    return;
+  }
+  for (const Node& item : node->items) {
+    if (item.kind == Node::Kind::kScalar) values.push_back(item.scalar);
+    else mistakes_.add(item.place, fmt::format("an entry of `{}` must be a text, found {}", name, kind_name(item.kind)));
+  }
+}
+
+void FieldsReader::choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view) {
+  const Node* node = use(name, Node::Kind::kScalar, "a word");
+  if (!node) return;
+  const auto found = std::find(words.begin(), words.end(), node->scalar);
+  if (found != words.end()) {
+    index = static_cast<int>(found - words.begin());
+    return;
+  }
+  const std::vector<std::string> known(words.begin(), words.end());
+  const std::string_view near = nearest(node->scalar, known);
+  mistakes_.add(node->place, fmt::format("`{}` must be one of {}, found `{}`{}", name, fmt::join(words, ", "), node->scalar,
+                                         near.empty() ? "" : fmt::format("; did you mean `{}`?", near)));
+}
+
+void FieldsReader::group(std::string_view name, std::string_view, const std::function<void(Fields&)>& fields) {
+  FieldsReader nested(use(name, Node::Kind::kMap, "a mapping"), mistakes_);
+  fields(nested);
+  nested.finish();
+}
+
+void FieldsReader::items(std::string_view name, std::string_view, std::size_t, std::size_t count_max,
+                         const std::function<void(Fields&, std::size_t)>& item) {
+  const Node* node = use(name, Node::Kind::kList, "a list");
+  if (!node) return;
+  if (node->items.size() > count_max) {
+    mistakes_.add(node->place, fmt::format("`{}` has {} entries, at most {} are possible", name, node->items.size(), count_max));
+    return;
+  }
+  for (const Node& entry : node->items) {
+    FieldsReader nested(&entry, mistakes_);
+    item(nested, SIZE_MAX);  // a fresh entry
+    nested.finish();
+  }
+}
+
+void FieldsReader::named(std::string_view name, std::string_view, const std::vector<std::string>&,
+                         const std::function<void(ConfigFields&, const std::string&)>& entry) {
+  const Node* node = use(name, Node::Kind::kMap, "a mapping from names");
+  if (!node) return;
+  for (const Entry& row : node->entries) {
+    FieldsReader nested(&row.value, mistakes_);
+    entry(nested, row.key);
+    nested.finish();
+  }
+}
+
+bool FieldsReader::given(std::string_view name) { return node_ && node_->find(name); }
+
+Place FieldsReader::place_of(std::string_view name) const {
+  if (!node_) return {};
+  const Node* value = node_->find(name);
+  return value ? value->place : node_->place;
+}
+
+void FieldsReader::refuse(std::string_view name, std::string_view why) {
+  mistakes_.add(place_of(name), fmt::format("`{}` {}", name, why));
+}
+
+}  // namespace rocebox::config

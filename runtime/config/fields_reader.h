@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// FieldsReader: fills config structs from YAML, strictly; every mistake is reported with its place.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/config/document.h"
+#include "runtime/kernel/fields.h"
+
+namespace rocebox::config {
+
+/// Fields, and what only the top of a configuration needs: mappings whose keys are names of the user's choice.
+class ConfigFields : public Fields {
+ public:
+  /// A mapping from names to mappings. `entry` is called for each name; in schemas once, with the name `*`.
+  virtual void named(std::string_view name, std::string_view doc, const std::vector<std::string>& names,
+                     const std::function<void(ConfigFields&, const std::string& key)>& entry) = 0;
+  /// The options of a kernel whose type the configuration names; in schemas: of any type.
+  virtual void kernel_options(const std::function<void(Fields&)>& options) = 0;
+  /// Keys that no field has asked for are no mistake here (the mistake was reported otherwise).
+  virtual void accept_rest() {}
+};
+
+class FieldsReader final : public ConfigFields {
+ public:
+  /// Reads from `node`, which may be null (nothing was written: all defaults).
+  FieldsReader(const Node* node, Mistakes& mistakes);
+  /// Reports keys that no field asked for. Call once, after the fields.
+  void finish();
+
+  void boolean(std::string_view name, bool& value, std::string_view doc) override;
+  void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view doc) override;
+  void duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view doc) override;
+  void rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
+  void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
+  void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) override;
+  void text(std::string_view name, std::string& value, std::string_view doc) override;
+  void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) override;
+  void choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view doc) override;
+  void group(std::string_view name, std::string_view doc, const std::function<void(Fields&)>& fields) override;
+  void items(std::string_view name, std::string_view doc, std::size_t count, std::size_t count_max,
+             const std::function<void(Fields&, std::size_t)>& item) override;
+  void named(std::string_view name, std::string_view doc, const std::vector<std::string>& names,
+             const std::function<void(ConfigFields&, const std::string&)>& entry) override;
+  void kernel_options(const std::function<void(Fields&)>& options) override { options(*this); }
+  void accept_rest() override { accept_rest_ = true; }
+  bool given(std::string_view name) override;
+  void refuse(std::string_view name, std::string_view why) override;
+
+  /// Where the value of a field stands (the mapping itself when it was not written).
+  Place place_of(std::string_view name) const;
+  const Node* node() const { return node_; }
+
+ private:
+  bool keeps_items() const override { return true; }
+  const Node* use(std::string_view name);
+  const Node* use(std::string_view name, Node::Kind kind, std::string_view expected);
+  template <class T, class Parse, class Format>
+  void number(std::string_view name, T& value, Range<T> range, std::string_view expected, Parse parse, Format format);
+
+  const Node* node_;
+  Mistakes& mistakes_;
+  std::vector<std::string> known_;
+  bool accept_rest_ = false;
+};
+
+}  // namespace rocebox::config

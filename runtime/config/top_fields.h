@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The top of the configuration as declared fields: the one source for reading, schema and dump.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/config/fields_reader.h"
+#include "runtime/kernel/registry.h"
+
+namespace rocebox::config {
+
+class TopFields {
+ public:
+  struct KernelRow {
+    std::string name, type_name;
+    const KernelType* type = nullptr;
+  };
+  struct Device {
+    std::string name;
+    int kind = 0;
+    std::vector<std::string> path;
+    std::vector<KernelRow> kernels;
+  };
+  struct Link {
+    std::string name;
+    std::vector<std::string> between;
+  };
+  struct PortRow {
+    std::string name;
+    std::vector<std::string> in;
+    std::string filter, out;
+  };
+
+  explicit TopFields(const Registry& registry) : registry_(registry) {}
+
+  std::int64_t seed = 1;
+  Nanos drain = 10 * kSecond;
+  std::int64_t pool_small = 16384, pool_large = 4096, pool_giant = 64;
+  std::vector<std::string> plugins, expect;
+  std::vector<Device> devices;
+  std::vector<Link> links;
+  std::vector<PortRow> ports;
+
+  /// Shows every field to `f`; reading appends to the vectors. Kernel options are shown too, checked against their
+  /// type.
+  void fields(ConfigFields& f);
+
+ private:
+  void device_fields(ConfigFields& f, Device& device);
+  void kernel_fields(ConfigFields& f, KernelRow& row);
+  const Registry& registry_;
+};
+
+}  // namespace rocebox::config

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/fabric.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace rocebox {
+
+Fabric::~Fabric() {
+  for (Member& member : members_)
+    for (auto* inboxes : {&member.now, &member.next})
+      for (Inbox& inbox : *inboxes)
+        for (Packet packet : inbox.packets) rte_pktmbuf_free(packet.mbuf());
+}
+
+unsigned Fabric::add(Device& device) {
+  const auto number = static_cast<unsigned>(members_.size());
+  Member& member = members_.emplace_back();
+  member.device = &device;
+  member.peers.assign(device.ports().size(), -1);
+  device.set_sink([this, number](Port out, std::span<Packet> packets, Nanos now) {
+    const int peer = members_[number].peers[out];
+    if (peer < 0) output_({number, out}, packets, now);
+    else deliver(far_ends_[static_cast<std::size_t>(peer)], packets);
+  });
+  return number;
+}
+
+void Fabric::join(FabricPort a, FabricPort b) {
+  members_[a.device].peers[a.port] = static_cast<int>(far_ends_.size());
+  far_ends_.push_back(b);
+  members_[b.device].peers[b.port] = static_cast<int>(far_ends_.size());
+  far_ends_.push_back(a);
+}
+
+void Fabric::deliver(FabricPort to, std::span<Packet> packets) {
+  Member& member = members_[to.device];
+  auto inbox = std::find_if(member.next.begin(), member.next.end(), [&](const Inbox& i) { return i.port == to.port; });
+  if (inbox == member.next.end()) inbox = member.next.insert(member.next.end(), Inbox{to.port, {}});
+  inbox->packets.insert(inbox->packets.end(), packets.begin(), packets.end());
+  if (member.queued) return;
+  member.queued = true;
+  next_round_.push_back(to.device);
+}
+
+void Fabric::advance_to(Nanos now) {
+  while (next_deadline() < now) run(next_deadline());
+}
+
+void Fabric::run(Nanos now) {
+  for (; !wake_ups_.empty() && wake_ups_.top().at <= now; wake_ups_.pop()) {
+    const WakeUp wake_up = wake_ups_.top();
+    Member& member = members_[wake_up.device];
+    if (member.armed != wake_up.at) continue;  // the device has moved to an earlier time since, and was stepped then
+    member.armed = kNever;
+    if (member.queued) continue;
+    member.queued = true;
+    next_round_.push_back(wake_up.device);
+  }
+  for (unsigned rounds = 0; !next_round_.empty(); rounds++) {
+    if (rounds == kRoundsPerInstantMax)
+      throw std::runtime_error("devices hand packets round without end in one instant: device `" +
+                               members_[next_round_[0]].device->name() + "`; give a link between them a delay");
+    round_.swap(next_round_);
+    next_round_.clear();
+    std::sort(round_.begin(), round_.end());
+    for (unsigned device : round_) {
+      members_[device].now.swap(members_[device].next);
+      members_[device].queued = false;
+    }
+    for (unsigned device : round_) step(device, now);
+  }
+}
+
+void Fabric::step(unsigned device, Nanos now) {
+  Member& member = members_[device];
+  arrivals_.clear();
+  for (Inbox& inbox : member.now)
+    if (!inbox.packets.empty()) arrivals_.push_back({inbox.port, inbox.packets});
+  member.device->step(now, arrivals_);
+  for (Inbox& inbox : member.now) inbox.packets.clear();
+  schedule(device);
+}
+
+void Fabric::schedule(unsigned device) {
+  Member& member = members_[device];
+  const Nanos deadline = member.device->next_deadline();
+  if (deadline >= member.armed) return;
+  member.armed = deadline;
+  wake_ups_.push({deadline, device});
+}
+
+std::uint64_t Fabric::held() const {
+  std::uint64_t sum = 0;
+  for (const Member& member : members_) sum += member.device->conservation().held();
+  return sum;
+}
+
+}  // namespace rocebox

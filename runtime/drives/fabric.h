@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Fabric: devices joined by wires, and the event heap. Shared by the replay and the virtual drive.
+#pragma once
+#include <functional>
+#include <queue>
+#include <vector>
+
+#include "runtime/engine/device.h"
+
+namespace rocebox {
+
+/// A device port in a fabric.
+struct FabricPort {
+  unsigned device;
+  Port port;
+};
+
+/// Runs devices against a common virtual time. All that happens in one instant happens in rounds: in a round every
+/// device with arrivals or due timers is stepped once, in the order in which devices were added; what a wire carries
+/// over arrives in the next round of the same instant. The order is a function of the inputs alone.
+class Fabric {
+ public:
+  /// Takes over packets that leave by a port that no wire joins, in order.
+  using Output = std::function<void(FabricPort from, std::span<Packet> packets, Nanos now)>;
+
+  explicit Fabric(Output output) : output_(std::move(output)) {}
+  ~Fabric();
+
+  /// The device must outlive the fabric. Returns its number.
+  unsigned add(Device& device);
+  /// Joins two ports in both directions, without delay (delay is the kernel `link`'s job).
+  void join(FabricPort a, FabricPort b);
+
+  /// Runs every instant before `now` in which a timer is due. Nothing may be injected and not yet run.
+  void advance_to(Nanos now);
+  /// `packet` arrives at `to` in the instant that the next run() runs; no timer before it may be left to run.
+  void inject(FabricPort to, Packet packet) { deliver(to, {&packet, 1}); }
+  /// Runs the instant `now`: timers that are due, what was injected, and what these set off in the same instant.
+  /// Throws std::runtime_error when devices hand a packet round within one instant without end.
+  void run(Nanos now);
+  /// The earliest armed timer; kNever when there is none.
+  Nanos next_deadline() const { return wake_ups_.empty() ? kNever : wake_ups_.top().at; }
+
+  /// Packets inside the devices.
+  std::uint64_t held() const;
+
+ private:
+  struct WakeUp {
+    Nanos at;
+    unsigned device;
+    bool operator<(const WakeUp& o) const { return at != o.at ? at > o.at : device > o.device; }
+  };
+  // Packets for one port in one round.
+  struct Inbox {
+    Port port;
+    std::vector<Packet> packets;
+  };
+  struct Member {
+    Device* device;
+    std::vector<int> peers;            // by port: index into far_ends_, or -1: no wire
+    std::vector<Inbox> now, next;      // by order of first arrival
+    Nanos armed = kNever;              // the wake-up in the heap that counts
+    bool queued = false;
+  };
+
+  void step(unsigned device, Nanos now);
+  void deliver(FabricPort to, std::span<Packet> packets);
+  void schedule(unsigned device);
+
+  std::vector<Member> members_;
+  std::vector<FabricPort> far_ends_;
+  std::priority_queue<WakeUp> wake_ups_;
+  std::vector<unsigned> round_, next_round_;  // devices with something to do, in order of number
+  std::vector<Arrivals> arrivals_;
+  Output output_;
+};
+
+}  // namespace rocebox

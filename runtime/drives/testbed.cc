@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/testbed.h"
+
+#include <algorithm>
+
+namespace rocebox {
+namespace {
+
+std::unique_ptr<Device> make_bump(const config::DeviceConfig& device, Pool& pool, std::uint64_t seed) {
+  std::vector<KernelPlan> plans;
+  for (std::size_t i = 0; i < device.kernels.size(); i++) {
+    const config::KernelConfig& kernel = device.kernels[i];
+    plans.push_back({kernel.name, kernel.type->name, kernel.type->shape, device.wiring.outputs[i],
+                     [&kernel](Stats& stats) { return kernel.make(stats); }});
+  }
+  return std::make_unique<Bump>(device.name, device.wiring.ports, device.wiring.inputs, std::move(plans), pool, seed);
+}
+
+// A wire is a bump of its own with the one kernel `link`: port 0 is its first end.
+std::unique_ptr<Device> make_link(const config::LinkConfig& link, Pool& pool, std::uint64_t seed) {
+  std::vector<KernelPlan> plans;
+  plans.push_back({"link", link.kernel.type->name, Shape::kTwoSided, {{Edge::kOutside, 0}, {Edge::kOutside, 1}},
+                   [&link](Stats& stats) { return link.kernel.make(stats); }});
+  return std::make_unique<Bump>(link.name, std::vector<std::string>{"a", "b"}, std::vector<Edge>{{0, 0}, {0, 1}},
+                                std::move(plans), pool, seed);
+}
+
+}  // namespace
+
+Testbed::Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed, Fabric::Output output)
+    : fabric_(std::move(output)) {
+  for (const config::DeviceConfig& device : config.devices) devices_.push_back(make_bump(device, pool, seed));
+  for (const config::LinkConfig& link : config.links) {
+    devices_.push_back(make_link(link, pool, seed));
+    links_.push_back(&link);
+  }
+  for (auto& device : devices_) {
+    device->set_batch_max(1);  // one packet at a time is the meaning of pipelines that fork and merge
+    fabric_.add(*device);
+  }
+  const std::size_t first_link = devices_.size() - links_.size();
+  for (std::size_t i = 0; i < links_.size(); i++)
+    for (Port side = 0; side < 2; side++)
+      fabric_.join({static_cast<unsigned>(first_link + i), side}, port(links_[i]->between[side]));
+}
+
+FabricPort Testbed::port(const config::PortName& name) const {
+  for (unsigned device = 0; device < devices_.size(); device++) {
+    if (devices_[device]->name() != name.device) continue;
+    const auto& ports = devices_[device]->ports();
+    return {device, static_cast<Port>(std::find(ports.begin(), ports.end(), name.port) - ports.begin())};
+  }
+  throw ConfigError("there is no port `" + name.text() + "`");  // load() has checked all names
+}
+
+std::string Testbed::port_name(FabricPort port) const {
+  return devices_[port.device]->name() + "." + devices_[port.device]->ports()[port.port];
+}
+
+void Testbed::report(Json& report) const {
+  const std::size_t first_link = devices_.size() - links_.size();
+  for (std::size_t i = 0; i < devices_.size(); i++) {
+    Json device;
+    JsonReport writer(device);
+    devices_[i]->report(writer);
+    if (i < first_link) {
+      report["devices"][devices_[i]->name()] = std::move(device);
+      continue;
+    }
+    Json& link = report["links"][devices_[i]->name()];
+    link["between"] = links_[i - first_link]->between[0].text() + " <-> " + links_[i - first_link]->between[1].text();
+    Json& kernel = device["kernels"]["link"];
+    kernel.erase("type");
+    link.update(kernel);
+    link["counters"]["packets_held"] = device["counters"]["packets_held"];
+  }
+}
+
+}  // namespace rocebox

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Testbed: the devices and links of a configuration, made and joined in a fabric.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/drives/fabric.h"
+#include "runtime/telemetry/json_report.h"
+
+namespace rocebox {
+
+class Testbed {
+ public:
+  /// Makes every device; throws ConfigError. `output` takes what leaves by ports that no link joins.
+  Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed, Fabric::Output output);
+
+  Fabric& fabric() { return fabric_; }
+  FabricPort port(const config::PortName& name) const;
+  /// `device.port`
+  std::string port_name(FabricPort port) const;
+  Device& device(unsigned number) { return *devices_[number]; }
+  /// Devices of the configuration first, then its links.
+  unsigned device_count() const { return static_cast<unsigned>(devices_.size()); }
+
+  /// Adds `devices` and `links`.
+  void report(Json& report) const;
+
+ private:
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<const config::LinkConfig*> links_;  // devices_ behind the first of them are links
+  Fabric fabric_;                                 // after devices_: it refers to them
+};
+
+}  // namespace rocebox

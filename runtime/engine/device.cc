@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/engine/device.h"
+
+#include <xxhash.h>
+
+#include "runtime/roce/parse.h"
+
+namespace rocebox {
+
+std::uint64_t stream_seed(std::uint64_t run_seed, std::string_view device, std::string_view kernel) {
+  const std::uint64_t outer = XXH64(device.data(), device.size(), run_seed);
+  return XXH64(kernel.data(), kernel.size(), outer);
+}
+
+void report_counters(Report& report, const CounterSet& counters) {
+  for (const CounterSet::Row& row : counters.rows()) report.count(row.name, static_cast<std::int64_t>(row.counter.read()));
+}
+
+Bump::Bump(std::string name, std::vector<std::string> ports, std::vector<Edge> inputs, std::vector<KernelPlan> plans,
+           Pool& pool, std::uint64_t run_seed)
+    : name_(std::move(name)), ports_(std::move(ports)), port_counters_(ports_.size()) {
+  std::vector<Stage> stages;
+  for (KernelPlan& plan : plans) {
+    Stage stage;
+    stage.name = plan.name;
+    stage.kernel = plan.make(kernel_stats_.emplace_back());
+    stage.shape = plan.shape;
+    stage.outputs = std::move(plan.outputs);
+    stage.seed = stream_seed(run_seed, name_, plan.name);
+    stages.push_back(std::move(stage));
+    kernel_types_.push_back(plan.type);
+  }
+  for (std::size_t i = 1; i < status_counters_.size(); i++) {
+    const auto status = static_cast<ParseStatus>(i);
+    const std::string counter = "rx_" + std::string(roce::parse_status_name(status));
+    status_counters_[i] = &stats_.counter(counter, roce::parse_status_sentence(status));
+  }
+  pipeline_ = std::make_unique<Pipeline>(std::move(stages), std::move(inputs), pool, stats_);
+}
+
+Bump::~Bump() = default;
+
+void Bump::enter(Nanos now, const Arrivals& arrival) {
+  roce::parse(std::span<const Packet>(arrival.packets));
+  std::uint64_t bytes = 0;
+  for (Packet packet : arrival.packets) {
+    PacketMeta& meta = packet.meta();
+    meta.arrival = now;
+    meta.input = arrival.in;
+    meta.sequence = ++sequence_;
+    bytes += meta.wire_bytes;
+    status_counters_[static_cast<std::size_t>(meta.status)]->add();
+  }
+  port_counters_[arrival.in].rx_packets.add(arrival.packets.size());
+  port_counters_[arrival.in].rx_bytes.add(bytes);
+  if (!trace_) [[likely]]
+    return;
+  for (Packet packet : arrival.packets) {
+    packet.meta().traced = trace_->follows(packet);
+    if (packet.meta().traced)
+      trace_->record({now, {}, TraceVerdict::kArrive, arrival.in, nullptr, trace_info(packet), packet});
+  }
+}
+
+void Bump::step(Nanos now, std::span<const Arrivals> arrivals) {
+  for (const Arrivals& arrival : arrivals) enter(now, arrival);
+  pipeline_->step(now, arrivals);
+}
+
+void Bump::set_sink(Sink sink) {
+  pipeline_->set_sink([this, sink = std::move(sink)](Port out, std::span<Packet> packets, Nanos now) {
+    std::uint64_t bytes = 0;
+    for (Packet packet : packets) bytes += packet.wire_bytes();
+    port_counters_[out].tx_packets.add(packets.size());
+    port_counters_[out].tx_bytes.add(bytes);
+    sink(out, packets, now);
+  });
+}
+
+void Bump::set_trace(TraceSink* trace) {
+  trace_ = trace;
+  pipeline_->set_trace(trace);
+}
+
+void Bump::report(Report& report) const {
+  report.object("ports", [&](Report& ports) {
+    for (std::size_t i = 0; i < ports_.size(); i++) {
+      ports.object(ports_[i], [&](Report& port) {
+        const PortCounters& counters = port_counters_[i];
+        port.count("rx_packets", static_cast<std::int64_t>(counters.rx_packets.read()));
+        port.count("rx_bytes", static_cast<std::int64_t>(counters.rx_bytes.read()));
+        port.count("tx_packets", static_cast<std::int64_t>(counters.tx_packets.read()));
+        port.count("tx_bytes", static_cast<std::int64_t>(counters.tx_bytes.read()));
+      });
+    }
+  });
+  report.object("counters", [&](Report& counters) {
+    const Conservation& c = conservation();
+    counters.count("packets_in", static_cast<std::int64_t>(c.in));
+    counters.count("packets_made", static_cast<std::int64_t>(c.made));
+    counters.count("packets_out", static_cast<std::int64_t>(c.out));
+    counters.count("packets_dropped", static_cast<std::int64_t>(c.dropped));
+    counters.count("packets_held", static_cast<std::int64_t>(c.held()));
+    report_counters(counters, stats_);
+  });
+  report.object("kernels", [&](Report& kernels) {
+    for (std::size_t i = 0; i < kernel_types_.size(); i++) {
+      const Stage& stage = pipeline_->stages()[i];
+      kernels.object(stage.name, [&](Report& kernel) {
+        kernel.text("type", kernel_types_[i]);
+        kernel.object("counters", [&](Report& counters) { report_counters(counters, kernel_stats_[i]); });
+        stage.kernel->report(kernel);
+      });
+    }
+  });
+}
+
+std::string_view Bump::counter_name(const Counter* counter) const {
+  if (std::string_view name = stats_.name_of(counter); !name.empty()) return name;
+  for (const CounterSet& set : kernel_stats_)
+    if (std::string_view name = set.name_of(counter); !name.empty()) return name;
+  return {};
+}
+
+}  // namespace rocebox

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// JsonReport: the report as JSON; the text is made from the same JSON, so it holds nothing else.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "runtime/kernel/report.h"
+
+namespace rocebox {
+
+using Json = nlohmann::ordered_json;
+
+/// Raised when a key of the report changes its meaning or goes away.
+inline constexpr int kReportSchemaVersion = 1;
+
+class JsonReport final : public Report {
+ public:
+  explicit JsonReport(Json& object) : object_(object) {
+    if (object_.is_null()) object_ = Json::object();
+  }
+  void count(std::string_view name, std::int64_t value) override { object_[std::string(name)] = value; }
+  void real(std::string_view name, double value) override { object_[std::string(name)] = value; }
+  void flag(std::string_view name, bool value) override { object_[std::string(name)] = value; }
+  void text(std::string_view name, std::string_view value) override { object_[std::string(name)] = value; }
+  void duration(std::string_view name, std::int64_t nanos) override { object_[std::string(name) + "_ns"] = nanos; }
+  void object(std::string_view name, const std::function<void(Report&)>& fill) override {
+    JsonReport nested(object_[std::string(name)]);
+    fill(nested);
+  }
+  void table(std::string_view name, std::size_t rows, const std::function<void(Report&, std::size_t)>& fill) override {
+    Json& array = object_[std::string(name)] = Json::array();
+    for (std::size_t row = 0; row < rows; row++) {
+      JsonReport nested(array.emplace_back(Json::object()));
+      fill(nested, row);
+    }
+  }
+
+ private:
+  Json& object_;
+};
+
+/// The JSON as text for a person: indented blocks, tables where rows are short; counters that are 0 are left out.
+std::string report_text(const Json& report);
+
+}  // namespace rocebox
