@@ -47,6 +47,9 @@ inline constexpr std::size_t kConfigBytesMax = std::size_t{1} << 20;
 inline constexpr unsigned kConfigDepthMax = 32;
 inline constexpr std::size_t kConfigNodesMax = 200'000;
 
+/// Entries of one mapping from names (devices, links, ports, kernels of a device): hundreds are meant to be.
+inline constexpr std::size_t kConfigNamesMax = 4096;
+
 /// Mistakes listed for one configuration; more do not help the reader.
 inline constexpr std::size_t kConfigMistakesMax = 50;
 

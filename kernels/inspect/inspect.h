@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// inspect: watches RoCEv2 flows and changes nothing. What each number means:
+// kernels/inspect/README.md. Ports: two-sided. Example: `path: host <-> inspect <-> wire`.
 #pragma once
 #include "runtime/kernel/kernel.h"
 

@@ -1,16 +1,122 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/link/link.h"
 
+#include "kernels/link/direction.h"
+
 namespace rocebox {
+namespace link {
 namespace {
+
+constexpr Port kLeft = 0, kRight = 1;
+
 class Link final : public Kernel {
  public:
-  struct Config {
-    void fields(Fields&) {}
-  };
-  Link(const Config&, Stats&) {}
-  void process(Context&, Port, Batch&) override {}
+  using Config = link::Config;
+  Link(const Config& config, Stats& stats)
+      : forward_(config.forward, stats, "forward_", kRight), reverse_(config.reverse, stats, "reverse_", kLeft) {}
+
+  void process(Context& context, Port in, Batch& batch) override {
+    if (!seeded_) [[unlikely]] {
+      // Both at the first packet of either, so that the other's traffic does not decide the seeds.
+      forward_.seed(context);
+      reverse_.seed(context);
+      seeded_ = true;
+    }
+    (in == kLeft ? forward_ : reverse_).process(context, batch);
+  }
+  void on_timer(Context& context, std::uint64_t tag) override {
+    (tag == kRight ? forward_ : reverse_).on_timer(context);
+  }
+  void report(Report& report) const override {
+    forward_.report(report, "forward");
+    reverse_.report(report, "reverse");
+  }
+
+ private:
+  bool seeded_ = false;
+  Direction forward_, reverse_;
 };
+
+constexpr Example kExamples[] = {{"wide area: long, lossy, now and then out of order",
+                                  R"(delay: 25us
+loss: 1%
+jitter: 3us
+reorder: 2%
+reorder_timeout: 200us
+reverse:
+  loss: 0.1%
+  reorder: 0
+)"},
+                                 {"multipath: jitter lets packets overtake, copies and reordering beside it",
+                                  R"(delay: 5us
+jitter: 20us
+jitter_reorders: true
+reorder: 5%
+reorder_by: 7
+reorder_timeout: 30us
+duplicate: 3%
+packets: 64
+)"},
+                                 {"congested queue that marks and trims",
+                                  R"(rate: 1Gbps
+delay: 10us
+queue: 16KiB
+queue_full: trim
+trim_dscp: 46
+ecn:
+  min: 2KiB
+  max: 12KiB
+  probability: 20%
+reverse:
+  rate: 333333333bps
+  queue_full: drop
+)"},
+                                 {"loss in bursts, copies, corruption, no time at all",
+                                  R"(burst_loss:
+  enter: 2%
+  leave: 25%
+  loss_good: 0.1%
+  loss_bad: 90%
+loss: 1%
+duplicate: 5%
+corrupt: 5%
+mark: 10%
+trim: 5%
+trim_dscp: 10
+reorder: 4%
+reorder_by: 5
+reorder_timeout: 50us
+)"},
+                                 {"explicit events",
+                                  R"(delay: 2us
+events:
+  - {packet: 3, do: drop}
+  - {packet: 5, do: duplicate, copies: 3}
+  - {packet: 8, do: delay, by: 40us}
+  - {packet: 10, do: reorder, packets: 4}
+  - {packet: 12, do: corrupt, offset: 60, mask: 0xFF}
+  - {packet: 12, do: corrupt}
+  - {packet: 14, do: trim}
+  - {packet: 15, do: mark}
+  - {qpn: 0x11, psn: 5, do: drop}
+  - {qpn: 0x11, psn: 6, occurrence: 2, do: drop}
+  - {qpn: 0x11, psn: 0xFFFFFF, occurrence: 0, do: reorder}
+  - {qpn: 0x11, psn: 7, opcode: 0x0A, do: mark}
+reverse:
+  events:
+    - {packet: 1, do: drop}
+)"},
+                                 {nullptr, nullptr}};
+
 }  // namespace
-KernelType link_kernel_type() { return two_sided_kernel<Link>("link", "placeholder"); }
+
+std::unique_ptr<Kernel> make(const Config& config, Stats& stats) { return std::make_unique<Link>(config, stats); }
+
+}  // namespace link
+
+KernelType link_kernel_type() {
+  return two_sided_kernel<link::Link>(
+      "link", "a wire: rate, queue, delay, jitter, loss, reordering, corruption, trimming, marking", link::kExamples);
+}
+
 }  // namespace rocebox

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// link: the one impairment element, a deterministic netem for RoCE. README.md is its manual.
 #pragma once
+#include <memory>
+
+#include "kernels/link/config.h"
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox {
+
 KernelType link_kernel_type();
+
+namespace link {
+/// A link for who configures it in code rather than in YAML.
+std::unique_ptr<Kernel> make(const Config& config, Stats& stats);
+}  // namespace link
 }  // namespace rocebox

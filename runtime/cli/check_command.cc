@@ -18,7 +18,8 @@ void resolve(const config::RunConfig& config) {
   Testbed testbed(config, pool, static_cast<std::uint64_t>(config.seed), [](FabricPort, std::span<Packet>, Nanos) {});
   Json report;
   testbed.report(report);
-  report["run"] = {{"packets_in", 0}, {"packets_out", 0}, {"drop_pool_empty", 0}, {"held_at_end", 0}, {"span_ns", 0}, {"interrupted", false}, {"pool_packets_max", 0}};
+  report["run"] = {{"packets_in", 0}, {"packets_out", 0},     {"drop_pool_empty", 0}, {"held_at_end", 0},
+                   {"span_ns", 0},    {"interrupted", false}, {"pool_packets_max", 0}};
   std::string mistakes;
   for (const config::Expectation& expectation : config.expectations) {
     std::string why;
@@ -29,7 +30,8 @@ void resolve(const config::RunConfig& config) {
     } catch (const ConfigError& error) {
       why = error.what();
     }
-    mistakes += fmt::format("{}{}:{}:{}: {}", mistakes.empty() ? "" : "\n", config.file, expectation.place.line, expectation.place.column, why);
+    mistakes += fmt::format("{}{}:{}:{}: {}", mistakes.empty() ? "" : "\n", config.file, expectation.place.line,
+                            expectation.place.column, why);
   }
   if (!mistakes.empty()) throw ConfigError(mistakes);
 }
@@ -37,18 +39,23 @@ void resolve(const config::RunConfig& config) {
 void print_plan(const config::RunConfig& config) {
   fmt::print("# What would run:\n");
   for (const config::DeviceConfig& device : config.devices)
-    fmt::print("#   device {}: {}, ports {}\n", device.name, fmt::join(device.path, "; "), fmt::join(device.wiring.ports, ", "));
+    fmt::print("#   device {}: {}, ports {}\n", device.name, fmt::join(device.path, "; "),
+               fmt::join(device.wiring.ports, ", "));
   for (const config::LinkConfig& link : config.links)
     fmt::print("#   link {}: {} <-> {}\n", link.name, link.between[0].text(), link.between[1].text());
   for (const config::CaptureBinding& binding : config.captures) {
-    if (!binding.in.empty()) fmt::print("#   {} -> {}{}\n", fmt::join(binding.in, ", "), binding.port.text(), binding.filter.empty() ? "" : fmt::format("   ({})", binding.filter));
+    if (!binding.in.empty())
+      fmt::print("#   {} -> {}{}\n", fmt::join(binding.in, ", "), binding.port.text(),
+                 binding.filter.empty() ? "" : fmt::format("   ({})", binding.filter));
     if (!binding.out.empty()) fmt::print("#   {} -> {}\n", binding.port.text(), binding.out);
   }
   for (const config::DeviceConfig& device : config.devices) {
     for (const std::string& port : device.wiring.ports) {
       const config::PortName name{device.name, port};
-      const bool bound = std::any_of(config.captures.begin(), config.captures.end(), [&](const auto& b) { return b.port == name; }) ||
-                         std::any_of(config.links.begin(), config.links.end(), [&](const auto& l) { return l.between[0] == name || l.between[1] == name; });
+      const bool bound =
+          std::any_of(config.captures.begin(), config.captures.end(), [&](const auto& b) { return b.port == name; }) ||
+          std::any_of(config.links.begin(), config.links.end(),
+                      [&](const auto& l) { return l.between[0] == name || l.between[1] == name; });
       if (!bound) fmt::print("#   {}: bound to nothing; what leaves there is counted\n", name.text());
     }
   }

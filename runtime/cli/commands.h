@@ -15,7 +15,7 @@ struct ReplayArguments {
   std::vector<std::string> in, out;  ///< PORT=FILE
   std::vector<std::string> plugins;
   std::optional<std::int64_t> seed;
-  std::string json;                  ///< file for the report as JSON; `-`: standard output instead of the text
+  std::string json;  ///< file for the report as JSON; `-`: standard output instead of the text
   std::string trace;
   std::vector<std::string> trace_outs;
 };

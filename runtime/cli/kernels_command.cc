@@ -25,14 +25,19 @@ CounterSet counters_of(const KernelType& type) {
 }
 
 nlohmann::ordered_json to_json(const KernelType& type) {
-  nlohmann::ordered_json json = {{"name", type.name}, {"summary", type.summary}, {"shape", shape_text(type)},
-                                 {"inputs", type.inputs}, {"outputs", type.outputs}};
+  nlohmann::ordered_json json = {{"name", type.name},
+                                 {"summary", type.summary},
+                                 {"shape", shape_text(type)},
+                                 {"inputs", type.inputs},
+                                 {"outputs", type.outputs}};
   json["options"] = nlohmann::ordered_json::array();
   for (const config::OptionRow& row : config::describe(type))
-    json["options"].push_back({{"name", row.name}, {"type", row.type}, {"range", row.range}, {"default", row.fallback}, {"doc", row.doc}});
+    json["options"].push_back(
+        {{"name", row.name}, {"type", row.type}, {"range", row.range}, {"default", row.fallback}, {"doc", row.doc}});
   json["counters"] = nlohmann::ordered_json::array();
   const CounterSet counters = counters_of(type);
-  for (const CounterSet::Row& row : counters.rows()) json["counters"].push_back({{"name", row.name}, {"doc", row.sentence}});
+  for (const CounterSet::Row& row : counters.rows())
+    json["counters"].push_back({{"name", row.name}, {"doc", row.sentence}});
   json["examples"] = nlohmann::ordered_json::array();
   for (const Example* example = type.examples; example && example->title; example++)
     json["examples"].push_back({{"title", example->title}, {"yaml", example->yaml}});
@@ -49,14 +54,15 @@ void print(const KernelType& type) {
     default_width = std::max(default_width, row.fallback.size());
   }
   for (const config::OptionRow& row : rows)
-    fmt::print("  {:<{}}  {:<{}}  {:<{}}  {}{}\n", row.name, name_width, row.type, type_width, row.fallback, default_width,
-               row.doc, row.range.empty() ? "" : fmt::format(" ({})", row.range));
+    fmt::print("  {:<{}}  {:<{}}  {:<{}}  {}{}\n", row.name, name_width, row.type, type_width, row.fallback,
+               default_width, row.doc, row.range.empty() ? "" : fmt::format(" ({})", row.range));
   if (rows.empty()) fmt::print("  none\n");
   const CounterSet counters = counters_of(type);
   fmt::print("\nCounters\n");
   std::size_t counter_width = 0;
   for (const CounterSet::Row& row : counters.rows()) counter_width = std::max(counter_width, row.name.size());
-  for (const CounterSet::Row& row : counters.rows()) fmt::print("  {:<{}}  {}\n", row.name, counter_width, row.sentence);
+  for (const CounterSet::Row& row : counters.rows())
+    fmt::print("  {:<{}}  {}\n", row.name, counter_width, row.sentence);
   for (const Example* example = type.examples; example && example->title; example++)
     fmt::print("\nExample: {}\n{}\n", example->title, example->yaml);
 }
@@ -69,9 +75,13 @@ int kernels(const KernelsArguments& arguments) {
   for (const KernelType* type : registry.types()) names.emplace_back(type->name);
   if (!arguments.name.empty()) {
     const KernelType* type = registry.find(arguments.name);
-    if (!type) throw ConfigError(fmt::format("there is no kernel `{}`{}", arguments.name, config::suggestion(arguments.name, names)));
-    if (arguments.json) fmt::print("{}\n", to_json(*type).dump(2));
-    else print(*type);
+    if (!type)
+      throw ConfigError(
+          fmt::format("there is no kernel `{}`{}", arguments.name, config::suggestion(arguments.name, names)));
+    if (arguments.json)
+      fmt::print("{}\n", to_json(*type).dump(2));
+    else
+      print(*type);
     return 0;
   }
   if (arguments.json) {
@@ -80,7 +90,8 @@ int kernels(const KernelsArguments& arguments) {
     fmt::print("{}\n", all.dump(2));
     return 0;
   }
-  for (const KernelType* type : registry.types()) fmt::print("{:<12} {:<12} {}\n", type->name, shape_text(*type), type->summary);
+  for (const KernelType* type : registry.types())
+    fmt::print("{:<12} {:<12} {}\n", type->name, shape_text(*type), type->summary);
   fmt::print("\n`rocebox kernels NAME` shows every option.\n");
   return 0;
 }

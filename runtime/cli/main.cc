@@ -12,23 +12,41 @@ namespace {
 constexpr int kFailed = 1, kBadArguments = 2;
 
 void add_plugins(CLI::App& command, std::vector<std::string>& plugins) {
-  command.add_option("--plugin", plugins, "Load kernels from this .so as well (may be given again)")->type_name("FILE")->allow_extra_args(false);
+  command.add_option("--plugin", plugins, "Load kernels from this .so as well (may be given again)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
 }
 
 void add_replay(CLI::App& app, ReplayArguments& a) {
-  CLI::App* command = app.add_subcommand("replay", "Run captures through a configuration; time is the captures' timestamps");
+  CLI::App* command =
+      app.add_subcommand("replay", "Run captures through a configuration; time is the captures' timestamps");
   command->add_option("CONFIG", a.config, "Configuration (YAML)")->required();
-  command->add_option("--in", a.in, "Packets of FILE arrive at PORT; instead of the configuration's, `-` is standard input")->type_name("PORT=FILE")->allow_extra_args(false);
-  command->add_option("--out", a.out, "What leaves by PORT goes to FILE (.pcap or .pcapng), `-` is standard output")->type_name("PORT=FILE")->allow_extra_args(false);
-  command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")->type_name("N")->check(CLI::NonNegativeNumber);
-  command->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")->type_name("FILE");
-  command->add_option("--trace", a.trace, "Follow packets: 'qpn=0x11 psn=100-120 opcode=17 src=IP dst=IP', or 'all'")->type_name("FILTER");
-  command->add_option("--trace-out", a.trace_outs, "Where the trace goes: .pcapng gets packets with comments, other names text (may be given again)")->type_name("FILE")->allow_extra_args(false);
+  command
+      ->add_option("--in", a.in,
+                   "Packets of FILE arrive at PORT; instead of the configuration's, `-` is standard input")
+      ->type_name("PORT=FILE")
+      ->allow_extra_args(false);
+  command->add_option("--out", a.out, "What leaves by PORT goes to FILE (.pcap or .pcapng), `-` is standard output")
+      ->type_name("PORT=FILE")
+      ->allow_extra_args(false);
+  command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")
+      ->type_name("FILE");
+  command->add_option("--trace", a.trace, "Follow packets: 'qpn=0x11 psn=100-120 opcode=17 src=IP dst=IP', or 'all'")
+      ->type_name("FILTER");
+  command
+      ->add_option("--trace-out", a.trace_outs,
+                   "Where the trace goes: .pcapng gets packets with comments, other names text (may be given again)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   add_plugins(*command, a.plugins);
 }
 
 void add_check(CLI::App& app, CheckArguments& a) {
-  CLI::App* command = app.add_subcommand("check", "Check a configuration; print it with every option's value, and what would run");
+  CLI::App* command =
+      app.add_subcommand("check", "Check a configuration; print it with every option's value, and what would run");
   command->add_option("CONFIG", a.config, "Configuration (YAML)");
   command->add_flag("--schema", a.schema, "Print the JSON Schema of configurations instead, for editors");
   add_plugins(*command, a.plugins);

@@ -29,7 +29,8 @@ config::CaptureBinding& binding_of(config::RunConfig& config, std::string_view o
   file = argument.substr(equals + 1);
   config::PortName port;
   std::string why;
-  if (!config::resolve_port(config, argument.substr(0, equals), port, why)) throw ConfigError(fmt::format("{} {}: {}", option, argument, why));
+  if (!config::resolve_port(config, argument.substr(0, equals), port, why))
+    throw ConfigError(fmt::format("{} {}: {}", option, argument, why));
   for (const config::LinkConfig& link : config.links)
     if (link.between[0] == port || link.between[1] == port)
       throw ConfigError(fmt::format("{} {}: the port is joined by link `{}`", option, argument, link.name));
@@ -57,7 +58,9 @@ void apply(const ReplayArguments& arguments, config::RunConfig& config) {
   }
   if (arguments.seed) config.seed = *arguments.seed;
   if (std::all_of(config.captures.begin(), config.captures.end(), [](const auto& b) { return b.in.empty(); }))
-    throw ConfigError(fmt::format("{}: no port has a capture to read: give `ports: {{PORT: {{pcap: {{in: FILE}}}}}}` or --in PORT=FILE", config.file));
+    throw ConfigError(fmt::format(
+        "{}: no port has a capture to read: give `ports: {{PORT: {{pcap: {{in: FILE}}}}}}` or --in PORT=FILE",
+        config.file));
 }
 
 // Percent and packets on a terminal, twice a second; silent in a pipe.
@@ -82,6 +85,9 @@ class Progress {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+// Names of files may hold any bytes; JSON holds UTF-8.
+std::string dumped(const Json& report) { return report.dump(2, ' ', false, Json::error_handler_t::replace); }
+
 // A file that is complete or not there at all, like the captures.
 class JsonFile {
  public:
@@ -97,7 +103,7 @@ class JsonFile {
   JsonFile& operator=(const JsonFile&) = delete;
   void write(const Json& report) {
     if (!file_) return;
-    const std::string text = report.dump(2) + "\n";
+    const std::string text = dumped(report) + "\n";
     bool good = std::fwrite(text.data(), 1, text.size(), file_) == text.size();
     good &= std::fclose(std::exchange(file_, nullptr)) == 0;
     good = good && std::rename(part_.c_str(), path_.c_str()) == 0;
@@ -132,7 +138,8 @@ int replay(const ReplayArguments& arguments) {
   start_eal(config.pool.mebibytes());
   Pool pool(config.pool);
   // Standard output belongs to a capture or to the JSON when one of them asks for it; the text then goes to stderr.
-  const bool capture_on_stdout = std::any_of(config.captures.begin(), config.captures.end(), [](const auto& b) { return b.out == "-"; });
+  const bool capture_on_stdout =
+      std::any_of(config.captures.begin(), config.captures.end(), [](const auto& b) { return b.out == "-"; });
   if (capture_on_stdout && arguments.json == "-") throw ConfigError("--json -: standard output is taken by a capture");
   std::FILE* text = capture_on_stdout || arguments.json == "-" ? stderr : stdout;
   JsonFile json(arguments.json);
@@ -143,9 +150,11 @@ int replay(const ReplayArguments& arguments) {
   options.trace_outs = arguments.trace_outs;
   options.trace_text = text;
   options.stop = &stop_requested;
-  options.progress = [&progress](std::uint64_t done, std::uint64_t all, std::uint64_t packets) { progress(done, all, packets); };
+  options.progress = [&progress](std::uint64_t done, std::uint64_t all, std::uint64_t packets) {
+    progress(done, all, packets);
+  };
   Replay run(config, pool, std::move(options));
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = [](int) { stop_requested = true; };
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
@@ -153,8 +162,10 @@ int replay(const ReplayArguments& arguments) {
 
   const Json report = run.report();
   json.write(report);
-  if (arguments.json == "-") fmt::print("{}\n", report.dump(2));
-  else print_text(report, text);
+  if (arguments.json == "-")
+    fmt::print("{}\n", dumped(report));
+  else
+    print_text(report, text);
   return run.expectations_hold() && !stop_requested ? 0 : 1;
 }
 

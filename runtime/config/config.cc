@@ -27,12 +27,16 @@ std::string beside(const std::string& file, const std::string& path) {
   return (std::filesystem::path(file).parent_path() / path).lexically_normal().string();
 }
 
+// Names stand in paths of the report and in `device.port`, so they are plain words.
+bool is_plain_name(std::string_view name) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  return !name.empty() && name.find_first_not_of(kLetters) == std::string_view::npos && name != "null";
+}
 
 // Turns the raw document, whose shape top_fields() has checked, into the configuration.
 class Loader {
  public:
-  Loader(const std::string& file, Registry& registry, Mistakes& mistakes)
-      : registry_(registry), mistakes_(mistakes) {
+  Loader(const std::string& file, Registry& registry, Mistakes& mistakes) : registry_(registry), mistakes_(mistakes) {
     config_.file = file;
   }
 
@@ -52,9 +56,9 @@ class Loader {
     if (const Node* node = root.find("expect"))
       for (std::size_t i = 0; i < top.expect.size(); i++)
         config_.expectations.push_back({top.expect[i], node->kind == Node::Kind::kList && i < node->items.size()
-                                                           ? node->items[i].place : node->place});
-    if (config_.devices.empty() && mistakes_.none())
-      mistakes_.add(root.place, "there is no device: give `devices:`");
+                                                           ? node->items[i].place
+                                                           : node->place});
+    if (config_.devices.empty() && mistakes_.none()) mistakes_.add(root.place, "there is no device: give `devices:`");
     return std::move(config_);
   }
 
@@ -81,6 +85,8 @@ class Loader {
       DeviceConfig device;
       device.name = raw.name;
       const Node* node = root.find("devices")->find(raw.name);
+      check_name(raw.name, node->place);
+      for (const TopFields::KernelRow& row : raw.kernels) check_name(row.name, node->place);
       device.place = node->place;
       device.kind = static_cast<DeviceKind>(raw.kind);
       device.path = raw.path;
@@ -91,7 +97,8 @@ class Loader {
       // A kernel without options needs no entry under `kernels:`.
       for (const std::string& name : path_names(raw.path)) {
         const KernelType* type = registry_.find(name);
-        const bool has = std::any_of(raw.kernels.begin(), raw.kernels.end(), [&](const auto& k) { return k.name == name; });
+        const bool has =
+            std::any_of(raw.kernels.begin(), raw.kernels.end(), [&](const auto& k) { return k.name == name; });
         if (type && !has) device.kernels.push_back({name, type, {}});
       }
       if (device.kernels.size() > kStagesMax)
@@ -108,6 +115,7 @@ class Loader {
   void links(const Node& root, TopFields& top) {
     for (const TopFields::Link& raw : top.links) {
       const Node* node = root.find("links")->find(raw.name);
+      check_name(raw.name, node->place);
       const Node* between = node->find("between");
       LinkConfig link;
       link.name = raw.name;
@@ -131,7 +139,8 @@ class Loader {
       if (!good) continue;
       for (const PortName& end : link.between) claim(end, between->place, fmt::format("link `{}`", raw.name));
       for (const DeviceConfig& device : config_.devices)
-        if (device.name == raw.name) mistakes_.add(node->place, fmt::format("`{}` is already the name of a device", raw.name));
+        if (device.name == raw.name)
+          mistakes_.add(node->place, fmt::format("`{}` is already the name of a device", raw.name));
       config_.links.push_back(std::move(link));
     }
   }
@@ -147,7 +156,8 @@ class Loader {
       }
       claim(binding.port, node->place, "`ports:`");
       if (raw.in.empty() && raw.out.empty())
-        mistakes_.add(node->place, fmt::format("port `{}` is bound to nothing: give `pcap: {{in: ..., out: ...}}`", raw.name));
+        mistakes_.add(node->place,
+                      fmt::format("port `{}` is bound to nothing: give `pcap: {{in: ..., out: ...}}`", raw.name));
       for (const std::string& file : raw.in) binding.in.push_back(beside(config_.file, file));
       binding.out = beside(config_.file, raw.out);
       binding.filter = raw.filter;
@@ -155,9 +165,14 @@ class Loader {
     }
   }
 
+  void check_name(const std::string& name, Place place) {
+    if (!is_plain_name(name)) mistakes_.add(place, fmt::format("`{}` is no name: use letters, digits, _ and -", name));
+  }
+
   void claim(const PortName& port, Place place, const std::string& by) {
     for (const auto& [claimed, owner] : claimed_)
-      if (claimed == port) return mistakes_.add(place, fmt::format("port `{}` is already taken by {}", port.text(), owner));
+      if (claimed == port)
+        return mistakes_.add(place, fmt::format("port `{}` is already taken by {}", port.text(), owner));
     claimed_.emplace_back(port, by);
   }
 

@@ -84,7 +84,8 @@ RunConfig load_text(std::string_view text, const std::string& file, Registry& re
 /// when there is none.
 bool resolve_port(const RunConfig& config, std::string_view name, PortName& port, std::string& why);
 
-/// The effective configuration as YAML: every option with its value; loads to the same configuration.
+/// The effective configuration as YAML: every option with its value, groups and lists as far as they were written;
+/// loads to the same configuration.
 std::string effective_yaml(const RunConfig& config);
 
 /// JSON Schema (draft 2020-12) of the configuration with the kernels of `registry`.

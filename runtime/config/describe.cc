@@ -18,7 +18,8 @@ std::string plain(std::int64_t value) { return fmt::format("{}", value); }
 
 void FieldsTable::row(std::string_view name, std::string type, std::string range, std::string fallback,
                       std::string_view doc) {
-  rows_.push_back({prefix_ + std::string(name), std::move(type), std::move(range), std::move(fallback), std::string(doc)});
+  rows_.push_back(
+      {prefix_ + std::string(name), std::move(type), std::move(range), std::move(fallback), std::string(doc)});
 }
 void FieldsTable::boolean(std::string_view name, bool& value, std::string_view doc) {
   row(name, "boolean", "", value ? "true" : "false", doc);
@@ -38,11 +39,14 @@ void FieldsTable::bytes(std::string_view name, std::uint64_t& value, Range<std::
 void FieldsTable::fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) {
   row(name, "share", range_text(range, format_fraction), format_fraction(value), doc);
 }
-void FieldsTable::text(std::string_view name, std::string& value, std::string_view doc) { row(name, "text", "", value, doc); }
+void FieldsTable::text(std::string_view name, std::string& value, std::string_view doc) {
+  row(name, "text", "", value, doc);
+}
 void FieldsTable::texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) {
   row(name, "list of texts", "", fmt::format("{}", fmt::join(values, ", ")), doc);
 }
-void FieldsTable::choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view doc) {
+void FieldsTable::choice(std::string_view name, int& index, std::span<const std::string_view> words,
+                         std::string_view doc) {
   row(name, fmt::format("{}", fmt::join(words, "|")), "", std::string(words[static_cast<std::size_t>(index)]), doc);
 }
 void FieldsTable::group(std::string_view name, std::string_view doc, const std::function<void(Fields&)>& fields) {
@@ -89,7 +93,8 @@ void FieldsSchema::boolean(std::string_view name, bool& value, std::string_view 
   p["type"] = "boolean";
   p["default"] = value;
 }
-void FieldsSchema::integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view doc) {
+void FieldsSchema::integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range,
+                           std::string_view doc) {
   auto& p = property(name, doc);
   p["anyOf"] = {{{"type", "integer"}, {"minimum", range.low}, {"maximum", range.high}},
                 {{"type", "string"}, {"pattern", "^0[xX][0-9a-fA-F_]+$"}}};
@@ -105,7 +110,8 @@ void FieldsSchema::rate(std::string_view name, std::uint64_t& value, Range<std::
   p["anyOf"] = {{{"type", "string"}, {"pattern", "^([0-9._]+ ?[kKMGT]?bps|unlimited)$"}}, {{"const", 0}}};
   p["default"] = format_rate(value);
 }
-void FieldsSchema::bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) {
+void FieldsSchema::bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range,
+                         std::string_view doc) {
   auto& p = property(name, fmt::format("{} ({})", doc, range_text(range, format_bytes)));
   p["anyOf"] = {{{"type", "string"}, {"pattern", "^[0-9._]+ ?([kKMG]i?)?B?$"}}, {{"type", "integer"}, {"minimum", 0}}};
   p["default"] = format_bytes(value);
@@ -125,7 +131,8 @@ void FieldsSchema::texts(std::string_view name, std::vector<std::string>&, std::
   auto& p = property(name, doc);
   p["anyOf"] = {{{"type", "string"}}, {{"type", "array"}, {"items", {{"type", {"string", "number"}}}}}};
 }
-void FieldsSchema::choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view doc) {
+void FieldsSchema::choice(std::string_view name, int& index, std::span<const std::string_view> words,
+                          std::string_view doc) {
   auto& p = property(name, doc);
   p["enum"] = words;
   p["default"] = words[static_cast<std::size_t>(index)];

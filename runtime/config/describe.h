@@ -12,9 +12,9 @@ namespace rocebox::config {
 
 /// One option, as `rocebox kernels NAME` shows it.
 struct OptionRow {
-  std::string name;   ///< with its group: `forward.loss`, `events[].psn`
-  std::string type;   ///< duration, rate, bytes, share, integer, boolean, text, list of texts, a|b|c
-  std::string range;  ///< "0ns .. 10s"; empty when there is none
+  std::string name;      ///< with its group: `forward.loss`, `events[].psn`
+  std::string type;      ///< duration, rate, bytes, share, integer, boolean, text, list of texts, a|b|c
+  std::string range;     ///< "0ns .. 10s"; empty when there is none
   std::string fallback;  ///< the default, as it would be written
   std::string doc;
 };
@@ -22,7 +22,8 @@ struct OptionRow {
 /// Collects rows from a fields() function.
 class FieldsTable final : public ConfigFields {
  public:
-  explicit FieldsTable(std::vector<OptionRow>& rows, std::string prefix = "") : rows_(rows), prefix_(std::move(prefix)) {}
+  explicit FieldsTable(std::vector<OptionRow>& rows, std::string prefix = "")
+      : rows_(rows), prefix_(std::move(prefix)) {}
 
   void boolean(std::string_view name, bool& value, std::string_view doc) override;
   void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view doc) override;
@@ -32,7 +33,8 @@ class FieldsTable final : public ConfigFields {
   void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) override;
   void text(std::string_view name, std::string& value, std::string_view doc) override;
   void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) override;
-  void choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view doc) override;
+  void choice(std::string_view name, int& index, std::span<const std::string_view> words,
+              std::string_view doc) override;
   void group(std::string_view name, std::string_view doc, const std::function<void(Fields&)>& fields) override;
   void items(std::string_view name, std::string_view doc, std::size_t count, std::size_t count_max,
              const std::function<void(Fields&, std::size_t)>& item) override;
@@ -64,7 +66,8 @@ class FieldsSchema final : public ConfigFields {
   void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) override;
   void text(std::string_view name, std::string& value, std::string_view doc) override;
   void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) override;
-  void choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view doc) override;
+  void choice(std::string_view name, int& index, std::span<const std::string_view> words,
+              std::string_view doc) override;
   void group(std::string_view name, std::string_view doc, const std::function<void(Fields&)>& fields) override;
   void items(std::string_view name, std::string_view doc, std::size_t count, std::size_t count_max,
              const std::function<void(Fields&, std::size_t)>& item) override;

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <unordered_set>
 
 #include "runtime/kernel/kernel.h"
 #include "runtime/limits.h"
@@ -29,17 +30,18 @@ struct LimitReached {
   std::string message;
 };
 
-std::size_t count_nodes(const Node& node) {
-  std::size_t count = 1;
-  for (const Node& item : node.items) count += count_nodes(item);
-  for (const Entry& entry : node.entries) count += count_nodes(entry.value);
-  return count;
+// What a copy of a node costs: its values, and a value more for each 64 bytes of text.
+std::size_t cost_of(const Node& node) {
+  std::size_t cost = 1 + node.scalar.size() / 64;
+  for (const Node& item : node.items) cost += cost_of(item);
+  for (const Entry& entry : node.entries) cost += cost_of(entry.value);
+  return cost;
 }
 
 // Builds the tree from yaml-cpp's events. Aliases become copies, within kConfigNodesMax.
 class Builder final : public YAML::EventHandler {
  public:
-  explicit Builder(Mistakes& mistakes) : mistakes_(mistakes) {}
+  Builder(Mistakes& mistakes, std::string_view text) : mistakes_(mistakes), text_(text) {}
   Node take() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark&) override {}
@@ -53,7 +55,7 @@ class Builder final : public YAML::EventHandler {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) throw LimitReached{place_of(mark), "an alias refers to the node that it stands in"};
     Node copy = found->second;
-    nodes_ += count_nodes(copy);
+    nodes_ += cost_of(copy);
     add(std::move(copy), 0);
   }
   void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, const std::string& value) override {
@@ -61,6 +63,8 @@ class Builder final : public YAML::EventHandler {
     node.kind = Node::Kind::kScalar;
     node.place = place_of(mark);
     node.scalar = value;
+    if (mark.pos >= 0 && never_closed(text_.substr(std::min(text_.size(), static_cast<std::size_t>(mark.pos)))))
+      mistakes_.add(node.place, "the quote that begins here is never closed");
     add(std::move(node), anchor);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
@@ -80,12 +84,25 @@ class Builder final : public YAML::EventHandler {
     YAML::anchor_t anchor;
     bool has_key = false;
     Entry key;
+    std::unordered_set<std::string> keys;
   };
+
+  // yaml-cpp 0.7 takes the end of the file for the closing quote, and a forgotten one would swallow the rest.
+  static bool never_closed(std::string_view text) {
+    if (text.empty() || (text[0] != '\'' && text[0] != '"')) return false;
+    for (std::size_t at = 1; at < text.size(); at++) {
+      if (text[0] == '"' && text[at] == '\\')
+        at++;
+      else if (text[at] == text[0])
+        return false;
+    }
+    return true;
+  }
 
   void open(Node::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
     if (stack_.size() >= kConfigDepthMax)
       throw LimitReached{place_of(mark), fmt::format("nested deeper than {} levels", kConfigDepthMax)};
-    Open next{{}, anchor, false, {}};
+    Open next{{}, anchor, false, {}, {}};
     next.node.kind = kind;
     next.node.place = place_of(mark);
     stack_.push_back(std::move(next));
@@ -96,8 +113,7 @@ class Builder final : public YAML::EventHandler {
     add(std::move(done.node), done.anchor);
   }
   void add(Node node, YAML::anchor_t anchor) {
-    if (++nodes_ > kConfigNodesMax)
-      throw LimitReached{node.place, fmt::format("more than {} values", kConfigNodesMax)};
+    if (++nodes_ > kConfigNodesMax) throw LimitReached{node.place, fmt::format("more than {} values", kConfigNodesMax)};
     if (anchor) anchors_[anchor] = node;
     if (stack_.empty()) {
       root_ = std::move(node);
@@ -113,7 +129,7 @@ class Builder final : public YAML::EventHandler {
       parent.has_key = true;
     } else {
       parent.has_key = false;
-      if (parent.node.find(parent.key.key)) {
+      if (!parent.keys.insert(parent.key.key).second) {
         mistakes_.add(parent.key.place, fmt::format("`{}` is given twice", parent.key.key));
         return;
       }
@@ -124,33 +140,40 @@ class Builder final : public YAML::EventHandler {
   }
 
   Mistakes& mistakes_;
+  std::string_view text_;
   Node root_;
   std::vector<Open> stack_;
   std::map<YAML::anchor_t, Node> anchors_;
   std::size_t nodes_ = 0;
 };
 
+// Insertions, deletions, changes and swaps of neighbours that lead from one word to the other (Damerau).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); j++) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); i++) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); j++) {
-      const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); i++) {
+    for (std::size_t j = 0; j <= b.size(); j++) {
+      if (i == 0 || j == 0) {
+        cost[i][j] = i + j;
+        continue;
+      }
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
     }
   }
-  return row[b.size()];
+  return cost[a.size()][b.size()];
 }
 
 }  // namespace
 
 void Mistakes::add(Place place, std::string message) {
-  if (lines_.size() < kConfigMistakesMax) lines_.emplace_back(place, std::move(message));
-  else more_++;
+  if (lines_.size() < kConfigMistakesMax)
+    lines_.emplace_back(place, std::move(message));
+  else
+    more_++;
 }
+
+bool Mistakes::full() const { return lines_.size() >= kConfigMistakesMax; }
 
 std::string Mistakes::text() const {
   std::string text;
@@ -171,22 +194,26 @@ const Node* Node::find(std::string_view key) const {
 
 std::string_view kind_name(Node::Kind kind) {
   switch (kind) {
-    case Node::Kind::kNull: return "nothing";
-    case Node::Kind::kScalar: return "a single value";
-    case Node::Kind::kList: return "a list";
-    case Node::Kind::kMap: return "a mapping";
+    case Node::Kind::kNull:
+      return "nothing";
+    case Node::Kind::kScalar:
+      return "a single value";
+    case Node::Kind::kList:
+      return "a list";
+    case Node::Kind::kMap:
+      return "a mapping";
   }
   return "";
 }
 
 Node parse_yaml(std::string_view text, Mistakes& mistakes) {
-  Builder builder(mistakes);
+  Builder builder(mistakes, text);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(builder)) return {};
     Node root = builder.take();
-    Builder second(mistakes);
+    Builder second(mistakes, text);
     if (parser.HandleNextDocument(second)) mistakes.add({}, "more than one YAML document; give one");
     return root;
   } catch (const YAML::Exception& error) {
@@ -211,6 +238,8 @@ std::string read_text_file(const std::string& path) {
 }
 
 std::string_view nearest(std::string_view word, const std::vector<std::string>& words) {
+  constexpr std::size_t kWordBytesMax = 64;  // no name of ours is longer, and the distance takes length squared
+  if (word.size() > kWordBytesMax) return {};
   std::string_view best;
   std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;  // a third of the letters may be wrong
   for (const std::string& candidate : words) {
@@ -221,7 +250,8 @@ std::string_view nearest(std::string_view word, const std::vector<std::string>& 
 }
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& words) {
-  if (const std::string_view near = nearest(word, words); !near.empty()) return fmt::format("; did you mean `{}`?", near);
+  if (const std::string_view near = nearest(word, words); !near.empty())
+    return fmt::format("; did you mean `{}`?", near);
   if (words.empty() || words.size() > 12) return "";
   return fmt::format("; known: {}", fmt::join(words, ", "));
 }

@@ -18,6 +18,8 @@ class Mistakes {
   explicit Mistakes(std::string file) : file_(std::move(file)) {}
   void add(Place place, std::string message);
   bool none() const { return lines_.empty(); }
+  /// More are counted, not kept: nothing is gained by finding good words for them.
+  bool full() const;
   std::size_t count() const { return lines_.size() + more_; }
   /// "file:line:column: message", one a line, without a final newline.
   std::string text() const;
@@ -35,9 +37,9 @@ struct Node {
   enum class Kind { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
   Place place;
-  std::string scalar;           // kScalar, as written
-  std::vector<Node> items;      // kList
-  std::vector<Entry> entries;   // kMap, in the order written; keys differ
+  std::string scalar;          // kScalar, as written
+  std::vector<Node> items;     // kList
+  std::vector<Entry> entries;  // kMap, in the order written; keys differ
 
   const Node* find(std::string_view key) const;
   bool is_map() const { return kind == Kind::kMap; }

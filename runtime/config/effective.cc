@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The effective configuration: every option with the value it has, as YAML that loads to the same configuration.
+// The effective configuration as YAML that loads to the same configuration: every option with the value it has; groups
+// and entries of lists as far as they were written.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
 
 #include "runtime/config/config.h"
 #include "runtime/config/units.h"
@@ -8,24 +12,36 @@
 namespace rocebox::config {
 namespace {
 
-// Single quotes where a plain scalar could be read as something else.
+// Quoted where a plain scalar could be read as something else; with escapes when it has control characters.
 std::string yaml_text(const std::string& text) {
-  const bool plain = !text.empty() && text != "-" && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./%-") == std::string::npos && text[0] != '-' && text[0] != '%';
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./%-";
+  const bool plain = !text.empty() && text.find_first_not_of(kPlain) == std::string::npos &&
+                     std::isalnum(static_cast<unsigned char>(text[0])) && text != "null" && text != "Null" &&
+                     text != "NULL";
   if (plain) return text;
-  std::string quoted = "'";
+  const bool control =
+      std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  std::string quoted(1, control ? '"' : '\'');
   for (char c : text) {
-    if (c == '\'') quoted += '\'';
-    quoted += c;
+    if (!control) {
+      quoted += c == '\'' ? "''" : std::string(1, c);
+    } else if (c == '"' || c == '\\') {
+      quoted += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      quoted += c;
+    }
   }
-  return quoted + "'";
+  return quoted + (control ? '"' : '\'');
 }
 
 // Reads like FieldsReader and writes each value that came out. For single kernels, whose configuration lives only
 // inside their make function.
 class FieldsWriter final : public Fields {
  public:
-  FieldsWriter(const Node* node, std::string& out, unsigned indent)
-      : none_(""), reader_(node, none_), out_(out), indent_(indent) {}
+  FieldsWriter(const Node* node, std::string& out, unsigned indent, bool only_given = false)
+      : none_(""), reader_(node, none_), out_(out), indent_(indent), only_given_(only_given) {}
 
   void boolean(std::string_view name, bool& value, std::string_view doc) override {
     reader_.boolean(name, value, doc);
@@ -53,23 +69,27 @@ class FieldsWriter final : public Fields {
   }
   void text(std::string_view name, std::string& value, std::string_view doc) override {
     reader_.text(name, value, doc);
-    if (!value.empty()) line(name, yaml_text(value));
+    line(name, yaml_text(value));
   }
   void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) override {
     reader_.texts(name, values, doc);
-    if (values.empty()) return;
     std::vector<std::string> quoted;
     for (const std::string& value : values) quoted.push_back(yaml_text(value));
     line(name, fmt::format("[{}]", fmt::join(quoted, ", ")));
   }
-  void choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view doc) override {
+  void choice(std::string_view name, int& index, std::span<const std::string_view> words,
+              std::string_view doc) override {
     reader_.choice(name, index, words, doc);
     line(name, words[static_cast<std::size_t>(index)]);
   }
+  // A group that was not written is off, or repeats what stands above it; to write it could mean something else.
   void group(std::string_view name, std::string_view, const std::function<void(Fields&)>& fields) override {
-    line(name, "");
-    FieldsWriter nested(child(name), out_, indent_ + 2);
+    if (!child(name)) return;
+    std::string block;
+    FieldsWriter nested(child(name), block, indent_ + 2);
     fields(nested);
+    line(name, block.empty() ? "{}" : "");
+    out_ += block;
   }
   void items(std::string_view name, std::string_view, std::size_t, std::size_t,
              const std::function<void(Fields&, std::size_t)>& item) override {
@@ -78,7 +98,7 @@ class FieldsWriter final : public Fields {
     line(name, "");
     for (const Node& entry : node->items) {
       std::string block;
-      FieldsWriter nested(&entry, block, indent_ + 4);
+      FieldsWriter nested(&entry, block, indent_ + 4, true);
       item(nested, SIZE_MAX);
       if (block.size() > indent_ + 4) block[indent_ + 2] = '-';
       out_ += block;
@@ -91,6 +111,7 @@ class FieldsWriter final : public Fields {
   bool keeps_items() const override { return true; }
   const Node* child(std::string_view name) const { return reader_.node() ? reader_.node()->find(name) : nullptr; }
   void line(std::string_view name, std::string_view value) {
+    if (only_given_ && !reader_.given(name)) return;
     out_ += fmt::format("{:{}}{}:{}{}\n", "", indent_, name, value.empty() ? "" : " ", value);
   }
 
@@ -98,6 +119,7 @@ class FieldsWriter final : public Fields {
   FieldsReader reader_;
   std::string& out_;
   unsigned indent_;
+  bool only_given_;  // in entries of lists, where a field that was not written may not be written
 };
 
 void write_options(const KernelConfig& kernel, std::string& out, unsigned indent) {
@@ -116,7 +138,8 @@ void write_list(std::string_view name, const std::vector<std::string>& values, u
 std::string effective_yaml(const RunConfig& config) {
   std::string out;
   out += fmt::format("seed: {}\ndrain: {}\n", config.seed, format_duration(config.drain));
-  out += fmt::format("pool:\n  small: {}\n  large: {}\n  giant: {}\n", config.pool.small, config.pool.large, config.pool.giant);
+  out += fmt::format("pool:\n  small: {}\n  large: {}\n  giant: {}\n", config.pool.small, config.pool.large,
+                     config.pool.giant);
   write_list("plugins", config.plugins, 0, out);
   out += "devices:\n";
   for (const DeviceConfig& device : config.devices) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/config/units.h"
+#include "runtime/limits.h"
 
 namespace rocebox::config {
 
@@ -21,7 +22,8 @@ void FieldsReader::finish() {
   if (!node_ || accept_rest_) return;
   for (const Entry& entry : node_->entries)
     if (std::find(known_.begin(), known_.end(), entry.key) == known_.end())
-      mistakes_.add(entry.place, fmt::format("unknown key `{}`{}", entry.key, suggestion(entry.key, known_)));
+      mistakes_.add(entry.place, fmt::format("unknown key `{}`{}", entry.key,
+                                             mistakes_.full() ? "" : suggestion(entry.key, known_)));
 }
 
 const Node* FieldsReader::use(std::string_view name) {
@@ -60,9 +62,12 @@ void FieldsReader::number(std::string_view name, T& value, Range<T> range, std::
 void FieldsReader::boolean(std::string_view name, bool& value, std::string_view) {
   const Node* node = use(name, Node::Kind::kScalar, "true or false");
   if (!node) return;
-  if (node->scalar == "true" || node->scalar == "yes" || node->scalar == "on") value = true;
-  else if (node->scalar == "false" || node->scalar == "no" || node->scalar == "off") value = false;
-  else mistakes_.add(node->place, fmt::format("`{}` must be true or false, found `{}`", name, node->scalar));
+  if (node->scalar == "true" || node->scalar == "yes" || node->scalar == "on")
+    value = true;
+  else if (node->scalar == "false" || node->scalar == "no" || node->scalar == "off")
+    value = false;
+  else
+    mistakes_.add(node->place, fmt::format("`{}` must be true or false, found `{}`", name, node->scalar));
 }
 
 void FieldsReader::integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view) {
@@ -94,16 +99,20 @@ void FieldsReader::texts(std::string_view name, std::vector<std::string>& values
     return;
   }
   if (node->kind != Node::Kind::kList) {
-    mistakes_.add(node->place, fmt::format("`{}` must be a text or a list of texts, found {}", name, kind_name(node->kind)));
+    mistakes_.add(node->place,
+                  fmt::format("`{}` must be a text or a list of texts, found {}", name, kind_name(node->kind)));
     return;
   }
   for (const Node& item : node->items) {
-    if (item.kind == Node::Kind::kScalar) values.push_back(item.scalar);
-    else mistakes_.add(item.place, fmt::format("an entry of `{}` must be a text, found {}", name, kind_name(item.kind)));
+    if (item.kind == Node::Kind::kScalar)
+      values.push_back(item.scalar);
+    else
+      mistakes_.add(item.place, fmt::format("an entry of `{}` must be a text, found {}", name, kind_name(item.kind)));
   }
 }
 
-void FieldsReader::choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view) {
+void FieldsReader::choice(std::string_view name, int& index, std::span<const std::string_view> words,
+                          std::string_view) {
   const Node* node = use(name, Node::Kind::kScalar, "a word");
   if (!node) return;
   const auto found = std::find(words.begin(), words.end(), node->scalar);
@@ -113,8 +122,8 @@ void FieldsReader::choice(std::string_view name, int& index, std::span<const std
   }
   const std::vector<std::string> known(words.begin(), words.end());
   const std::string_view near = nearest(node->scalar, known);
-  mistakes_.add(node->place, fmt::format("`{}` must be one of {}, found `{}`{}", name, fmt::join(words, ", "), node->scalar,
-                                         near.empty() ? "" : fmt::format("; did you mean `{}`?", near)));
+  mistakes_.add(node->place, fmt::format("`{}` must be one of {}, found `{}`{}", name, fmt::join(words, ", "),
+                                         node->scalar, near.empty() ? "" : fmt::format("; did you mean `{}`?", near)));
 }
 
 void FieldsReader::group(std::string_view name, std::string_view, const std::function<void(Fields&)>& fields) {
@@ -128,7 +137,8 @@ void FieldsReader::items(std::string_view name, std::string_view, std::size_t, s
   const Node* node = use(name, Node::Kind::kList, "a list");
   if (!node) return;
   if (node->items.size() > count_max) {
-    mistakes_.add(node->place, fmt::format("`{}` has {} entries, at most {} are possible", name, node->items.size(), count_max));
+    mistakes_.add(node->place,
+                  fmt::format("`{}` has {} entries, at most {} are possible", name, node->items.size(), count_max));
     return;
   }
   for (const Node& entry : node->items) {
@@ -142,6 +152,11 @@ void FieldsReader::named(std::string_view name, std::string_view, const std::vec
                          const std::function<void(ConfigFields&, const std::string&)>& entry) {
   const Node* node = use(name, Node::Kind::kMap, "a mapping from names");
   if (!node) return;
+  if (node->entries.size() > kConfigNamesMax) {
+    mistakes_.add(node->place, fmt::format("`{}` has {} entries, at most {} are possible", name, node->entries.size(),
+                                           kConfigNamesMax));
+    return;
+  }
   for (const Entry& row : node->entries) {
     FieldsReader nested(&row.value, mistakes_);
     entry(nested, row.key);

@@ -36,7 +36,8 @@ class FieldsReader final : public ConfigFields {
   void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) override;
   void text(std::string_view name, std::string& value, std::string_view doc) override;
   void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) override;
-  void choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view doc) override;
+  void choice(std::string_view name, int& index, std::span<const std::string_view> words,
+              std::string_view doc) override;
   void group(std::string_view name, std::string_view doc, const std::function<void(Fields&)>& fields) override;
   void items(std::string_view name, std::string_view doc, std::size_t count, std::size_t count_max,
              const std::function<void(Fields&, std::size_t)>& item) override;

@@ -63,7 +63,8 @@ class Wirer {
 
   void add(const std::string& chain) {
     const std::vector<Link> links = split(chain);
-    if (links.size() < 2) return mistake(fmt::format("path `{}` is no chain of names and arrows, such as `host <-> link <-> wire`", chain));
+    if (links.size() < 2)
+      return mistake(fmt::format("path `{}` is no chain of names and arrows, such as `host <-> link <-> wire`", chain));
     for (std::size_t i = 0; i < links.size(); i++)
       if (!known(chain, links, i)) return;
     for (std::size_t i = 0; i + 1 < links.size(); i++) {
@@ -75,7 +76,8 @@ class Wirer {
   Wiring finish() {
     for (std::size_t i = 0; i < kernels_.size(); i++)
       if (!used_[i]) mistake(fmt::format("kernel `{}` stands in no path", kernels_[i].name));
-    if (wiring_.ports.empty()) mistake("the path has no port: begin and end it with names of ports, such as `host` and `wire`");
+    if (wiring_.ports.empty())
+      mistake("the path has no port: begin and end it with names of ports, such as `host` and `wire`");
     find_rings();
     return std::move(wiring_);
   }
@@ -104,9 +106,12 @@ class Wirer {
     if (index < 0) {
       std::vector<std::string> names;
       for (const PathKernel& k : kernels_) names.push_back(k.name);
-      if (inside) mistake(fmt::format("path `{}`: unknown kernel `{}`{}", chain, link.name, suggestion(link.name, names)));
-      else if (link.port) mistake(fmt::format("path `{}`: `{}` is a port of the device and has no port numbers", chain, link.name));
-      else device_port(link.name);
+      if (inside)
+        mistake(fmt::format("path `{}`: unknown kernel `{}`{}", chain, link.name, suggestion(link.name, names)));
+      else if (link.port)
+        mistake(fmt::format("path `{}`: `{}` is a port of the device and has no port numbers", chain, link.name));
+      else
+        device_port(link.name);
       return !inside && !link.port;
     }
     used_[static_cast<std::size_t>(index)] = true;
@@ -114,6 +119,10 @@ class Wirer {
     const bool both = link.both_ways || (i > 0 && links[i - 1].both_ways);
     if (both && k.shape != Shape::kTwoSided) {
       mistake(fmt::format("path `{}`: kernel `{}` is not two-sided; use `->`", chain, link.name));
+      return false;
+    }
+    if (i + 1 < links.size() && k.outputs == 0) {
+      mistake(fmt::format("path `{}`: kernel `{}` has no outputs", chain, link.name));
       return false;
     }
     const Port ports = i == 0 ? k.outputs : k.inputs;
@@ -136,10 +145,12 @@ class Wirer {
     const int from_kernel = kernel(from.name), to_kernel = kernel(to.name);
     const Edge target = to_kernel < 0 ? Edge{Edge::kOutside, device_port(to.name)}
                                       : Edge{to_kernel, side(to, to_kernel, to_looks_right)};
-    Edge& source = from_kernel < 0
-                       ? wiring_.inputs[device_port(from.name)]
-                       : wiring_.outputs[static_cast<std::size_t>(from_kernel)][side(from, from_kernel, from_looks_right)];
-    if (source.stage != Edge::kNowhere) mistake(fmt::format("`{}` is wired twice in the direction of `{}`", from.name, to.name));
+    Edge& source =
+        from_kernel < 0
+            ? wiring_.inputs[device_port(from.name)]
+            : wiring_.outputs[static_cast<std::size_t>(from_kernel)][side(from, from_kernel, from_looks_right)];
+    if (source.stage != Edge::kNowhere)
+      mistake(fmt::format("`{}` is wired twice in the direction of `{}`", from.name, to.name));
     source = target;
   }
 
@@ -155,12 +166,15 @@ class Wirer {
       if (mark == 2) return;
       if (mark == 1) {
         ring = true;
-        return mistake(fmt::format("the path leads from kernel `{}` back to itself; a ring needs a device port between", kernels_[k].name));
+        return mistake(fmt::format("the path leads from kernel `{}` back to itself; a ring needs a device port between",
+                                   kernels_[k].name));
       }
       mark = 1;
       const std::vector<Edge>& outputs = wiring_.outputs[k];
-      if (kernels_[k].shape == Shape::kTwoSided) visit(outputs[at.port == 0 ? 1 : 0]);
-      else for (const Edge& edge : outputs) visit(edge);
+      if (kernels_[k].shape == Shape::kTwoSided)
+        visit(outputs[at.port == 0 ? 1 : 0]);
+      else
+        for (const Edge& edge : outputs) visit(edge);
       mark = 2;
     };
     for (const Edge& input : wiring_.inputs) visit(input);

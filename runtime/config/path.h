@@ -19,9 +19,9 @@ struct PathKernel {
 
 /// The wiring of one device.
 struct Wiring {
-  std::vector<std::string> ports;           ///< device ports, in the order in which the paths name them
-  std::vector<Edge> inputs;                 ///< by device port: where packets that come in go; kNowhere: output only
-  std::vector<std::vector<Edge>> outputs;   ///< by kernel, by output port
+  std::vector<std::string> ports;          ///< device ports, in the order in which the paths name them
+  std::vector<Edge> inputs;                ///< by device port: where packets that come in go; kNowhere: output only
+  std::vector<std::vector<Edge>> outputs;  ///< by kernel, by output port
 };
 
 /// Reads the chains of a path and wires them. A name is a kernel if `kernels` has it; the first and last name of a

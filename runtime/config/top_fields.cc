@@ -29,7 +29,8 @@ Row& row_of(std::vector<Row>& rows, const std::string& name) {
 
 void TopFields::fields(ConfigFields& f) {
   f.integer("seed", seed, {0, INT64_MAX}, "seed of all randomness; equal seeds give equal runs");
-  f.duration("drain", drain, {0, 3600 * kSecond}, "virtual time that a replay goes on after its last packet, for what is still held");
+  f.duration("drain", drain, {0, 3600 * kSecond},
+             "virtual time that a replay goes on after its last packet, for what is still held");
   f.group("pool", "packets that can exist at once, by size; sized at start", [&](Fields& g) {
     g.integer("small", pool_small, {64, kPoolMax}, "packets of up to 2 KiB");
     g.integer("large", pool_large, {16, kPoolMax}, "packets of up to 9.5 KiB");
@@ -40,7 +41,8 @@ void TopFields::fields(ConfigFields& f) {
           [&](ConfigFields& g, const std::string& name) { device_fields(g, row_of(devices, name)); });
   f.named("links", "wires between device ports, each an instance of the kernel `link`, by name", names_of(links),
           [&](ConfigFields& g, const std::string& name) {
-            g.texts("between", row_of(links, name).between, "the two device ports; forward is from the first to the second");
+            g.texts("between", row_of(links, name).between,
+                    "the two device ports; forward is from the first to the second");
             if (const KernelType* link = registry_.find("link")) link->make(g, nullptr);
           });
   f.named("ports", "what device ports are bound to, by `device.port` or `port`", names_of(ports),
@@ -49,7 +51,8 @@ void TopFields::fields(ConfigFields& f) {
             g.group("pcap", "capture files, for replay", [&](Fields& h) {
               h.texts("in", row.in, "captures whose packets arrive here, merged by time; `-` is standard input");
               h.text("filter", row.filter, "libpcap filter that chooses packets of `in`, such as `ip src 10.0.0.1`");
-              h.text("out", row.out, "capture that receives what leaves here: .pcap or .pcapng; `-` is standard output");
+              h.text("out", row.out,
+                     "capture that receives what leaves here: .pcap or .pcapng; `-` is standard output");
             });
           });
   f.texts("expect", expect, "conditions over the report, such as `tap.inspect.naks == 0`; they decide the exit status");

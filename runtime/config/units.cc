@@ -12,6 +12,8 @@
 namespace rocebox::config {
 namespace {
 
+__extension__ using Wide = unsigned __int128;  // products of two 64-bit numbers
+
 struct Unit {
   std::string_view name;
   std::uint64_t factor;
@@ -20,11 +22,11 @@ struct Unit {
 // Smallest first; format_* takes the largest that divides.
 constexpr std::array kTimes = {Unit{"ns", 1}, Unit{"us", 1'000}, Unit{"ms", 1'000'000}, Unit{"s", 1'000'000'000},
                                Unit{"min", 60'000'000'000}};
-constexpr std::array kRates = {Unit{"bps", 1}, Unit{"kbps", 1'000}, Unit{"Kbps", 1'000}, Unit{"Mbps", 1'000'000},
-                               Unit{"Gbps", 1'000'000'000}, Unit{"Tbps", 1'000'000'000'000}};
-constexpr std::array kBytes = {Unit{"B", 1}, Unit{"kB", 1'000}, Unit{"KB", 1'000}, Unit{"KiB", 1u << 10},
-                               Unit{"MB", 1'000'000}, Unit{"MiB", 1u << 20}, Unit{"GB", 1'000'000'000},
-                               Unit{"GiB", 1u << 30}};
+constexpr std::array kRates = {Unit{"bps", 1},          Unit{"kbps", 1'000},         Unit{"Kbps", 1'000},
+                               Unit{"Mbps", 1'000'000}, Unit{"Gbps", 1'000'000'000}, Unit{"Tbps", 1'000'000'000'000}};
+constexpr std::array kBytes = {
+    Unit{"B", 1},          Unit{"kB", 1'000},     Unit{"KB", 1'000},         Unit{"KiB", 1u << 10},
+    Unit{"MB", 1'000'000}, Unit{"MiB", 1u << 20}, Unit{"GB", 1'000'000'000}, Unit{"GiB", 1u << 30}};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -52,12 +54,13 @@ std::optional<std::uint64_t> parse_scaled(std::string_view text, std::span<const
   if (point != std::string_view::npos) {
     std::string_view fraction = number.substr(point + 1);
     if (fraction.empty() || fraction.find_first_not_of("0123456789") != std::string_view::npos) return {};
-    std::uint64_t place = found->factor;
-    for (char digit : fraction) {
-      if (place % 10 != 0 && digit != '0') return {};  // finer than the smallest unit
-      place /= 10;
-      value += place * static_cast<std::uint64_t>(digit - '0');
-    }
+    while (fraction.size() > 1 && fraction.back() == '0') fraction.remove_suffix(1);
+    if (fraction.size() > 18) return {};  // finer than any unit of ours
+    Wide part = 0, scale = 1;
+    for (char digit : fraction) part = part * 10 + static_cast<unsigned>(digit - '0'), scale *= 10;
+    part *= found->factor;
+    if (part % scale != 0) return {};  // finer than the smallest unit
+    if (__builtin_add_overflow(value, static_cast<std::uint64_t>(part / scale), &value)) return {};
   }
   if (value > static_cast<std::uint64_t>(INT64_MAX)) return {};
   return value;

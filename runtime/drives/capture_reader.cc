@@ -20,8 +20,8 @@ struct LinkType {
 };
 constexpr LinkType kEthernetLinkTypes[] = {
     {DLT_EN10MB, 0, 0},
-    {DLT_NETANALYZER, 4, 4},         // pseudo header; FCS
-    {DLT_ETHERNET_MPACKET, 8, 4},    // preamble and SMD of an express or complete mPacket; CRC
+    {DLT_NETANALYZER, 4, 4},       // pseudo header; FCS
+    {DLT_ETHERNET_MPACKET, 8, 4},  // preamble and SMD of an express or complete mPacket; CRC
 };
 
 std::string explain_link_type(int dlt) {
@@ -59,7 +59,7 @@ bool CaptureFilter::matches(const CaptureRecord& record) const {
 }
 
 CaptureReader::CaptureReader(std::string path) : path_(std::move(path)) {
-  struct stat status{};
+  struct stat status {};
   if (path_ != "-" && stat(path_.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) throw ConfigError(path_ + ": is a folder, not a capture");
     if (S_ISREG(status.st_mode)) file_bytes_ = static_cast<std::uint64_t>(status.st_size);
@@ -69,8 +69,10 @@ CaptureReader::CaptureReader(std::string path) : path_(std::move(path)) {
   if (!pcap_) {
     std::string text = why;
     if (!text.starts_with(path_)) text = path_ + ": " + text;
-    if (text.find("unknown file format") != std::string::npos) text = path_ + ": neither pcap nor pcapng";
-    else if (text.find("truncated dump file") != std::string::npos) text = path_ + ": ends inside the file header: no capture";
+    if (text.find("unknown file format") != std::string::npos)
+      text = path_ + ": neither pcap nor pcapng";
+    else if (text.find("truncated dump file") != std::string::npos)
+      text = path_ + ": ends inside the file header: no capture";
     throw ConfigError(text);
   }
   const int dlt = pcap_datalink(pcap_);
@@ -97,10 +99,21 @@ CaptureReader::Status CaptureReader::next(CaptureRecord& record) {
   if (result != 1) {
     error_ = pcap_geterr(pcap_);
     // libpcap's wording for a file that ends early; anything else means that the bytes are no record.
-    return error_.find("truncated dump file") != std::string::npos ? Status::kCut : Status::kBroken;
+    const bool ends_early = error_.find("truncated dump file") != std::string::npos ||
+                            error_.find("truncated pcapng dump file") != std::string::npos;
+    return ends_early ? Status::kCut : Status::kBroken;
   }
   records_++;
-  record.at = static_cast<Nanos>(header->ts.tv_sec) * kSecond + header->ts.tv_usec;
+  // pcap's 32 bits of seconds are unsigned; libpcap extends their sign, so times from 2038 on come out negative.
+  const Nanos whole = header->ts.tv_sec < 0 && header->ts.tv_sec >= INT32_MIN
+                          ? static_cast<Nanos>(static_cast<std::uint32_t>(header->ts.tv_sec))
+                          : static_cast<Nanos>(header->ts.tv_sec);
+  Nanos seconds = 0;
+  if (__builtin_mul_overflow(whole, kSecond, &seconds) ||
+      __builtin_add_overflow(seconds, static_cast<Nanos>(header->ts.tv_usec), &record.at) || record.at < 0) {
+    error_ = "its time lies beyond the year 2262";
+    return Status::kBroken;
+  }
   std::uint32_t held = header->caplen, wire = std::max(header->len, header->caplen);
   const std::uint32_t front = std::min(skip_front_, held);
   // The FCS stands at the end of the wire; a snapped record does not hold all of it.

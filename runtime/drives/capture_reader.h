@@ -15,8 +15,8 @@ namespace rocebox {
 
 /// A frame in a capture. `bytes` are valid until the next call.
 struct CaptureRecord {
-  Nanos at = 0;                      ///< nanoseconds since 1970
-  std::uint32_t wire_bytes = 0;      ///< frame length without FCS
+  Nanos at = 0;                  ///< nanoseconds since 1970
+  std::uint32_t wire_bytes = 0;  ///< frame length without FCS
   std::span<const std::uint8_t> bytes;
 };
 

@@ -33,7 +33,9 @@ struct PcapRecord {
 constexpr std::uint32_t kSection = 0x0A0D0D0A, kInterface = 1, kEnhancedPacket = 6;
 constexpr std::uint16_t kOptEnd = 0, kOptComment = 1, kOptIfName = 2, kOptIfTsResol = 9, kOptUserApplication = 4;
 
-void append(std::string& block, const void* data, std::size_t size) { block.append(static_cast<const char*>(data), size); }
+void append(std::string& block, const void* data, std::size_t size) {
+  block.append(static_cast<const char*>(data), size);
+}
 template <class T>
 void append(std::string& block, T value) {
   append(block, &value, sizeof value);
@@ -58,7 +60,7 @@ std::string finished(std::uint32_t type, std::string body) {
 
 CaptureWriter::CaptureWriter(std::string path, std::vector<std::string> interfaces) : path_(std::move(path)) {
   pcapng_ = path_.ends_with(".pcapng");
-  struct stat status{};
+  struct stat status {};
   if (path_ == "-") {
     file_ = fdopen(dup(STDOUT_FILENO), "wb");
   } else {
@@ -67,7 +69,8 @@ CaptureWriter::CaptureWriter(std::string path, std::vector<std::string> interfac
     if (!exists || S_ISREG(status.st_mode)) part_ = path_ + ".part";
     const std::string& target = part_.empty() ? path_ : part_;
     // An old file that may not be written must not be replaced behind the user's back.
-    if (exists && access(path_.c_str(), W_OK) != 0) throw ConfigError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+    if (exists && access(path_.c_str(), W_OK) != 0)
+      throw ConfigError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
     file_ = std::fopen(target.c_str(), "wb");
   }
   if (!file_) {
@@ -120,8 +123,8 @@ void CaptureWriter::write(unsigned interface, Nanos at, Packet packet, std::stri
   packets_++;
   bytes_ += packet.wire_bytes();
   if (!pcapng_) {
-    const PcapRecord record{static_cast<std::uint32_t>(time / 1'000'000'000), static_cast<std::uint32_t>(time % 1'000'000'000),
-                            packet.size(), packet.wire_bytes()};
+    const PcapRecord record{static_cast<std::uint32_t>(time / 1'000'000'000),
+                            static_cast<std::uint32_t>(time % 1'000'000'000), packet.size(), packet.wire_bytes()};
     put(&record, sizeof record);
     return put(packet.data(), packet.size());
   }
@@ -132,8 +135,13 @@ void CaptureWriter::write(unsigned interface, Nanos at, Packet packet, std::stri
     append_option(options, kOptEnd, "");
   }
   const auto total = static_cast<std::uint32_t>(32 + packet.size() + padding + options.size());
-  const std::uint32_t head[7] = {kEnhancedPacket, total, interface, static_cast<std::uint32_t>(time >> 32),
-                                 static_cast<std::uint32_t>(time), packet.size(), packet.wire_bytes()};
+  const std::uint32_t head[7] = {kEnhancedPacket,
+                                 total,
+                                 interface,
+                                 static_cast<std::uint32_t>(time >> 32),
+                                 static_cast<std::uint32_t>(time),
+                                 packet.size(),
+                                 packet.wire_bytes()};
   const std::uint32_t zero = 0;
   put(head, sizeof head);
   put(packet.data(), packet.size());
@@ -146,9 +154,7 @@ std::string CaptureWriter::failed() const {
   return error_ ? fmt::format("{}: cannot be written: {}", path_, std::strerror(error_)) : std::string();
 }
 
-void CaptureWriter::fail() {
-  throw std::runtime_error(failed());
-}
+void CaptureWriter::fail() { throw std::runtime_error(failed()); }
 
 void CaptureWriter::finish() {
   if (std::fflush(file_) != 0 && error_ == 0) error_ = errno;

@@ -8,9 +8,23 @@ namespace rocebox {
 
 Fabric::~Fabric() {
   for (Member& member : members_)
-    for (auto* inboxes : {&member.now, &member.next})
-      for (Inbox& inbox : *inboxes)
-        for (Packet packet : inbox.packets) rte_pktmbuf_free(packet.mbuf());
+    for (Inbox* inbox : {&member.now, &member.next})
+      for (Inbox::Run& run : inbox->runs)
+        for (Packet packet : run.packets) rte_pktmbuf_free(packet.mbuf());
+}
+
+void Fabric::Inbox::add(Port port, std::span<const Packet> packets) {
+  if (used == 0 || runs[used - 1].port != port) {
+    if (used == runs.size()) runs.emplace_back();
+    runs[used++].port = port;
+  }
+  std::vector<Packet>& last = runs[used - 1].packets;
+  last.insert(last.end(), packets.begin(), packets.end());
+}
+
+void Fabric::Inbox::clear() {
+  for (std::size_t i = 0; i < used; i++) runs[i].packets.clear();
+  used = 0;
 }
 
 unsigned Fabric::add(Device& device) {
@@ -20,8 +34,10 @@ unsigned Fabric::add(Device& device) {
   member.peers.assign(device.ports().size(), -1);
   device.set_sink([this, number](Port out, std::span<Packet> packets, Nanos now) {
     const int peer = members_[number].peers[out];
-    if (peer < 0) output_({number, out}, packets, now);
-    else deliver(far_ends_[static_cast<std::size_t>(peer)], packets);
+    if (peer < 0)
+      output_({number, out}, packets, now);
+    else
+      deliver(far_ends_[static_cast<std::size_t>(peer)], packets);
   });
   return number;
 }
@@ -35,9 +51,7 @@ void Fabric::join(FabricPort a, FabricPort b) {
 
 void Fabric::deliver(FabricPort to, std::span<Packet> packets) {
   Member& member = members_[to.device];
-  auto inbox = std::find_if(member.next.begin(), member.next.end(), [&](const Inbox& i) { return i.port == to.port; });
-  if (inbox == member.next.end()) inbox = member.next.insert(member.next.end(), Inbox{to.port, {}});
-  inbox->packets.insert(inbox->packets.end(), packets.begin(), packets.end());
+  member.next.add(to.port, packets);
   if (member.queued) return;
   member.queued = true;
   next_round_.push_back(to.device);
@@ -65,7 +79,7 @@ void Fabric::run(Nanos now) {
     next_round_.clear();
     std::sort(round_.begin(), round_.end());
     for (unsigned device : round_) {
-      members_[device].now.swap(members_[device].next);
+      std::swap(members_[device].now, members_[device].next);
       members_[device].queued = false;
     }
     for (unsigned device : round_) step(device, now);
@@ -75,10 +89,10 @@ void Fabric::run(Nanos now) {
 void Fabric::step(unsigned device, Nanos now) {
   Member& member = members_[device];
   arrivals_.clear();
-  for (Inbox& inbox : member.now)
-    if (!inbox.packets.empty()) arrivals_.push_back({inbox.port, inbox.packets});
+  for (std::size_t i = 0; i < member.now.used; i++)
+    arrivals_.push_back({member.now.runs[i].port, member.now.runs[i].packets});
   member.device->step(now, arrivals_);
-  for (Inbox& inbox : member.now) inbox.packets.clear();
+  member.now.clear();
   schedule(device);
 }
 

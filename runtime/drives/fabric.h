@@ -50,16 +50,22 @@ class Fabric {
     unsigned device;
     bool operator<(const WakeUp& o) const { return at != o.at ? at > o.at : device > o.device; }
   };
-  // Packets for one port in one round.
+  // What arrives in one round, in order: a run of packets for each change of port. Runs are kept for their room.
   struct Inbox {
-    Port port;
-    std::vector<Packet> packets;
+    struct Run {
+      Port port = 0;
+      std::vector<Packet> packets;
+    };
+    std::vector<Run> runs;
+    std::size_t used = 0;
+    void add(Port port, std::span<const Packet> packets);
+    void clear();
   };
   struct Member {
     Device* device;
-    std::vector<int> peers;            // by port: index into far_ends_, or -1: no wire
-    std::vector<Inbox> now, next;      // by order of first arrival
-    Nanos armed = kNever;              // the wake-up in the heap that counts
+    std::vector<int> peers;  // by port: index into far_ends_, or -1: no wire
+    Inbox now, next;
+    Nanos armed = kNever;  // the wake-up in the heap that counts
     bool queued = false;
   };
 

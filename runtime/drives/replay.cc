@@ -17,8 +17,10 @@ constexpr std::size_t kPacketsPerInstant = 1024;
 constexpr std::uint64_t kProgressPackets = 8192;
 
 bool same_file(const std::string& a, const std::string& b) {
-  struct stat x{}, y{};
-  return stat(a.c_str(), &x) == 0 && stat(b.c_str(), &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+  struct stat x {
+  }, y{};
+  return stat(a.c_str(), &x) == 0 && stat(b.c_str(), &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev &&
+         x.st_ino == y.st_ino;
 }
 
 }  // namespace
@@ -35,7 +37,8 @@ Replay::Replay(const config::RunConfig& config, Pool& pool, ReplayOptions option
     try {
       expectations_.emplace_back(expectation.text);
     } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("{}:{}:{}: {}", config.file, expectation.place.line, expectation.place.column, error.what()));
+      throw ConfigError(
+          fmt::format("{}:{}:{}: {}", config.file, expectation.place.line, expectation.place.column, error.what()));
     }
   }
   if (!options_.trace.empty()) trace_filter_.emplace(options_.trace);
@@ -46,7 +49,8 @@ Replay::Replay(const config::RunConfig& config, Pool& pool, ReplayOptions option
   for (unsigned i = 0; i < testbed_.device_count(); i++) names.push_back(testbed_.device(i).name());
   trace_output_.emplace(options_.trace_outs, options_.trace_text, names);
   for (unsigned i = 0; i < testbed_.device_count(); i++) {
-    tracers_.push_back(std::make_unique<Tracer>(*trace_filter_, *trace_output_, testbed_.device(i), i, input_.origin()));
+    tracers_.push_back(
+        std::make_unique<Tracer>(*trace_filter_, *trace_output_, testbed_.device(i), i, input_.origin()));
     testbed_.device(i).set_trace(tracers_.back().get());
   }
 }
@@ -58,11 +62,14 @@ void Replay::open_outputs() {
     for (const config::CaptureBinding& other : config_.captures)
       for (const std::string& in : other.in)
         if (same_file(in, binding.out))
-          throw ConfigError(fmt::format("{}: is an input of port `{}`; an output must be another file", binding.out, other.port.text()));
-    auto output = std::find_if(outputs_.begin(), outputs_.end(), [&](const Output& o) { return o.path == binding.out; });
+          throw ConfigError(fmt::format("{}: is an input of port `{}`; an output must be another file", binding.out,
+                                        other.port.text()));
+    auto output =
+        std::find_if(outputs_.begin(), outputs_.end(), [&](const Output& o) { return o.path == binding.out; });
     if (output == outputs_.end()) output = outputs_.insert(outputs_.end(), Output{binding.out, nullptr, {}});
     const FabricPort port = testbed_.port(binding.port);
-    out_ports_[port.device][port.port] = {static_cast<int>(output - outputs_.begin()), static_cast<unsigned>(output->interfaces.size())};
+    out_ports_[port.device][port.port] = {static_cast<int>(output - outputs_.begin()),
+                                          static_cast<unsigned>(output->interfaces.size())};
     output->interfaces.push_back(binding.port.text());
   }
   for (Output& output : outputs_) output.writer = std::make_unique<CaptureWriter>(output.path, output.interfaces);
@@ -76,7 +83,8 @@ void Replay::check_expectations() const {
     std::string why;
     if (expectations_[i].resolves(skeleton, why)) continue;
     const config::Place place = config_.expectations[i].place;
-    mistakes += fmt::format("{}{}:{}:{}: {}", mistakes.empty() ? "" : "\n", config_.file, place.line, place.column, why);
+    mistakes +=
+        fmt::format("{}{}:{}:{}: {}", mistakes.empty() ? "" : "\n", config_.file, place.line, place.column, why);
   }
   if (!mistakes.empty()) throw ConfigError(mistakes);
 }
@@ -85,10 +93,12 @@ void Replay::deliver(FabricPort from, std::span<Packet> packets, Nanos now) {
   const OutPort& port = out_ports_[from.device][from.port];
   packets_out_ += packets.size();
   for (Packet packet : packets) {
-    const std::uint64_t head[3] = {std::uint64_t{from.device} << 32 | from.port, static_cast<std::uint64_t>(now), packet.wire_bytes()};
+    const std::uint64_t head[3] = {std::uint64_t{from.device} << 32 | from.port, static_cast<std::uint64_t>(now),
+                                   packet.wire_bytes()};
     XXH3_64bits_update(hash_.get(), head, sizeof head);
     XXH3_64bits_update(hash_.get(), packet.data(), packet.size());
-    if (port.output >= 0) outputs_[static_cast<std::size_t>(port.output)].writer->write(port.interface, input_.origin() + now, packet);
+    if (port.output >= 0)
+      outputs_[static_cast<std::size_t>(port.output)].writer->write(port.interface, input_.origin() + now, packet);
     rte_pktmbuf_free(packet.mbuf());
   }
 }
@@ -156,18 +166,24 @@ void Replay::run() {
 
 bool Replay::expectations_hold() const {
   const Json now = report();
-  return std::all_of(expectations_.begin(), expectations_.end(), [&](const Expectation& e) { return e.evaluate(now).holds; });
+  return std::all_of(expectations_.begin(), expectations_.end(),
+                     [&](const Expectation& e) { return e.evaluate(now).holds; });
 }
 
 Json Replay::report() const {
-  Json report = {{"schema_version", kReportSchemaVersion}, {"command", "replay"}, {"config", config_.file}, {"seed", config_.seed}};
-  report["run"] = {{"packets_in", packets_in_}, {"packets_out", packets_out_}, {"drop_pool_empty", dropped_pool_empty_},
-                   {"held_at_end", held_at_end_}, {"span_ns", ended_at_}, {"interrupted", interrupted_},
-                   {"pool_packets_max", pool_high_water_}};
+  Json report = {{"schema_version", kReportSchemaVersion},
+                 {"command", "replay"},
+                 {"config", config_.file},
+                 {"seed", config_.seed}};
+  report["run"] = {
+      {"packets_in", packets_in_},           {"packets_out", packets_out_}, {"drop_pool_empty", dropped_pool_empty_},
+      {"held_at_end", held_at_end_},         {"span_ns", ended_at_},        {"interrupted", interrupted_},
+      {"pool_packets_max", pool_high_water_}};
   input_.report(report["inputs"]);
   report["outputs"] = Json::array();
   for (const Output& output : outputs_)
-    report["outputs"].push_back({{"file", output.path}, {"packets", output.writer ? output.writer->packets() : 0},
+    report["outputs"].push_back({{"file", output.path},
+                                 {"packets", output.writer ? output.writer->packets() : 0},
                                  {"bytes", output.writer ? output.writer->bytes() : 0}});
   testbed_.report(report);
   if (!expectations_.empty()) {
@@ -176,7 +192,8 @@ Json Replay::report() const {
       std::string why;
       if (!expectation.resolves(report, why)) continue;
       const Expectation::Result result = expectation.evaluate(report);
-      rows.push_back({{"holds", result.holds}, {"expect", expectation.text()}, {"left", result.left}, {"right", result.right}});
+      rows.push_back(
+          {{"holds", result.holds}, {"expect", expectation.text()}, {"left", result.left}, {"right", result.right}});
     }
     report["expectations"] = std::move(rows);
   }

@@ -20,9 +20,9 @@
 namespace rocebox {
 
 struct ReplayOptions {
-  std::string trace;                    ///< a TraceFilter; empty: no trace
-  std::vector<std::string> trace_outs;  ///< files for the trace: .pcapng gets packets with comments, others text
-  std::FILE* trace_text = nullptr;      ///< where text goes when no file is named
+  std::string trace;                        ///< a TraceFilter; empty: no trace
+  std::vector<std::string> trace_outs;      ///< files for the trace: .pcapng gets packets with comments, others text
+  std::FILE* trace_text = nullptr;          ///< where text goes when no file is named
   const std::atomic<bool>* stop = nullptr;  ///< set from outside: stop reading, drain, report
   /// Called now and then with bytes read, bytes in all (0: unknown) and packets.
   std::function<void(std::uint64_t, std::uint64_t, std::uint64_t)> progress;
@@ -49,7 +49,7 @@ class Replay {
     std::vector<std::string> interfaces;
   };
   struct OutPort {
-    int output = -1;        ///< index of outputs_; -1: counted only
+    int output = -1;  ///< index of outputs_; -1: counted only
     unsigned interface = 0;
   };
 

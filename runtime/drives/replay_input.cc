@@ -14,7 +14,8 @@ ReplayInput::ReplayInput(const std::vector<config::CaptureBinding>& bindings,
                          const std::function<FabricPort(const config::PortName&)>& resolve) {
   for (const config::CaptureBinding& binding : bindings) {
     for (const std::string& path : binding.in) {
-      auto source = std::find_if(sources_.begin(), sources_.end(), [&](const Source& s) { return s.reader.path() == path; });
+      auto source =
+          std::find_if(sources_.begin(), sources_.end(), [&](const Source& s) { return s.reader.path() == path; });
       if (source == sources_.end()) {
         sources_.emplace_back(path);
         source = sources_.end() - 1;
@@ -34,12 +35,17 @@ ReplayInput::ReplayInput(const std::vector<config::CaptureBinding>& bindings,
 void ReplayInput::fetch(Source& source) {
   while (true) {
     switch (source.reader.next(source.head)) {
-      case CaptureReader::Status::kPacket: break;
-      case CaptureReader::Status::kCut: source.cut = true; [[fallthrough]];
-      case CaptureReader::Status::kEnd: source.ended = true; return;
+      case CaptureReader::Status::kPacket:
+        break;
+      case CaptureReader::Status::kCut:
+        source.cut = true;
+        [[fallthrough]];
+      case CaptureReader::Status::kEnd:
+        source.ended = true;
+        return;
       case CaptureReader::Status::kBroken:
-        throw std::runtime_error(fmt::format("{}: record {}: {}", source.reader.path(), source.reader.records() + 1,
-                                             source.reader.error()));
+        throw std::runtime_error(
+            fmt::format("{}: record {}: {}", source.reader.path(), source.reader.records() + 1, source.reader.error()));
     }
     if (source.head.bytes.size() > kPacketBytesMax) {
       source.too_long++;
@@ -87,12 +93,18 @@ std::uint64_t ReplayInput::file_bytes() const {
 void ReplayInput::report(Json& inputs) const {
   inputs = Json::array();
   for (const Source& source : sources_) {
-    Json row = {{"file", source.reader.path()}, {"packets", source.packets}, {"bytes", source.bytes},
+    Json row = {{"file", source.reader.path()},
+                {"packets", source.packets},
+                {"bytes", source.bytes},
                 {"first_ns", source.packets ? source.first - origin_ : 0},
                 {"last_ns", source.packets ? source.last - origin_ : 0},
-                {"snapped", source.snapped}, {"unselected", source.unselected}, {"too_long", source.too_long},
-                {"time_went_back", source.time_went_back}, {"cut", source.cut}};
-    if (source.cut) row["note"] = fmt::format("the file ends inside record {}; all before it was used", source.reader.records() + 1);
+                {"snapped", source.snapped},
+                {"unselected", source.unselected},
+                {"too_long", source.too_long},
+                {"time_went_back", source.time_went_back},
+                {"cut", source.cut}};
+    if (source.cut)
+      row["note"] = fmt::format("the file ends inside record {}; all before it was used", source.reader.records() + 1);
     inputs.push_back(std::move(row));
   }
 }

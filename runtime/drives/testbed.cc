@@ -19,7 +19,10 @@ std::unique_ptr<Device> make_bump(const config::DeviceConfig& device, Pool& pool
 // A wire is a bump of its own with the one kernel `link`: port 0 is its first end.
 std::unique_ptr<Device> make_link(const config::LinkConfig& link, Pool& pool, std::uint64_t seed) {
   std::vector<KernelPlan> plans;
-  plans.push_back({"link", link.kernel.type->name, Shape::kTwoSided, {{Edge::kOutside, 0}, {Edge::kOutside, 1}},
+  plans.push_back({"link",
+                   link.kernel.type->name,
+                   Shape::kTwoSided,
+                   {{Edge::kOutside, 0}, {Edge::kOutside, 1}},
                    [&link](Stats& stats) { return link.kernel.make(stats); }});
   return std::make_unique<Bump>(link.name, std::vector<std::string>{"a", "b"}, std::vector<Edge>{{0, 0}, {0, 1}},
                                 std::move(plans), pool, seed);

@@ -11,7 +11,8 @@
 
 namespace rocebox {
 
-TraceOutput::TraceOutput(const std::vector<std::string>& files, std::FILE* text, const std::vector<std::string>& devices) {
+TraceOutput::TraceOutput(const std::vector<std::string>& files, std::FILE* text,
+                         const std::vector<std::string>& devices) {
   for (const std::string& file : files) {
     if (file.ends_with(".pcapng")) {
       captures_.emplace_back(file, devices);
@@ -46,7 +47,8 @@ void TraceOutput::finish() {
 
 void Tracer::record(const TraceEvent& event) {
   std::string port;
-  if (event.verdict == TraceVerdict::kArrive || event.verdict == TraceVerdict::kLeave) port = device_.ports()[event.port];
+  if (event.verdict == TraceVerdict::kArrive || event.verdict == TraceVerdict::kLeave)
+    port = device_.ports()[event.port];
   const std::string_view reason = event.reason ? device_.counter_name(event.reason) : std::string_view();
   output_.write(number_, origin_, event, trace_line(event, device_.name(), port, reason));
 }

@@ -13,7 +13,8 @@ std::uint64_t stream_seed(std::uint64_t run_seed, std::string_view device, std::
 }
 
 void report_counters(Report& report, const CounterSet& counters) {
-  for (const CounterSet::Row& row : counters.rows()) report.count(row.name, static_cast<std::int64_t>(row.counter.read()));
+  for (const CounterSet::Row& row : counters.rows())
+    report.count(row.name, static_cast<std::int64_t>(row.counter.read()));
 }
 
 Bump::Bump(std::string name, std::vector<std::string> ports, std::vector<Edge> inputs, std::vector<KernelPlan> plans,

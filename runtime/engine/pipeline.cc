@@ -36,8 +36,10 @@ Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& po
       pool_(pool),
       drop_hop_limit_(stats.counter("drop_hop_limit", "reflected between kernels more often than kHopsMax")),
       drop_not_connected_(stats.counter("drop_not_connected", "left by an output that leads nowhere")) {
-  for (const Stage& stage : stages_)
+  for (Stage& stage : stages_) {
+    if (stage.outputs.empty()) stage.outputs.emplace_back();  // a sink: what it lets pass leads nowhere, and is counted
     pass_.push_back(stage.shape == Shape::kTwoSided ? std::array<Port, 2>{1, 0} : std::array<Port, 2>{0, 0});
+  }
   for (auto& list : followers_) list.reserve(kFollowersReserved);
 }
 
@@ -84,7 +86,8 @@ void Pipeline::run(Edge at, Batch& batch, unsigned hops) {
       for (unsigned i = 0; i < batch.size_; i++) infos[i] = trace_info(batch.packets_[i]);
     Context context(*this, index, now_, &stage.seed, false);
     stage.kernel->process(context, at.port, batch);
-    if (trace_) [[unlikely]] trace_batch(index, batch, {infos.data(), batch.size_});
+    if (trace_) [[unlikely]]
+      trace_batch(index, batch, {infos.data(), batch.size_});
     if (batch.mixed_) return distribute(index, batch, hops + 1);
     at = stage.outputs[batch.pass_];
   }
@@ -110,7 +113,8 @@ void Pipeline::flush_outputs(unsigned stage, const Batch& batch, unsigned hops) 
   std::vector<Follower> followers = std::move(followers_[stage]);  // the stage may be entered again below
   followers_[stage].clear();
   for (const Follower& follower : followers)
-    if (follower.out >= outputs) broken("a kernel sent to an output that it does not have", stages_[stage].name, follower.out);
+    if (follower.out >= outputs)
+      broken("a kernel sent to an output that it does not have", stages_[stage].name, follower.out);
   for (Port port = 0; port < outputs; port++) gather_output(stage, port, batch, followers, hops);
   followers.clear();
   if (followers_[stage].empty()) followers_[stage].swap(followers);  // keeps the reserved room
@@ -147,7 +151,8 @@ Packet Pipeline::enter_made(unsigned stage, Follower& follower) {
   if (trace_) [[unlikely]] {
     if (!meta.traced && meta.sequence == 0) meta.traced = trace_->follows(packet);
     if (meta.traced)
-      trace_->record({now_, stages_[stage].name, TraceVerdict::kEmit, follower.out, nullptr, trace_info(packet), packet});
+      trace_->record(
+          {now_, stages_[stage].name, TraceVerdict::kEmit, follower.out, nullptr, trace_info(packet), packet});
   }
   return packet;
 }
@@ -177,9 +182,12 @@ void Pipeline::trace_batch(unsigned stage, const Batch& batch, std::span<const T
     if (!infos[i].traced) continue;
     const Port verdict = batch.verdicts_[i];
     TraceEvent event{now_, stages_[stage].name, TraceVerdict::kSend, verdict, nullptr, infos[i], batch.packets_[i]};
-    if (verdict == Batch::kTaken) event.verdict = TraceVerdict::kHold, event.packet = Packet();
-    else if (verdict == Batch::kDropped) event.verdict = TraceVerdict::kDrop, event.reason = batch.reasons_[i];
-    else if (verdict == batch.pass_) event.verdict = TraceVerdict::kPass;
+    if (verdict == Batch::kTaken)
+      event.verdict = TraceVerdict::kHold, event.packet = Packet();
+    else if (verdict == Batch::kDropped)
+      event.verdict = TraceVerdict::kDrop, event.reason = batch.reasons_[i];
+    else if (verdict == batch.pass_)
+      event.verdict = TraceVerdict::kPass;
     trace_->record(event);
   }
 }
@@ -209,8 +217,8 @@ void Context::drop(PacketPtr packet, Counter& reason) {
   reason.add();
   pipeline_.conservation_.dropped++;
   if (pipeline_.trace_ && packet->meta().traced) [[unlikely]]
-    pipeline_.trace_->record({now_, pipeline_.stages_[stage_].name, TraceVerdict::kDrop, 0, &reason,
-                              trace_info(*packet), *packet});
+    pipeline_.trace_->record(
+        {now_, pipeline_.stages_[stage_].name, TraceVerdict::kDrop, 0, &reason, trace_info(*packet), *packet});
 }
 
 void Context::arm(Nanos at, std::uint64_t tag) {

@@ -2,6 +2,7 @@
 // Pipeline: one instance of a chain or graph of kernels. Single-threaded, pure, driven from outside by step() and
 // next_deadline(); no clock, port, file or thread.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
@@ -21,8 +22,8 @@ inline constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 
 /// Where an output leads: input `port` of stage `stage`, or output `port` of the pipeline.
 struct Edge {
-  static constexpr int kOutside = -1;   ///< an output of the pipeline
-  static constexpr int kNowhere = -2;   ///< not connected: what leaves by it is dropped and counted
+  static constexpr int kOutside = -1;  ///< an output of the pipeline
+  static constexpr int kNowhere = -2;  ///< not connected: what leaves by it is dropped and counted
   int stage = kNowhere;
   Port port = 0;
 };
@@ -32,8 +33,8 @@ struct Stage {
   std::string name;
   std::unique_ptr<Kernel> kernel;
   Shape shape = Shape::kTwoSided;
-  std::vector<Edge> outputs;   ///< one for each output port of the kernel
-  std::uint64_t seed = 0;      ///< start of the kernel's random stream
+  std::vector<Edge> outputs;  ///< one for each output port of the kernel
+  std::uint64_t seed = 0;     ///< start of the kernel's random stream
 };
 
 /// Packets that arrive together by one input, in order. step() takes them over.
@@ -74,7 +75,7 @@ class Pipeline {
 
   /// Cuts arrivals into batches of at most `packets`. 1 in virtual time and replay, where one packet at a time is
   /// the meaning of a pipeline that forks and merges; kBatchMax on ports.
-  void set_batch_max(unsigned packets) { batch_max_ = packets; }
+  void set_batch_max(unsigned packets) { batch_max_ = std::clamp(packets, 1u, kBatchMax); }
 
  private:
   friend class Context;

@@ -34,9 +34,9 @@ struct TraceEvent {
   std::string_view stage;  ///< kernel name; empty at the device's ports
   TraceVerdict verdict;
   Port port;
-  const Counter* reason;   ///< for kDrop
+  const Counter* reason;  ///< for kDrop
   TraceInfo info;
-  Packet packet;           ///< empty when the bytes are out of reach (kHold, some kDrop)
+  Packet packet;  ///< empty when the bytes are out of reach (kHold, some kDrop)
 };
 
 class TraceSink {

@@ -10,9 +10,7 @@ namespace rocebox {
 /// One event count. A relaxed load and store cost a plain add; observers read it from other threads.
 class Counter {
  public:
-  void add(std::uint64_t n = 1) {
-    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-  }
+  void add(std::uint64_t n = 1) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
   /// Remembers the largest value seen; for high-water marks.
   void raise_to(std::uint64_t n) {
     if (n > value_.load(std::memory_order_relaxed)) value_.store(n, std::memory_order_relaxed);

@@ -34,16 +34,14 @@ class Fields {
 
   virtual void boolean(std::string_view name, bool& value, std::string_view doc) = 0;
   /// A whole number, decimal or 0x hexadecimal.
-  virtual void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range,
-                       std::string_view doc) = 0;
+  virtual void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view doc) = 0;
   /// Written with a unit: `250ns`, `10us`, `25ms`, `1.5s`.
   virtual void duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view doc) = 0;
   /// Bits per second, written with a unit: `10Gbps`, `400Mbps`; 0 is written `0` or `unlimited` when allowed.
   virtual void rate(std::string_view name, std::uint64_t& bits_per_second, Range<std::uint64_t> range,
                     std::string_view doc) = 0;
   /// Bytes, written with a unit: `64KiB`, `1500B`, `1MB`.
-  virtual void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range,
-                     std::string_view doc) = 0;
+  virtual void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) = 0;
   /// A probability or share from 0 to 1, written `0.01%` or `0.0001`.
   virtual void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) = 0;
   virtual void text(std::string_view name, std::string& value, std::string_view doc) = 0;
@@ -53,8 +51,7 @@ class Fields {
   virtual void choice(std::string_view name, int& index, std::span<const std::string_view> words,
                       std::string_view doc) = 0;
   /// A nested mapping.
-  virtual void group(std::string_view name, std::string_view doc,
-                     const std::function<void(Fields&)>& fields) = 0;
+  virtual void group(std::string_view name, std::string_view doc, const std::function<void(Fields&)>& fields) = 0;
   /// A list of mappings. `item` is called for each entry with a fresh index; in descriptions and schemas it is
   /// called once with index 0 to show the fields of an entry. Call through list() below.
   virtual void items(std::string_view name, std::string_view doc, std::size_t count, std::size_t count_max,
@@ -81,7 +78,7 @@ class Fields {
 
   /// An enum whose values are 0, 1, 2... in the order of `words`.
   template <class E>
-    requires std::is_enum_v<E>
+  requires std::is_enum_v<E>
   void choice(std::string_view name, E& value, std::span<const std::string_view> words, std::string_view doc) {
     int index = static_cast<int>(value);
     choice(name, index, words, doc);

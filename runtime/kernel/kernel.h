@@ -92,9 +92,9 @@ struct Example {
 
 /// A row of the registry, and what a plugin exports.
 struct KernelType {
-  std::uint32_t abi;        ///< refused, with both numbers named, when it is not kKernelAbi
-  const char* name;         ///< null ends a plugin's table
-  const char* summary;      ///< one line
+  std::uint32_t abi;    ///< refused, with both numbers named, when it is not kKernelAbi
+  const char* name;     ///< null ends a plugin's table
+  const char* summary;  ///< one line
   Shape shape;
   Port inputs, outputs;     ///< 2 and 2 when two-sided
   const Example* examples;  ///< ended by a null title; may be null

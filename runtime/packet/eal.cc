@@ -3,7 +3,6 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_log.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -36,11 +35,21 @@ void remove_runtime_folder() {
 void start_eal(std::uint64_t mebibytes) {
   static bool started = false;
   if (started) return;
-  std::vector<std::string> words = {
-      "rocebox",     "--no-huge", "--no-shconf",  "--no-pci", "--no-telemetry", "-m", std::to_string(mebibytes),
-      "--lcores",    lcore_map(), "--iova-mode",  "va",       "--file-prefix",  "rocebox-" + std::to_string(getpid()),
-      "-d",          "librte_mempool_ring.so",    // without it EAL loads every driver that is installed
-      "--log-level", "*:warning"};
+  std::vector<std::string> words = {"rocebox",
+                                    "--no-huge",
+                                    "--no-shconf",
+                                    "--no-pci",
+                                    "--no-telemetry",
+                                    "-m",
+                                    std::to_string(mebibytes),
+                                    "--lcores",
+                                    lcore_map(),
+                                    "--iova-mode",
+                                    "va",
+                                    "--file-prefix",
+                                    "rocebox-" + std::to_string(getpid()),
+                                    "--log-level",
+                                    "*:warning"};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

@@ -60,11 +60,11 @@ struct PacketMeta {
   std::uint16_t bth_offset = 0;      ///< BTH; 0 when there is none that can be read
   std::uint16_t payload_offset = 0;  ///< first byte behind the last extended transport header
   ParseStatus status = ParseStatus::kUnparsed;
-  Port input = 0;                ///< device port by which it came in
-  std::uint8_t opcode = 0;       ///< BTH opcode, valid when bth_offset is
-  std::uint8_t ip_version = 0;   ///< 4 or 6, 0 when not IP
-  std::uint8_t pad_bytes = 0;    ///< BTH PadCnt
-  std::uint8_t traced = 0;       ///< the packet trace follows this packet
+  Port input = 0;               ///< device port by which it came in
+  std::uint8_t opcode = 0;      ///< BTH opcode, valid when bth_offset is
+  std::uint8_t ip_version = 0;  ///< 4 or 6, 0 when not IP
+  std::uint8_t pad_bytes = 0;   ///< BTH PadCnt
+  std::uint8_t traced = 0;      ///< the packet trace follows this packet
   std::uint8_t spare[22] = {};
 };
 static_assert(sizeof(PacketMeta) == 64, "one cache line");

@@ -43,8 +43,8 @@ Pool::Pool(const PoolSizes& sizes) {
     if (mempools_[i]) continue;
     const std::string why = rte_strerror(rte_errno);
     while (i-- > 0) rte_mempool_free(mempools_[i]);
-    throw ConfigError("no memory for a pool of " + std::to_string(count) + " packets of " +
-                      std::to_string(room) + " bytes: " + why + "; lower `pool:` in the configuration");
+    throw ConfigError("no memory for a pool of " + std::to_string(count) + " packets of " + std::to_string(room) +
+                      " bytes: " + why + "; lower `pool:` in the configuration");
   }
 }
 

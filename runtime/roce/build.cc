@@ -146,8 +146,10 @@ void build(Packet packet, const PacketSpec& spec) {
   const std::uint32_t udp_bytes = static_cast<std::uint32_t>(sizeof(Udp)) + transport_bytes(spec);
   Cursor cursor(packet.data());
   put_ethernet(cursor, spec.underlay);
-  if (spec.underlay.ip_version == 4) put_ipv4(cursor, spec.underlay, udp_bytes);
-  else put_ipv6(cursor, spec.underlay, udp_bytes);
+  if (spec.underlay.ip_version == 4)
+    put_ipv4(cursor, spec.underlay, udp_bytes);
+  else
+    put_ipv6(cursor, spec.underlay, udp_bytes);
   auto& udp = cursor.put<Udp>();
   udp.source_port = spec.underlay.udp_source_port;
   udp.destination_port = kRoceUdpPort;

@@ -33,14 +33,14 @@ struct PacketSpec {
   bool solicited_event = false, mig_req = false, fecn = false, becn = false, ack_req = false;
   std::uint16_t pkey = 0xFFFF;
   std::uint32_t destination_qp = 0, psn = 0;
-  std::uint64_t virtual_address = 0;                       // RETH, AtomicETH
-  std::uint32_t rkey = 0, dma_length = 0;                  // RETH; rkey: AtomicETH, IETH
-  std::uint64_t swap_add = 0, compare = 0, original = 0;   // AtomicETH, AtomicAckETH
-  std::uint8_t syndrome = 0;                               // AETH
+  std::uint64_t virtual_address = 0;                      // RETH, AtomicETH
+  std::uint32_t rkey = 0, dma_length = 0;                 // RETH; rkey: AtomicETH, IETH
+  std::uint64_t swap_add = 0, compare = 0, original = 0;  // AtomicETH, AtomicAckETH
+  std::uint8_t syndrome = 0;                              // AETH
   std::uint32_t msn = 0;
-  std::uint32_t immediate = 0;                             // ImmDt
-  std::uint32_t qkey = 0, source_qp = 0;                   // DETH
-  std::span<const std::uint8_t> payload;                   // padded to four bytes by build()
+  std::uint32_t immediate = 0;            // ImmDt
+  std::uint32_t qkey = 0, source_qp = 0;  // DETH
+  std::span<const std::uint8_t> payload;  // padded to four bytes by build()
 };
 
 /// An IPv4 address as 16 bytes.

@@ -2,177 +2,131 @@
 #include "runtime/roce/icrc.h"
 
 #include <isa-l/crc.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstring>
 
+#include "runtime/roce/crc_algebra.h"
 #include "runtime/roce/headers.h"
 
 namespace rocebox::roce {
+
+using namespace crc;
+
 namespace {
 
-// CRC-32 of Ethernet, reflected: bit 31 stands for x^0.
-constexpr std::uint32_t kPolynomial = 0xEDB88320u;
-
-constexpr std::uint32_t times_x8(std::uint32_t value) {
-  for (int bit = 0; bit < 8; bit++) value = value >> 1 ^ (value & 1 ? kPolynomial : 0);
-  return value;
-}
-
-// kReduce[j][b]: byte b at place j of a 32-bit word, times x^32, modulo the polynomial (slicing by four).
-constexpr auto kReduce = [] {
-  std::array<std::array<std::uint32_t, 256>, 4> table{};
-  for (std::uint32_t byte = 0; byte < 256; byte++) {
-    std::uint32_t value = times_x8(byte);
-    for (unsigned place = 3;; place--) {
-      table[place][byte] = value;
-      if (place == 0) break;
-      value = times_x8(value);
-    }
-  }
-  return table;
-}();
-
-// word * x^32 mod P.
-std::uint32_t times_x32(std::uint32_t word) {
-  return kReduce[0][word & 0xFF] ^ kReduce[1][word >> 8 & 0xFF] ^ kReduce[2][word >> 16 & 0xFF] ^ kReduce[3][word >> 24];
-}
-
-// The carry-less product, 63 bits.
-#if defined(__x86_64__)
-[[gnu::target("pclmul")]]
-#endif
-std::uint64_t carryless_product(std::uint32_t a, std::uint32_t b) {
-#if defined(__x86_64__)
-  return static_cast<std::uint64_t>(
-      _mm_cvtsi128_si64(_mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(a)), _mm_cvtsi32_si128(static_cast<int>(b)), 0)));
-#else
-  std::uint64_t product = 0;
-  for (int bit = 0; bit < 32; bit++) product ^= (b >> bit & 1) ? std::uint64_t{a} << bit : 0;
-  return product;
-#endif
-}
-
-// a * b mod P, all reflected.
-std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
-  const std::uint64_t product = carryless_product(a, b) << 1;
-  return static_cast<std::uint32_t>(product >> 32) ^ times_x32(static_cast<std::uint32_t>(product));
-}
-
-// x^(8k) mod P. One table up to the largest jumbo frame, so that an update is one multiplication; longer
-// distances take one more.
-class Powers {
- public:
-  Powers() {
-    std::uint32_t power = 0x80000000u;  // x^0
-    for (std::uint32_t& entry : powers_) entry = power, power = times_x8(power);
-    far_ = power;
-  }
-  std::uint32_t of(std::uint32_t bytes) const {
-    std::uint32_t power = powers_[bytes % kNear];
-    for (std::uint32_t far = bytes / kNear; far > 0; far--) power = multiply(power, far_);
-    return power;
-  }
-
- private:
-  static constexpr std::uint32_t kNear = 16384;
-  std::array<std::uint32_t, kNear> powers_;
-  std::uint32_t far_;
-};
-const Powers kPowers;
-
-void mask_ipv4(std::uint8_t* header) {
-  header[1] = 0xFF;                         // ToS
-  header[8] = 0xFF;                         // TTL
-  header[10] = header[11] = 0xFF;           // checksum
-}
-void mask_ipv6(std::uint8_t* header) {
-  header[0] |= 0x0F;                        // traffic class and flow label
-  header[1] = header[2] = header[3] = 0xFF;
-  header[7] = 0xFF;                         // hop limit
-}
+constexpr std::uint32_t kEditBytesMax = 16;
 
 // Zeroes the bytes of a difference at frame offset `at` that the ICRC does not see.
 void unmask_difference(const PacketMeta& meta, std::uint32_t at, std::uint8_t* difference, std::uint32_t size) {
   for (std::uint32_t i = 0; i < size; i++) {
     const std::uint32_t offset = at + i;
     const std::uint32_t ip = offset - meta.l3_offset, udp = offset - meta.udp_offset, bth = offset - meta.bth_offset;
-    if (meta.ip_version == 4 ? (ip == 1 || ip == 8 || ip == 10 || ip == 11) : (ip - 1 < 3 || ip == 7)) difference[i] = 0;
-    else if (meta.ip_version == 6 && ip == 0) difference[i] &= 0xF0;
-    else if (udp == 6 || udp == 7 || bth == 4) difference[i] = 0;
+    if (meta.ip_version == 4 ? (ip == 1 || ip == 8 || ip == 10 || ip == 11) : (ip - 1 < 3 || ip == 7))
+      difference[i] = 0;
+    else if (meta.ip_version == 6 && ip == 0)
+      difference[i] &= 0xF0;
+    else if (udp == 6 || udp == 7 || bth == 4)
+      difference[i] = 0;
   }
 }
 
+// A change of bytes of the frame: [first, last) was `from` and is `to`.
+struct Change {
+  std::uint32_t first, last;
+  const std::uint8_t *from, *to;
+};
+
 // One's-complement checksum that follows a change of bytes (RFC 1624, eqn. 3).
-class ChecksumChange {
+class ChecksumUpdate {
  public:
-  void replace(std::uint32_t place, const std::uint8_t* from, const std::uint8_t* to, std::uint32_t size) {
-    for (std::uint32_t i = 0; i < size; i++) {
-      const unsigned shift = (place + i) & 1 ? 0 : 8;
-      sum_ += (0xFFFFu - (std::uint32_t{from[i]} << shift)) + (std::uint32_t{to[i]} << shift);
+  // Takes in what of the change lies in [first, last), which begins at an even place of the sum.
+  void cover(const Change& change, std::uint32_t first, std::uint32_t last) {
+    for (std::uint32_t at = std::max(first, change.first); at < std::min(last, change.last); at++) {
+      const unsigned shift = (at - first) & 1 ? 0 : 8;
+      sum_ += (0xFFFFu - (std::uint32_t{change.from[at - change.first]} << shift)) +
+              (std::uint32_t{change.to[at - change.first]} << shift);
     }
   }
-  std::uint16_t apply(std::uint16_t checksum) const {
-    std::uint64_t sum = sum_ + static_cast<std::uint16_t>(~checksum);
+  void apply(Be16& checksum) const {
+    std::uint64_t sum = sum_ + static_cast<std::uint16_t>(~checksum.get());
     while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
-    return static_cast<std::uint16_t>(~sum);
+    checksum = ~sum & 0xFFFF;
   }
 
  private:
   std::uint64_t sum_ = 0;
 };
 
-std::uint32_t load32(const void* p) {
-  std::uint32_t value;
-  std::memcpy(&value, p, 4);
-  return value;
+void update_ipv4_checksum(const PacketMeta& meta, std::uint8_t* data, const Change& change) {
+  auto* header = reinterpret_cast<Ipv4*>(data + meta.l3_offset);
+  ChecksumUpdate update;
+  update.cover(change, meta.l3_offset, meta.l3_offset + 10u);
+  update.cover(change, meta.l3_offset + 12u, meta.l3_offset + header->header_bytes());
+  update.apply(header->checksum);
 }
 
+// The UDP checksum covers the addresses and the datagram, the ICRC included.
+void update_udp_checksum(const PacketMeta& meta, std::uint8_t* data, const Change& change, const Change& icrc) {
+  auto* udp = reinterpret_cast<Udp*>(data + meta.udp_offset);
+  if (udp->checksum == 0) return;  // unused
+  const std::uint32_t addresses = meta.l3_offset + (meta.ip_version == 4 ? 12u : 8u);
+  ChecksumUpdate update;
+  update.cover(change, addresses, addresses + (meta.ip_version == 4 ? 8u : 32u));
+  update.cover(change, meta.udp_offset, meta.udp_offset + 6u);
+  update.cover(change, meta.bth_offset, meta.datagram_end);
+  // The ICRC begins anywhere; its parity counts from the UDP header.
+  update.cover(icrc, meta.udp_offset, meta.datagram_end);
+  update.apply(udp->checksum);
+  if (udp->checksum == 0) udp->checksum = 0xFFFF;
+}
+
+// What the ICRC sees as ones (A17.3.3), as bits of the little-endian word that holds it.
+constexpr std::uint32_t kTos = 0x0000FF00, kTtl = 0x000000FF, kIpv4Checksum = 0xFFFF0000;  // words 0, 2, 2 of IPv4
+constexpr std::uint32_t kClassAndLabel = 0xFFFFFF0F, kHopLimit = 0xFF000000;               // words 0, 1 of IPv6
+constexpr std::uint32_t kUdpChecksum = 0xFFFF0000, kResv8a = 0x000000FF;                   // words 1 of UDP and BTH
+// The CRC of the eight bytes of ones that stand for the LRH, which RoCEv2 does not have.
+constexpr std::uint32_t kLrhCrc = ~[] {
+  std::uint32_t state = 0xFFFFFFFFu;
+  for (int byte = 0; byte < 8; byte++) state = times_x8(state ^ 0xFF);
+  return state;
+}();
+
 // The change of the CRC when `difference` (size <= 16) lies `behind` bytes before the end of what is covered.
-std::uint32_t crc_change(const std::uint8_t* difference, std::uint32_t size, std::uint32_t behind) {
+ROCEBOX_CLMUL std::uint32_t crc_change(const std::uint8_t* difference, std::uint32_t size, std::uint32_t behind) {
   std::uint8_t padded[20] = {};  // zeros in front change no CRC that starts from zero
   const std::uint32_t words = (size + 3) / 4;
   std::memcpy(padded + words * 4 - size, difference, size);
-  std::uint32_t state = 0;
-  for (std::uint32_t word = 0; word + 1 < words; word++) state = times_x32(state ^ load32(padded + word * 4));
-  return multiply(state ^ load32(padded + (words - 1) * 4), kPowers.of(behind + 4));
+  Product sum{};
+  for (std::uint32_t word = 0; word < words; word++)
+    sum = add(sum, multiply(load32(padded + word * 4), kPowers.of(behind + 4 * (words - word))));
+  return reduce(sum);
+}
+
+// What ones instead of the `mask` bits of the word at `at` change, before reduce().
+ROCEBOX_CLMUL inline Product ones(const std::uint8_t* at, std::uint32_t mask, const std::uint8_t* end) {
+  return multiply(~load32(at) & mask, kPowers.of(static_cast<std::uint32_t>(end - at)));
 }
 
 }  // namespace
 
-std::uint32_t icrc_compute(Packet packet) {
+// One pass over the bytes as they are; CRC is linear, so the masked ones are put right afterwards.
+ROCEBOX_CLMUL std::uint32_t icrc_compute(Packet packet) {
   const PacketMeta& meta = packet.meta();
-  const std::uint8_t* data = packet.data();
-  std::uint8_t head[8 + sizeof(Ipv6) + sizeof(Udp) + sizeof(Bth)];
-  std::memset(head, 0xFF, 8);  // stands for the LRH, which RoCEv2 does not have
-  const std::uint32_t ip_bytes = meta.ip_version == 4 ? sizeof(Ipv4) : sizeof(Ipv6);
-  std::memcpy(head + 8, data + meta.l3_offset, ip_bytes);
-  if (meta.ip_version == 4) mask_ipv4(head + 8);
-  else mask_ipv6(head + 8);
-  std::uint32_t filled = 8 + ip_bytes, crc = 0;
-  const std::uint32_t options = meta.l3_offset + ip_bytes;
-  if (options != meta.udp_offset) [[unlikely]] {  // IPv4 options and IPv6 extension headers are covered as they are
-    crc = crc32_gzip_refl(crc, head, filled);
-    crc = crc32_gzip_refl(crc, data + options, meta.udp_offset - options);
-    filled = 0;
-  }
-  constexpr std::uint32_t kTransport = sizeof(Udp) + sizeof(Bth);
-  std::memcpy(head + filled, data + meta.udp_offset, kTransport);
-  head[filled + 6] = head[filled + 7] = 0xFF;  // UDP checksum
-  head[filled + sizeof(Udp) + 4] = 0xFF;       // BTH: FECN, BECN, reserved ("resv8a")
-  crc = crc32_gzip_refl(crc, head, filled + kTransport);
-  const std::uint32_t rest = meta.bth_offset + static_cast<std::uint32_t>(sizeof(Bth));
-  return crc32_gzip_refl(crc, data + rest, meta.datagram_end - kIcrcBytes - rest);
+  const std::uint8_t* ip = packet.data() + meta.l3_offset;
+  const std::uint8_t* udp = packet.data() + meta.udp_offset;
+  const std::uint8_t* bth = packet.data() + meta.bth_offset;
+  const std::uint8_t* end = packet.data() + meta.datagram_end - kIcrcBytes;
+  Product change = add(ones(udp + 4, kUdpChecksum, end), ones(bth + 4, kResv8a, end));
+  if (meta.ip_version == 4)
+    change = add(change, add(ones(ip, kTos, end), ones(ip + 8, kTtl | kIpv4Checksum, end)));
+  else
+    change = add(change, add(ones(ip, kClassAndLabel, end), ones(ip + 4, kHopLimit, end)));
+  return crc32_gzip_refl(kLrhCrc, ip, static_cast<std::uint64_t>(end - ip)) ^ reduce(change);
 }
 
-std::uint32_t icrc_stored(Packet packet) {
-  const std::uint8_t* icrc = packet.data() + packet.meta().datagram_end - kIcrcBytes;
-  return std::uint32_t{icrc[0]} | std::uint32_t{icrc[1]} << 8 | std::uint32_t{icrc[2]} << 16 | std::uint32_t{icrc[3]} << 24;
-}
+std::uint32_t icrc_stored(Packet packet) { return load32(packet.data() + packet.meta().datagram_end - kIcrcBytes); }
 
 IcrcStatus icrc_check(Packet packet) {
   if (!icrc_held(packet)) return IcrcStatus::kUnverifiable;
@@ -180,51 +134,124 @@ IcrcStatus icrc_check(Packet packet) {
 }
 
 void icrc_store(Packet packet) {
-  const std::uint32_t crc = icrc_compute(packet);
-  std::uint8_t* icrc = packet.data() + packet.meta().datagram_end - kIcrcBytes;
-  for (unsigned i = 0; i < kIcrcBytes; i++) icrc[i] = static_cast<std::uint8_t>(crc >> 8 * i);
+  store32(packet.data() + packet.meta().datagram_end - kIcrcBytes, icrc_compute(packet));
 }
 
-void edit(Packet packet, std::uint32_t offset, std::span<const std::uint8_t> value) {
+namespace {
+
+// Any edit. The usual ones need less: edit_plain().
+void edit_any(Packet packet, std::uint32_t offset, std::span<const std::uint8_t> value) {
   const PacketMeta& meta = packet.meta();
   std::uint8_t* data = packet.data();
   const auto size = static_cast<std::uint32_t>(value.size());
-  assert(meta.bth_offset && size <= 16 && offset >= meta.l3_offset && offset + size <= packet.size());
-  std::uint8_t old[16], difference[16];
+  assert(meta.bth_offset && size >= 1 && size <= kEditBytesMax && offset >= meta.l3_offset &&
+         offset + size <= packet.size());
+  std::uint8_t old[kEditBytesMax], difference[kEditBytesMax];
   for (std::uint32_t i = 0; i < size; i++) {
     old[i] = data[offset + i];
     difference[i] = old[i] ^ value[i];
   }
   std::memcpy(data + offset, value.data(), size);
+  const Change change{offset, offset + size, old, value.data()};
+  if (meta.ip_version == 4 && offset < meta.udp_offset) update_ipv4_checksum(meta, data, change);
 
-  const std::uint32_t ip_end = meta.ip_version == 4 ? meta.l3_offset + reinterpret_cast<Ipv4*>(data + meta.l3_offset)->header_bytes() : 0;
-  if (offset < ip_end) {
-    ChecksumChange change;
-    change.replace(offset - meta.l3_offset, old, value.data(), size);
-    Be16& checksum = reinterpret_cast<Ipv4*>(data + meta.l3_offset)->checksum;
-    checksum = change.apply(static_cast<std::uint16_t>(checksum));
-  }
-
-  Be16& udp_checksum = reinterpret_cast<Udp*>(data + meta.udp_offset)->checksum;
-  ChecksumChange udp_change;
-  const std::uint32_t addresses = meta.l3_offset + (meta.ip_version == 4 ? 12u : 8u);  // where the source address lies
-  // The pseudo header and the datagram both begin at even places of the sum.
-  if (offset >= meta.udp_offset) udp_change.replace(offset - meta.udp_offset, old, value.data(), size);
-  else if (offset >= addresses) udp_change.replace(offset - addresses, old, value.data(), size);
-
+  std::uint8_t icrc_was[kIcrcBytes] = {};
+  Change icrc{0, 0, nullptr, nullptr};
   if (icrc_held(packet)) {
-    if (offset < meta.bth_offset + 5u) unmask_difference(meta, offset, difference, size);
     const std::uint32_t end = meta.datagram_end - kIcrcBytes;
     assert(offset + size <= end);
-    const std::uint32_t change = crc_change(difference, size, end - offset - size);
-    std::uint8_t was[kIcrcBytes];
-    std::memcpy(was, data + end, kIcrcBytes);
-    for (unsigned i = 0; i < kIcrcBytes; i++) data[end + i] ^= static_cast<std::uint8_t>(change >> 8 * i);
-    udp_change.replace(end - meta.udp_offset, was, data + end, kIcrcBytes);
+    if (offset < meta.bth_offset + 5u) unmask_difference(meta, offset, difference, size);
+    const std::uint32_t crc = crc_change(difference, size, end - offset - size);
+    std::memcpy(icrc_was, data + end, kIcrcBytes);
+    for (unsigned i = 0; i < kIcrcBytes; i++) data[end + i] ^= static_cast<std::uint8_t>(crc >> 8 * i);
+    icrc = {end, meta.datagram_end, icrc_was, data + end};
   }
-  if (udp_checksum != 0) {
-    const std::uint16_t sum = udp_change.apply(static_cast<std::uint16_t>(udp_checksum));
-    udp_checksum = sum ? sum : 0xFFFF;
+  update_udp_checksum(meta, data, change, icrc);
+}
+
+// `Size` bytes as words, of which the last ends where the bytes end.
+template <std::uint32_t Size>
+struct Words {
+  static constexpr std::uint32_t kCount = (Size + 3) / 4, kFirst = Size - 4 * (kCount - 1);
+  std::uint32_t word[kCount];
+
+  static Words load(const std::uint8_t* p) {
+    Words words;
+    if constexpr (kFirst == 4)
+      words.word[0] = load32(p);
+    else if constexpr (kFirst == 1)
+      words.word[0] = std::uint32_t{p[0]} << 24;
+    else
+      words.word[0] = std::uint32_t{p[0]} << 8 * (4 - kFirst) | std::uint32_t{p[1]} << 8 * (5 - kFirst);
+    if constexpr (kFirst == 3) words.word[0] |= std::uint32_t{p[2]} << 24;
+    for (std::uint32_t i = 1; i < kCount; i++) words.word[i] = load32(p + kFirst + 4 * (i - 1));
+    return words;
+  }
+};
+
+// Follows a change of words that begin at an even place (RFC 1624, eqn. 3; byte order: RFC 1071, 2B).
+template <std::uint32_t Count>
+void change_checksum(Be16& checksum, const std::uint32_t (&from)[Count], const std::uint32_t (&to)[Count], bool even) {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < Count; i++) sum += std::uint64_t{to[i]} + static_cast<std::uint32_t>(~from[i]);
+  for (unsigned fold = 0; fold < 3; fold++) sum = (sum & 0xFFFF) + (sum >> 16);
+  if (even) sum = (sum >> 8 | sum << 8) & 0xFFFF;
+  sum += ~checksum.get() & 0xFFFF;
+  checksum = ~(sum + (sum >> 16)) & 0xFFFF;
+}
+
+// Whether the bytes lie where an edit is plain: all seen by the ICRC, all in the transport headers or the addresses,
+// no UDP checksum in use (RDMA NICs send none).
+template <std::uint32_t Size>
+bool plain(Packet packet, std::uint32_t offset) {
+  constexpr std::uint32_t kUnseen = 3u << 6 | 1u << 12;  // by place behind the start of UDP: its checksum, resv8a
+  const PacketMeta& meta = packet.meta();
+  const std::uint8_t* udp = packet.data() + meta.udp_offset;
+  if (udp[6] | udp[7] || !icrc_held(packet) || !Powers::near(meta.datagram_end)) return false;
+  const std::uint32_t place = offset - meta.udp_offset;
+  if (offset >= meta.udp_offset) return place > 12 || !(kUnseen >> place & ((1u << Size) - 1));
+  const std::uint32_t ip = offset - meta.l3_offset;
+  return meta.ip_version == 4 ? ip >= 12 && ip + Size <= 20 : ip >= 8 && ip + Size <= 40;
+}
+
+template <std::uint32_t Size>
+ROCEBOX_CLMUL void edit_plain(Packet packet, std::uint32_t offset, const std::uint8_t* value) {
+  if (!plain<Size>(packet, offset)) return edit_any(packet, offset, {value, Size});
+  using Bytes = Words<Size>;
+  const PacketMeta& meta = packet.meta();
+  std::uint8_t* const data = packet.data();
+  const std::uint32_t end = meta.datagram_end - kIcrcBytes;
+  assert(offset >= meta.l3_offset && offset + Size <= end);
+  const std::uint32_t* powers = kPowers.row(end - offset - Size);
+  const Bytes from = Bytes::load(data + offset), to = Bytes::load(value);
+  if (offset < meta.udp_offset && meta.ip_version == 4)
+    change_checksum(reinterpret_cast<Ipv4*>(data + meta.l3_offset)->checksum, from.word, to.word,
+                    ((offset - meta.l3_offset + Bytes::kFirst) & 1) == 0);
+  std::memcpy(data + offset, value, Size);
+  Product sum{};
+  for (std::uint32_t i = 0; i < Bytes::kCount; i++)
+    sum = add(sum, multiply(from.word[i] ^ to.word[i], powers[4 * (Bytes::kCount - i)]));
+  store32(data + end, load32(data + end) ^ reduce(sum));
+}
+
+}  // namespace
+
+void edit(Packet packet, std::uint32_t offset, std::span<const std::uint8_t> value) {
+  switch (value.size()) {
+    case 1:
+      return edit_plain<1>(packet, offset, value.data());
+    case 2:
+      return edit_plain<2>(packet, offset, value.data());
+    case 3:
+      return edit_plain<3>(packet, offset, value.data());
+    case 4:
+      return edit_plain<4>(packet, offset, value.data());
+    case 8:
+      return edit_plain<8>(packet, offset, value.data());
+    case 16:
+      return edit_plain<16>(packet, offset, value.data());
+    default:
+      return edit_any(packet, offset, value);
   }
 }
 

@@ -13,8 +13,8 @@ struct Row {
 };
 
 constexpr std::uint16_t kRequest = kIsRequest | kIsKnown, kResponse = kIsResponse | kIsKnown;
-constexpr std::uint16_t kFirst = kStartsMessage | kHasPayload, kMiddle = kHasPayload, kLast = kEndsMessage | kHasPayload,
-                        kOnly = kStartsMessage | kEndsMessage | kHasPayload;
+constexpr std::uint16_t kFirst = kStartsMessage | kHasPayload, kMiddle = kHasPayload,
+                        kLast = kEndsMessage | kHasPayload, kOnly = kStartsMessage | kEndsMessage | kHasPayload;
 constexpr std::uint16_t kSend = kRequest | kIsSend, kWrite = kRequest | kIsWrite;
 constexpr std::uint16_t kRead = kResponse | kIsReadResponse;
 
@@ -65,10 +65,14 @@ constexpr Row kRows[] = {
 constexpr Service service_of(std::uint8_t opcode) {
   if (opcode == kOpcodeCnp) return Service::kCnp;
   switch (opcode >> 5) {
-    case IBV_OPCODE_RC >> 5: return Service::kRc;
-    case IBV_OPCODE_UC >> 5: return Service::kUc;
-    case IBV_OPCODE_UD >> 5: return Service::kUd;
-    default: return Service::kUnknown;
+    case IBV_OPCODE_RC >> 5:
+      return Service::kRc;
+    case IBV_OPCODE_UC >> 5:
+      return Service::kUc;
+    case IBV_OPCODE_UD >> 5:
+      return Service::kUd;
+    default:
+      return Service::kUnknown;
   }
 }
 
@@ -86,7 +90,8 @@ constexpr std::uint8_t extension_bytes(std::uint8_t opcode, std::uint16_t flags)
 
 constexpr std::array<OpcodeInfo, 256> make_table() {
   std::array<OpcodeInfo, 256> table{};
-  for (unsigned opcode = 0; opcode < 256; opcode++) table[opcode].service = service_of(static_cast<std::uint8_t>(opcode));
+  for (unsigned opcode = 0; opcode < 256; opcode++)
+    table[opcode].service = service_of(static_cast<std::uint8_t>(opcode));
   for (const Row& row : kRows)
     table[row.opcode] = {row.flags, extension_bytes(row.opcode, row.flags), service_of(row.opcode)};
   return table;
@@ -116,8 +121,8 @@ std::string_view nak_code_name(unsigned code) {
 
 std::int64_t rnr_timer_nanos(unsigned code) {
   // Table 45, in units of 10 us.
-  constexpr std::int64_t kTens[32] = {65536, 1,   2,   3,   4,   6,   8,    12,   16,   24,   32,
-                                      48,    64,  96,  128, 192, 256, 384,  512,  768,  1024, 1536,
+  constexpr std::int64_t kTens[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+                                      48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
                                       2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
   return kTens[code & 31] * 10'000;
 }

@@ -19,10 +19,10 @@ inline constexpr std::uint8_t kOpcodeLowar = 0x1F;
 
 // What an opcode carries behind BTH, in wire order, and what it means.
 inline constexpr std::uint16_t kHasDeth = 1 << 0, kHasReth = 1 << 1, kHasAtomicEth = 1 << 2, kHasAeth = 1 << 3,
-                               kHasAtomicAckEth = 1 << 4, kHasImmDt = 1 << 5, kHasIeth = 1 << 6,
-                               kHasPayload = 1 << 7, kStartsMessage = 1 << 8, kEndsMessage = 1 << 9,
-                               kIsRequest = 1 << 10, kIsResponse = 1 << 11, kIsReadResponse = 1 << 12,
-                               kIsKnown = 1 << 13, kIsWrite = 1 << 14, kIsSend = 1 << 15;
+                               kHasAtomicAckEth = 1 << 4, kHasImmDt = 1 << 5, kHasIeth = 1 << 6, kHasPayload = 1 << 7,
+                               kStartsMessage = 1 << 8, kEndsMessage = 1 << 9, kIsRequest = 1 << 10,
+                               kIsResponse = 1 << 11, kIsReadResponse = 1 << 12, kIsKnown = 1 << 13, kIsWrite = 1 << 14,
+                               kIsSend = 1 << 15;
 
 struct OpcodeInfo {
   std::uint16_t flags = 0;

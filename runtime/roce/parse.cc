@@ -122,9 +122,12 @@ ParseStatus parse_one(Packet packet) {
   meta.l3_offset = static_cast<std::uint16_t>(offset);
   Ip ip;
   ParseStatus status;
-  if (type == kEtherIpv4) status = read_ipv4(packet, data, offset, ip);
-  else if (type == kEtherIpv6) status = read_ipv6(packet, data, offset, ip);
-  else return type == kEtherRoceV1 ? ParseStatus::kRoceV1 : ParseStatus::kNotIp;
+  if (type == kEtherIpv4)
+    status = read_ipv4(packet, data, offset, ip);
+  else if (type == kEtherIpv6)
+    status = read_ipv6(packet, data, offset, ip);
+  else
+    return type == kEtherRoceV1 ? ParseStatus::kRoceV1 : ParseStatus::kNotIp;
   if (status != ParseStatus::kUnparsed) return status;
   meta.datagram_end = ip.end;
   if (ip.protocol != kIpProtocolUdp) return ParseStatus::kNotUdp;
@@ -164,41 +167,59 @@ void parse(std::span<const Packet> packets) {
 }
 
 std::string_view parse_status_name(ParseStatus status) {
-  constexpr std::string_view kNames[] = {
-      "unparsed", "roce", "not_ip", "not_udp", "other_udp_port", "roce_v1", "first_fragment", "later_fragment",
-      "snapped_ethernet", "snapped_ip", "snapped_udp", "snapped_bth", "snapped_extension", "shorter_than_ip_length",
-      "bad_ip_version", "bad_ip_header_length", "bad_ip_length", "bad_ipv6_extension", "bad_udp_length",
-      "no_room_for_bth", "bad_transport_version", "unknown_opcode", "no_room_for_extension", "bad_pad_count"};
+  constexpr std::string_view kNames[] = {"unparsed",
+                                         "roce",
+                                         "not_ip",
+                                         "not_udp",
+                                         "other_udp_port",
+                                         "roce_v1",
+                                         "first_fragment",
+                                         "later_fragment",
+                                         "snapped_ethernet",
+                                         "snapped_ip",
+                                         "snapped_udp",
+                                         "snapped_bth",
+                                         "snapped_extension",
+                                         "shorter_than_ip_length",
+                                         "bad_ip_version",
+                                         "bad_ip_header_length",
+                                         "bad_ip_length",
+                                         "bad_ipv6_extension",
+                                         "bad_udp_length",
+                                         "no_room_for_bth",
+                                         "bad_transport_version",
+                                         "unknown_opcode",
+                                         "no_room_for_extension",
+                                         "bad_pad_count"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(ParseStatus::kCount));
   return kNames[static_cast<std::size_t>(status)];
 }
 
 std::string_view parse_status_sentence(ParseStatus status) {
-  constexpr std::string_view kSentences[] = {
-      "not looked at",
-      "RoCEv2 with a known opcode",
-      "neither IPv4 nor IPv6",
-      "IP, but not UDP",
-      "UDP to another port than 4791",
-      "RoCE version 1 (EtherType 0x8915)",
-      "first IP fragment of a RoCEv2 datagram",
-      "later IP fragment of a UDP datagram",
-      "bytes held end inside the Ethernet header or its tags",
-      "bytes held end inside the IP header",
-      "bytes held end inside the UDP header",
-      "bytes held end inside the base transport header",
-      "bytes held end inside an extended transport header",
-      "the frame on the wire ends before its IP datagram: trimmed or cut",
-      "IP version does not match the EtherType",
-      "IPv4 header length below 20 bytes",
-      "IPv4 total length below the header length",
-      "IPv6 extension header beyond the datagram, or too many",
-      "UDP length disagrees with the IP length",
-      "no room for BTH and ICRC in the datagram",
-      "BTH transport version is not 0",
-      "BTH opcode is not one of RC, UC, UD, CNP",
-      "no room for the opcode's extended headers in the datagram",
-      "pad count exceeds the payload"};
+  constexpr std::string_view kSentences[] = {"not looked at",
+                                             "RoCEv2 with a known opcode",
+                                             "neither IPv4 nor IPv6",
+                                             "IP, but not UDP",
+                                             "UDP to another port than 4791",
+                                             "RoCE version 1 (EtherType 0x8915)",
+                                             "first IP fragment of a RoCEv2 datagram",
+                                             "later IP fragment of a UDP datagram",
+                                             "bytes held end inside the Ethernet header or its tags",
+                                             "bytes held end inside the IP header",
+                                             "bytes held end inside the UDP header",
+                                             "bytes held end inside the base transport header",
+                                             "bytes held end inside an extended transport header",
+                                             "the frame on the wire ends before its IP datagram: trimmed or cut",
+                                             "IP version does not match the EtherType",
+                                             "IPv4 header length below 20 bytes",
+                                             "IPv4 total length below the header length",
+                                             "IPv6 extension header beyond the datagram, or too many",
+                                             "UDP length disagrees with the IP length",
+                                             "no room for BTH and ICRC in the datagram",
+                                             "BTH transport version is not 0",
+                                             "BTH opcode is not one of RC, UC, UD, CNP",
+                                             "no room for the opcode's extended headers in the datagram",
+                                             "pad count exceeds the payload"};
   static_assert(std::size(kSentences) == static_cast<std::size_t>(ParseStatus::kCount));
   return kSentences[static_cast<std::size_t>(status)];
 }

@@ -30,9 +30,7 @@ std::string_view parse_status_sentence(ParseStatus status);
 inline bool is_roce(Packet packet) { return packet.meta().status == ParseStatus::kRoce; }
 
 // Views for a packet whose status is kRoce: the bounds were checked by parse().
-inline Bth& bth(Packet packet) {
-  return *rte_pktmbuf_mtod_offset(packet.mbuf(), Bth*, packet.meta().bth_offset);
-}
+inline Bth& bth(Packet packet) { return *rte_pktmbuf_mtod_offset(packet.mbuf(), Bth*, packet.meta().bth_offset); }
 inline const OpcodeInfo& opcode_info(Packet packet) { return opcode_info(packet.meta().opcode); }
 
 /// The extended header T that `flag` (kHasReth...) stands for, or null when the packet's opcode has none.
@@ -41,7 +39,7 @@ T* extension(Packet packet, std::uint16_t flag) {
   const OpcodeInfo& info = opcode_info(packet);
   if (!info.has(flag)) return nullptr;
   // Wire order is the order of the flag bits; lengths of those before it.
-  constexpr std::uint8_t kBytes[] = {sizeof(Deth), sizeof(Reth), sizeof(AtomicEth), sizeof(Aeth),
+  constexpr std::uint8_t kBytes[] = {sizeof(Deth),         sizeof(Reth),  sizeof(AtomicEth), sizeof(Aeth),
                                      sizeof(AtomicAckEth), sizeof(ImmDt), sizeof(Ieth)};
   std::uint32_t offset = packet.meta().bth_offset + sizeof(Bth);
   for (unsigned bit = 0; bit < std::size(kBytes) && (1u << bit) < flag; bit++)

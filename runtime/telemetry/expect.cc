@@ -32,10 +32,10 @@ std::vector<std::string> split_path(std::string_view path) {
 }
 
 // The number that words[first...] lead to, looking through the transparent levels; null when there is none. `best`
-// keeps the deepest place reached, for the message.
+// keeps the first place of the deepest level reached, for the message.
 const Json* follow(const Json& at, const std::vector<std::string>& words, std::size_t first,
                    std::pair<std::size_t, const Json*>& best) {
-  if (first >= best.first) best = {first, &at};
+  if (first > best.first) best = {first, &at};
   if (first == words.size()) return at.is_number() || at.is_boolean() ? &at : nullptr;
   const std::string& word = words[first];
   if (at.is_array()) {
@@ -62,8 +62,10 @@ const Json* follow(const Json& at, const std::vector<std::string>& words, std::s
 void collect_keys(const Json& at, std::vector<std::string>& keys) {
   if (!at.is_object()) return;
   for (const auto& [key, value] : at.items()) {
-    if (std::find(std::begin(kTransparent), std::end(kTransparent), key) != std::end(kTransparent)) collect_keys(value, keys);
-    else keys.push_back(key);
+    if (std::find(std::begin(kTransparent), std::end(kTransparent), key) != std::end(kTransparent))
+      collect_keys(value, keys);
+    else
+      keys.push_back(key);
   }
 }
 
@@ -86,23 +88,37 @@ Expectation::Expectation(std::string text) : text_(std::move(text)) {
 std::vector<Expectation::Term> Expectation::parse_sum(std::string_view text, const std::string& whole) {
   std::vector<Term> terms;
   int sign = 1;
+  text = trimmed(text);
+  if (text.size() > 1 && text[0] == '-' && text[1] != ' ') {  // a sign before the first term
+    sign = -1;
+    text.remove_prefix(1);
+  }
   for (text = trimmed(text); !text.empty(); text = trimmed(text)) {
     std::size_t size = 0;
     // A `-` inside a name belongs to the name; one between blanks is a minus.
-    while (size < text.size() && (is_path_char(text[size]) || (text[size] == '-' && size > 0 && text[size - 1] != ' '))) size++;
+    while (size < text.size() && (is_path_char(text[size]) || (text[size] == '-' && size > 0 && text[size - 1] != ' ')))
+      size++;
     const std::string word(text.substr(0, size));
-    if (word.empty()) throw ConfigError(fmt::format("`{}` is no condition: expected a number or a name at `{}`", whole, text));
+    if (word.empty())
+      throw ConfigError(fmt::format("`{}` is no condition: expected a number or a name at `{}`", whole, text));
     Term term{sign, 0, ""};
-    if (const auto integer = config::parse_integer(word)) term.number = static_cast<double>(*integer);
-    else if (const auto duration = config::parse_duration(word)) term.number = static_cast<double>(*duration);
-    else if (const auto rate = config::parse_rate(word)) term.number = static_cast<double>(*rate);
-    else if (const auto bytes = config::parse_bytes(word)) term.number = static_cast<double>(*bytes);
-    else if (const auto fraction = config::parse_fraction(word)) term.number = *fraction;
-    else term.path = word;
+    if (const auto integer = config::parse_integer(word))
+      term.number = static_cast<double>(*integer);
+    else if (const auto duration = config::parse_duration(word))
+      term.number = static_cast<double>(*duration);
+    else if (const auto rate = config::parse_rate(word))
+      term.number = static_cast<double>(*rate);
+    else if (const auto bytes = config::parse_bytes(word))
+      term.number = static_cast<double>(*bytes);
+    else if (const auto fraction = config::parse_fraction(word))
+      term.number = *fraction;
+    else
+      term.path = word;
     terms.push_back(std::move(term));
     text = trimmed(text.substr(size));
     if (text.empty()) return terms;
-    if (text[0] != '+' && text[0] != '-') throw ConfigError(fmt::format("`{}` is no condition: expected + or - at `{}`", whole, text));
+    if (text[0] != '+' && text[0] != '-')
+      throw ConfigError(fmt::format("`{}` is no condition: expected + or - at `{}`", whole, text));
     sign = text[0] == '+' ? 1 : -1;
     text.remove_prefix(1);
   }
@@ -118,9 +134,10 @@ bool Expectation::resolves(const Json& report, std::string& why) const {
       if (follow(report, words, 0, best)) continue;
       std::vector<std::string> keys;
       collect_keys(*best.second, keys);
-      why = best.first == words.size()
-                ? fmt::format("`{}`: `{}` is not a number but a group{}", text_, term.path, config::suggestion("", keys))
-                : fmt::format("`{}`: the report has no `{}`{}", text_, words[best.first], config::suggestion(words[best.first], keys));
+      why = best.first == words.size() ? fmt::format("`{}`: `{}` is not a number but a group{}", text_, term.path,
+                                                     config::suggestion("", keys))
+                                       : fmt::format("`{}`: the report has no `{}`{}", text_, words[best.first],
+                                                     config::suggestion(words[best.first], keys));
       return false;
     }
   }
@@ -143,8 +160,12 @@ double Expectation::sum(const std::vector<Term>& terms, const Json& report) {
 
 Expectation::Result Expectation::evaluate(const Json& report) const {
   const double left = sum(left_, report), right = sum(right_, report);
-  const bool holds = operator_ == "==" ? left == right : operator_ == "!=" ? left != right : operator_ == "<" ? left < right
-                     : operator_ == "<=" ? left <= right : operator_ == ">" ? left > right : left >= right;
+  const bool holds = operator_ == "=="   ? left == right
+                     : operator_ == "!=" ? left != right
+                     : operator_ == "<"  ? left < right
+                     : operator_ == "<=" ? left <= right
+                     : operator_ == ">"  ? left > right
+                                         : left >= right;
   return {holds, fmt::format("{}", left), fmt::format("{}", right)};
 }
 

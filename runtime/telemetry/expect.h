@@ -31,7 +31,7 @@ class Expectation {
  private:
   struct Term {
     int sign;
-    double number;     // when path is empty
+    double number;  // when path is empty
     std::string path;
   };
   static std::vector<Term> parse_sum(std::string_view text, const std::string& whole);

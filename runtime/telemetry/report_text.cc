@@ -58,12 +58,15 @@ class Writer {
   void object(const Json& object, std::size_t indent) {
     std::vector<std::string> words;
     for (const auto& [key, value] : object.items())
-      if (is_plain(value) && !is_silent(value)) words.push_back(fmt::format("{} {}", label(key), scalar_text(key, value)));
+      if (is_plain(value) && !is_silent(value))
+        words.push_back(fmt::format("{} {}", label(key), scalar_text(key, value)));
     flow(words, indent);
     for (const auto& [key, value] : object.items()) {
       if (is_plain(value)) continue;
-      if (value.is_array()) table(key, value, indent);
-      else block(key, value, indent);
+      if (value.is_array())
+        table(key, value, indent);
+      else
+        block(key, value, indent);
     }
   }
 

@@ -37,8 +37,10 @@ TraceFilter::TraceFilter(const std::string& text) {
     }
     const std::size_t equals = word.find('=');
     const std::string key = word.substr(0, equals), values = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (key == "src") source_ = parse_address(values);
-    else if (key == "dst") destination_ = parse_address(values);
+    if (key == "src")
+      source_ = parse_address(values);
+    else if (key == "dst")
+      destination_ = parse_address(values);
     else if (key == "qpn" || key == "psn" || key == "opcode") {
       auto& spans = key == "qpn" ? qpns_ : key == "psn" ? psns_ : opcodes_;
       for (std::size_t at = 0; at <= values.size();) {
@@ -48,12 +50,14 @@ TraceFilter::TraceFilter(const std::string& text) {
         const auto first = config::parse_integer(item.substr(0, dash));
         const auto last = dash == std::string::npos ? first : config::parse_integer(item.substr(dash + 1));
         if (!first || !last || *first < 0 || *last < 0 || *first > 0xFFFFFF || *last > 0xFFFFFF)
-          throw ConfigError(fmt::format("trace filter: `{}` needs numbers up to 0xffffff, such as `{}=0x11` or `{}=100-120`", word, key, key));
+          throw ConfigError(fmt::format(
+              "trace filter: `{}` needs numbers up to 0xffffff, such as `{}=0x11` or `{}=100-120`", word, key, key));
         spans.push_back({static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*last)});
         at = comma + 1;
       }
     } else {
-      throw ConfigError(fmt::format("trace filter: unknown word `{}`; known: qpn=, psn=, opcode=, src=, dst=, all", word));
+      throw ConfigError(
+          fmt::format("trace filter: unknown word `{}`; known: qpn=, psn=, opcode=, src=, dst=, all", word));
     }
   }
   if (!all_ && qpns_.empty() && psns_.empty() && opcodes_.empty() && !source_ && !destination_)
@@ -63,7 +67,8 @@ TraceFilter::TraceFilter(const std::string& text) {
 bool TraceFilter::within(const std::vector<Span>& spans, std::uint32_t value) {
   if (spans.empty()) return true;
   return std::any_of(spans.begin(), spans.end(), [&](const Span& span) {
-    return span.first <= span.last ? value >= span.first && value <= span.last : value >= span.first || value <= span.last;
+    return span.first <= span.last ? value >= span.first && value <= span.last
+                                   : value >= span.first || value <= span.last;
   });
 }
 
@@ -72,8 +77,8 @@ bool TraceFilter::matches(Packet packet) const {
   if (!qpns_.empty() || !psns_.empty() || !opcodes_.empty()) {
     if (!meta.bth_offset) return false;
     const roce::Bth& bth = roce::bth(packet);
-    if (!within(qpns_, static_cast<std::uint32_t>(bth.destination_qp)) || !within(psns_, static_cast<std::uint32_t>(bth.psn)) ||
-        !within(opcodes_, bth.opcode))
+    if (!within(qpns_, static_cast<std::uint32_t>(bth.destination_qp)) ||
+        !within(psns_, static_cast<std::uint32_t>(bth.psn)) || !within(opcodes_, bth.opcode))
       return false;
   }
   if (!source_ && !destination_) return true;
@@ -93,12 +98,19 @@ std::string trace_line(const TraceEvent& event, std::string_view device, std::st
   if (!event.stage.empty()) where += fmt::format(".{}", event.stage);
   std::string what(trace_verdict_name(event.verdict));
   switch (event.verdict) {
-    case TraceVerdict::kDrop: what += fmt::format(" {}", counter_name); break;
+    case TraceVerdict::kDrop:
+      what += fmt::format(" {}", counter_name);
+      break;
     case TraceVerdict::kArrive:
-    case TraceVerdict::kLeave: what += fmt::format(" {}", port_name); break;
+    case TraceVerdict::kLeave:
+      what += fmt::format(" {}", port_name);
+      break;
     case TraceVerdict::kSend:
-    case TraceVerdict::kEmit: what += fmt::format(" {}", event.port); break;
-    default: break;
+    case TraceVerdict::kEmit:
+      what += fmt::format(" {}", event.port);
+      break;
+    default:
+      break;
   }
   std::string packet = event.info.sequence ? fmt::format("#{}", event.info.sequence) : "made";
   if (event.info.roce)

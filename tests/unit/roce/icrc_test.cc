@@ -69,7 +69,8 @@ TEST(Icrc, FullAgreesWithTheDefinitionBitByBit) {
 std::uint16_t ipv4_checksum_sum(Packet packet) {
   std::uint32_t sum = 0;
   for (unsigned i = 0; i < 20; i += 2)
-    sum += static_cast<std::uint32_t>(packet.data()[packet.meta().l3_offset + i] << 8 | packet.data()[packet.meta().l3_offset + i + 1]);
+    sum += static_cast<std::uint32_t>(packet.data()[packet.meta().l3_offset + i] << 8 |
+                                      packet.data()[packet.meta().l3_offset + i + 1]);
   while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
   return static_cast<std::uint16_t>(sum);
 }
@@ -79,7 +80,8 @@ std::uint16_t udp_checksum_sum(Packet packet) {
   const PacketMeta& meta = packet.meta();
   const std::uint32_t length = meta.datagram_end - meta.udp_offset;
   std::vector<std::uint8_t> bytes(packet.data() + meta.udp_offset, packet.data() + meta.datagram_end);
-  const std::uint32_t addresses = meta.l3_offset + (meta.ip_version == 4 ? 12 : 8), size = meta.ip_version == 4 ? 8 : 32;
+  const std::uint32_t addresses = meta.l3_offset + (meta.ip_version == 4 ? 12 : 8),
+                      size = meta.ip_version == 4 ? 8 : 32;
   bytes.insert(bytes.begin(), packet.data() + addresses, packet.data() + addresses + size);
   if (bytes.size() % 2) bytes.push_back(0);
   std::uint32_t sum = 17 + length;
@@ -106,7 +108,8 @@ TEST(Icrc, EditsKeepEveryCheckRight) {
     // Any bytes between the IP header and the ICRC but those that say lengths or where headers are.
     const auto size = static_cast<std::uint32_t>(1 + random() % 16);
     const std::uint32_t starts[] = {meta.l3_offset + (meta.ip_version == 4 ? 12u : 8u), meta.udp_offset + 0u,
-                                    meta.bth_offset + 4u, meta.payload_offset + 0u, meta.l3_offset + (meta.ip_version == 4 ? 8u : 7u)};
+                                    meta.bth_offset + 4u, meta.payload_offset + 0u,
+                                    meta.l3_offset + (meta.ip_version == 4 ? 8u : 7u)};
     const auto which = static_cast<unsigned>(random() % 5);
     std::uint32_t length = which == 1 ? std::min(size, 2u) : which == 2 ? std::min(size, 8u) : which == 4 ? 1 : size;
     if (which == 0) length = std::min(length, meta.ip_version == 4 ? 8u : 16u);
@@ -116,9 +119,14 @@ TEST(Icrc, EditsKeepEveryCheckRight) {
     edit(*packet, starts[which], {value, length});
     ASSERT_EQ(icrc_check(*packet), IcrcStatus::kGood) << "place " << which << ", " << length << " bytes";
     ASSERT_EQ(std::memcmp(packet->data() + starts[which], value, length), 0);
-    if (meta.ip_version == 4) { ASSERT_EQ(ipv4_checksum_sum(*packet), 0xFFFF); }
-    if (checksummed) { ASSERT_EQ(udp_checksum_sum(*packet), 0xFFFF) << "place " << which; }
-    else { ASSERT_EQ(udp->checksum, 0u); }
+    if (meta.ip_version == 4) {
+      ASSERT_EQ(ipv4_checksum_sum(*packet), 0xFFFF);
+    }
+    if (checksummed) {
+      ASSERT_EQ(udp_checksum_sum(*packet), 0xFFFF) << "place " << which;
+    } else {
+      ASSERT_EQ(udp->checksum, 0u);
+    }
   }
 }
 
@@ -131,7 +139,8 @@ TEST(Icrc, EditKeepsAWrongIcrcWrong) {
     PacketPtr packet = pool.allocate(built_bytes(spec));
     build(*packet, spec);
     if (payload.empty()) continue;
-    packet->data()[packet->meta().payload_offset + random() % payload.size()] ^= static_cast<std::uint8_t>(1u << random() % 8);
+    packet->data()[packet->meta().payload_offset + random() % payload.size()] ^=
+        static_cast<std::uint8_t>(1u << random() % 8);
     const std::uint32_t error = icrc_compute(*packet) ^ icrc_stored(*packet);
     edit_number<3>(*packet, packet->meta().bth_offset + 9, random());
     ASSERT_EQ(icrc_check(*packet), IcrcStatus::kBad);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/inspect/config.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace rocebox::inspect {
+namespace {
+
+constexpr std::string_view kMtuWords[] = {"auto", "256", "512", "1024", "2048", "4096"};
+constexpr std::array<std::uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+constexpr std::size_t kPairsMax = 4096;
+
+}  // namespace
+
+bool parse_address(const std::string& text, std::array<std::uint8_t, 16>& address) {
+  std::uint8_t four[4];
+  if (inet_pton(AF_INET, text.c_str(), four) == 1) {
+    std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), address.begin());
+    std::copy(four, four + 4, address.begin() + 12);
+    return true;
+  }
+  return inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
+}
+
+std::string address_text(const std::array<std::uint8_t, 16>& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), address.begin()))
+    inet_ntop(AF_INET, address.data() + 12, text, sizeof(text));
+  else
+    inet_ntop(AF_INET6, address.data(), text, sizeof(text));
+  return text;
+}
+
+void StaticPair::fields(Fields& fields) {
+  const auto address = [&](std::string_view name, std::string& value, std::array<std::uint8_t, 16>& bytes,
+                           std::string_view doc) {
+    fields.text(name, value, doc);
+    if (!parse_address(value, bytes)) fields.refuse(name, "not an IPv4 or IPv6 address");
+  };
+  address("a", a, a_address, "IP address of one end");
+  fields.integer("a_qpn", a_qpn, {2, 0xFFFFFF}, "its queue pair number");
+  address("b", b, b_address, "IP address of the other end");
+  fields.integer("b_qpn", b_qpn, {2, 0xFFFFFF}, "its queue pair number");
+}
+
+void Config::fields(Fields& fields) {
+  fields.integer("flows", flows, {1, 1 << 20}, "flows remembered; packets of more pass and are counted in flows_full");
+  fields.integer("window", window, {64, 65536}, "PSNs remembered for each flow and direction, a power of two");
+  if (!std::has_single_bit(static_cast<std::uint64_t>(window))) fields.refuse("window", "not a power of two");
+  constexpr std::int64_t kPsnsMax = std::int64_t{1} << 29;  // two spaces of 8 bytes a PSN: 8 GiB at most
+  if (flows * window > kPsnsMax)
+    fields.refuse("flows", "needs too much memory: `flows` times `window` may be 536870912");
+  fields.choice("mtu", mtu, kMtuWords, "path MTU that says how many PSNs a READ takes; auto learns it");
+  fields.duration("retransmit_after", retransmit_after, {0, 60 * kSecond},
+                  "a repeated or late PSN this old was sent again, when nothing better tells");
+  fields.boolean("check_icrc", check_icrc, "verify each packet's ICRC; a wrong one is counted and nothing else");
+  fields.list("pairs", pairs, kPairsMax, "RC connections that are known");
+}
+
+}  // namespace rocebox::inspect

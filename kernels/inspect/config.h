@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/kernel/fields.h"
+
+namespace rocebox::inspect {
+
+/// An RC connection that the configuration names.
+struct StaticPair {
+  std::string a, b;
+  std::int64_t a_qpn = 2, b_qpn = 2;
+  std::array<std::uint8_t, 16> a_address{}, b_address{};
+  void fields(Fields& fields);
+};
+
+struct Config {
+  std::int64_t flows = 4096;
+  std::int64_t window = 4096;
+  int mtu = 0;  ///< index into the words: auto, 256, 512, 1024, 2048, 4096
+  Nanos retransmit_after = kMillisecond;
+  bool check_icrc = true;
+  std::vector<StaticPair> pairs;
+
+  /// The configured path MTU in bytes, 0 for auto.
+  std::uint32_t mtu_bytes() const { return mtu == 0 ? 0 : 128u << mtu; }
+  void fields(Fields& fields);
+};
+
+/// Reads an IPv4 or IPv6 address; IPv4 as ::ffff:a.b.c.d.
+bool parse_address(const std::string& text, std::array<std::uint8_t, 16>& address);
+std::string address_text(const std::array<std::uint8_t, 16>& address);
+
+}  // namespace rocebox::inspect

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The kernel's counters over all flows.
+#pragma once
+#include "runtime/kernel/counter.h"
+
+namespace rocebox::inspect {
+
+struct Counters {
+  explicit Counters(Stats& s)
+      : packets(s.counter("packets", "packets seen, of any kind")),
+        bytes(s.counter("bytes", "their bytes on the wire, without FCS")),
+        roce_packets(s.counter("roce_packets", "RoCEv2 packets with a known opcode, whatever their ICRC")),
+        not_roce(s.counter("not_roce", "packets that are not RoCEv2")),
+        fragments(s.counter("fragments", "IP fragments of UDP datagrams")),
+        truncated(s.counter("truncated", "packets whose headers are not all there")),
+        malformed(s.counter("malformed", "RoCEv2 packets with impossible headers")),
+        requests(s.counter("requests", "request packets")),
+        responses(s.counter("responses", "response packets: ACK, NAK, READ response, ATOMIC ACK")),
+        duplicates(s.counter("duplicates", "packets that the network doubled")),
+        retransmissions(s.counter("retransmissions", "packets that the sender sent again")),
+        out_of_order(s.counter("out_of_order", "packets overtaken by a later one")),
+        holes(s.counter("holes", "PSNs skipped when a higher one came")),
+        holes_filled_late(s.counter("holes_filled_late", "skipped PSNs whose packet came after all; the rest is lost")),
+        beyond_window(s.counter("beyond_window", "packets with a PSN older than the window")),
+        resets(s.counter("psn_resets", "jumps of the PSN beyond the window; the stream began anew")),
+        acks(s.counter("acks", "positive acknowledgements")),
+        naks(s.counter("naks", "negative acknowledgements, RNR not included")),
+        nak_codes{&s.counter("naks_psn_sequence_error", "NAKs with code 0"),
+                  &s.counter("naks_invalid_request", "NAKs with code 1"),
+                  &s.counter("naks_remote_access_error", "NAKs with code 2"),
+                  &s.counter("naks_remote_operational_error", "NAKs with code 3"),
+                  &s.counter("naks_invalid_rd_request", "NAKs with code 4"),
+                  &s.counter("naks_reserved", "NAKs with a code that is not defined")},
+        rnr_naks(s.counter("rnr_naks", "receiver-not-ready NAKs")),
+        cnps(s.counter("np_cnp_sent", "congestion notification packets")),
+        ecn_ce(s.counter("ecn_ce", "packets marked Congestion Experienced")),
+        icrc_errors(s.counter("icrc_errors", "packets with a wrong ICRC; counted nowhere else")),
+        icrc_unverified(s.counter("icrc_unverified", "packets not held whole, so that their ICRC is unknown")),
+        flows(s.counter("flows", "flows remembered")),
+        flows_full(s.counter("flows_full", "packets of flows for which there was no room")) {}
+
+  Counter &packets, &bytes, &roce_packets, &not_roce, &fragments, &truncated, &malformed;
+  Counter &requests, &responses;
+  Counter &duplicates, &retransmissions, &out_of_order, &holes, &holes_filled_late, &beyond_window, &resets;
+  Counter &acks, &naks;
+  Counter* nak_codes[6];
+  Counter &rnr_naks, &cnps, &ecn_ce, &icrc_errors, &icrc_unverified, &flows, &flows_full;
+};
+
+}  // namespace rocebox::inspect

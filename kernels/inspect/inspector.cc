@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/inspect/inspector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/roce/icrc.h"
+#include "runtime/roce/mad.h"
+
+namespace rocebox::inspect {
+namespace {
+
+roce::Pairing::Limits pairing_limits(const Config& config) {
+  // Twice the flows: handshakes and static pairs name halves that may never carry a packet.
+  return {.halves = static_cast<std::uint32_t>(2 * config.flows + 2 * static_cast<std::int64_t>(config.pairs.size()))};
+}
+
+}  // namespace
+
+Inspector::Inspector(const Config& config, Stats& stats)
+    : counters_(stats),
+      check_icrc_(config.check_icrc),
+      window_(static_cast<std::uint32_t>(config.window)),
+      mtu_(config.mtu_bytes()),
+      requests_(window_, config.retransmit_after, false),
+      responses_(window_, config.retransmit_after, true),
+      table_(static_cast<std::uint32_t>(config.flows)),
+      flows_(table_.capacity()),
+      rings_(std::size_t{table_.capacity()} * kStreams * window_),
+      address_pairs_(table_.capacity()),
+      address_pair_pmtus_(table_.capacity()),
+      pairing_(pairing_limits(config)) {
+  for (const StaticPair& pair : config.pairs)
+    pairing_.connect(pair.a_address, static_cast<std::uint32_t>(pair.a_qpn), pair.b_address,
+                     static_cast<std::uint32_t>(pair.b_qpn), roce::PairSource::kConfig);
+}
+
+void Inspector::process(Context& context, Port, Batch& batch) {
+  // Three rounds, so that the memory of all packets' flows is on its way before the first is
+  // counted.
+  std::array<Lookup, kBatchMax> lookups;
+  const unsigned size = batch.size();
+  for (unsigned i = 0; i < size; i++) {
+    if (!roce::is_roce(batch[i])) continue;
+    lookups[i] = name(batch[i]);
+    table_.prefetch(lookups[i].hash);
+  }
+  for (unsigned i = 0; i < size; i++) {
+    if (!roce::is_roce(batch[i])) continue;
+    lookups[i].index = find(lookups[i], batch[i]);
+    if (lookups[i].index != kNone) __builtin_prefetch(&flows_[lookups[i].index], 1);
+  }
+  for (unsigned i = 0; i < size; i++) {
+    counters_.packets.add();
+    counters_.bytes.add(batch[i].wire_bytes());
+    if (roce::is_roce(batch[i]))
+      inspect(batch[i], lookups[i], context.now());
+    else
+      count_other(roce::class_of(batch[i].meta().status));
+  }
+}
+
+Inspector::Lookup Inspector::name(Packet packet) const {
+  const auto qpn = static_cast<std::uint32_t>(roce::bth(packet).destination_qp);
+  const roce::Service service = roce::opcode_info(packet).service;
+  // A CNP has no service of its own: it belongs to the QP's flow, which is RC nearly always.
+  const FlowKey key =
+      FlowKey::of(roce::addresses(packet), qpn, service == roce::Service::kCnp ? roce::Service::kRc : service);
+  return {key, roce::FlowTable<FlowKey>::hash(key), kNone};
+}
+
+std::uint32_t Inspector::find(const Lookup& lookup, Packet packet) const {
+  const std::uint32_t index = table_.find(lookup.key, lookup.hash);
+  if (index != kNone || packet.meta().opcode != roce::kOpcodeCnp) return index;
+  for (const roce::Service service : {roce::Service::kUc, roce::Service::kUd, roce::Service::kCnp}) {
+    const std::uint32_t other = table_.find(FlowKey::of(lookup.key.addresses, lookup.key.qpn(), service));
+    if (other != kNone) return other;
+  }
+  return kNone;
+}
+
+std::uint32_t Inspector::make(const Lookup& lookup, Packet packet) {
+  FlowKey key = lookup.key;
+  if (packet.meta().opcode == roce::kOpcodeCnp) key = FlowKey::of(key.addresses, key.qpn(), roce::Service::kCnp);
+  const std::uint32_t index = table_.insert(key);
+  if (index == kNone) return kNone;
+  counters_.flows.add();
+  roce::Addresses pair = key.addresses;
+  if (pair.destination < pair.source) std::swap(pair.source, pair.destination);
+  flows_[index].address_pair = address_pairs_.insert(pair);  // never full: at most one for each flow
+  const bool rc = key.service() == roce::Service::kRc;
+  flows_[index].half = rc ? pairing_.add({key.addresses, key.qpn()}, index) : roce::Pairing::kNone;
+  return index;
+}
+
+void Inspector::count_other(PacketClass what) {
+  switch (what) {
+    case PacketClass::kRoce:
+    case PacketClass::kOther:
+      return counters_.not_roce.add();
+    case PacketClass::kFragment:
+      return counters_.fragments.add();
+    case PacketClass::kTruncated:
+      return counters_.truncated.add();
+    case PacketClass::kMalformed:
+      return counters_.malformed.add();
+  }
+}
+
+// Whether the packet's ICRC is wrong; then only that is counted.
+bool Inspector::icrc_refuses(Packet packet, Flow* flow, bool& unverified) {
+  if (!check_icrc_) return false;
+  const roce::IcrcStatus status = roce::icrc_check(packet);
+  unverified = status == roce::IcrcStatus::kUnverifiable;
+  if (unverified) counters_.icrc_unverified.add();
+  if (status != roce::IcrcStatus::kBad) return false;
+  counters_.icrc_errors.add();
+  if (flow) flow->icrc_failures++;
+  return true;
+}
+
+void Inspector::inspect(Packet packet, Lookup& lookup, Nanos now) {
+  counters_.roce_packets.add();
+  // An earlier packet of the batch may have made the flow, or a nearer one for a CNP.
+  if (lookup.index == kNone || packet.meta().opcode == roce::kOpcodeCnp) lookup.index = find(lookup, packet);
+  bool unverified = false;
+  if (icrc_refuses(packet, lookup.index == kNone ? nullptr : &flows_[lookup.index], unverified)) return;
+  if (lookup.index == kNone) lookup.index = make(lookup, packet);
+  if (lookup.index == kNone) return counters_.flows_full.add();
+
+  Flow& flow = flows_[lookup.index];
+  flow.icrc_unverified += unverified;
+  count_packet(flow, packet, now);
+  const roce::OpcodeInfo& info = roce::opcode_info(packet);
+  if (info.service == roce::Service::kCnp) {
+    flow.cnps++;
+    return counters_.cnps.add();
+  }
+  if (info.has(roce::kIsRequest))
+    counters_.requests.add();
+  else
+    counters_.responses.add();
+  if (info.service == roce::Service::kUd) {
+    // No PSN accounting: the flows of several sending QPs may share this one, each with its own
+    // PSNs.
+    flow.requests.messages++;
+    return pairing_.observe_mad(packet);
+  }
+  const bool full = info.has(roce::kHasPayload) && !info.has(roce::kEndsMessage);  // FIRST and MIDDLE
+  if (full) learn_pmtu(flow, packet.meta().payload_bytes);
+  if (info.has(roce::kIsRequest))
+    request(lookup.index, packet, now);
+  else
+    response(lookup.index, packet, now);
+}
+
+void Inspector::count_packet(Flow& flow, Packet packet, Nanos now) {
+  const PacketMeta& meta = packet.meta();
+  if (flow.packets == 0) flow.first_time = now;
+  flow.last_time = now;
+  flow.packets++;
+  flow.bytes += meta.wire_bytes;
+  flow.payload_bytes += meta.payload_bytes;
+  flow.opcodes[meta.opcode == roce::kOpcodeCnp ? kCnpSlot : meta.opcode & 31u]++;
+  const std::uint8_t codepoint = roce::ecn(packet);
+  flow.ecn[codepoint]++;
+  if (codepoint == roce::kEcnCe) counters_.ecn_ce.add();
+  flow.fecn += roce::bth(packet).fecn();
+  flow.becn += roce::bth(packet).becn();
+}
+
+const Flow* Inspector::partner_of(const Flow& flow) const {
+  if (flow.half == roce::Pairing::kNone) return nullptr;
+  const std::uint32_t half = pairing_.partner(flow.half);
+  if (half == roce::Pairing::kNone) return nullptr;
+  const std::uint32_t index = pairing_.flow(half);
+  return index == roce::Pairing::kNone ? nullptr : &flows_[index];
+}
+
+Flow* Inspector::partner_of(const Flow& flow) { return const_cast<Flow*>(std::as_const(*this).partner_of(flow)); }
+
+void Inspector::count_class(PsnClass what) {
+  switch (what) {
+    case PsnClass::kFirst:
+    case PsnClass::kInOrder:
+      return;
+    case PsnClass::kReset:
+      return counters_.resets.add();
+    case PsnClass::kDuplicate:
+      return counters_.duplicates.add();
+    case PsnClass::kRetransmission:
+      return counters_.retransmissions.add();
+    case PsnClass::kOutOfOrder:
+      return counters_.out_of_order.add();
+    case PsnClass::kBeyondWindow:
+      return counters_.beyond_window.add();
+  }
+}
+
+}  // namespace rocebox::inspect

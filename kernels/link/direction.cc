@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is decided about a packet from its number alone, up to the queue; transit.cc has the rest of
+// the way.
+#include "kernels/link/direction.h"
+
+#include "kernels/link/edits.h"
+
+namespace rocebox::link {
+namespace {
+
+// Room is taken only where a packet can be made to wait.
+std::uint32_t room(const DirectionConfig& config) {
+  bool waits = config.rate || config.delay || config.jitter || config.reorder > 0;
+  for (const Event& event : config.events)
+    waits = waits || event.action == Action::kDelay || event.action == Action::kReorder;
+  return waits ? static_cast<std::uint32_t>(config.packets) : 0;
+}
+
+}  // namespace
+
+Direction::Direction(const DirectionConfig& config, Stats& stats, const std::string& prefix, Port out)
+    : config_(config),
+      out_(out),
+      loss_(config.loss),
+      corrupt_(config.corrupt),
+      mark_(config.mark),
+      trim_(config.trim),
+      duplicate_(config.duplicate),
+      reorder_(config.reorder),
+      count_(stats, prefix),
+      burst_loss_(config.burst_loss),
+      transmitter_(config.rate),
+      events_(config_.events),
+      on_their_way_(room(config)),
+      alarm_(out) {}
+
+void Direction::seed(Context& context) {
+  for (Stream& stream : streams_) stream.seed(context.random());
+}
+
+void Direction::process(Context& context, Batch& batch) {
+  Call call{context, &batch, 0};
+  for (; call.slot < batch.size(); call.slot++) one(call);
+  arm(context);
+}
+
+void Direction::one(Call& call) {
+  const Packet packet = (*call.batch)[call.slot];
+  index_++;
+  count_.packets.add();
+  count_.bytes.add(packet.wire_bytes());
+  Fate fate;
+  if (!events_.empty()) explicit_events(call.context.now(), packet, fate);
+  // The chain moves with every packet, also with one that an event drops.
+  const bool burst_lost = burst_loss_.on() && burst_loss_.next(draw(kBurstMove), draw(kBurstLoss));
+  if (fate.dropped) return call.batch->drop(call.slot, count_.drop_event);
+  if (burst_lost) return call.batch->drop(call.slot, count_.drop_burst_loss);
+  if (hits(loss_, kLoss)) return call.batch->drop(call.slot, count_.drop_loss);
+  impair(packet, fate);
+  if (fate.copies) [[unlikely]]
+    return duplicate_and_pass(call, packet, fate);
+  pass(call, {packet, {}}, fate);
+}
+
+void Direction::explicit_events(Nanos now, Packet packet, Fate& fate) {
+  events_.match(index_, packet, now, [&](const Event& event, Firing& firing) {
+    firing.applied = apply(event, firing.event, packet, fate);
+    count_.events_fired.add();
+    if (!firing.applied) count_.events_not_applied.add();
+    events_.record(firing);
+    return !fate.dropped;
+  });
+}
+
+// Whether the packet allowed it.
+bool Direction::apply(const Event& event, std::uint32_t number, Packet packet, Fate& fate) {
+  // The event's number moves the draw far along the stream: two corruptions of one packet choose
+  // apart.
+  const std::uint64_t place = streams_[kEventPlace].at(index_ + (std::uint64_t{number} << 48));
+  switch (event.action) {
+    case Action::kDrop:
+      fate.dropped = true;
+      return true;
+    case Action::kDelay:
+      fate.delay += event.by;
+      return true;
+    case Action::kDuplicate:
+      fate.copies += static_cast<std::uint32_t>(event.copies);
+      return true;
+    case Action::kReorder:
+      fate.reorder_by = static_cast<std::uint32_t>(event.packets);
+      return true;
+    case Action::kTrim:
+      return cut(packet);
+    case Action::kMark:
+      return mark(packet);
+    case Action::kCorrupt:
+      break;
+  }
+  const bool done = event.offset < 0 ? corrupt_bit(packet, place)
+                                     : corrupt_byte(packet, static_cast<std::uint32_t>(event.offset),
+                                                    static_cast<std::uint8_t>(event.mask), place);
+  if (done) count_.corrupted.add();
+  return done;
+}
+
+void Direction::impair(Packet packet, Fate& fate) {
+  if (hits(corrupt_, kCorrupt) && corrupt_bit(packet, draw(kCorruptPlace))) count_.corrupted.add();
+  if (hits(mark_, kMark)) (void)mark(packet);
+  if (hits(trim_, kTrim)) (void)cut(packet);
+  if (hits(duplicate_, kDuplicate)) fate.copies++;
+  if (!fate.reorder_by && hits(reorder_, kReorder)) fate.reorder_by = static_cast<std::uint32_t>(config_.reorder_by);
+}
+
+bool Direction::cut(Packet packet) {
+  if (!trim(packet, config_.trim_dscp)) return false;
+  count_.trimmed.add();
+  return true;
+}
+
+// True when the packet carries CE now.
+bool Direction::mark(Packet packet) {
+  const Marked result = mark_ce(packet);
+  if (result == Marked::kMarked) count_.ecn_marked.add();
+  if (result == Marked::kNotEct) count_.ecn_not_ect.add();
+  return result != Marked::kNotEct;
+}
+
+// Copies are made first, since the queue may still mark or trim the packet; they follow it into the
+// queue.
+[[gnu::noinline]] void Direction::duplicate_and_pass(Call& call, Packet packet, const Fate& fate) {
+  std::array<PacketPtr, kCopiesMax> copies;
+  for (std::uint32_t i = 0; i < fate.copies; i++) {
+    PacketPtr copy = i < copies.size() ? call.context.copy(packet) : PacketPtr();
+    if (copy)
+      count_.duplicated.add();
+    else
+      count_.copy_failed.add();
+    if (i < copies.size()) copies[i] = std::move(copy);
+  }
+  pass(call, {packet, {}}, fate);
+  for (PacketPtr& copy : copies) {
+    if (!copy) continue;
+    const Packet view = *copy;
+    pass(call, {view, std::move(copy)}, fate);
+  }
+}
+
+}  // namespace rocebox::link

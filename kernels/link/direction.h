@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One direction of a link, with state of its own. README.md gives the order of work.
+#pragma once
+#include <array>
+#include <string>
+
+#include "kernels/link/alarm.h"
+#include "kernels/link/config.h"
+#include "kernels/link/counters.h"
+#include "kernels/link/event_table.h"
+#include "kernels/link/held_back.h"
+#include "kernels/link/hold_queue.h"
+#include "kernels/link/random.h"
+#include "kernels/link/rate_queue.h"
+
+namespace rocebox::link {
+
+/// What finds the queue full is queued beyond its limit when it is only headers: room for 600
+/// trimmed packets.
+inline constexpr std::uint64_t kTrimReserveBytes = 64 * 1024;
+
+/// Gilbert-Elliott loss.
+class BurstLossState {
+ public:
+  explicit BurstLossState(const BurstLoss& config)
+      : enter_(config.enter), leave_(config.leave), good_(config.loss_good), bad_(config.loss_bad) {}
+  bool on() const { return enter_.possible(); }
+  /// Moves to the next packet's state; whether that packet is lost.
+  bool next(std::uint64_t move_draw, std::uint64_t loss_draw) {
+    if ((in_bad_ ? leave_ : enter_).hits(move_draw)) in_bad_ = !in_bad_;
+    return (in_bad_ ? bad_ : good_).hits(loss_draw);
+  }
+
+ private:
+  Chance enter_, leave_, good_, bad_;
+  bool in_bad_ = false;
+};
+
+class Direction {
+ public:
+  /// `out` is the port by which packets leave, and the tag of the timers.
+  Direction(const DirectionConfig& config, Stats& stats, const std::string& prefix, Port out);
+
+  /// Draws the streams' seeds; before the first packet.
+  void seed(Context& context);
+  void process(Context& context, Batch& batch);
+  void on_timer(Context& context);
+  /// Nothing when the direction has no events.
+  void report(Report& report, std::string_view name) const {
+    if (!events_.empty()) report.object(name, [&](Report& nested) { events_.report(nested); });
+  }
+
+ private:
+  // One for each decision, in the order in which seeds are drawn: append only, or patterns change.
+  enum Draw {
+    kBurstMove,
+    kBurstLoss,
+    kLoss,
+    kCorrupt,
+    kCorruptPlace,
+    kMark,
+    kTrim,
+    kDuplicate,
+    kEcn,
+    kReorder,
+    kJitter,
+    kEventPlace,
+    kDraws
+  };
+
+  /// What was decided for a packet; its copies share it.
+  struct Fate {
+    bool dropped = false;
+    std::uint32_t copies = 0, reorder_by = 0;
+    Nanos delay = 0;  ///< by events
+  };
+  /// One call of process() or on_timer(): where packets leave that need not wait.
+  struct Call {
+    Context& context;
+    Batch* batch;  ///< null in on_timer()
+    unsigned slot;
+  };
+  /// A packet of the batch, or a copy.
+  struct Item {
+    Packet packet;
+    PacketPtr copy;  ///< empty: the packet is the one in call.slot
+  };
+  struct Plan {
+    bool accepted = true, trims = false;
+    std::uint64_t occupancy = 0, bytes = 0;
+    RateQueue::Free free;
+  };
+
+  std::uint64_t draw(Draw which) const { return streams_[which].at(index_); }
+  bool hits(const Chance& chance, Draw which) const { return chance.possible() && chance.hits(draw(which)); }
+
+  void one(Call& call);
+  void explicit_events(Nanos now, Packet packet, Fate& fate);
+  bool apply(const Event& event, std::uint32_t number, Packet packet, Fate& fate);
+  void impair(Packet packet, Fate& fate);
+  void duplicate_and_pass(Call& call, Packet packet, const Fate& fate);
+  void pass(Call& call, Item item, const Fate& fate);
+  Plan plan(Packet packet, Nanos now) const;
+  void enqueue(Packet packet, const Plan& plan);
+  void hold_back(Call& call, Item item, const Fate& fate, Nanos at);
+  void deliver(Call& call, HeldBackPacket held, Nanos at);
+  void passed_on(Call& call, std::uint64_t sequence, Nanos at);
+  void leave(Call& call, PacketPtr packet);
+  void drop(Call& call, Item item, Counter& reason);
+  PacketPtr take(Call& call, Item item);
+  bool cut(Packet packet);
+  bool mark(Packet packet);
+  bool ecn_wants(std::uint64_t occupancy) const;
+  std::uint32_t held() const { return on_their_way_.size() + held_back_.size(); }
+  void arm(Context& context);
+
+  const DirectionConfig config_;
+  const Port out_;
+  const Chance loss_, corrupt_, mark_, trim_, duplicate_, reorder_;
+  Counters count_;
+  std::array<Stream, kDraws> streams_;
+  std::uint64_t index_ = 0;     // of the packet at work, from 1
+  std::uint64_t sequence_ = 0;  // of what reached the far side of the queue, copies counted
+  Nanos last_ = 0;              // latest delivery so far among those in order
+  BurstLossState burst_loss_;
+  RateQueue transmitter_;
+  EventTable events_;
+  HeldBack held_back_;
+  HoldQueue on_their_way_;
+  Alarm alarm_;
+};
+
+}  // namespace rocebox::link

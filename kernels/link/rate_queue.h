@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A transmitter of fixed rate and what waits before it, as one number: the time at which it becomes
+// free.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "runtime/packet/packet.h"
+
+namespace rocebox::link {
+
+/// Exact: the time is whole nanoseconds and a remainder in units of 1/rate ns, so no rounding ever
+/// adds up.
+class RateQueue {
+ public:
+  /// Bounds that keep bits * 10^9 within 64 bits, whatever a capture claims about a packet's
+  /// length.
+  static constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 30;
+  static constexpr std::uint64_t kRateMin = 1'000, kRateMax = 100'000'000'000'000;
+
+  struct Free {
+    Nanos ns = 0;
+    std::uint64_t remainder = 0;  ///< in [0, rate): the fraction of a nanosecond behind ns
+    /// The first whole nanosecond at which the last bit has been sent.
+    Nanos rounded_up() const { return ns + (remainder != 0); }
+  };
+
+  /// `bits_per_second` 0 is a transmitter without limit; then only unlimited() may be called.
+  explicit RateQueue(std::uint64_t bits_per_second) : rate_(bits_per_second) {}
+
+  bool unlimited() const { return rate_ == 0; }
+
+  /// Bytes that were accepted and have not yet been sent, rounded up; of a packet in transmission
+  /// what is left.
+  std::uint64_t occupancy(Nanos now) const {
+    if (free_.ns < now) return 0;
+    const std::uint64_t giga_bits = static_cast<std::uint64_t>(free_.ns - now) * rate_ + free_.remainder;
+    return (giga_bits + kGigaBitsPerByte - 1) / kGigaBitsPerByte;
+  }
+
+  /// When the transmitter will be free again if it accepts `bytes` now.
+  Free after(Nanos now, std::uint64_t bytes) const {
+    Free free = free_.ns < now ? Free{now, 0} : free_;
+    free.remainder += std::min(bytes, kBytesMax) * kGigaBitsPerByte;
+    free.ns += static_cast<Nanos>(free.remainder / rate_);
+    free.remainder %= rate_;
+    return free;
+  }
+
+  void accept(Free free) { free_ = free; }
+
+ private:
+  static constexpr std::uint64_t kGigaBitsPerByte = 8'000'000'000;  ///< bits * (ns in a second)
+  std::uint64_t rate_;
+  Free free_;
+};
+
+}  // namespace rocebox::link

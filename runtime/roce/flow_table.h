@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// FlowTable: a hash table of fixed capacity from a key of plain bytes to a number 0, 1, 2... in
+// order of insertion. The owner keeps what belongs to a key in arrays of its own, under that
+// number.
+#pragma once
+#include <bit>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <type_traits>
+
+namespace rocebox::roce {
+
+/// An array of zero bytes, on a cache line boundary. It is not written when made: the system gives
+/// a page of memory when that is first touched, so a table sized for many flows costs what it
+/// holds. Throws std::bad_alloc.
+template <class T>
+class ZeroedArray {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+  static constexpr std::size_t kAlign = 64;
+
+ public:
+  ZeroedArray() = default;
+  explicit ZeroedArray(std::size_t size) : size_(size) {
+    if (size > (SIZE_MAX - kAlign) / sizeof(T)) throw std::bad_alloc();
+    std::size_t space = size * sizeof(T) + kAlign;
+    block_.reset(std::calloc(space, 1));
+    if (!block_) throw std::bad_alloc();
+    void* start = block_.get();
+    data_ = static_cast<T*>(std::align(kAlign, size * sizeof(T), start, space));
+  }
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(void* block) const { std::free(block); }
+  };
+  std::unique_ptr<void, Free> block_;
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Mixes plain bytes into 64 bits by folded 128-bit products (the construction of wyhash and of
+/// Abseil's hash).
+inline std::uint64_t hash_bytes(const void* bytes, std::size_t size) {
+  __extension__ using Wide = unsigned __int128;
+  const auto fold = [](std::uint64_t a, std::uint64_t b) {
+    const Wide product = Wide{a} * b;
+    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+  };
+  constexpr std::uint64_t kOdd1 = 0xa0761d6478bd642full, kOdd2 = 0xe7037ed1a0b428dbull;
+  const auto* at = static_cast<const std::uint8_t*>(bytes);
+  std::uint64_t hash = kOdd1 ^ size;
+  for (; size > 0;) {
+    std::uint64_t words[2] = {0, 0};
+    const std::size_t take = size < sizeof(words) ? size : sizeof(words);
+    std::memcpy(words, at, take);
+    hash = fold(words[0] ^ kOdd2 ^ hash, words[1] ^ kOdd1);
+    at += take;
+    size -= take;
+  }
+  return fold(hash ^ kOdd1, kOdd2);
+}
+
+/// Open addressing, linear probing. No allocation after construction; no removal. At most
+/// kProbesMax slots are looked at, whatever keys the network sends; at the load of at most 1/2
+/// chance does not get there.
+template <class Key>
+class FlowTable {
+  static_assert(std::is_trivially_copyable_v<Key> && std::has_unique_object_representations_v<Key>,
+                "keys are compared and hashed as bytes: no padding, no float");
+
+ public:
+  static constexpr std::uint32_t kNone = 0xFFFFFFFF;
+  static constexpr unsigned kProbesMax = 256;
+
+  explicit FlowTable(std::uint32_t capacity)
+      : keys_(capacity), slots_(std::bit_ceil(std::size_t{capacity} * 2 + 2)), mask_(slots_.size() - 1) {}
+
+  std::uint32_t size() const { return size_; }
+  std::uint32_t capacity() const { return static_cast<std::uint32_t>(keys_.size()); }
+
+  /// The key with number `index` < size().
+  const Key& key(std::uint32_t index) const { return keys_[index]; }
+  /// All keys, in order of insertion.
+  std::span<const Key> keys() const { return {keys_.data(), size_}; }
+
+  static std::uint64_t hash(const Key& key) { return hash_bytes(&key, sizeof(Key)); }
+  /// Brings the slot of `hash` nearer; for batches: hash all, prefetch all, then find.
+  void prefetch(std::uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
+
+  /// The number of `key`, or kNone.
+  std::uint32_t find(const Key& key, std::uint64_t hash) const {
+    for (unsigned probe = 0; probe < kProbesMax; probe++) {
+      const Slot& slot = slots_[(hash + probe) & mask_];
+      if (slot.number == 0) return kNone;
+      if (slot.tag == tag_of(hash) && equal(keys_[slot.number - 1], key)) return slot.number - 1;
+    }
+    return kNone;
+  }
+  std::uint32_t find(const Key& key) const { return find(key, hash(key)); }
+
+  /// The number of `key`, which is inserted when it is new; kNone when it is new and there is no
+  /// room.
+  std::uint32_t insert(const Key& key, std::uint64_t hash) {
+    for (unsigned probe = 0; probe < kProbesMax; probe++) {
+      Slot& slot = slots_[(hash + probe) & mask_];
+      if (slot.number == 0) {
+        if (size_ == capacity()) return kNone;
+        keys_[size_] = key;
+        slot = {tag_of(hash), ++size_};
+        return size_ - 1;
+      }
+      if (slot.tag == tag_of(hash) && equal(keys_[slot.number - 1], key)) return slot.number - 1;
+    }
+    return kNone;
+  }
+  std::uint32_t insert(const Key& key) { return insert(key, hash(key)); }
+
+ private:
+  struct Slot {
+    std::uint32_t tag;
+    std::uint32_t number;  // index + 1; 0: free
+  };
+  static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
+  static bool equal(const Key& a, const Key& b) { return std::memcmp(&a, &b, sizeof(Key)) == 0; }
+
+  ZeroedArray<Key> keys_;
+  ZeroedArray<Slot> slots_;
+  std::size_t mask_;
+  std::uint32_t size_ = 0;
+};
+
+}  // namespace rocebox::roce

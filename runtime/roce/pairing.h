@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Pairing: which two flows are the two directions of one RC connection. An ACK carries the
+// requester's QPN and data the responder's, and no packet carries both; so the pair must be told,
+// overheard, or worked out from PSNs.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "runtime/packet/packet.h"
+#include "runtime/roce/flow_table.h"
+#include "runtime/roce/parse.h"
+
+namespace rocebox::roce {
+
+/// One direction of a connection: who sends to whom, and the QP that receives.
+struct HalfKey {
+  Addresses addresses;
+  std::uint32_t destination_qp;
+  bool operator==(const HalfKey&) const = default;
+};
+
+/// How a pair was found; a stronger source replaces a weaker one.
+enum class PairSource : std::uint8_t { kNone, kLearned, kCm, kConfig };
+
+/// What an ACK-like packet says of the requests: up to its PSN all is received, or all before it.
+enum class AnswerKind : std::uint8_t { kReceived, kNotReceived };
+
+/// Numbers halves 0, 1, 2... in the order in which they were first named. All memory is taken when
+/// made; work for each packet is bounded by Limits::candidates.
+class Pairing {
+ public:
+  static constexpr std::uint32_t kNone = 0xFFFFFFFF;
+
+  struct Limits {
+    std::uint32_t halves = 8192;        ///< beyond: not paired
+    std::uint32_t handshakes = 1024;    ///< REQs waiting for their REP; beyond: an old one is forgotten
+    std::uint32_t candidates = 64;      ///< unpaired flows of one direction that learning looks at; more: no guess
+    std::uint32_t confirmations = 3;    ///< consistent answers that make a learned pair sure
+    std::uint32_t old_psns = 1u << 16;  ///< an answer this far before the window is an old duplicate, no contradiction
+  };
+  struct Counts {
+    std::uint64_t learned = 0, confirmed = 0, undone = 0;
+    std::uint64_t ambiguous = 0;  ///< answers that fitted several flows
+    std::uint64_t crowded = 0;    ///< answers not looked at: more than Limits::candidates flows
+    std::uint64_t refused = 0;    ///< halves beyond Limits::halves
+  };
+
+  explicit Pairing(const Limits& limits);
+
+  /// The number of `key`, new or known; kNone when full. `flow` is the owner's own number for it,
+  /// kept and given back by flow(); kNone leaves it as it is.
+  std::uint32_t add(const HalfKey& key, std::uint32_t flow = kNone);
+  std::uint32_t find(const HalfKey& key) const { return table_.find(key); }
+
+  /// A connection that is known: the QP `a_qpn` at address a and `b_qpn` at b. False when full or
+  /// when a stronger source says otherwise.
+  bool connect(const std::array<std::uint8_t, 16>& a, std::uint32_t a_qpn, const std::array<std::uint8_t, 16>& b,
+               std::uint32_t b_qpn, PairSource source);
+
+  /// Looks at a packet to QP1 for a handshake of the connection manager: REQ, then REP, then the
+  /// QPs are paired (REJ forgets the REQ). For packets with status kRoce and a right ICRC.
+  void observe_mad(Packet packet);
+
+  /// A request packet of `half` that takes the PSNs first..last.
+  void request(std::uint32_t half, std::uint32_t first, std::uint32_t last);
+
+  /// An ACK, NAK, RNR NAK, READ response or ATOMIC ACK in `half`. Updates the partner's window, or
+  /// learns, confirms or undoes a pair. Returns the partner then, or kNone.
+  std::uint32_t answer(std::uint32_t half, std::uint32_t psn, AnswerKind kind);
+
+  std::uint32_t size() const { return table_.size(); }
+  const HalfKey& key(std::uint32_t half) const { return table_.key(half); }
+  std::uint32_t partner(std::uint32_t half) const { return halves_[half].partner - 1; }
+  std::uint32_t flow(std::uint32_t half) const { return halves_[half].flow - 1; }
+  PairSource source(std::uint32_t half) const { return halves_[half].source; }
+  /// Whether a pair is sure: told, overheard, or learned and confirmed.
+  bool confirmed(std::uint32_t half) const {
+    const Half& h = halves_[half];
+    return h.source > PairSource::kLearned || (h.source == PairSource::kLearned && h.agreed >= limits_.confirmations);
+  }
+  /// Brings the state of `half` nearer.
+  void prefetch(std::uint32_t half) const { __builtin_prefetch(&halves_[half], 1); }
+  const Counts& counts() const { return counts_; }
+
+ private:
+  // Numbers of halves and flows are kept plus one: 0 is none, as zeroed memory has it.
+  struct Half {
+    std::uint32_t partner, flow;
+    std::uint32_t direction;        // in directions_
+    std::uint32_t previous, next;   // in the list of unpaired requesters of this direction
+    std::uint32_t oldest, highest;  // PSNs: oldest unacknowledged to highest sent
+    PairSource source;
+    std::uint8_t agreed;  // answers consistent with a learned pair
+    bool requested, listed;
+  };
+  static_assert(sizeof(Half) == 32, "two in a cache line");
+  struct Direction {
+    std::uint32_t reverse;  // the other way's index
+    std::uint32_t head;     // first unpaired requester, plus one
+    std::uint32_t listed;
+  };
+  // A REQ without its REP yet.
+  struct HandshakeKey {
+    Addresses addresses;  // of the REQ
+    std::uint32_t communication_id;
+    bool operator==(const HandshakeKey&) const = default;
+  };
+  struct Handshake {
+    HandshakeKey key;
+    std::uint32_t qpn;
+    std::uint64_t age;  // serial number, 0: free
+  };
+  static constexpr unsigned kWays = 4;
+
+  Handshake* handshake(const HandshakeKey& key, bool make);
+  std::uint32_t direction_of(const Addresses& addresses);
+  bool bind(std::uint32_t a, std::uint32_t b, PairSource source);
+  void unbind(std::uint32_t half);
+  void list(std::uint32_t half);
+  void unlist(std::uint32_t half);
+  bool contradicts(const Half& requester, std::uint32_t psn) const;
+  std::uint32_t learn(std::uint32_t half, std::uint32_t psn);
+
+  Limits limits_;
+  FlowTable<HalfKey> table_;
+  ZeroedArray<Half> halves_;
+  FlowTable<Addresses> direction_table_;
+  ZeroedArray<Direction> directions_;
+  ZeroedArray<Handshake> handshakes_;
+  std::uint64_t handshake_serial_ = 0;
+  Counts counts_;
+};
+
+}  // namespace rocebox::roce

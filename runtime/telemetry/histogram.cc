@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/telemetry/histogram.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace rocebox {
+
+unsigned Histogram::bucket_of(std::uint64_t value) {
+  constexpr std::uint64_t kSubs = 1u << kSubBits;
+  if (value < kSubs) return static_cast<unsigned>(value);  // exact
+  const auto shift = static_cast<unsigned>(std::bit_width(value)) - kSubBits - 1;
+  return (shift << kSubBits) + static_cast<unsigned>(value >> shift);
+}
+
+std::uint64_t Histogram::bucket_top(unsigned bucket) {
+  constexpr unsigned kSubs = 1u << kSubBits;
+  if (bucket < kSubs) return bucket;
+  const unsigned shift = (bucket >> kSubBits) - 1;
+  const std::uint64_t low = std::uint64_t{bucket - (shift << kSubBits)} << shift;
+  return low + (std::uint64_t{1} << shift) - 1;
+}
+
+void Histogram::add(std::int64_t value) {
+  value = std::max<std::int64_t>(value, 0);
+  const std::uint64_t binned =
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(value), (std::uint64_t{1} << kValueBits) - 1);
+  std::uint32_t& bucket = buckets_[bucket_of(binned)];
+  if (bucket != std::numeric_limits<std::uint32_t>::max()) bucket++;
+  min_ = count_ == 0 ? value : std::min(min_, value);
+  max_ = std::max(max_, value);
+  count_++;
+  sum_ += static_cast<std::uint64_t>(value);
+}
+
+std::int64_t Histogram::percentile(double percent) const {
+  if (count_ == 0) return 0;
+  const double share = std::clamp(percent, 0.0, 100.0) / 100.0;
+  const double rank = std::max(1.0, std::ceil(share * static_cast<double>(count_)));
+  double below = 0;
+  for (unsigned bucket = 0; bucket < kBuckets - 1; bucket++) {
+    below += buckets_[bucket];
+    if (below >= rank) return std::clamp(static_cast<std::int64_t>(bucket_top(bucket)), min_, max_);
+  }
+  return max_;  // the last bucket has no top
+}
+
+}  // namespace rocebox

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Mixed traffic for the tests of the contracts: RoCE of all kinds, good and bad, and everything else a wire carries.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "runtime/packet/packet.h"
+
+namespace rocebox::test {
+
+struct TrafficPacket {
+  Nanos at;
+  Port in;
+  std::vector<std::uint8_t> bytes;
+  std::uint32_t wire_bytes;
+  bool foreign;        ///< no well-formed RoCE: a bump passes it untouched and in order
+  bool bad_icrc;       ///< RoCE whose ICRC is wrong
+  std::uint64_t mark;  ///< of RoCE data packets: eight bytes of the payload, 0 otherwise
+};
+
+/// `count` packets by `ports` inputs in ascending time, several in some instants: RC and UC flows with gaps,
+/// repetitions and PSN wrap, acknowledgements, CNPs, UD, IPv6, VLAN, wrong ICRCs, snapped and malformed RoCE,
+/// fragments, ARP, TCP and noise. A function of the seed.
+std::vector<TrafficPacket> mixed_traffic(std::uint64_t seed, std::size_t count, Port ports);
+
+}  // namespace rocebox::test

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the engine tells a trace, the random streams, and invariants that end the process.
+#include <gtest/gtest.h>
+
+#include "runtime/engine/device.h"
+#include "tests/unit/engine/script_kernel.h"
+
+namespace rocebox {
+namespace {
+
+using test::out;
+using test::PipelineBox;
+using test::stage;
+
+class Recorder final : public TraceSink {
+ public:
+  explicit Recorder(const CounterSet& stats) : stats_(stats) {}
+  bool follows(Packet packet) override { return packet.data()[0] >= 100; }
+  void record(const TraceEvent& e) override {
+    static constexpr const char* kNames[] = {"arrive", "pass", "send", "drop", "hold", "emit", "leave"};
+    std::string line = std::string(e.stage) + " " + kNames[static_cast<int>(e.verdict)];
+    if (e.verdict == TraceVerdict::kSend || e.verdict == TraceVerdict::kEmit || e.verdict == TraceVerdict::kLeave)
+      line += std::to_string(e.port);
+    if (e.reason) line += " " + std::string(stats_.name_of(e.reason));
+    line += " #" + std::to_string(e.info.sequence);
+    lines.push_back(line);
+    EXPECT_EQ(static_cast<bool>(e.packet), e.verdict != TraceVerdict::kHold);
+  }
+  std::vector<std::string> lines;
+
+ private:
+  const CounterSet& stats_;
+};
+
+TEST(PipelineTrace, AnEventForEachVerdict) {
+  std::vector<PacketPtr> held;
+  CounterSet* stats = nullptr;
+  std::vector<Stage> stages;
+  stages.push_back(stage(
+      "a", {{1, 0}, out(1)},
+      [&](Context& c, Port, Batch& b) {
+        Counter& reason = stats->counter("drop_test", "");
+        for (unsigned i = 0; i < b.size(); i++) {
+          switch (b[i].data()[0]) {
+            case 101:
+              b.send(i, 1);
+              break;
+            case 102:
+              b.drop(i, reason);
+              break;
+            case 103:
+              held.push_back(b.take(i));
+              c.arm(10, 0);
+              break;
+            case 104:
+              held.push_back(b.take(i));
+              break;
+            case 105:
+              b.follow(i, c.copy(b[i]), 1);
+              break;
+            case 106: {
+              PacketPtr made = c.allocate(1);
+              made->data()[0] = 150;
+              b.follow(i, std::move(made), 1);
+              break;
+            }
+            default:
+              break;
+          }
+        }
+      },
+      [&](Context& c, std::uint64_t) {
+        c.emit(std::move(held[0]), 1);
+        c.drop(std::move(held[1]), stats->counter("drop_test", ""));
+      }));
+  stages.push_back(stage("b", {{Edge::kNowhere, 0}}));
+  PipelineBox box(std::move(stages));
+  stats = &box.stats;
+  Recorder recorder(box.stats);
+  box.pipeline.set_trace(&recorder);
+  std::vector<Packet> packets;
+  for (unsigned number : {100u, 101u, 102u, 103u, 104u, 105u, 106u, 7u}) {
+    packets.push_back(box.packet(number));
+    packets.back().meta().traced = number >= 100;
+  }
+  box.pipeline.set_batch_max(1);
+  const Arrivals arrivals{0, packets};
+  box.pipeline.step(0, {&arrivals, 1});
+  box.tick(10);
+  const std::vector<std::string> expected = {"a pass #1",
+                                             "b pass #1",
+                                             " drop drop_not_connected #1",
+                                             "a send1 #2",
+                                             " leave1 #2",
+                                             "a drop drop_test #3",
+                                             "a hold #4",
+                                             "a hold #5",
+                                             "a pass #6",
+                                             "b pass #6",
+                                             " drop drop_not_connected #6",
+                                             "a emit1 #6",
+                                             " leave1 #6",
+                                             "a pass #7",
+                                             "b pass #7",
+                                             " drop drop_not_connected #7",
+                                             "a emit1 #0",
+                                             " leave1 #0",
+                                             "a drop drop_test #5",
+                                             "a emit1 #4",
+                                             " leave1 #4"};
+  EXPECT_EQ(recorder.lines, expected) << "packet 8 is not followed, the made one is";
+  EXPECT_EQ(box.pool.in_use(), 0u);
+}
+
+TEST(PipelineRandom, AStreamDependsOnItsSeedAlone) {
+  auto draws = [](unsigned stages_before, std::uint64_t seed, unsigned others_draw) {
+    std::vector<std::uint64_t> numbers;
+    std::vector<Stage> stages;
+    for (unsigned i = 0; i < stages_before; i++) {
+      stages.push_back(stage("other", {{static_cast<int>(i + 1), 0}}, [=](Context& c, Port, Batch&) {
+        for (unsigned n = 0; n < others_draw; n++) (void)c.random();
+      }));
+      stages.back().seed = 99 + i;
+    }
+    stages.push_back(stage(
+        "k", {out(0)},
+        [&](Context& c, Port, Batch& b) {
+          for (unsigned i = 0; i < b.size(); i++) numbers.push_back(c.random());
+          c.arm(c.now() + 1, 0);
+        },
+        [&](Context& c, std::uint64_t) { numbers.push_back(c.random()); }));
+    stages.back().seed = seed;
+    PipelineBox box(std::move(stages));
+    box.send(0, {1, 2, 3});
+    box.tick(1);
+    box.send(2, {4});
+    return numbers;
+  };
+  const auto expected = draws(0, 5, 0);
+  EXPECT_EQ(expected.size(), 5u);
+  EXPECT_EQ(draws(0, 5, 0), expected);
+  EXPECT_EQ(draws(3, 5, 17), expected);
+  EXPECT_NE(draws(0, 6, 0), expected);
+}
+
+TEST(PipelineRandom, SeedsDifferByRunDeviceAndKernel) {
+  const std::uint64_t seed = stream_seed(1, "tap", "link");
+  EXPECT_EQ(stream_seed(1, "tap", "link"), seed);
+  EXPECT_NE(stream_seed(2, "tap", "link"), seed);
+  EXPECT_NE(stream_seed(1, "tap2", "link"), seed);
+  EXPECT_NE(stream_seed(1, "tap", "link2"), seed);
+  EXPECT_NE(stream_seed(1, "ta", "plink"), seed) << "names do not run into each other";
+  EXPECT_NE(stream_seed(1, "link", "tap"), seed);
+}
+
+class PipelineDeath : public testing::Test {
+ protected:
+  void SetUp() override { testing::FLAGS_gtest_death_test_style = "fast"; }
+};
+
+TEST_F(PipelineDeath, BrokenInvariantsEndTheProcessWithWords) {
+  auto run = [](test::ScriptKernel::Process process, test::ScriptKernel::Timer timer = {}) {
+    std::vector<Stage> stages;
+    stages.push_back(stage("culprit", {out(0)}, std::move(process), std::move(timer)));
+    PipelineBox box(std::move(stages));
+    box.send(10, {1});
+    box.tick(9);
+  };
+  EXPECT_DEATH(run({}), "time went back");
+  EXPECT_DEATH(run([](Context&, Port, Batch& b) { b.send(0, 7); }), "does not have.*culprit, 7");
+  EXPECT_DEATH(run([](Context& c, Port, Batch& b) { b.follow(0, c.copy(b[0]), 9); }), "does not have.*culprit, 9");
+  EXPECT_DEATH(run([](Context& c, Port, Batch& b) { c.emit(c.copy(b[0]), 0); }), "outside on_timer.*culprit");
+  EXPECT_DEATH(run([](Context& c, Port, Batch&) { c.arm(0, 0); }, [](Context& c, std::uint64_t) { c.arm(c.now(), 0); }),
+               "without end.*culprit");
+}
+
+}  // namespace
+}  // namespace rocebox

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/packet/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "runtime/kernel/kernel.h"
+#include "runtime/limits.h"
+
+namespace rocebox {
+namespace {
+
+constexpr PoolSizes kTiny{.small = 4, .large = 3, .giant = 2};
+
+// How many packets of `bytes` can be had from a full pool.
+unsigned capacity(Pool& pool, std::uint32_t bytes) {
+  std::vector<PacketPtr> packets;
+  while (PacketPtr packet = pool.allocate(bytes)) packets.push_back(std::move(packet));
+  return static_cast<unsigned>(packets.size());
+}
+
+TEST(Pool, SizeClassesAndFallThroughWhenDry) {
+  Pool pool(kTiny);
+  struct Row {
+    std::uint32_t bytes;
+    unsigned packets;
+  };
+  constexpr Row kRows[] = {{0, 9},
+                           {1, 9},
+                           {2048, 9},
+                           {2049, 5},
+                           {9728, 5},
+                           {9729, 2},
+                           {kPacketBytesMax, 2},
+                           {kPacketBytesMax + 1, 0},
+                           {65535, 0},
+                           {65536, 0},
+                           {65536 + 64, 0},
+                           {0xFFFFFFFF, 0}};
+  for (const Row& row : kRows) {
+    EXPECT_EQ(capacity(pool, row.bytes), row.packets) << row.bytes;
+    EXPECT_EQ(pool.in_use(), 0u);
+  }
+}
+
+TEST(Pool, AFreshPacketHasItsLengthAndFreshMetadata) {
+  Pool pool(kTiny);
+  for (std::uint32_t bytes : {0u, 64u, 2048u, 9728u, kPacketBytesMax}) {
+    for (int again = 0; again < 12; again++) {  // often enough to meet a used buffer
+      PacketPtr packet = pool.allocate(bytes);
+      ASSERT_TRUE(packet);
+      EXPECT_EQ(packet->size(), bytes);
+      EXPECT_EQ(packet->wire_bytes(), bytes);
+      PacketMeta fresh;
+      fresh.wire_bytes = bytes;
+      EXPECT_EQ(std::memcmp(&packet->meta(), &fresh, sizeof fresh), 0);
+      std::memset(packet->data(), 0xFF, bytes);
+      std::memset(static_cast<void*>(&packet->meta()), 0xFF, sizeof(PacketMeta));
+    }
+  }
+}
+
+TEST(Pool, PacketsDoNotOverlap) {
+  Pool pool(kTiny);
+  std::vector<PacketPtr> packets;
+  while (PacketPtr packet = pool.allocate(2048)) packets.push_back(std::move(packet));
+  for (std::size_t i = 0; i < packets.size(); i++) std::memset(packets[i]->data(), static_cast<int>(i), 2048);
+  for (std::size_t i = 0; i < packets.size(); i++)
+    EXPECT_TRUE(
+        std::all_of(packets[i]->bytes().begin(), packets[i]->bytes().end(), [&](std::uint8_t b) { return b == i; }));
+}
+
+TEST(Pool, CopyKeepsBytesAndMetadataAndIsApart) {
+  Pool pool(kTiny);
+  PacketPtr packet = pool.allocate(300);
+  for (std::uint32_t i = 0; i < 300; i++) packet->data()[i] = static_cast<std::uint8_t>(i * 7);
+  PacketMeta& meta = packet->meta();
+  meta.wire_bytes = 1500;
+  meta.arrival = 77;
+  meta.sequence = 5;
+  meta.status = ParseStatus::kNotUdp;
+  meta.input = 3;
+  meta.traced = 1;
+  PacketPtr copy = pool.copy(*packet);
+  ASSERT_TRUE(copy);
+  EXPECT_EQ(pool.in_use(), 2u);
+  EXPECT_TRUE(std::equal(copy->bytes().begin(), copy->bytes().end(), packet->bytes().begin(), packet->bytes().end()));
+  EXPECT_EQ(std::memcmp(&copy->meta(), &meta, sizeof meta), 0);
+  copy->data()[0] = 0xEE;
+  copy->meta().sequence = 0;
+  EXPECT_EQ(packet->data()[0], 0);
+  EXPECT_EQ(meta.sequence, 5u);
+}
+
+TEST(Pool, CopyOfADryPoolIsEmpty) {
+  Pool pool(kTiny);
+  std::vector<PacketPtr> packets;
+  while (PacketPtr packet = pool.allocate(1)) packets.push_back(std::move(packet));
+  EXPECT_EQ(pool.in_use(), 9u);
+  EXPECT_FALSE(pool.copy(*packets[0]));
+  EXPECT_EQ(pool.in_use(), 9u);
+}
+
+TEST(Pool, AllOfALargePoolCanBeHadDespiteTheCache) {
+  Pool pool({.small = 1024, .large = 16, .giant = 2});
+  EXPECT_EQ(capacity(pool, 1), 1024u + 16 + 2);
+  EXPECT_EQ(pool.in_use(), 0u);
+}
+
+TEST(PacketPtr, MovesItsPacketOnceAndFreesItOnce) {
+  Pool pool(kTiny);
+  PacketPtr a = pool.allocate(10);
+  rte_mbuf* mbuf = a->mbuf();
+  PacketPtr b(std::move(a));
+  EXPECT_FALSE(a);  // NOLINT: that a moved-from owner is empty is the point
+  EXPECT_EQ(b->mbuf(), mbuf);
+  {
+    PacketPtr c = pool.allocate(10);
+    c = std::move(b);
+    EXPECT_EQ(c->mbuf(), mbuf);
+  }
+  b = PacketPtr();
+  EXPECT_EQ(pool.in_use(), 0u) << "both packets are back";
+}
+
+TEST(PacketPtr, AssigningItselfKeepsThePacket) {
+  Pool pool(kTiny);
+  PacketPtr a = pool.allocate(10);
+  PacketPtr& same = a;
+  a = std::move(same);
+  EXPECT_TRUE(a);
+  EXPECT_EQ(pool.in_use(), 1u);
+}
+
+TEST(PacketPtr, ReleaseHandsOver) {
+  Pool pool(kTiny);
+  PacketPtr a = pool.allocate(10);
+  Packet packet = a.release();
+  EXPECT_FALSE(a);
+  EXPECT_FALSE(a.release());
+  EXPECT_EQ(pool.in_use(), 1u);
+  PacketPtr{packet};
+  EXPECT_EQ(pool.in_use(), 0u);
+}
+
+TEST(Packet, TrimCutsBytesAndWireLengthAndNeverGrows) {
+  Pool pool(kTiny);
+  PacketPtr packet = pool.allocate(100);
+  packet->meta().wire_bytes = 1500;
+  packet->trim_to(1600);
+  EXPECT_EQ(packet->size(), 100u);
+  EXPECT_EQ(packet->wire_bytes(), 1500u);
+  packet->trim_to(64);
+  EXPECT_EQ(packet->size(), 64u);
+  EXPECT_EQ(packet->wire_bytes(), 64u);
+  EXPECT_EQ(packet->mbuf()->pkt_len, 64u);
+  packet->trim_to(80);
+  EXPECT_EQ(packet->size(), 64u);
+  EXPECT_EQ(packet->wire_bytes(), 64u);
+  packet->trim_to(0);
+  EXPECT_EQ(packet->size(), 0u);
+}
+
+TEST(Packet, HeaderIsNullWhereItDoesNotFit) {
+  Pool pool(kTiny);
+  struct Four {
+    std::uint8_t bytes[4];
+  };
+  PacketPtr packet = pool.allocate(10);
+  EXPECT_NE(packet->header<Four>(0), nullptr);
+  EXPECT_NE(packet->header<Four>(6), nullptr);
+  EXPECT_EQ(packet->header<Four>(7), nullptr);
+  EXPECT_EQ(packet->header<Four>(10), nullptr);
+  EXPECT_EQ(packet->header<Four>(0xFFFFFFFF), nullptr);
+}
+
+TEST(Pool, TooLargeIsAConfigErrorThatLeavesNothingBehind) {
+  EXPECT_THROW(Pool({.small = 1u << 24, .large = 16, .giant = 2}), ConfigError);
+  Pool pool(kTiny);
+  EXPECT_EQ(capacity(pool, 1), 9u);
+}
+
+}  // namespace
+}  // namespace rocebox

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/roce/parse.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+#include <set>
+
+#include "tests/unit/harness.h"
+#include "tests/unit/roce/guarded_packet.h"
+
+namespace rocebox::roce {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+constexpr std::uint32_t kNoTags = 14;  // where IP begins in a frame without tags
+
+void insert(Bytes& frame, std::size_t at, const Bytes& bytes) {
+  frame.insert(frame.begin() + static_cast<std::ptrdiff_t>(at), bytes.begin(), bytes.end());
+}
+void put16(Bytes& frame, std::size_t at, unsigned value) {
+  frame.at(at) = static_cast<std::uint8_t>(value >> 8);
+  frame.at(at + 1) = static_cast<std::uint8_t>(value);
+}
+unsigned get16(const Bytes& frame, std::size_t at) { return frame.at(at) * 256u + frame.at(at + 1); }
+
+Bytes frame(std::uint8_t ip_version, std::uint8_t opcode = IBV_OPCODE_RC_RDMA_WRITE_ONLY, std::size_t payload = 8) {
+  static const Bytes kPayload(4096, 0x5A);
+  PacketSpec spec;
+  spec.underlay.ip_version = ip_version;
+  spec.opcode = opcode;
+  spec.payload = std::span(kPayload).first(payload);
+  return test::frame(spec);
+}
+// An IPv6 frame with extension headers between the IP header and UDP: (type, bytes) each, bytes[0] is filled in.
+Bytes with_extensions(std::vector<std::pair<std::uint8_t, Bytes>> extensions) {
+  Bytes bytes = frame(6), between;
+  for (std::size_t i = 0; i < extensions.size(); i++) {
+    extensions[i].second[0] = i + 1 < extensions.size() ? extensions[i + 1].first : 17;
+    insert(between, between.size(), extensions[i].second);
+  }
+  if (!extensions.empty()) bytes[kNoTags + 6] = extensions[0].first;
+  insert(bytes, kNoTags + 40, between);
+  put16(bytes, kNoTags + 4, get16(bytes, kNoTags + 4) + static_cast<unsigned>(between.size()));
+  return bytes;
+}
+Bytes extension(std::size_t bytes, std::uint8_t length_field) {
+  Bytes result(bytes);
+  result[1] = length_field;
+  return result;
+}
+
+struct Case {
+  const char* title;
+  ParseStatus status;
+  std::function<Bytes()> make;
+  std::uint32_t wire_bytes = 0;
+};
+
+Bytes changed(Bytes bytes, const std::function<void(Bytes&)>& change) {
+  change(bytes);
+  return bytes;
+}
+constexpr std::uint32_t kUdp4 = kNoTags + 20, kBth4 = kUdp4 + 8, kUdp6 = kNoTags + 40;
+
+const Case kCases[] = {
+    {"IPv4", ParseStatus::kRoce, [] { return frame(4); }},
+    {"IPv6", ParseStatus::kRoce, [] { return frame(6); }},
+    {"IPv4 options", ParseStatus::kRoce,
+     [] {
+       return changed(frame(4), [](Bytes& b) {
+         insert(b, kUdp4, Bytes(40, 1));
+         b[kNoTags] = 0x4F;
+         put16(b, kNoTags + 2, get16(b, kNoTags + 2) + 40);
+       });
+     }},
+    {"VLAN", ParseStatus::kRoce, [] { return changed(frame(4), [](Bytes& b) {
+                                        insert(b, 12, {0x81, 0, 0, 5});
+                                      }); }},
+    {"QinQ", ParseStatus::kRoce,
+     [] { return changed(frame(6), [](Bytes& b) {
+            insert(b, 12, {0x88, 0xA8, 0, 5, 0x81, 0, 0, 6});
+          }); }},
+    {"old QinQ", ParseStatus::kRoce,
+     [] { return changed(frame(4), [](Bytes& b) {
+            insert(b, 12, {0x91, 0, 0, 5, 0x81, 0, 0, 6});
+          }); }},
+    {"three tags", ParseStatus::kRoce,
+     [] {
+       return changed(frame(4), [](Bytes& b) { insert(b, 12, {0x88, 0xA8, 0, 5, 0x88, 0xA8, 0, 6, 0x81, 0, 0, 7}); });
+     }},
+    {"four tags", ParseStatus::kNotIp,
+     [] {
+       return changed(frame(4), [](Bytes& b) {
+         insert(b, 12, {0x81, 0, 0, 1, 0x81, 0, 0, 2, 0x81, 0, 0, 3, 0x81, 0, 0, 4});
+       });
+     }},
+    {"hop-by-hop", ParseStatus::kRoce,
+     [] {
+       return with_extensions({{0, extension(8, 0)}});
+     }},
+    {"routing", ParseStatus::kRoce,
+     [] {
+       return with_extensions({{43, extension(24, 2)}});
+     }},
+    {"destination options", ParseStatus::kRoce,
+     [] {
+       return with_extensions({{60, extension(16, 1)}});
+     }},
+    {"authentication", ParseStatus::kRoce,
+     [] {
+       return with_extensions({{51, extension(24, 4)}});
+     }},
+    {"all of them", ParseStatus::kRoce,
+     [] {
+       return with_extensions({{0, extension(8, 0)},
+                               {60, extension(8, 0)},
+                               {43, extension(8, 0)},
+                               {51, extension(12, 1)},
+                               {60, extension(8, 0)}});
+     }},
+    {"atomic fragment", ParseStatus::kRoce,
+     [] {
+       return with_extensions({{44, extension(8, 0)}});
+     }},
+    {"Ethernet padding behind", ParseStatus::kRoce,
+     [] { return changed(frame(4), [](Bytes& b) { b.insert(b.end(), 18, 0xEE); }); }},
+    {"FCS behind", ParseStatus::kRoce, [] { return changed(frame(6), [](Bytes& b) { b.insert(b.end(), 4, 0xEE); }); }},
+    {"payload cut by the capture", ParseStatus::kRoce,
+     [] { return changed(frame(4, 4, 1000), [](Bytes& b) { b.resize(80); }); }, 1100},
+    {"ARP", ParseStatus::kNotIp, [] { return changed(frame(4), [](Bytes& b) { put16(b, 12, 0x0806); }); }},
+    {"TCP", ParseStatus::kNotUdp, [] { return changed(frame(4), [](Bytes& b) { b[kNoTags + 9] = 6; }); }},
+    {"TCP over IPv6", ParseStatus::kNotUdp, [] { return changed(frame(6), [](Bytes& b) { b[kNoTags + 6] = 6; }); }},
+    {"later fragment of TCP", ParseStatus::kNotUdp,
+     [] {
+       return changed(frame(4), [](Bytes& b) {
+         b[kNoTags + 9] = 6;
+         put16(b, kNoTags + 6, 5);
+       });
+     }},
+    {"DNS", ParseStatus::kOtherUdpPort, [] { return changed(frame(4), [](Bytes& b) { put16(b, kUdp4 + 2, 53); }); }},
+    {"source port 4791 only", ParseStatus::kOtherUdpPort,
+     [] {
+       return changed(frame(6), [](Bytes& b) {
+         put16(b, kUdp6, 4791);
+         put16(b, kUdp6 + 2, 4790);
+       });
+     }},
+    {"RoCE v1", ParseStatus::kRoceV1, [] { return changed(frame(4), [](Bytes& b) { put16(b, 12, 0x8915); }); }},
+    {"first fragment", ParseStatus::kFirstFragment,
+     [] { return changed(frame(4), [](Bytes& b) { put16(b, kNoTags + 6, 0x2000); }); }},
+    {"first fragment, v6", ParseStatus::kFirstFragment,
+     [] {
+       return with_extensions({{44, Bytes{0, 0, 0, 1, 0, 0, 0, 9}}});
+     }},
+    {"later fragment", ParseStatus::kLaterFragment,
+     [] { return changed(frame(4), [](Bytes& b) { put16(b, kNoTags + 6, 0x2001); }); }},
+    {"last fragment", ParseStatus::kLaterFragment,
+     [] { return changed(frame(4), [](Bytes& b) { put16(b, kNoTags + 6, 0x1FFF); }); }},
+    {"later fragment, v6", ParseStatus::kLaterFragment,
+     [] {
+       return with_extensions({{44, Bytes{0, 0, 0, 8, 0, 0, 0, 9}}});
+     }},
+    {"fragment of another port", ParseStatus::kOtherUdpPort,
+     [] {
+       return changed(frame(4), [](Bytes& b) {
+         put16(b, kNoTags + 6, 0x2000);
+         put16(b, kUdp4 + 2, 53);
+       });
+     }},
+    {"snapped in Ethernet", ParseStatus::kSnappedEthernet,
+     [] { return changed(frame(4), [](Bytes& b) { b.resize(13); }); }, 90},
+    {"snapped in a tag", ParseStatus::kSnappedEthernet,
+     [] {
+       return changed(frame(4), [](Bytes& b) {
+         put16(b, 12, 0x8100);
+         b.resize(17);
+       });
+     },
+     90},
+    {"snapped in IP", ParseStatus::kSnappedIp, [] { return changed(frame(4), [](Bytes& b) { b.resize(kUdp4 - 1); }); },
+     90},
+    {"snapped in UDP", ParseStatus::kSnappedUdp,
+     [] { return changed(frame(4), [](Bytes& b) { b.resize(kBth4 - 1); }); }, 90},
+    {"snapped in BTH", ParseStatus::kSnappedBth,
+     [] { return changed(frame(4), [](Bytes& b) { b.resize(kBth4 + 11); }); }, 90},
+    {"snapped in RETH", ParseStatus::kSnappedExtension,
+     [] { return changed(frame(4), [](Bytes& b) { b.resize(kBth4 + 12 + 15); }); }, 90},
+    {"trimmed on the wire", ParseStatus::kShorterThanIpLength,
+     [] { return changed(frame(4, 4, 1000), [](Bytes& b) { b.resize(100); }); }},
+    {"trimmed by the ICRC's last byte", ParseStatus::kShorterThanIpLength,
+     [] { return changed(frame(6), [](Bytes& b) { b.pop_back(); }); }},
+    {"IPv6 in an IPv4 frame", ParseStatus::kBadIpVersion,
+     [] { return changed(frame(4), [](Bytes& b) { b[kNoTags] = 0x65; }); }},
+    {"IPv4 in an IPv6 frame", ParseStatus::kBadIpVersion,
+     [] { return changed(frame(6), [](Bytes& b) { b[kNoTags] = 0x45; }); }},
+    {"IHL 4", ParseStatus::kBadIpHeaderLength, [] { return changed(frame(4), [](Bytes& b) { b[kNoTags] = 0x44; }); }},
+    {"total length below IHL", ParseStatus::kBadIpLength,
+     [] { return changed(frame(4), [](Bytes& b) { put16(b, kNoTags + 2, 19); }); }},
+    {"extension beyond the datagram", ParseStatus::kBadIpv6Extension,
+     [] {
+       return changed(with_extensions({{0, extension(8, 0)}}), [](Bytes& b) { b[kUdp6 + 1] = 200; });
+     }},
+    {"nine extensions", ParseStatus::kBadIpv6Extension,
+     [] {
+       return with_extensions(std::vector<std::pair<std::uint8_t, Bytes>>(9, {60, extension(8, 0)}));
+     }},
+    {"jumbogram", ParseStatus::kBadIpv6Extension,
+     [] {
+       return changed(with_extensions({{0, extension(8, 0)}}), [](Bytes& b) { put16(b, kNoTags + 4, 0); });
+     }},
+    {"UDP longer than IP", ParseStatus::kBadUdpLength,
+     [] { return changed(frame(4), [](Bytes& b) { put16(b, kUdp4 + 4, get16(b, kUdp4 + 4) + 1); }); }},
+    {"UDP shorter than IP", ParseStatus::kBadUdpLength,
+     [] { return changed(frame(6), [](Bytes& b) { put16(b, kUdp6 + 4, get16(b, kUdp6 + 4) - 1); }); }},
+    {"UDP length 7", ParseStatus::kBadUdpLength,
+     [] {
+       return changed(frame(4), [](Bytes& b) {
+         put16(b, kUdp4 + 4, 7);
+         put16(b, kNoTags + 2, 27);
+       });
+     }},
+    {"15 bytes of transport", ParseStatus::kNoRoomForBth,
+     [] {
+       return changed(frame(4), [](Bytes& b) {
+         put16(b, kUdp4 + 4, 23);
+         put16(b, kNoTags + 2, 43);
+       });
+     }},
+    {"TVer 1", ParseStatus::kBadTransportVersion,
+     [] { return changed(frame(4), [](Bytes& b) { b[kBth4 + 1] |= 1; }); }},
+    {"opcode 0x1F", ParseStatus::kUnknownOpcode, [] { return frame(4, 0x1F); }},
+    {"RD opcode", ParseStatus::kUnknownOpcode, [] { return frame(6, 0x44); }},
+    {"WRITE without RETH", ParseStatus::kNoRoomForExtension,
+     [] {
+       return changed(frame(4, IBV_OPCODE_RC_SEND_ONLY, 8), [](Bytes& b) { b[kBth4] = IBV_OPCODE_RC_RDMA_WRITE_ONLY; });
+     }},
+    {"CNP of 15 bytes", ParseStatus::kNoRoomForExtension,
+     [] { return changed(frame(4, IBV_OPCODE_RC_SEND_ONLY, 12), [](Bytes& b) { b[kBth4] = kOpcodeCnp; }); }},
+    {"pad 3 of no payload", ParseStatus::kBadPadCount,
+     [] { return changed(frame(4, IBV_OPCODE_RC_ACKNOWLEDGE, 0), [](Bytes& b) { b[kBth4 + 1] |= 0x30; }); }},
+};
+
+TEST(Parse, EveryStatusHasAPacket) {
+  test::GuardedPacket guarded;
+  std::set<ParseStatus> reached;
+  for (const Case& c : kCases) {
+    Packet packet = guarded.parse(c.make(), c.wire_bytes);
+    EXPECT_EQ(packet.meta().status, c.status) << c.title << ": " << parse_status_name(packet.meta().status);
+    reached.insert(packet.meta().status);
+  }
+  for (int status = 1; status < static_cast<int>(ParseStatus::kCount); status++)
+    EXPECT_TRUE(reached.count(static_cast<ParseStatus>(status))) << parse_status_name(static_cast<ParseStatus>(status));
+}
+
+// Every case cut at every length, at the end of readable memory: once as a snapped capture, once as a short frame.
+TEST(Parse, EveryTruncationIsSeenAndNothingBeyondIsRead) {
+  test::GuardedPacket guarded;
+  for (const Case& c : kCases) {
+    const Bytes bytes = c.make();
+    const auto full = static_cast<std::uint32_t>(bytes.size());
+    Packet whole = guarded.parse(bytes, std::max(c.wire_bytes, full));
+    const ParseStatus status = whole.meta().status;
+    const PacketMeta meta = whole.meta();
+    for (std::uint32_t held = 0; held <= full; held++) {
+      Packet snapped = guarded.parse(std::span(bytes).first(held), std::max(c.wire_bytes, full));
+      const PacketClass found = class_of(snapped.meta().status);
+      if (held < full && snapped.meta().status != status) {
+        EXPECT_EQ(found, PacketClass::kTruncated) << c.title << " held " << held;
+        EXPECT_NE(snapped.meta().status, ParseStatus::kShorterThanIpLength) << c.title << " held " << held;
+      }
+      if (status == ParseStatus::kRoce) {
+        EXPECT_EQ(snapped.meta().status == status, held >= meta.payload_offset) << c.title << ' ' << held;
+      }
+      Packet cut = guarded.parse(std::span(bytes).first(held), std::max(held, 1u));
+      if (status == ParseStatus::kRoce && held >= meta.l3_offset + 20u && held > 14) {
+        EXPECT_EQ(cut.meta().status, held < meta.datagram_end ? ParseStatus::kShorterThanIpLength : status)
+            << c.title << " cut to " << held;
+      }
+    }
+  }
+}
+
+TEST(Parse, UnknownOpcodeKeepsItsBth) {
+  test::GuardedPacket guarded;
+  Packet packet = guarded.parse(frame(4, 0x1F, 21));
+  EXPECT_EQ(packet.meta().bth_offset, kBth4);
+  EXPECT_EQ(packet.meta().opcode, 0x1F);
+  EXPECT_EQ(packet.meta().payload_offset, kBth4 + 12);
+  EXPECT_EQ(packet.meta().payload_bytes, 24u) << "the pad is not ours to tell from payload";
+}
+
+TEST(Parse, ParsingAgainForgetsWhatWasFoundBefore) {
+  Pool pool({.small = 16, .large = 16, .giant = 2});
+  const Bytes bytes = frame(4);
+  PacketPtr packet = pool.allocate(static_cast<std::uint32_t>(bytes.size()));
+  std::copy(bytes.begin(), bytes.end(), packet->data());
+  parse(*packet);
+  ASSERT_TRUE(is_roce(*packet));
+  put16(const_cast<Bytes&>(bytes), 12, 0x0806);
+  std::copy(bytes.begin(), bytes.end(), packet->data());
+  parse(*packet);
+  const PacketMeta& meta = packet->meta();
+  EXPECT_EQ(meta.status, ParseStatus::kNotIp);
+  EXPECT_EQ(meta.bth_offset + meta.udp_offset + meta.payload_offset + meta.ip_version + meta.opcode + meta.pad_bytes,
+            0);
+  EXPECT_EQ(meta.payload_bytes + meta.datagram_end, 0u);
+}
+
+TEST(Parse, DamagedPacketsNeverCrashAndStayConsistent) {
+  test::GuardedPacket guarded;
+  std::mt19937 random(7);
+  for (int round = 0; round < 200'000; round++) {
+    Bytes bytes = round % 4 ? kCases[random() % std::size(kCases)].make() : Bytes(random() % 200);
+    if (round % 4 == 0)
+      for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    for (unsigned i = 0; i < random() % 4 && !bytes.empty(); i++)
+      bytes[random() % bytes.size()] = static_cast<std::uint8_t>(random());
+    Packet packet = guarded.parse(bytes, static_cast<std::uint32_t>(bytes.size() + random() % 2 * 100));
+    const PacketMeta& meta = packet.meta();
+    ASSERT_NE(meta.status, ParseStatus::kUnparsed);
+    ASSERT_LT(meta.status, ParseStatus::kCount);
+    if (meta.bth_offset) {
+      ASSERT_LE(meta.bth_offset + sizeof(Bth), packet.size());
+    }
+    if (!is_roce(packet)) continue;
+    ASSERT_LE(meta.payload_offset, packet.size());
+    ASSERT_LE(meta.datagram_end, meta.wire_bytes);
+    ASSERT_EQ(meta.payload_offset + meta.payload_bytes + meta.pad_bytes + 4, meta.datagram_end);
+  }
+}
+
+TEST(Parse, NamesAreCounterNamesAndDiffer) {
+  std::set<std::string_view> names, sentences;
+  for (int i = 0; i < static_cast<int>(ParseStatus::kCount); i++) {
+    const std::string_view name = parse_status_name(static_cast<ParseStatus>(i));
+    EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string_view::npos) << name;
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_TRUE(sentences.insert(parse_status_sentence(static_cast<ParseStatus>(i))).second) << name;
+  }
+}
+
+TEST(Parse, EcnOfBothFamilies) {
+  test::GuardedPacket guarded;
+  for (unsigned tos = 0; tos < 256; tos++) {
+    for (std::uint8_t version : {std::uint8_t{4}, std::uint8_t{6}}) {
+      PacketSpec spec;
+      spec.underlay.ip_version = version;
+      spec.underlay.tos = static_cast<std::uint8_t>(tos);
+      EXPECT_EQ(ecn(guarded.parse(test::frame(spec))), tos & 3);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rocebox::roce

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/telemetry/trace.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/kernel/kernel.h"
+#include "tests/unit/harness.h"
+
+namespace rocebox {
+namespace {
+
+PacketPtr packet(Pool& pool, std::uint32_t qpn, std::uint32_t psn, std::uint8_t opcode = IBV_OPCODE_RC_SEND_ONLY,
+                 std::uint8_t version = 4) {
+  roce::PacketSpec spec;
+  spec.underlay.ip_version = version;
+  spec.underlay.addresses = {roce::ipv4(10, 0, 0, 1), roce::ipv4(10, 0, 0, 2)};
+  spec.destination_qp = qpn;
+  spec.psn = psn;
+  spec.opcode = opcode;
+  PacketPtr made = pool.allocate(roce::built_bytes(spec));
+  roce::build(*made, spec);
+  return made;
+}
+
+TEST(TraceFilter, WordsAndRanges) {
+  Pool pool({.small = 64, .large = 16, .giant = 2});
+  struct Row {
+    const char* filter;
+    std::uint32_t qpn, psn;
+    bool matches;
+  };
+  constexpr Row kRows[] = {{"all", 1, 1, true},
+                           {"  all  ", 1, 1, true},
+                           {"qpn=0x11", 17, 5, true},
+                           {"qpn=17", 17, 5, true},
+                           {"qpn=17", 18, 5, false},
+                           {"psn=5", 1, 5, true},
+                           {"psn=1,5,9", 1, 5, true},
+                           {"psn=1,6,9", 1, 5, false},
+                           {"psn=4-6", 1, 5, true},
+                           {"psn=4-6", 1, 4, true},
+                           {"psn=4-6", 1, 6, true},
+                           {"psn=4-6", 1, 7, false},
+                           {"psn=4-6", 1, 3, false},
+                           {"psn=0xfffff0-0x10", 1, 0xFFFFF0, true},
+                           {"psn=0xfffff0-0x10", 1, 0xFFFFFF, true},
+                           {"psn=0xfffff0-0x10", 1, 0, true},
+                           {"psn=0xfffff0-0x10", 1, 0x10, true},
+                           {"psn=0xfffff0-0x10", 1, 0x11, false},
+                           {"psn=0xfffff0-0x10", 1, 0xFFFFEF, false},
+                           {"qpn=1 psn=5", 1, 5, true},
+                           {"qpn=1 psn=5", 2, 5, false},
+                           {"qpn=1 psn=5", 1, 6, false},
+                           {"qpn=1 qpn=2", 2, 5, true},
+                           {"opcode=4", 1, 1, true},
+                           {"opcode=5-255", 1, 1, false},
+                           {"src=10.0.0.1", 1, 1, true},
+                           {"src=10.0.0.2", 1, 1, false},
+                           {"dst=10.0.0.2 src=10.0.0.1", 1, 1, true},
+                           {"dst=::ffff:10.0.0.2", 1, 1, true},
+                           {"dst=fe80::1", 1, 1, false}};
+  for (const Row& row : kRows)
+    EXPECT_EQ(TraceFilter(row.filter).matches(*packet(pool, row.qpn, row.psn)), row.matches)
+        << row.filter << ' ' << row.qpn << ' ' << row.psn;
+}
+
+TEST(TraceFilter, OtherTraffic) {
+  Pool pool({.small = 64, .large = 16, .giant = 2});
+  PacketPtr arp = pool.allocate(60);
+  std::fill_n(arp->data(), 60, std::uint8_t{0});
+  arp->data()[12] = 8, arp->data()[13] = 6;
+  roce::parse(*arp);
+  EXPECT_TRUE(TraceFilter("all").matches(*arp));
+  for (const char* text : {"qpn=0", "psn=0-0xffffff", "opcode=0", "src=0.0.0.0", "dst=::"})
+    EXPECT_FALSE(TraceFilter(text).matches(*arp)) << text;
+  EXPECT_TRUE(TraceFilter("opcode=0x1f").matches(*packet(pool, 1, 1, 0x1F))) << "an unknown opcode has a BTH";
+}
+
+TEST(TraceFilter, WordsThatCannotBeRead) {
+  for (const char* text :
+       {"",       " ",         "qpn",           "qpn=",     "qpn=x", "qpn=1,",     "qpn=,1",         "qpn=1-",
+        "qpn=-1", "qpn=1-2-3", "qpn=0x1000000", "psn=1--2", "src=",  "src=10.0.0", "src=10.0.0.1/8", "dst=host",
+        "port=1", "ALL",       "all=1",         "qpn==1"})
+    EXPECT_THROW(TraceFilter{text}, ConfigError) << text;
+  try {
+    TraceFilter filter("qpn=1 psm=2");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("psm=2"), std::string::npos) << error.what();
+  }
+}
+
+TEST(TraceLine, SaysWhereWhatAndWhich) {
+  Pool pool({.small = 64, .large = 16, .giant = 2});
+  PacketPtr p = packet(pool, 0x11, 42);
+  p->meta().sequence = 9;
+  TraceEvent event{1'500'000'000, "inspect", TraceVerdict::kDrop, 1, nullptr, trace_info(*p), *p};
+  std::string line = trace_line(event, "tap", "", "drop_loss");
+  for (const char* word : {"1.500000000", "tap.inspect", "drop drop_loss", "#9", "RC SEND Only", "qpn 0x11", "psn 42"})
+    EXPECT_NE(line.find(word), std::string::npos) << word << " in " << line;
+  event.stage = {};
+  event.verdict = TraceVerdict::kArrive;
+  event.info.sequence = 0;
+  line = trace_line(event, "tap", "host", "");
+  for (const char* word : {"tap ", "arrive host", "made"})
+    EXPECT_NE(line.find(word), std::string::npos) << word << " in " << line;
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  for (int i = 0; i <= static_cast<int>(TraceVerdict::kLeave); i++)
+    EXPECT_FALSE(trace_verdict_name(static_cast<TraceVerdict>(i)).empty());
+}
+
+}  // namespace
+}  // namespace rocebox
