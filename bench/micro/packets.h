@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the micro benchmarks share: packets in a pool, and counters per packet.
+#pragma once
+#include <benchmark/benchmark.h>
+#include <rte_cycles.h>
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "runtime/packet/pool.h"
+#include "runtime/roce/build.h"
+
+namespace rocebox::bench {
+
+inline constexpr unsigned kBurst = 32;
+
+/// A number from 0 to `count` - 1.
+inline std::uint32_t draw(std::mt19937& random, std::uint32_t count) {
+  return static_cast<std::uint32_t>(random()) % count;
+}
+
+/// The pool of the process. EAL is started by the first call.
+Pool& pool();
+
+/// An IPv4 or IPv6 underlay that differs from packet to packet.
+roce::Underlay underlay(std::uint8_t ip_version, std::mt19937& random);
+
+/// A built packet with `payload_bytes` random bytes, parsed. It lives until the process ends.
+Packet make_packet(const roce::Underlay& underlay, std::uint8_t opcode, std::uint32_t payload_bytes,
+                   std::mt19937& random);
+
+/// Times a loop in time-stamp cycles, and reports `ns` and `cycles` for each of `items` things done in an iteration.
+/// The cycle is that of the time-stamp counter, which does not follow the clock of the core.
+class PerItem {
+ public:
+  PerItem(benchmark::State& state, std::uint64_t items) : state_(state), items_(items), start_(rte_rdtsc()) {}
+  ~PerItem() {
+    const auto done = static_cast<double>(state_.iterations()) * static_cast<double>(items_);
+    const auto cycles = static_cast<double>(rte_rdtsc() - start_);
+    state_.counters["cycles"] = cycles / done;
+    state_.counters["ns"] = cycles / done / static_cast<double>(rte_get_tsc_hz()) * 1e9;
+  }
+  PerItem(const PerItem&) = delete;
+  PerItem& operator=(const PerItem&) = delete;
+
+ private:
+  benchmark::State& state_;
+  std::uint64_t items_, start_;
+};
+
+}  // namespace rocebox::bench

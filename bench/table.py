@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of claims, from the results of the benchmarks. usage: table.py RESULTS_FOLDER
+Reads parse*.json, icrc*.json, pipeline*.json (Google Benchmark) and replay.json. Exit status 1 when a claim fails."""
+import glob
+import json
+import os
+import sys
+
+NS_PARSE, RATIO_ICRC, NS_EDIT, RATIO_REPLAY, GROWTH_REPLAY = 20.0, 1.25, 15.0, 0.5, 1.10
+# What a kernel edits in a packet for its protocol's sake; addresses and ECN are reported beside.
+CLAIMED_EDITS = ("PSN", "destination QP", "UDP source port", "IPv6 address")
+
+
+def best_of(folder, stem):
+    """Benchmark name -> the repetition that was disturbed least."""
+    best = {}
+    for path in glob.glob(os.path.join(folder, stem + "*.json")):
+        with open(path) as file:
+            rows = json.load(file)["benchmarks"]
+        for row in rows:
+            if row.get("error_occurred"):
+                sys.exit(f"table: {row['name']}: {row['error_message']}")
+            name = row["name"]
+            if row["run_type"] == "iteration" and (name not in best or row["ns"] < best[name]["ns"]):
+                best[name] = row
+    return best
+
+
+class Table:
+    def __init__(self):
+        self.failed = 0
+        print(f"{'what':58s} {'bound':>10s} {'measured':>12s}")
+
+    def row(self, what, measured, bound=None, holds=None):
+        verdict = "" if holds is None else "pass" if holds else "FAIL"
+        self.failed += holds is False
+        print(f"{what:58s} {bound or '':>10s} {measured:>12s}  {verdict}".rstrip())
+
+    def at_most(self, what, value, bound, unit):
+        self.row(what, f"{value:.2f} {unit}", f"<= {bound:g} {unit}", value <= bound)
+
+    def at_least(self, what, value, bound, unit):
+        self.row(what, f"{value:.2f} {unit}", f">= {bound:g} {unit}", value >= bound)
+
+
+def parse_rows(table, best):
+    for row in sorted(best.values(), key=lambda r: r["name"]):
+        what = f"parse and classify a packet: {row['label']}"
+        if row["label"].endswith("one burst"):
+            table.at_most(what, row["ns"], NS_PARSE, "ns")
+        else:
+            table.row(what, f"{row['ns']:.2f} ns")
+
+
+def icrc_rows(table, best):
+    for name, row in best.items():
+        if not name.startswith("icrc_full/"):
+            continue
+        ratio = row["ns"] / best[name.replace("icrc_full", "isal_same_bytes")]["ns"]
+        arguments = dict(part.split(":") for part in name.split("/")[1:])
+        what = f"ICRC against ISA-L, {arguments['payload']} B, IPv{arguments['ip']}"
+        if int(arguments["payload"]) >= 1024:
+            table.at_most(what, ratio, RATIO_ICRC, "x")
+        else:
+            table.row(f"{what}  ({row['ns']:.1f} ns)", f"{ratio:.2f} x")
+    for field in sorted({r["label"] for n, r in best.items() if n.startswith("icrc_edit")}):
+        rows = [r for n, r in best.items() if n.startswith("icrc_edit") and r["label"] == field]
+        worst = max(r["ns"] for r in rows)
+        what = f"edit with ICRC update, {field}, worst payload"
+        if field in CLAIMED_EDITS:
+            table.at_most(what, worst, NS_EDIT, "ns")
+        else:
+            table.row(what, f"{worst:.2f} ns")
+
+
+def pipeline_rows(table, best):
+    for row in best.values():
+        table.row(f"engine, a packet: {row['name']}", f"{row['cycles']:.1f} cycles")
+
+
+def replay_rows(table, result):
+    texts = {"ratio, best": "best", "ratio, best, without start": "best, without start"}
+    for key, text in texts.items():
+        what = f"replay against a bare libpcap loop, {text}"
+        if key == result["judged"]:
+            table.at_least(what, result[key], RATIO_REPLAY, "x")
+        else:
+            table.row(what, f"{result[key]:.2f} x")
+    table.row("replay against a bare libpcap loop, median", f"{result['ratio, median']:.2f} x")
+    table.row("replay against a bare libpcap loop, CPU time", f"{result['ratio, best, CPU time']:.2f} x")
+    table.at_most("replay, peak memory for four times the capture", result["growth"], GROWTH_REPLAY, "x")
+    table.row("replay, output equals input", "yes" if result["same_bytes"] else "no", "yes", result["same_bytes"])
+
+
+def main():
+    folder = sys.argv[1]
+    table = Table()
+    for stem, rows in (("parse", parse_rows), ("icrc", icrc_rows), ("pipeline", pipeline_rows)):
+        best = best_of(folder, stem)
+        if best:
+            rows(table, best)
+        else:
+            table.row(f"bench/micro/{stem}_bench", "skipped")
+    with open(os.path.join(folder, "replay.json")) as file:
+        replay_rows(table, json.load(file))
+    print(f"{table.failed} claims fail" if table.failed else "all claims that were measured hold")
+    return 1 if table.failed else 0
+
+
+sys.exit(main())

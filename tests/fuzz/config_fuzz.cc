@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A configuration text: mistakes or a configuration; and the effective one must load to itself.
+#include <string>
+
+#include "runtime/config/config.h"
+#include "runtime/kernel/counter_set.h"
+#include "runtime/telemetry/expect.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+using namespace rocebox;
+using fuzz::require;
+
+void check_fixpoint(const config::RunConfig& config, Registry& registry) {
+  const std::string effective = config::effective_yaml(config);
+  config::Mistakes mistakes("effective.yaml");
+  const config::RunConfig again = config::load_text(effective, "effective.yaml", registry, mistakes, false);
+  if (!mistakes.none()) std::fprintf(stderr, "%s\n%s\n", effective.c_str(), mistakes.text().c_str());
+  require(mistakes.none(), "the effective configuration loads");
+  const std::string twice = config::effective_yaml(again);
+  if (twice != effective) std::fprintf(stderr, "--- first\n%s--- second\n%s", effective.c_str(), twice.c_str());
+  require(twice == effective, "and is its own effective configuration");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static Registry registry;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  config::Mistakes mistakes("fuzz.yaml");
+  const config::RunConfig config = config::load_text(text, "fuzz.yaml", registry, mistakes, false);
+  require(mistakes.none() == mistakes.text().empty(), "mistakes have words");
+  if (!mistakes.none()) return 0;
+  check_fixpoint(config, registry);
+  for (const config::DeviceConfig& device : config.devices) {
+    for (const config::KernelConfig& kernel : device.kernels) {
+      CounterSet stats;
+      try {
+        require(kernel.make(stats) != nullptr, "a checked kernel can be made");
+      } catch (const ConfigError&) {
+      }
+    }
+  }
+  for (const config::Expectation& expectation : config.expectations) {
+    try {
+      std::string why;
+      (void)Expectation(expectation.text).resolves(Json::object({{"devices", {{"a", 1}}}}), why);
+    } catch (const ConfigError&) {
+    }
+  }
+  return 0;
+}

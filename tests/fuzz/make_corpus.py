@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cuts seed corpora for the fuzz targets out of the captures and configurations.
+
+usage: make_corpus.py SOURCE_FOLDER OUTPUT_FOLDER
+"""
+import pathlib
+import shutil
+import struct
+import sys
+
+FRAMES_PER_CAPTURE = 12
+
+
+def frames(path):
+    """The frames of a pcap file of any byte order."""
+    data = path.read_bytes()
+    order = "<" if data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
+    at = 24
+    while at + 16 <= len(data):
+        held = struct.unpack(order + "I", data[at + 8:at + 12])[0]
+        yield data[at + 16:at + 16 + held]
+        at += 16 + held
+
+
+def some(path):
+    """A few frames of each (EtherType, opcode) of a capture."""
+    seen = {}
+    for frame in frames(path):
+        kind = (frame[12:14], frame[42:43] if frame[12:14] == b"\x08\x00" else frame[62:63])
+        seen[kind] = seen.get(kind, 0) + 1
+        if seen[kind] <= 2:
+            yield frame
+        if sum(min(count, 2) for count in seen.values()) >= FRAMES_PER_CAPTURE:
+            return
+
+
+def variants(frame):
+    """The frame with tags, with IPv4 options, and as a fragment."""
+    yield frame
+    yield frame[:12] + b"\x81\x00\x00\x64" + frame[12:]
+    yield frame[:12] + b"\x88\xa8\x00\xc8\x81\x00\x00\x64" + frame[12:]
+    if frame[12:14] == b"\x08\x00":
+        length = struct.unpack(">H", frame[16:18])[0] + 4
+        yield frame[:14] + b"\x46" + frame[15:16] + struct.pack(">H", length) + frame[18:34] + b"\x01\x01\x01\x00" + frame[34:]
+        yield frame[:20] + b"\x20\x00" + frame[22:]
+    if frame[12:14] == b"\x86\xdd":
+        length = struct.unpack(">H", frame[18:20])[0] + 8
+        for kind in (0, 43, 44, 51, 60):
+            yield frame[:18] + struct.pack(">HB", length, kind) + frame[21:54] + b"\x11\0\0\0\0\0\0\0" + frame[54:]
+
+
+def pcap(records, order="<", magic=0xA1B23C4D, link=1):
+    data = struct.pack(order + "IHHIIII", magic, 2, 4, 0, 0, 262144, link)
+    for number, frame in enumerate(records):
+        data += struct.pack(order + "IIII", 1700000000 + number, number, len(frame), len(frame) + number) + frame
+    return data
+
+
+def block(kind, body):
+    body += b"\0" * (-len(body) % 4)
+    return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+
+def pcapng(records, resolution=9):
+    data = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    data += block(1, struct.pack("<HHI", 1, 0, 262144) + struct.pack("<HHB3xI", 9, 1, resolution, 0))
+    for number, frame in enumerate(records):
+        head = struct.pack("<IIIII", 0, 0x17A0000, number * 1000, len(frame), len(frame))
+        data += block(6, head + frame)
+    return data
+
+
+CONFIGS = {
+    "minimal": "devices: {tap: {path: [host <-> inspect <-> wire]}}\n",
+    "full": """seed: 0x2a
+drain: 1.5s
+pool: {small: 64, large: 16, giant: 2}
+devices:
+  tap: &tap
+    kind: bump
+    path: host <-> first <-> wire
+    kernels:
+      first: {type: inspect}
+  other: *tap
+links:
+  wan: {between: [tap.wire, other.host]}
+ports:
+  tap.host: {pcap: {in: [a.pcap, b.pcap], filter: 'ip src 10.0.0.1', out: out.pcapng}}
+expect:
+  - tap.first.naks == 0
+  - tap.wire.rx_packets >= 10 + 5
+""",
+    "quoted": "devices:\n  \"a b\":\n    path: \"x <-> inspect <-> y\"\nexpect: 'a - b < 5ms'\n",
+    "mistakes": "sed: 1\ndevices: [1, {a: b}]\nports: ~\n",
+}
+
+
+def write(folder, contents):
+    folder.mkdir(parents=True)
+    for number, content in enumerate(contents):
+        (folder / f"{number:05d}").write_bytes(content)
+
+
+def main():
+    source, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    shutil.rmtree(out, ignore_errors=True)
+    (out / "found").mkdir(parents=True)
+    captures = sorted((source / "tests/replay/captures").glob("*.pcap"))
+    chosen = [frame for path in captures for frame in some(path)]
+    write(out / "parse", [b"\0" + v for frame in chosen for v in variants(frame)] +
+          [b"\x08" + frame[:70] for frame in chosen])
+
+    # No capture is all small frames; the fuzzer learns more from many short files.
+    small = [frame for frame in chosen if len(frame) <= 400]
+    groups = [small[i:i + 4] for i in range(0, len(small), 4)]
+    write(out / "capture", [pcap(g) for g in groups] + [pcapng(g) for g in groups] +
+          [pcap(small[:3], ">"), pcap(small[:3], "<", 0xA1B2C3D4), pcap(small[:3], link=240), pcap(small[:3], link=274),
+           pcapng(small[:3], 6), pcapng(small[:3], 0x80 | 10), pcapng(small[:3], 0), pcap([]), pcapng([]), b""])
+
+    texts = [path.read_bytes() for path in sorted((source / "configs").rglob("*.yaml"))]
+    write(out / "config", texts + [text.encode() for text in CONFIGS.values()])
+
+    seeds = []
+    for kernel in range(8):
+        for example in range(4):
+            for start in range(0, len(small), 16):
+                data = bytes([kernel, example])
+                for number, frame in enumerate(small[start:start + 12]):
+                    data += struct.pack(">BHH", number & 1, 0 if number % 3 else 50, len(frame)) + frame
+                seeds.append(data[:4096])
+    write(out / "kernel", seeds)
+    for folder in sorted(out.iterdir()):
+        print(folder.name, sum(1 for _ in folder.iterdir()), "seeds")
+
+
+if __name__ == "__main__":
+    main()

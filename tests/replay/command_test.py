@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`rocebox replay`, `check` and `kernels` as a user meets them: what comes out, and what is said of bad input."""
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import unittest
+
+from common import CAPTURES, HERE, ROCEBOX, RoceboxTest, tshark
+
+BUMP = "devices: {tap: {path: a <-> b}}\n"
+CLIENT, SERVER = "10.77.0.2", "10.77.0.1"
+
+
+def to_nanoseconds(path):
+    """The same capture as rocebox writes it: nanosecond magic, this machine's byte order, snap length 262144."""
+    data = path.read_bytes()
+    assert data[:4] == b"\xd4\xc3\xb2\xa1"
+    out = [struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)]
+    at = 24
+    while at < len(data):
+        seconds, micros, held, wire = struct.unpack_from("<IIII", data, at)
+        out += [struct.pack("=IIII", seconds, micros * 1000, held, wire), data[at + 16:at + 16 + held]]
+        at += 16 + held
+    return b"".join(out)
+
+
+class EmptyBump(RoceboxTest):
+    def test_reproduces_every_capture_byte_for_byte(self):
+        config = self.config(BUMP)
+        for capture in sorted(CAPTURES.glob("*.pcap")):
+            out = self.dir / "out.pcap"
+            self.rocebox("replay", config, "--in", f"a={capture}", "--out", f"b={out}")
+            self.assertEqual(out.read_bytes(), to_nanoseconds(capture), capture)
+
+    def test_both_directions_of_one_capture_keep_its_order(self):
+        capture = CAPTURES / "rc_write.pcap"
+        config = self.config(BUMP + f"""ports:
+  a: {{pcap: {{in: {capture}, filter: src host {CLIENT}, out: both.pcap}}}}
+  b: {{pcap: {{in: {capture}, filter: src host {SERVER}, out: both.pcap}}}}
+expect: [tap.a.rx_packets == tap.b.tx_packets, tap.a.tx_packets > 0, inputs.0.unselected == 0]
+""")
+        self.rocebox("replay", config)
+        self.assertEqual((self.dir / "both.pcap").read_bytes(), to_nanoseconds(capture))
+
+    def test_pcapng_has_interfaces_and_nanoseconds(self):
+        capture = CAPTURES / "rdma_cm.pcap"
+        out = self.dir / "out.pcapng"
+        self.rocebox("replay", self.config(BUMP), "--in", f"a={capture}", "--out", f"b={out}")
+        wanted = tshark(capture, "frame.time_epoch", "frame.len", "infiniband.bth.psn", "eth.src")
+        self.assertEqual(tshark(out, "frame.time_epoch", "frame.len", "infiniband.bth.psn", "eth.src"), wanted)
+        self.assertEqual({row[0] for row in tshark(out, "frame.interface_name")}, {"tap.b"})
+
+    def test_several_files_merge_by_time(self):
+        files = [CAPTURES / n for n in ("rc_write.pcap", "ud_send.pcap", "uc_send.pcap")]
+        out = self.dir / "out.pcap"
+        words = [w for f in files for w in ("--in", f"a={f}")]
+        self.rocebox("replay", self.config(BUMP), *words, "--out", f"b={out}")
+        times = [float(row[0]) for row in tshark(out, "frame.time_epoch")]
+        self.assertEqual(times, sorted(t for f in files for t in (float(r[0]) for r in tshark(f, "frame.time_epoch"))))
+
+    def test_standard_input_and_output(self):
+        capture = CAPTURES / "rc_write.pcap"
+        stdout, stderr = self.rocebox("replay", self.config(BUMP), "--in", "a=-", "--out", "b=-",
+                                      stdin=capture.read_bytes(), text=False)
+        self.assertEqual(stdout, to_nanoseconds(capture))
+        self.assertIn(b"packets_in 159", stderr)
+
+    def test_snapped_packets_keep_their_wire_length(self):
+        subprocess.run([sys.executable, HERE / "make_derived.py", self.dir], check=True, stdout=subprocess.DEVNULL)
+        capture, out = self.dir / "snapped.pcap", self.dir / "out.pcap"
+        report = self.replay(self.config(BUMP), "--in", f"a={capture}", "--out", f"b={out}")
+        self.assertEqual(out.read_bytes(), to_nanoseconds(capture))
+        self.assertGreater(report["inputs"][0]["snapped"], 0)
+
+
+class Reports(RoceboxTest):
+    def test_two_runs_are_equal_to_the_byte(self):
+        config = self.config("""seed: 7
+devices: {tap: {path: a <-> link <-> inspect <-> b}}
+links: {}
+""".replace("links: {}\n", ""))
+        results = []
+        for run in range(2):
+            out = self.dir / f"out{run}.pcapng"
+            text, _ = self.rocebox("replay", config, "--in", f"a={CAPTURES / 'rc_read_loss_tx.pcap'}", "--out", f"b={out}")
+            results.append((text.replace(f"out{run}", "out"), out.read_bytes()))
+        self.assertEqual(results[0], results[1])
+
+    def test_json_holds_what_the_text_shows(self):
+        config = self.config(BUMP + "expect: [tap.a.rx_packets == 159]\n")
+        report = self.replay(config, "--in", f"a={CAPTURES / 'rc_write.pcap'}")
+        self.assertEqual(report["schema_version"], 1)
+        self.assertEqual(report["devices"]["tap"]["counters"]["rx_roce"], 159)
+        self.assertEqual(report["expectations"][0]["holds"], True)
+        text, _ = self.rocebox("replay", config, "--in", f"a={CAPTURES / 'rc_write.pcap'}")
+        self.assertIn(report["hash"], text)
+        printed, _ = self.rocebox("replay", config, "--in", f"a={CAPTURES / 'rc_write.pcap'}", "--json", "-")
+        self.assertEqual(json.loads(printed), report)
+
+    def test_expectation_decides_the_exit_status(self):
+        config = self.config(BUMP + "expect: ['tap.a.rx_packets < 100 + 50']\n")
+        text, _ = self.rocebox("replay", config, "--in", f"a={CAPTURES / 'rc_write.pcap'}", status=1)
+        self.assertRegex(text, r"no +tap.a.rx_packets < 100 \+ 50 +159 +150")
+
+    def test_trace_as_text_and_as_comments(self):
+        capture, out = CAPTURES / "rc_write.pcap", self.dir / "trace.pcapng"
+        rows = [r for r in tshark(capture, "frame.number", "infiniband.bth.psn", "infiniband.bth.opcode") if r[2] == "7"]
+        psn = rows[5][1]
+        words = ("--in", f"a={capture}", "--trace", f"psn={psn} opcode=7", "--trace-out", out, "--trace-out", "-")
+        text, _ = self.rocebox("replay", self.config("devices: {tap: {path: a <-> link <-> b}}\n"), *words)
+        lines = [line for line in text.splitlines() if f"psn {psn}" in line]
+        self.assertEqual([line.split()[1] + " " + line.split()[2] for line in lines],
+                         ["tap arrive", "tap.link pass", "tap leave"])
+        self.assertIn(f"#{rows[5][0]} ", lines[0])
+        comments = tshark(out, "frame.comment", "infiniband.bth.psn")
+        self.assertEqual(len(comments), 3)
+        self.assertTrue(all(psn == row[1] for row in comments))
+        self.assertIn("tap.link", comments[1][0])
+
+    def test_interrupt_drains_and_reports(self):
+        config = self.config(BUMP)
+        process = subprocess.Popen([ROCEBOX, "replay", config, "--in", "a=-"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        data = (CAPTURES / "rc_write.pcap").read_bytes()
+        process.stdin.write(data)
+        process.stdin.flush()
+        records = data[24:] * 200  # more than pipes and buffers hold: the command is reading when it is told to stop
+        process.stdin.write(records)
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        try:
+            process.stdin.write(records)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass
+        stdout = process.stdout.read().decode()
+        self.assertEqual(process.wait(), 1)
+        self.assertIn("interrupted yes", stdout)
+        process.stdout.close()
+        process.stderr.close()
+
+
+class BadInput(RoceboxTest):
+    """One clear message naming file and place, exit 2 or 1, nothing under the final name."""
+
+    def refused(self, *words, say, status=2):
+        out = self.dir / "out.pcap"
+        _, stderr = self.rocebox("replay", *words, "--out", f"b={out}", status=status)
+        for word in [say] if isinstance(say, str) else say:
+            self.assertIn(word, stderr)
+        self.assertEqual(len(stderr.strip().splitlines()), 1, stderr)
+        self.assertFalse(out.exists())
+        self.assertEqual(list(self.dir.glob("*.part")), [])
+
+    def setUp(self):
+        super().setUp()
+        self.derived = self.dir / "derived"
+        self.derived.mkdir()
+        subprocess.run([sys.executable, HERE / "make_derived.py", self.derived], check=True, stdout=subprocess.DEVNULL)
+        self.bump = self.config(BUMP)
+
+    def test_captures(self):
+        for name, say in {"none.pcap": "No such file", "garbage.bin": "neither pcap nor pcapng",
+                          "linux_sll.pcap": "LINUX_SLL"}.items():
+            self.refused(self.bump, "--in", f"a={self.derived / name}", say=[name, say])
+        self.refused(self.bump, "--in", f"a={self.derived}", say="folder")
+        stub = self.dir / "stub.pcap"
+        stub.write_bytes((self.derived / "empty.pcap").read_bytes()[:10])
+        self.refused(self.bump, "--in", f"a={stub}", say="stub.pcap")
+
+    def test_zero_packets_is_a_run(self):
+        report = self.replay(self.bump, "--in", f"a={self.derived / 'empty.pcap'}", "--out", f"b={self.dir / 'o.pcap'}")
+        self.assertEqual(report["run"]["packets_in"], 0)
+        self.assertEqual((self.dir / "o.pcap").stat().st_size, 24)
+
+    def test_a_cut_capture_is_used_up_to_the_cut(self):
+        report = self.replay(self.bump, "--in", f"a={self.derived / 'torn.pcap'}", "--out", f"b={self.dir / 'o.pcap'}")
+        self.assertEqual(report["inputs"][0]["cut"], True)
+        self.assertIn("inside record 61", report["inputs"][0]["note"])
+        self.assertEqual(len(tshark(self.dir / "o.pcap", "frame.number")), report["run"]["packets_in"])
+
+    def test_a_capture_broken_inside_fails_the_run(self):
+        broken = self.dir / "broken.pcap"
+        data = bytearray((CAPTURES / "ud_send.pcap").read_bytes())
+        held = struct.unpack_from("<I", data, 24 + 8)[0]
+        struct.pack_into("<I", data, 24 + 16 + held + 8, 0x7FFFFFFF)
+        broken.write_bytes(data)
+        self.refused(self.bump, "--in", f"a={broken}", say=["broken.pcap", "record 2"], status=1)
+
+    def test_outputs(self):
+        capture = CAPTURES / "rc_write.pcap"
+        for out, say in {self.dir / "no/such/out.pcap": "No such file", self.dir: "folder",
+                         "/proc/rocebox.pcap": "cannot be written"}.items():
+            _, stderr = self.rocebox("replay", self.bump, "--in", f"a={capture}", "--out", f"b={out}", status=2)
+            self.assertIn(say, stderr)
+        self.rocebox("replay", self.bump, "--in", f"a={capture}", "--out", f"b={capture}", status=2)
+        _, stderr = self.rocebox("replay", self.bump, "--in", f"a={capture}", "--out", "b=/dev/full", status=1)
+        self.assertIn("No space left", stderr)
+        _, stderr = self.rocebox("replay", self.bump, "--in", f"a={capture}", "--json", "/dev/null/x", status=2)
+        self.assertIn("cannot be written", stderr)
+
+    def test_a_disk_that_fills_leaves_nothing(self):
+        capture = CAPTURES / "perftest_write.pcap"
+        limit = 40_000  # stands for the disk: writing beyond it fails
+        def lower():
+            import resource
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        old = self.dir / "out.pcap"
+        old.write_bytes(b"what was there before")
+        _, stderr = self.rocebox("replay", self.bump, "--in", f"a={capture}", "--out", f"b={old}", status=1, preexec_fn=lower)
+        self.assertIn("out.pcap: cannot be written", stderr)
+        self.assertEqual(old.read_bytes(), b"what was there before")
+        self.assertEqual(list(self.dir.glob("*.part")), [])
+
+    def test_configurations(self):
+        for text, say in {
+            "devices: {tap: {path: a <-> nope <-> b}}": "unknown kernel `nope`",
+            "devices: {tap: {path: a <-> link <-> b, kernels: {link: {rate: 3}}}}": "config.yaml:1:64: `rate` must be a rate with a unit",
+            "devices: {tap: {path: a <-> link <-> b, kernels: {link: {loss: 200%}}}}": "from 0",
+            "devices: [": "YAML",
+            "seed: 1": "no device",
+            "": "expected a mapping",
+            "devices: {tap: {path: a <-> b}}\nexpect: [tap.a.rx_packts == 1]": "did you mean `rx_packets`",
+            "devices: {tap: {path: a <-> b}}\nexpect: [gibberish]": "is no condition",
+            "devices: {tap: {path: a <-> b}}\nports: {a: {pcap: {in: x, filter: nonsense words}}}": "x",
+        }.items():
+            config = self.config(text)
+            self.refused(config, "--in", f"a={CAPTURES / 'ud_send.pcap'}", say=say)
+
+    def test_a_bad_filter_is_named(self):
+        config = self.config(BUMP + f"ports: {{a: {{pcap: {{in: {CAPTURES / 'ud_send.pcap'}, filter: nonsense words}}}}}}")
+        self.refused(config, say="filter `nonsense words`")
+
+    def test_all_mistakes_are_listed(self):
+        config = self.config("devices: {tap: {path: a <-> b, knd: bump}}\nseeed: 1\nports: {c: {pcap: {out: x}}}\n")
+        _, stderr = self.rocebox("check", config, status=2)
+        self.assertEqual(len(stderr.strip().splitlines()), 3, stderr)
+        for line, place in zip(sorted(stderr.splitlines()), ("1:32", "2:1", "3:9")):
+            self.assertIn(f"config.yaml:{place}", line)
+
+    def test_arguments(self):
+        for words in (["replay"], ["replay", self.bump, "--seed", "x"], ["bogus"], [], ["replay", self.bump],
+                      ["replay", self.bump, "--in", "nope"], ["replay", self.bump, "--in", "z=x.pcap"],
+                      ["replay", self.bump, "--in", f"a={CAPTURES / 'ud_send.pcap'}", "--trace", "psn=abc"],
+                      ["kernels", "lnk"], ["check"], ["check", self.dir / "none.yaml"]):
+            _, stderr = self.rocebox(*words, status=2)
+            self.assertTrue(stderr.strip(), words)
+
+
+class Describe(RoceboxTest):
+    def test_kernels(self):
+        text, _ = self.rocebox("kernels")
+        kernels = json.loads(self.rocebox("kernels", "--json")[0])
+        for kernel in kernels:
+            self.assertIn(kernel["name"], text)
+            one, _ = self.rocebox("kernels", kernel["name"])
+            for option in kernel["options"]:
+                self.assertIn(option["name"], one)
+
+    def test_check_prints_what_loads_again(self):
+        config = self.config("devices: {x: {path: a <-> link <-> inspect <-> b}, y: {path: c <-> d}}\n"
+                             "links: {wan: {between: [x.b, y.c], delay: 25ms}}\n")
+        first, _ = self.rocebox("check", config)
+        second, _ = self.rocebox("check", self.config(first))
+        self.assertEqual(first.splitlines()[1:], second.splitlines()[1:])
+
+    def test_schema_is_the_one_in_the_tree(self):
+        text, _ = self.rocebox("check", "--schema")
+        self.assertEqual(text, (HERE.parent.parent / "configs/rocebox.schema.json").read_text(),
+                         "run: rocebox check --schema > configs/rocebox.schema.json")
+
+    def test_starts_without_root_or_home(self):
+        config = self.config(BUMP)
+        os.chmod(self.dir, 0o755)
+        for words in ([], ["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all"]):
+            if words and os.geteuid() != 0:
+                continue
+            done = subprocess.run([*words, ROCEBOX, "check", config], env={}, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The house rules of the tree: who may include whom, what the datapath must not call, sizes, licences, layout."""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TOP = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "runtime", "kernels", "pipelines", "nic_model",
+       "switch_model", "configs", "tests", "bench"}
+LINES_MAX, FUNCTION_LINES_MAX = 400, 90
+MODELS = {"nic_model", "switch_model"}
+# Rooms of the datapath: no clock, sleep, thread, lock, log or randomness of their own.
+DATAPATH = ("kernels/", "nic_model/", "switch_model/", "runtime/packet/", "runtime/roce/", "runtime/kernel/", "runtime/engine/")
+BANNED = re.compile(r"std::chrono|clock_gettime|gettimeofday|\btime\(|rdtsc|rte_get_t|\bu?sleep\(|nanosleep|sleep_for|std::thread"
+                    r"|std::mutex|std::c(out|err|log)\b|\bf?printf\(|rte_log|RTE_LOG|spdlog|random_device|\brand\(|std::mt19937|getenv")
+# (file, pattern): why it may.
+ALLOWED = {
+    ("runtime/engine/pipeline.cc", "fprintf("): "a broken invariant ends the process with its values",
+}
+
+
+def tracked():
+    """Files of the project, those not yet committed included; in an exported tree: all but build folders."""
+    done = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    if done.returncode == 0:
+        names = done.stdout.splitlines()
+    else:
+        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file() and "build" not in p.parts and ".git" not in p.parts]
+    return [n for n in names if (ROOT / n).is_file()]
+
+
+FILES = tracked()
+SOURCES = [f for f in FILES if f.endswith((".h", ".cc"))]
+TEXTS = {f: (ROOT / f).read_text() for f in SOURCES}
+
+
+def includes(text):
+    return re.findall(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', text, re.M)
+
+
+def may_include(file, target):
+    """Dependencies point down only: kernels -> models -> runtime; drives are seen by the command and tests alone."""
+    room, goal = file.split("/")[0], target.split("/")[0]
+    if target.startswith(("rte_", "cmdline")) and room not in {"runtime", "tests", "bench"} | MODELS:
+        return "only runtime and the two models include DPDK"
+    if goal not in TOP or room in ("tests", "bench"):
+        return None
+    if room == "runtime" and goal != "runtime":
+        return "runtime knows nothing above it"
+    if room in MODELS and goal not in ("runtime", room):
+        return "a model knows itself and runtime"
+    if room == "kernels" and goal == "kernels" and file != "kernels/registry.cc" and target.split("/")[1] != file.split("/")[1]:
+        return "two kernels never include each other"
+    if target.startswith("runtime/drives/") and not file.startswith(("runtime/drives/", "runtime/cli/")):
+        return "nothing sees a drive but the command line and tests"
+    if target.startswith("runtime/cli/") and not file.startswith("runtime/cli/"):
+        return "nothing sees the command line"
+    below = {"packet": 0, "roce": 1, "kernel": 1, "engine": 2, "config": 3, "telemetry": 4, "drives": 5, "cli": 6}
+    if room == "runtime" and file.count("/") == 2 and target.count("/") == 2:
+        here, there = below.get(file.split("/")[1]), below.get(target.split("/")[1])
+        if here is not None and there is not None and there > here and there > 1:
+            return "rooms of runtime include those below them"
+    return None
+
+
+class Tidy(unittest.TestCase):
+    def test_includes_point_down(self):
+        self.assertGreater(len(SOURCES), 50)
+        for file, text in TEXTS.items():
+            for target in includes(text):
+                self.assertIsNone(may_include(file, target), f"{file} includes {target}: {may_include(file, target)}")
+
+    def test_the_rule_can_fail(self):
+        for file, target in (("runtime/engine/x.h", "kernels/link/link.h"), ("kernels/link/x.cc", "rte_mbuf.h"),
+                             ("kernels/link/x.cc", "kernels/inspect/flow.h"), ("kernels/link/x.cc", "runtime/drives/replay.h"),
+                             ("switch_model/x.cc", "nic_model/y.h"), ("runtime/packet/x.h", "runtime/engine/pipeline.h")):
+            self.assertIsNotNone(may_include(file, target), (file, target))
+
+    def test_datapath_calls_nothing_that_it_must_not(self):
+        for file, text in TEXTS.items():
+            if not file.startswith(DATAPATH):
+                continue
+            code = re.sub(r"//[^\n]*", "", text)
+            for match in BANNED.finditer(code):
+                allowed = any(file == f and match.group(0) in p for f, p in ALLOWED)
+                self.assertTrue(allowed, f"{file}: {match.group(0)}")
+
+    def test_licence_lines(self):
+        for file in FILES:
+            if file.endswith((".h", ".cc", ".py", ".sh", ".cmake", ".lua")) or file.endswith("CMakeLists.txt") or file == ".ci/run":
+                head = (ROOT / file).read_text()[:300]
+                self.assertIn("SPDX-License-Identifier: BSD-3-Clause", head, file)
+
+    def test_sizes(self):
+        for file, text in TEXTS.items():
+            self.assertLessEqual(text.count("\n"), LINES_MAX, f"{file}: would two rooms be clearer?")
+            if file.startswith(("tests/", "bench/")):
+                continue
+            begin = None
+            for number, line in enumerate(text.split("\n")):
+                if begin is None and re.match(r"^\S.*\)( const)?( noexcept)?( ->.*)? \{$", line):
+                    begin = number
+                elif line == "}" and begin is not None:
+                    self.assertLessEqual(number - begin, FUNCTION_LINES_MAX, f"{file}:{begin + 1}: a function too long to see at once")
+                    begin = None
+
+    def test_layout(self):
+        for file in FILES:
+            top = file.split("/")[0]
+            self.assertTrue(top in TOP or top.startswith("."), f"{file}: not in the agreed layout")
+        for folder in (ROOT / "kernels").iterdir():
+            if folder.is_dir():
+                self.assertTrue((folder / "README.md").is_file(), f"{folder.name} has no README")
+                self.assertIn(f"{folder.name}_kernel_type()", TEXTS["kernels/registry.cc"], "every kernel stands in the registry")
+
+    def test_no_path_of_a_machine(self):
+        word = re.compile("/" + r"(work|farm|root|home)/[a-z]")
+        for file in FILES:
+            if file.endswith((".pcap", ".pcapng")):
+                continue
+            for number, line in enumerate((ROOT / file).read_text(errors="replace").splitlines(), 1):
+                self.assertIsNone(word.search(line), f"{file}:{number}")
+
+    def test_format(self):
+        if not shutil.which("clang-format"):
+            self.skipTest("clang-format is not installed")
+        done = subprocess.run(["clang-format", "--dry-run", "-Werror", *SOURCES], cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr[:2000] + "\nrun: clang-format -i $(git ls-files '*.h' '*.cc')")
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
