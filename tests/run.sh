@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . configs/setup.sh
 need "${build_packages[@]}" "${test_packages[@]}"
 presets=("$@")
-[ ${#presets[@]} -gt 0 ] || presets=(fuzz asan release)
+[ ${#presets[@]} -gt 0 ] || presets=(fuzz release)
 for preset in "${presets[@]}"; do
   echo "== $preset: build"
   cmake --preset "$preset" >/dev/null

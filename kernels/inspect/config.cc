@@ -50,9 +50,9 @@ void Config::fields(Fields& fields) {
   fields.integer("flows", flows, {1, 1 << 20}, "flows remembered; packets of more pass and are counted in flows_full");
   fields.integer("window", window, {64, 65536}, "PSNs remembered for each flow and direction, a power of two");
   if (!std::has_single_bit(static_cast<std::uint64_t>(window))) fields.refuse("window", "not a power of two");
-  constexpr std::int64_t kPsnsMax = std::int64_t{1} << 29;  // two spaces of 8 bytes a PSN: 8 GiB at most
+  constexpr std::int64_t kPsnsMax = std::int64_t{1} << 27;  // two spaces of 8 bytes a PSN: 2 GiB at most
   if (flows * window > kPsnsMax)
-    fields.refuse("flows", "needs too much memory: `flows` times `window` may be 536870912");
+    fields.refuse("flows", "needs too much memory: `flows` times `window` may be 134217728");
   fields.choice("mtu", mtu, kMtuWords, "path MTU that says how many PSNs a READ takes; auto learns it");
   fields.duration("retransmit_after", retransmit_after, {0, 60 * kSecond},
                   "a repeated or late PSN this old was sent again, when nothing better tells");

@@ -240,7 +240,7 @@ class BadInput(RoceboxTest):
         config = self.config("devices: {tap: {path: a <-> b, knd: bump}}\nseeed: 1\nports: {c: {pcap: {out: x}}}\n")
         _, stderr = self.rocebox("check", config, status=2)
         self.assertEqual(len(stderr.strip().splitlines()), 3, stderr)
-        for line, place in zip(sorted(stderr.splitlines()), ("1:32", "2:1", "3:9")):
+        for line, place in zip(sorted(stderr.splitlines()), ("1:32", "2:1", "3:12")):
             self.assertIn(f"config.yaml:{place}", line)
 
     def test_arguments(self):
