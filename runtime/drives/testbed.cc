@@ -56,10 +56,6 @@ FabricPort Testbed::port(const config::PortName& name) const {
   throw ConfigError("there is no port `" + name.text() + "`");  // load() has checked all names
 }
 
-std::string Testbed::port_name(FabricPort port) const {
-  return devices_[port.device]->name() + "." + devices_[port.device]->ports()[port.port];
-}
-
 void Testbed::report(Json& report) const {
   const std::size_t first_link = devices_.size() - links_.size();
   for (std::size_t i = 0; i < devices_.size(); i++) {

@@ -17,8 +17,6 @@ class Testbed {
 
   Fabric& fabric() { return fabric_; }
   FabricPort port(const config::PortName& name) const;
-  /// `device.port`
-  std::string port_name(FabricPort port) const;
   Device& device(unsigned number) { return *devices_[number]; }
   /// Devices of the configuration first, then its links.
   unsigned device_count() const { return static_cast<unsigned>(devices_.size()); }
