@@ -6,5 +6,5 @@ cd "$(dirname "$0")/.."
 . configs/setup.sh
 need "${build_packages[@]}"
 cmake --preset release >/dev/null
-cmake --build --preset release --target rocebox | grep -v '^\[' || true
+cmake --build --preset release --target rocebox | { grep -v '^\[' || true; }
 exec build/release/rocebox replay configs/quickstart.yaml "$@"

@@ -25,12 +25,6 @@ bool is_name(std::string_view text) {
                               std::string_view::npos;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 // Splits "a <-> b.1 -> c"; empty when it is no chain.
 std::vector<Link> split(std::string_view chain) {
   std::vector<Link> links;

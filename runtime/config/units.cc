@@ -28,12 +28,6 @@ constexpr std::array kBytes = {
     Unit{"B", 1},          Unit{"kB", 1'000},     Unit{"KB", 1'000},         Unit{"KiB", 1u << 10},
     Unit{"MB", 1'000'000}, Unit{"MiB", 1u << 20}, Unit{"GB", 1'000'000'000}, Unit{"GiB", 1u << 30}};
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 // NUMBER UNIT as a whole count of the smallest unit, computed in decimal so that 0.1s is exact.
 std::optional<std::uint64_t> parse_scaled(std::string_view text, std::span<const Unit> units, std::string_view bare) {
   text = trimmed(text);
@@ -74,6 +68,12 @@ std::string format_scaled(std::uint64_t value, std::span<const Unit> units) {
 }
 
 }  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::string digits(trimmed(text));

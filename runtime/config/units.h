@@ -10,6 +10,8 @@
 
 namespace rocebox::config {
 
+/// The text without the spaces around it.
+std::string_view trimmed(std::string_view text);
 /// "17", "-3", "0x11", "1_000_000"; empty when it is no whole number or does not fit.
 std::optional<std::int64_t> parse_integer(std::string_view text);
 /// "250ns", "10us", "25ms", "1.5s", "2min", "0". A number without a unit is refused unless it is 0.

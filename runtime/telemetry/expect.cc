@@ -15,12 +15,6 @@ namespace {
 
 constexpr std::string_view kTransparent[] = {"devices", "links", "kernels", "counters", "ports"};
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 std::vector<std::string> split_path(std::string_view path) {
   std::vector<std::string> words;
   while (true) {
@@ -88,12 +82,12 @@ Expectation::Expectation(std::string text) : text_(std::move(text)) {
 std::vector<Expectation::Term> Expectation::parse_sum(std::string_view text, const std::string& whole) {
   std::vector<Term> terms;
   int sign = 1;
-  text = trimmed(text);
+  text = config::trimmed(text);
   if (text.size() > 1 && text[0] == '-' && text[1] != ' ') {  // a sign before the first term
     sign = -1;
     text.remove_prefix(1);
   }
-  for (text = trimmed(text); !text.empty(); text = trimmed(text)) {
+  for (text = config::trimmed(text); !text.empty(); text = config::trimmed(text)) {
     std::size_t size = 0;
     // A `-` inside a name belongs to the name; one between blanks is a minus.
     while (size < text.size() && (is_path_char(text[size]) || (text[size] == '-' && size > 0 && text[size - 1] != ' ')))
@@ -115,7 +109,7 @@ std::vector<Expectation::Term> Expectation::parse_sum(std::string_view text, con
     else
       term.path = word;
     terms.push_back(std::move(term));
-    text = trimmed(text.substr(size));
+    text = config::trimmed(text.substr(size));
     if (text.empty()) return terms;
     if (text[0] != '+' && text[0] != '-')
       throw ConfigError(fmt::format("`{}` is no condition: expected + or - at `{}`", whole, text));

@@ -7,16 +7,11 @@
 #include <random>
 #include <set>
 
-#include "kernels/link/link.h"
 #include "runtime/roce/icrc.h"
-#include "tests/unit/harness.h"
+#include "tests/unit/kernels/link_kit.h"
 
 namespace rocebox {
 namespace {
-
-auto with(const link::Config& config) {
-  return [config](Stats& stats) { return link::make(config, stats); };
-}
 
 // The places of all bits that differ.
 std::vector<std::size_t> changed_bits(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) {

@@ -5,17 +5,12 @@
 #include <map>
 #include <set>
 
-#include "kernels/link/link.h"
-#include "tests/unit/harness.h"
+#include "tests/unit/kernels/link_kit.h"
 
 namespace rocebox {
 namespace {
 
 using link::Action;
-
-auto with(const link::Config& config) {
-  return [config](Stats& stats) { return link::make(config, stats); };
-}
 
 link::Event by_packet(std::int64_t packet, Action action = Action::kDrop) {
   link::Event event;
@@ -40,11 +35,6 @@ roce::PacketSpec spec(std::uint32_t qpn, std::uint32_t psn) {
   return spec;
 }
 
-std::vector<std::uint64_t> sequences(const test::KernelBox& box) {
-  std::vector<std::uint64_t> result;
-  for (const test::Out& out : box.out) result.push_back(out.meta.sequence);
-  return result;
-}
 using Order = std::vector<std::uint64_t>;
 
 // Keeps a report as `table[row].name` -> text.

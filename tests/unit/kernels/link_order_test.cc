@@ -4,26 +4,15 @@
 
 #include <algorithm>
 
-#include "kernels/link/link.h"
-#include "tests/unit/harness.h"
+#include "tests/unit/kernels/link_kit.h"
 
 namespace rocebox {
 namespace {
-
-auto with(const link::Config& config) {
-  return [config](Stats& stats) { return link::make(config, stats); };
-}
 
 roce::PacketSpec spec(std::uint32_t psn) {
   roce::PacketSpec spec;
   spec.psn = psn;
   return spec;
-}
-
-std::vector<std::uint64_t> sequences(const test::KernelBox& box) {
-  std::vector<std::uint64_t> result;
-  for (const test::Out& out : box.out) result.push_back(out.meta.sequence);
-  return result;
 }
 
 link::Event reorder(std::int64_t packet, std::int64_t packets) {

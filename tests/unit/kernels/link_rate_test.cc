@@ -4,17 +4,12 @@
 
 #include <random>
 
-#include "kernels/link/link.h"
-#include "tests/unit/harness.h"
+#include "tests/unit/kernels/link_kit.h"
 
 namespace rocebox {
 namespace {
 
 __extension__ using Int128 = __int128;
-
-auto with(const link::Config& config) {
-  return [config](Stats& stats) { return link::make(config, stats); };
-}
 
 std::vector<std::uint8_t> packet(std::uint32_t psn, std::size_t payload_bytes) {
   const std::vector<std::uint8_t> payload(payload_bytes, 0x5A);

@@ -4,16 +4,11 @@
 
 #include <cmath>
 
-#include "kernels/link/link.h"
 #include "runtime/roce/icrc.h"
-#include "tests/unit/harness.h"
+#include "tests/unit/kernels/link_kit.h"
 
 namespace rocebox {
 namespace {
-
-auto with(const link::Config& config) {
-  return [config](Stats& stats) { return link::make(config, stats); };
-}
 
 std::vector<std::uint8_t> write_packet(std::uint8_t ip_version, std::size_t payload_bytes,
                                        std::uint8_t tos = roce::kEcnEct0) {

@@ -13,7 +13,7 @@ namespace {
 // IB specification, volume 1, 9.2 tables 38 and 39, retyped: opcode, headers behind BTH in order (D DETH 8, R RETH 16,
 // T AtomicETH 28, A AETH 4, K AtomicAckETH 8, I ImmDt 4, V IETH 4, C 16 reserved bytes), payload, place in the message
 // (f first, m middle, l last, o only, - none), request or response, name.
-struct Row {
+struct OpcodeRow {
   unsigned opcode;
   const char* headers;
   bool payload;
@@ -21,7 +21,7 @@ struct Row {
   char side;
   const char* name;
 };
-constexpr Row kTable[] = {
+constexpr OpcodeRow kTable[] = {
     {0x00, "", true, 'f', 'q', "RC SEND First"},
     {0x01, "", true, 'm', 'q', "RC SEND Middle"},
     {0x02, "", true, 'l', 'q', "RC SEND Last"},
@@ -67,7 +67,7 @@ const std::map<char, std::pair<std::uint16_t, unsigned>> kHeaders = {
     {'K', {kHasAtomicAckEth, 8}}, {'I', {kHasImmDt, 4}}, {'V', {kHasIeth, 4}},       {'C', {0, 16}}};
 
 TEST(Opcodes, TableAgreesWithTheSpecification) {
-  for (const Row& row : kTable) {
+  for (const OpcodeRow& row : kTable) {
     const OpcodeInfo& info = opcode_info(static_cast<std::uint8_t>(row.opcode));
     unsigned bytes = 0, flags = 0;
     for (const char* h = row.headers; *h; h++) bytes += kHeaders.at(*h).second, flags |= kHeaders.at(*h).first;
@@ -90,7 +90,7 @@ TEST(Opcodes, TableAgreesWithTheSpecification) {
 
 TEST(Opcodes, AllOthersAreUnknownWithNothingBehindBth) {
   std::map<unsigned, bool> known;
-  for (const Row& row : kTable) known[row.opcode] = true;
+  for (const OpcodeRow& row : kTable) known[row.opcode] = true;
   for (unsigned opcode = 0; opcode < 256; opcode++) {
     if (known[opcode]) continue;
     const OpcodeInfo& info = opcode_info(static_cast<std::uint8_t>(opcode));

@@ -8,7 +8,7 @@ namespace rocebox {
 namespace {
 
 // A pcapng that ends inside a block is cut, as a pcap is: libpcap's words are "truncated pcapng dump file".
-TEST(BugCapture, ACutPcapngIsReadUpToTheCut) {
+TEST(CaptureEdge, ACutPcapngIsReadUpToTheCut) {
   test::TemporaryFolder folder;
   Pool pool({.small = 64, .large = 16, .giant = 2});
   {
@@ -27,7 +27,7 @@ TEST(BugCapture, ACutPcapngIsReadUpToTheCut) {
 }
 
 // pcap's seconds are unsigned (until 2106); libpcap 1.10 reads them as signed, so a late time comes back negative.
-TEST(BugCapture, PcapTimesAfter2038) {
+TEST(CaptureEdge, PcapTimesAfter2038) {
   test::TemporaryFolder folder;
   Pool pool({.small = 64, .large = 16, .giant = 2});
   const test::Record late{4'294'967'295'000'000'001, std::vector<std::uint8_t>(30), 30};
@@ -40,7 +40,7 @@ TEST(BugCapture, PcapTimesAfter2038) {
 }
 
 // Seconds beyond 2^63 ns: found by capture_fuzz. Anything but a time that has wrapped round to a wrong one.
-TEST(BugCapture, ATimeThatDoesNotFitIsNotWrappedRound) {
+TEST(CaptureEdge, ATimeThatDoesNotFitIsNotWrappedRound) {
   test::TemporaryFolder folder;
   Pool pool({.small = 64, .large = 16, .giant = 2});
   {

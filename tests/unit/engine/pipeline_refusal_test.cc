@@ -15,7 +15,7 @@ using test::range;
 using test::stage;
 
 // A batch holds kBatchMax packets; a larger cut must be refused or brought down to that, not written beyond the batch.
-TEST(BugPipeline, BatchMaxBeyondTheBatch) {
+TEST(PipelineRefusal, BatchMaxBeyondTheBatch) {
   testing::FLAGS_gtest_death_test_style = "fast";
   auto run = [] {
     std::vector<Stage> stages;
@@ -31,7 +31,7 @@ TEST(BugPipeline, BatchMaxBeyondTheBatch) {
 }
 
 // A kernel without outputs (a sink) that forgets to drop: an unconnected output, or an abort with words; not undefined.
-TEST(BugPipeline, PassOfAKernelWithoutOutputs) {
+TEST(PipelineRefusal, PassOfAKernelWithoutOutputs) {
   testing::FLAGS_gtest_death_test_style = "fast";
   auto run = [] {
     std::vector<Stage> stages;

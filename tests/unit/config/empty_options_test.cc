@@ -42,25 +42,25 @@ TextOptions round_trip(const std::string& options, std::string& found) {
   return result;
 }
 
-TEST(BugOptions, AnEmptyTextGivesBackTheDefault) {
+TEST(EmptyOptions, AnEmptyTextGivesBackTheDefault) {
   std::string found;
   EXPECT_EQ(round_trip("{name: '', group: {note: n}}", found).name, "");
   EXPECT_EQ(found, "");
 }
 
-TEST(BugOptions, AnEmptyListGivesBackTheDefault) {
+TEST(EmptyOptions, AnEmptyListGivesBackTheDefault) {
   std::string found;
   EXPECT_TRUE(round_trip("{words: [], group: {note: n}}", found).words.empty());
 }
 
-TEST(BugOptions, AGroupOfNothing) {
+TEST(EmptyOptions, AGroupOfNothing) {
   std::string found;
   round_trip("{}", found);
   EXPECT_EQ(found, "") << "an empty group is written as `group:`, which has no value";
 }
 
 // Aliases of one long text: nodes are counted, bytes are not. 170 000 of them would be 80 GB.
-TEST(BugOptions, AliasesOfALongText) {
+TEST(EmptyOptions, AliasesOfALongText) {
   std::string text = "a: &a '" + std::string(100'000, 'x') + "'\nb: [*a";
   for (int i = 1; i < 2'000; i++) text += ",*a";
   text += "]\n";

@@ -9,7 +9,7 @@ namespace rocebox::config {
 namespace {
 
 // The registry admits kernels without outputs; naming one in the middle of a chain must be a mistake, not undefined.
-TEST(BugPath, AKernelWithoutOutputsInTheMiddle) {
+TEST(PathSink, AKernelWithoutOutputsInTheMiddle) {
   testing::FLAGS_gtest_death_test_style = "fast";
   auto run = [] {
     Mistakes mistakes("f");

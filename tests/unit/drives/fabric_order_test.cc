@@ -9,7 +9,7 @@ namespace {
 
 using Log = std::vector<std::string>;
 
-TEST(BugFabric, PortsOfOneInstantAreInOrderOfArrival) {
+TEST(FabricOrder, PortsOfOneInstantAreInOrderOfArrival) {
   test::FabricBox box;
   const unsigned x = box.add("x");
   box.inject(x, 1, 1);  // the only packet of the first instant

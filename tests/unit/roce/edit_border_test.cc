@@ -60,7 +60,7 @@ PacketPtr checksummed(Pool& pool, std::uint8_t version, const Bytes& between = {
 }
 
 // NAT in one call: destination address and ports are neighbours. The IPv4 checksum must not take the ports in.
-TEST(BugEdit, AcrossTheEndOfTheIpv4Header) {
+TEST(EditBorder, AcrossTheEndOfTheIpv4Header) {
   Pool pool({.small = 16, .large = 16, .giant = 2});
   PacketPtr packet = checksummed(pool, 4);
   const Bytes value = {192, 168, 7, 9, 0xC1, 0x23};
@@ -70,7 +70,7 @@ TEST(BugEdit, AcrossTheEndOfTheIpv4Header) {
   EXPECT_EQ(icrc_check(*packet), IcrcStatus::kGood);
 }
 
-TEST(BugEdit, Ipv4OptionIsNotInTheUdpChecksum) {
+TEST(EditBorder, Ipv4OptionIsNotInTheUdpChecksum) {
   Pool pool({.small = 16, .large = 16, .giant = 2});
   PacketPtr packet = checksummed(pool, 4, {1, 1, 1, 0});
   edit_number<1>(*packet, packet->meta().l3_offset + 21, 0);
@@ -79,7 +79,7 @@ TEST(BugEdit, Ipv4OptionIsNotInTheUdpChecksum) {
   EXPECT_EQ(icrc_check(*packet), IcrcStatus::kGood);
 }
 
-TEST(BugEdit, Ipv6ExtensionIsNotInTheUdpChecksum) {
+TEST(EditBorder, Ipv6ExtensionIsNotInTheUdpChecksum) {
   Pool pool({.small = 16, .large = 16, .giant = 2});
   PacketPtr packet = checksummed(pool, 6, {17, 0, 1, 4, 0, 0, 0, 0});
   edit_number<1>(*packet, packet->meta().l3_offset + 45, 0x42);
@@ -88,7 +88,7 @@ TEST(BugEdit, Ipv6ExtensionIsNotInTheUdpChecksum) {
 }
 
 // Hop limit and source address in one call: the pseudo header holds the address.
-TEST(BugEdit, AcrossTheBeginningOfTheAddresses) {
+TEST(EditBorder, AcrossTheBeginningOfTheAddresses) {
   Pool pool({.small = 16, .large = 16, .giant = 2});
   PacketPtr packet = checksummed(pool, 6);
   const Bytes value = {63, 0x20, 0x01, 0x0D, 0xB8};

@@ -7,7 +7,7 @@ namespace rocebox {
 namespace {
 
 // The words offered come from the transparent level that was searched last, not from all of them.
-TEST(BugExpectation, SuggestionsLookThroughEveryTransparentLevel) {
+TEST(ExpectSuggestion, SuggestionsLookThroughEveryTransparentLevel) {
   const Json report =
       Json::parse(R"({"devices": {"tap": {"ports": {"host": {"rx_packets": 1}}, "counters": {"packets_in": 1},
       "kernels": {"inspect": {"counters": {"naks": 0}}}}}, "links": {"wan": {"counters": {"packets_held": 1}}}})");

@@ -20,22 +20,22 @@ void expect_fixpoint(const std::string& text) {
   }
 }
 
-TEST(BugEffective, NamesOfDevicesAreNeitherCheckedNorQuoted) {
+TEST(EffectiveRoundTrip, NamesOfDevicesAreNeitherCheckedNorQuoted) {
   for (const char* name : {"'a: b'", "'#a'", "'- a'", "'null'", "'&a'", "\"a\\nb\"", "''"}) {
     SCOPED_TRACE(name);
     expect_fixpoint("devices: {" + std::string(name) + ": {path: x <-> inspect <-> y}}\n");
   }
 }
 
-TEST(BugEffective, TextsThatReadAsNothing) {
+TEST(EffectiveRoundTrip, TextsThatReadAsNothing) {
   expect_fixpoint("devices: {a: {path: x <-> inspect <-> y}}\nports: {x: {pcap: {out: 'null'}}}\n");
 }
 
-TEST(BugEffective, TextsOfSeveralLines) {
+TEST(EffectiveRoundTrip, TextsOfSeveralLines) {
   expect_fixpoint("devices: {a: {path: x <-> inspect <-> y}}\nports: {x: {pcap: {in: f, filter: \"arp\\nor ip\"}}}\n");
 }
 
-TEST(BugEffective, ALinkWithDefaults) {
+TEST(EffectiveRoundTrip, ALinkWithDefaults) {
   expect_fixpoint(
       "devices: {a: {path: x <-> inspect <-> y}, b: {path: p <-> inspect <-> q}}\nlinks: {wan: {between: [y, p]}}\n");
 }
