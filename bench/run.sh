@@ -31,7 +31,7 @@ trap 'exit 2' INT TERM
 cmake --build "$build" --target "${targets[@]}" &> "$results/log" || { tail -40 "$results/log" >&2; exit 2; }
 cpu=$(python3 -c 'import os; print(max(os.sched_getaffinity(0)))')
 # Many short repetitions in several rounds, of which the best counts: other work on the machine only ever adds time.
-for round in 1 2 3 4; do
+for round in 1 2 3 4 5 6 7 8; do
   for name in "${micro[@]}"; do
     taskset -c "$cpu" "$build/bench/${name}_bench" --benchmark_repetitions=12 --benchmark_min_time=0.002 \
       --benchmark_out="$results/$name.$round.json" --benchmark_out_format=json &> "$results/log" ||

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "runtime/packet/wide_vectors.h"
 #include "runtime/roce/crc_algebra.h"
 #include "runtime/roce/headers.h"
 
@@ -123,7 +124,10 @@ ROCEBOX_CLMUL std::uint32_t icrc_compute(Packet packet) {
     change = add(change, add(ones(ip, kTos, end), ones(ip + 8, kTtl | kIpv4Checksum, end)));
   else
     change = add(change, add(ones(ip, kClassAndLabel, end), ones(ip + 4, kHopLimit, end)));
-  return crc32_gzip_refl(kLrhCrc, ip, static_cast<std::uint64_t>(end - ip)) ^ reduce(change);
+  const std::uint32_t masked = reduce(change);
+  const std::uint32_t crc = crc32_gzip_refl(kLrhCrc, ip, static_cast<std::uint64_t>(end - ip));
+  leave_wide_vectors();
+  return crc ^ masked;
 }
 
 std::uint32_t icrc_stored(Packet packet) { return load32(packet.data() + packet.meta().datagram_end - kIcrcBytes); }
@@ -138,6 +142,24 @@ void icrc_store(Packet packet) {
 }
 
 namespace {
+
+// Whether this one byte of the IPv4 header is one that a hop changes: no check sees it but the header's own.
+bool is_hop_byte(const PacketMeta& meta, std::uint32_t offset) {
+  const std::uint32_t ip = offset - meta.l3_offset;
+  return meta.ip_version == 4 && (ip == offsetof(Ipv4, tos) || ip == offsetof(Ipv4, ttl));
+}
+
+// ECN marks and TTLs (RFC 1624, eqn. 3).
+void edit_hop_byte(Packet packet, std::uint32_t offset, std::uint8_t value) {
+  std::uint8_t& byte = packet.data()[offset];
+  Be16& checksum = reinterpret_cast<Ipv4*>(packet.data() + packet.meta().l3_offset)->checksum;
+  const unsigned shift = (offset - packet.meta().l3_offset) & 1 ? 0 : 8;
+  std::uint32_t sum =
+      std::uint16_t(~checksum.get()) + std::uint16_t(~(byte << shift)) + (std::uint32_t{value} << shift);
+  for (unsigned fold = 0; fold < 2; fold++) sum = (sum & 0xFFFF) + (sum >> 16);
+  checksum = ~sum & 0xFFFF;
+  byte = value;
+}
 
 // Any edit. The usual ones need less: edit_plain().
 void edit_any(Packet packet, std::uint32_t offset, std::span<const std::uint8_t> value) {
@@ -239,6 +261,7 @@ ROCEBOX_CLMUL void edit_plain(Packet packet, std::uint32_t offset, const std::ui
 void edit(Packet packet, std::uint32_t offset, std::span<const std::uint8_t> value) {
   switch (value.size()) {
     case 1:
+      if (is_hop_byte(packet.meta(), offset)) return edit_hop_byte(packet, offset, value[0]);
       return edit_plain<1>(packet, offset, value.data());
     case 2:
       return edit_plain<2>(packet, offset, value.data());

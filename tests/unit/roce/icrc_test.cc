@@ -107,11 +107,14 @@ TEST(Icrc, EditsKeepEveryCheckRight) {
     }
     // Any bytes between the IP header and the ICRC but those that say lengths or where headers are.
     const auto size = static_cast<std::uint32_t>(1 + random() % 16);
-    const std::uint32_t starts[] = {meta.l3_offset + (meta.ip_version == 4 ? 12u : 8u), meta.udp_offset + 0u,
-                                    meta.bth_offset + 4u, meta.payload_offset + 0u,
-                                    meta.l3_offset + (meta.ip_version == 4 ? 8u : 7u)};
-    const auto which = static_cast<unsigned>(random() % 5);
-    std::uint32_t length = which == 1 ? std::min(size, 2u) : which == 2 ? std::min(size, 8u) : which == 4 ? 1 : size;
+    const std::uint32_t starts[] = {meta.l3_offset + (meta.ip_version == 4 ? 12u : 8u),
+                                    meta.udp_offset + 0u,
+                                    meta.bth_offset + 4u,
+                                    meta.payload_offset + 0u,
+                                    meta.l3_offset + (meta.ip_version == 4 ? 8u : 7u),  // TTL, hop limit
+                                    meta.l3_offset + 1u};                               // ToS, or class and label
+    const auto which = static_cast<unsigned>(random() % 6);
+    std::uint32_t length = which == 1 ? std::min(size, 2u) : which == 2 ? std::min(size, 8u) : which >= 4 ? 1 : size;
     if (which == 0) length = std::min(length, meta.ip_version == 4 ? 8u : 16u);
     if (starts[which] + length > meta.datagram_end - 4) continue;
     std::uint8_t value[16];
