@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . configs/setup.sh
 need "${build_packages[@]}"
+echo "building rocebox (about a minute)"
 cmake --preset release >/dev/null
 cmake --build --preset release --target rocebox | { grep -v '^\[' || true; }
 exec build/release/rocebox replay configs/quickstart.yaml "$@"

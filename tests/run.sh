@@ -7,9 +7,9 @@ cd "$(dirname "$0")/.."
 . configs/setup.sh
 need "${build_packages[@]}" "${test_packages[@]}"
 presets=("$@")
-[ ${#presets[@]} -gt 0 ] || presets=(fuzz release)
+[ ${#presets[@]} -gt 0 ] || presets=(fuzz asan release)
 for preset in "${presets[@]}"; do
-  echo "== $preset: build"
+  echo "== $preset: build (a minute to four)"
   cmake --preset "$preset" >/dev/null
   cmake --build --preset "$preset" | { grep -v '^\[' || true; }
   echo "== $preset: test"
