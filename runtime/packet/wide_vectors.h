@@ -8,12 +8,15 @@ namespace rocebox {
 /// return without doing so; from then on every SSE instruction, which is what this project and DPDK compile to,
 /// carries them along: an ICRC takes fifteen times as long, and all that follows it too. Costs about a nanosecond.
 inline void leave_wide_vectors() {
-#if defined(__x86_64__)
+#if defined(__AVX__)
+  __builtin_ia32_vzeroupper();
+#elif defined(__x86_64__)
   static const bool has_avx = [] {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx") != 0;
   }();
-  if (has_avx) asm volatile("vzeroupper" : : : "memory");
+  // Code compiled without AVX keeps nothing in those parts, so there is nothing to tell the compiler.
+  if (has_avx) asm volatile("vzeroupper");
 #endif
 }
 

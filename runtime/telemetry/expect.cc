@@ -3,67 +3,28 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
+#include <cctype>
 
-#include "runtime/config/document.h"
 #include "runtime/config/units.h"
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox {
 namespace {
 
-constexpr std::string_view kTransparent[] = {"devices", "links", "kernels", "counters", "ports"};
-
-std::vector<std::string> split_path(std::string_view path) {
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t dot = path.find('.');
-    words.emplace_back(path.substr(0, dot));
-    if (dot == std::string_view::npos) return words;
-    path.remove_prefix(dot + 1);
+// How much of `text` is one word: a number with its unit or a path, brackets and all. A `-` inside a name belongs to
+// the name; one between blanks is a minus.
+std::size_t word_size(std::string_view text) {
+  std::size_t size = 0;
+  for (bool inside = false; size < text.size(); size++) {
+    const char c = text[size];
+    if (c == '[') inside = true;
+    const bool part = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '%' || c == '[' ||
+                      c == ']' || (c == '-' && size > 0);
+    if (!inside && !part) return size;
+    if (c == ']') inside = false;
   }
+  return size;
 }
-
-// The number that words[first...] lead to, looking through the transparent levels; null when there is none. `best`
-// keeps the first place of the deepest level reached, for the message.
-const Json* follow(const Json& at, const std::vector<std::string>& words, std::size_t first,
-                   std::pair<std::size_t, const Json*>& best) {
-  if (first > best.first) best = {first, &at};
-  if (first == words.size()) return at.is_number() || at.is_boolean() ? &at : nullptr;
-  const std::string& word = words[first];
-  if (at.is_array()) {
-    std::size_t index = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), index);
-    if (word == "count" && first + 1 == words.size()) {
-      thread_local Json count;
-      count = at.size();
-      return &count;
-    }
-    return error == std::errc() && *end == 0 && index < at.size() ? follow(at[index], words, first + 1, best) : nullptr;
-  }
-  if (!at.is_object()) return nullptr;
-  for (const std::string& key : {word, word + "_ns"})
-    if (at.contains(key))
-      if (const Json* found = follow(at[key], words, first + 1, best)) return found;
-  for (std::string_view key : kTransparent)
-    if (at.contains(key) && word != key)
-      if (const Json* found = follow(at[std::string(key)], words, first, best)) return found;
-  return nullptr;
-}
-
-// Keys that may come next, through the transparent levels.
-void collect_keys(const Json& at, std::vector<std::string>& keys) {
-  if (!at.is_object()) return;
-  for (const auto& [key, value] : at.items()) {
-    if (std::find(std::begin(kTransparent), std::end(kTransparent), key) != std::end(kTransparent))
-      collect_keys(value, keys);
-    else
-      keys.push_back(key);
-  }
-}
-
-bool is_path_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '%'; }
 
 }  // namespace
 
@@ -88,14 +49,11 @@ std::vector<Expectation::Term> Expectation::parse_sum(std::string_view text, con
     text.remove_prefix(1);
   }
   for (text = config::trimmed(text); !text.empty(); text = config::trimmed(text)) {
-    std::size_t size = 0;
-    // A `-` inside a name belongs to the name; one between blanks is a minus.
-    while (size < text.size() && (is_path_char(text[size]) || (text[size] == '-' && size > 0 && text[size - 1] != ' ')))
-      size++;
+    const std::size_t size = word_size(text);
     const std::string word(text.substr(0, size));
     if (word.empty())
       throw ConfigError(fmt::format("`{}` is no condition: expected a number or a name at `{}`", whole, text));
-    Term term{sign, 0, ""};
+    Term term{sign, 0, {}};
     if (const auto integer = config::parse_integer(word))
       term.number = static_cast<double>(*integer);
     else if (const auto duration = config::parse_duration(word))
@@ -107,7 +65,7 @@ std::vector<Expectation::Term> Expectation::parse_sum(std::string_view text, con
     else if (const auto fraction = config::parse_fraction(word))
       term.number = *fraction;
     else
-      term.path = word;
+      term.path.emplace(word);
     terms.push_back(std::move(term));
     text = config::trimmed(text.substr(size));
     if (text.empty()) return terms;
@@ -119,33 +77,30 @@ std::vector<Expectation::Term> Expectation::parse_sum(std::string_view text, con
   throw ConfigError(fmt::format("`{}` is no condition: one side is empty", whole));
 }
 
-bool Expectation::resolves(const Json& report, std::string& why) const {
+bool Expectation::may_resolve(const Json& report, std::string& why) const {
   for (const auto* side : {&left_, &right_}) {
     for (const Term& term : *side) {
-      if (term.path.empty()) continue;
-      const std::vector<std::string> words = split_path(term.path);
-      std::pair<std::size_t, const Json*> best{0, &report};
-      if (follow(report, words, 0, best)) continue;
-      std::vector<std::string> keys;
-      collect_keys(*best.second, keys);
-      why = best.first == words.size() ? fmt::format("`{}`: `{}` is not a number but a group{}", text_, term.path,
-                                                     config::suggestion("", keys))
-                                       : fmt::format("`{}`: the report has no `{}`{}", text_, words[best.first],
-                                                     config::suggestion(words[best.first], keys));
+      if (!term.path) continue;
+      const ReportPath::Result found = term.path->follow(report);
+      if (found.value || found.later) continue;
+      why = fmt::format("`{}`: {}", text_, found.why);
       return false;
     }
   }
   return true;
 }
 
-double Expectation::sum(const std::vector<Term>& terms, const Json& report) {
+std::optional<double> Expectation::sum(const std::vector<Term>& terms, const Json& report, std::string& why) {
   double total = 0;
   for (const Term& term : terms) {
     double value = term.number;
-    if (!term.path.empty()) {
-      std::pair<std::size_t, const Json*> best{0, &report};
-      const Json* found = follow(report, split_path(term.path), 0, best);
-      value = !found ? 0 : found->is_boolean() ? (found->get<bool>() ? 1 : 0) : found->get<double>();
+    if (term.path) {
+      const ReportPath::Result found = term.path->follow(report);
+      if (!found.value) {
+        why = found.why;
+        return std::nullopt;
+      }
+      value = *found.value;
     }
     total += term.sign * value;
   }
@@ -153,14 +108,16 @@ double Expectation::sum(const std::vector<Term>& terms, const Json& report) {
 }
 
 Expectation::Result Expectation::evaluate(const Json& report) const {
-  const double left = sum(left_, report), right = sum(right_, report);
-  const bool holds = operator_ == "=="   ? left == right
-                     : operator_ == "!=" ? left != right
-                     : operator_ == "<"  ? left < right
-                     : operator_ == "<=" ? left <= right
-                     : operator_ == ">"  ? left > right
-                                         : left >= right;
-  return {holds, fmt::format("{}", left), fmt::format("{}", right)};
+  std::string left_why, right_why;
+  const auto left = sum(left_, report, left_why), right = sum(right_, report, right_why);
+  const bool holds = left && right &&
+                     (operator_ == "=="   ? *left == *right
+                      : operator_ == "!=" ? *left != *right
+                      : operator_ == "<"  ? *left < *right
+                      : operator_ == "<=" ? *left <= *right
+                      : operator_ == ">"  ? *left > *right
+                                          : *left >= *right);
+  return {holds, left ? fmt::format("{}", *left) : left_why, right ? fmt::format("{}", *right) : right_why};
 }
 
 }  // namespace rocebox

@@ -11,15 +11,18 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOP = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "runtime", "kernels", "pipelines", "nic_model",
        "switch_model", "configs", "tests", "bench"}
-LINES_MAX, FUNCTION_LINES_MAX = 400, 90
+LINES_MAX, FUNCTION_LINES_MAX = 360, 75
 MODELS = {"nic_model", "switch_model"}
-# Rooms of the datapath: no clock, sleep, thread, lock, log or randomness of their own.
+# Rooms of the datapath: no clock, sleep, thread, lock, log or randomness of their own. (Allocations are counted by the
+# tests of the contracts, over every kernel of the registry.)
 DATAPATH = ("kernels/", "nic_model/", "switch_model/", "runtime/packet/", "runtime/roce/", "runtime/kernel/", "runtime/engine/")
 BANNED = re.compile(r"std::chrono|clock_gettime|gettimeofday|\btime\(|rdtsc|rte_get_t|\bu?sleep\(|nanosleep|sleep_for|std::thread"
                     r"|std::mutex|std::c(out|err|log)\b|\bf?printf\(|rte_log|RTE_LOG|spdlog|random_device|\brand\(|std::mt19937|getenv")
 # (file, pattern): why it may.
 ALLOWED = {
     ("runtime/engine/pipeline.cc", "fprintf("): "a broken invariant ends the process with its values",
+    ("runtime/packet/eal.cc", "getenv"): "once, at start: where EAL may put its folder",
+    ("runtime/packet/eal.cc", "rte_log"): "once, at start: what EAL says is kept for the message",
 }
 
 
