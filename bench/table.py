@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of claims, from the results of the benchmarks. usage: table.py RESULTS_FOLDER
-Reads parse*.json, icrc*.json, pipeline*.json (Google Benchmark) and replay.json. Exit status 1 when a claim fails."""
+Reads parse*.json, icrc*.json, pipeline*.json, kernel*.json (Google Benchmark) and replay.json. Exit status 1 when a claim fails."""
 import glob
 import json
 import os
@@ -78,6 +78,14 @@ def pipeline_rows(table, best):
         table.row(f"engine, a packet: {row['name']}", f"{row['cycles']:.1f} cycles")
 
 
+def kernel_rows(table, best):
+    """A kernel's packets per second, and its cost beside that of a bump without kernels, with as many flows."""
+    empty = {r["flows"]: r["cycles"] for r in best.values() if r["label"] == "no kernel"}
+    for row in sorted(best.values(), key=lambda r: (r["label"] != "no kernel", r["label"], r["flows"])):
+        added = row["cycles"] - empty[row["flows"]]
+        table.row(f"{row['label']}, {row['flows']:.0f} flows  ({added:+.0f} cycles)", f"{1e3 / row['ns']:.2f} Mpps")
+
+
 def replay_rows(table, result):
     texts = {"ratio, best": "best", "ratio, best, without start": "best, without start"}
     for key, text in texts.items():
@@ -95,7 +103,8 @@ def replay_rows(table, result):
 def main():
     folder = sys.argv[1]
     table = Table()
-    for stem, rows in (("parse", parse_rows), ("icrc", icrc_rows), ("pipeline", pipeline_rows)):
+    for stem, rows in (("parse", parse_rows), ("icrc", icrc_rows), ("pipeline", pipeline_rows),
+                       ("kernel", kernel_rows)):
         best = best_of(folder, stem)
         if best:
             rows(table, best)

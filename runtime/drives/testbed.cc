@@ -6,16 +6,6 @@
 namespace rocebox {
 namespace {
 
-std::unique_ptr<Device> make_bump(const config::DeviceConfig& device, Pool& pool, std::uint64_t seed) {
-  std::vector<KernelPlan> plans;
-  for (std::size_t i = 0; i < device.kernels.size(); i++) {
-    const config::KernelConfig& kernel = device.kernels[i];
-    plans.push_back({kernel.name, kernel.type->name, kernel.type->shape, device.wiring.outputs[i],
-                     [&kernel](Stats& stats) { return kernel.make(stats); }});
-  }
-  return std::make_unique<Bump>(device.name, device.wiring.ports, device.wiring.inputs, std::move(plans), pool, seed);
-}
-
 // A wire is a bump of its own with the one kernel `link`: port 0 is its first end.
 std::unique_ptr<Device> make_link(const config::LinkConfig& link, Pool& pool, std::uint64_t seed) {
   std::vector<KernelPlan> plans;
@@ -30,9 +20,19 @@ std::unique_ptr<Device> make_link(const config::LinkConfig& link, Pool& pool, st
 
 }  // namespace
 
+std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& pool, std::uint64_t seed) {
+  std::vector<KernelPlan> plans;
+  for (std::size_t i = 0; i < device.kernels.size(); i++) {
+    const config::KernelConfig& kernel = device.kernels[i];
+    plans.push_back({kernel.name, kernel.type->name, kernel.type->shape, device.wiring.outputs[i],
+                     [&kernel](Stats& stats) { return kernel.make(stats); }});
+  }
+  return std::make_unique<Bump>(device.name, device.wiring.ports, device.wiring.inputs, std::move(plans), pool, seed);
+}
+
 Testbed::Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed, Fabric::Output output)
     : fabric_(std::move(output)) {
-  for (const config::DeviceConfig& device : config.devices) devices_.push_back(make_bump(device, pool, seed));
+  for (const config::DeviceConfig& device : config.devices) devices_.push_back(make_device(device, pool, seed));
   for (const config::LinkConfig& link : config.links) {
     devices_.push_back(make_link(link, pool, seed));
     links_.push_back(&link);

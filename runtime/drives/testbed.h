@@ -10,6 +10,9 @@
 
 namespace rocebox {
 
+/// Makes one device of a configuration that has been checked; throws ConfigError for what only making it shows.
+std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& pool, std::uint64_t seed);
+
 class Testbed {
  public:
   /// Makes every device; throws ConfigError. `output` takes what leaves by ports that no link joins.

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a kernel costs: a bump with it on RDMA WRITE packets of 1024 B, beside a bump without kernels.
+#include <fmt/format.h>
+
+#include "bench/micro/packets.h"
+#include "runtime/config/config.h"
+#include "runtime/drives/testbed.h"
+#include "runtime/kernel/registry.h"
+#include "runtime/roce/headers.h"
+#include "runtime/roce/icrc.h"
+
+namespace rocebox::bench {
+namespace {
+
+struct Case {
+  const char* label;
+  const char* path;
+  const char* kernels;
+};
+constexpr Case kCases[] = {
+    {"no kernel", "a <-> b", "{}"},
+    {"inspect", "a <-> inspect <-> b", "{inspect: {}}"},
+    {"inspect, ICRC not checked", "a <-> inspect <-> b", "{inspect: {check_icrc: false}}"},
+    {"link, no impairment", "a <-> link <-> b", "{link: {}}"},
+    {"link, 1% loss", "a <-> link <-> b", "{link: {loss: 1%}}"},
+    {"link, 1% ECN marks", "a <-> link <-> b", "{link: {mark: 1%}}"},
+    {"link, 10 us delay", "a <-> link <-> b", "{link: {delay: 10us}}"},
+    {"link, 10 us delay, 100 Gbps", "a <-> link <-> b", "{link: {delay: 10us, rate: 100Gbps}}"},
+};
+// A little less than 100 Gbps with packets of 1088 B on the wire, so that nothing piles up.
+constexpr Nanos kBurstNanos = kBurst * 90;
+
+std::unique_ptr<Device> make(const Case& which) {
+  static Registry registry;
+  const std::string text = fmt::format("devices: {{d: {{path: {}, kernels: {}}}}}\n", which.path, which.kernels);
+  config::Mistakes mistakes("kernel_bench.yaml");
+  static std::vector<std::unique_ptr<config::RunConfig>> kept;  // kernels refer to what was written for them
+  kept.push_back(
+      std::make_unique<config::RunConfig>(config::load_text(text, "kernel_bench.yaml", registry, mistakes, false)));
+  return mistakes.none() ? make_device(kept.back()->devices[0], pool(), 1) : nullptr;
+}
+
+// Packets that go round: one per flow and enough to cover what a link holds, each with its flow's next PSN when sent
+// (edited, so that the ICRC stays right: that is part of what a bump without kernels costs here).
+class Traffic {
+ public:
+  explicit Traffic(std::size_t flows) {
+    std::mt19937 random(5);
+    for (std::size_t i = 0; i < std::max<std::size_t>(flows, 1024); i++) {
+      const roce::Underlay from = underlay(4, random);
+      if (i < flows) flows_.push_back({from, draw(random, 1u << 24), Packet()});
+      Packet packet = make_packet(flows_[i % flows].underlay, IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 1024, random);
+      roce::edit_number<3>(packet, packet.meta().bth_offset + 5u, i % flows + 0x100);
+      free_.push_back(packet);
+      if (i < flows) flows_[i].first = pool().copy(packet).release();
+    }
+  }
+  ~Traffic() {
+    for (const Flow& flow : flows_) rte_pktmbuf_free(flow.first.mbuf());
+    for (Packet packet : free_) rte_pktmbuf_free(packet.mbuf());
+  }
+  Traffic(const Traffic&) = delete;
+  Traffic& operator=(const Traffic&) = delete;
+
+  // The next burst; the PSNs of a flow follow one another.
+  std::span<Packet> next() {
+    burst_.assign(free_.begin() + static_cast<std::ptrdiff_t>(at_),
+                  free_.begin() + static_cast<std::ptrdiff_t>(at_ + kBurst));
+    at_ += kBurst;
+    for (Packet packet : burst_) {
+      const auto flow = static_cast<std::size_t>(roce::bth(packet).destination_qp) - 0x100;
+      roce::edit_number<3>(packet, packet.meta().bth_offset + 9u, flows_[flow].psn++ & 0xFFFFFF);
+    }
+    return burst_;
+  }
+  bool can() {
+    if (at_ + kBurst <= free_.size()) return true;
+    free_.erase(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(at_));
+    at_ = 0;
+    return free_.size() >= kBurst;
+  }
+  // Makes up for `packets` that were dropped, so that they do not run out.
+  void restore(std::uint64_t packets) {
+    for (; restored_ < packets; restored_++)
+      free_.push_back(pool().copy(flows_[restored_ % flows_.size()].first).release());
+  }
+  void back(std::span<Packet> packets) { free_.insert(free_.end(), packets.begin(), packets.end()); }
+
+ private:
+  struct Flow {
+    roce::Underlay underlay;
+    std::uint32_t psn;
+    Packet first;  // kept aside
+  };
+  std::vector<Flow> flows_;
+  std::vector<Packet> free_, burst_;
+  std::size_t at_ = 0;
+  std::uint64_t restored_ = 0;
+};
+
+void kernel(benchmark::State& state) {
+  const Case& which = kCases[state.range(0)];
+  const auto flows = static_cast<std::size_t>(state.range(1));
+  state.SetLabel(which.label);
+  state.counters["flows"] = static_cast<double>(flows);
+  std::unique_ptr<Device> device = make(which);
+  if (!device) return state.SkipWithError("its configuration has mistakes");
+  Traffic traffic(flows);
+  device->set_sink([&](Port, std::span<Packet> out, Nanos) { traffic.back(out); });
+  Nanos now = 0;
+  {
+    PerItem per_packet(state, kBurst);
+    for (auto _ : state) {
+      if (!traffic.can()) return state.SkipWithError("the packets ran out");
+      const Arrivals arrivals{0, traffic.next()};
+      device->step(now += kBurstNanos, {&arrivals, 1});
+      traffic.restore(device->conservation().dropped);
+    }
+  }
+  while (device->next_deadline() != kNever) device->step(device->next_deadline(), {});
+  if (device->conservation().held() != 0) state.SkipWithError("packets went missing");
+}
+BENCHMARK(kernel)->ArgNames({"case", "flows"})->ArgsProduct({benchmark::CreateDenseRange(0, 7, 1), {1, 64, 1024}});
+
+}  // namespace
+}  // namespace rocebox::bench
