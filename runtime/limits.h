@@ -12,6 +12,12 @@ inline constexpr unsigned kBatchMax = 64;
 /// Kernels in one pipeline. A stage index travels in one byte; real paths have fewer than ten.
 inline constexpr unsigned kStagesMax = 128;
 
+/// Packets waiting between two shards: sixteen bursts of the longest kind.
+inline constexpr unsigned kExchangePackets = 1024;
+
+/// Shards of one run: as many as a large machine has cores to spare; every pair of them has a queue.
+inline constexpr unsigned kShardsMax = 32;
+
 /// Ports of one device or of one kernel. Verdicts 0xF0 and above are reserved for the engine.
 inline constexpr unsigned kPortsMax = 0xF0;
 

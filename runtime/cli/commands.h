@@ -21,6 +21,17 @@ struct ReplayArguments {
 };
 int replay(const ReplayArguments& arguments);
 
+struct RunArguments {
+  std::string config;
+  std::vector<std::string> plugins;
+  std::vector<std::string> eal;  ///< for DPDK's EAL, as they are
+  std::optional<std::int64_t> seed;
+  std::string cores;     ///< such as 1,3-5; empty: as the configuration says
+  std::string duration;  ///< such as 10s; empty: until a signal
+  std::string json;      ///< as in ReplayArguments
+};
+int run(const RunArguments& arguments);
+
 struct CheckArguments {
   std::string config;
   std::vector<std::string> plugins;

@@ -44,6 +44,21 @@ void add_replay(CLI::App& app, ReplayArguments& a) {
   add_plugins(*command, a.plugins);
 }
 
+void add_run(CLI::App& app, RunArguments& a) {
+  CLI::App* command = app.add_subcommand("run", "Run live traffic through a configuration, until Ctrl-C");
+  command->add_option("CONFIG", a.config, "Configuration (YAML)")->required();
+  command->add_option("--cores", a.cores, "One shard on each of these CPUs, such as 1,3-5; instead of `live: shards:`")
+      ->type_name("LIST");
+  command->add_option("--duration", a.duration, "Stop after this time, such as 10s")->type_name("TIME");
+  command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")
+      ->type_name("FILE");
+  command->add_option("EAL", a.eal, "Behind --: arguments for DPDK's EAL");
+  add_plugins(*command, a.plugins);
+}
+
 void add_check(CLI::App& app, CheckArguments& a) {
   CLI::App* command =
       app.add_subcommand("check", "Check a configuration; print it with every option's value, and what would run");
@@ -59,16 +74,18 @@ void add_kernels(CLI::App& app, KernelsArguments& a) {
   add_plugins(*command, a.plugins);
 }
 
-int run(int argc, char** argv) {
+int command(int argc, char** argv) {
   CLI::App app("rocebox: an emulated SmartNIC and programmable-switch datapath for RoCEv2", "rocebox");
   app.require_subcommand(1);
   app.set_version_flag("--version", "rocebox " ROCEBOX_VERSION);
   app.failure_message(CLI::FailureMessage::simple);
   app.footer("Exit status: 0 done; 1 the run failed or an expectation did not hold; 2 bad arguments or configuration.");
   ReplayArguments replay_arguments;
+  RunArguments run_arguments;
   CheckArguments check_arguments;
   KernelsArguments kernels_arguments;
   add_replay(app, replay_arguments);
+  add_run(app, run_arguments);
   add_check(app, check_arguments);
   add_kernels(app, kernels_arguments);
   try {
@@ -78,6 +95,7 @@ int run(int argc, char** argv) {
   }
   try {
     if (app.got_subcommand("replay")) return replay(replay_arguments);
+    if (app.got_subcommand("run")) return run(run_arguments);
     if (app.got_subcommand("check")) return check(check_arguments);
     return kernels(kernels_arguments);
   } catch (const ConfigError& error) {
@@ -92,4 +110,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace rocebox::cli
 
-int main(int argc, char** argv) { return rocebox::cli::run(argc, argv); }
+int main(int argc, char** argv) { return rocebox::cli::command(argc, argv); }

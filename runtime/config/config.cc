@@ -50,6 +50,8 @@ class Loader {
     config_.drain = top.drain;
     config_.pool = {static_cast<std::uint32_t>(top.pool_small), static_cast<std::uint32_t>(top.pool_large),
                     static_cast<std::uint32_t>(top.pool_giant)};
+    config_.live = top.live;
+    if (const Node* node = root.find("live")) config_.live_written = *node;
     devices(root, top);
     links(root, top);
     ports(root, top);
@@ -155,9 +157,17 @@ class Loader {
         continue;
       }
       claim(binding.port, node->place, "`ports:`");
-      if (raw.in.empty() && raw.out.empty())
-        mistakes_.add(node->place,
-                      fmt::format("port `{}` is bound to nothing: give `pcap: {{in: ..., out: ...}}`", raw.name));
+      const unsigned bindings = raw.live.bindings + (node->find("pcap") ? 1u : 0u);
+      if (bindings != 1 || (!raw.live.bindings && raw.in.empty() && raw.out.empty()))
+        mistakes_.add(node->place, bindings > 1
+                                       ? fmt::format("port `{}` is bound to more than one thing", raw.name)
+                                       : fmt::format("port `{}` is bound to nothing: give such as `pcap: {{in: "
+                                                     "..., out: ...}}` or `af_packet: eth0`",
+                                                     raw.name));
+      if (raw.live.bindings) {
+        config_.live_ports.push_back({binding.port, raw.live, node->place, *node});
+        continue;
+      }
       for (const std::string& file : raw.in) binding.in.push_back(beside(config_.file, file));
       binding.out = beside(config_.file, raw.out);
       binding.filter = raw.filter;

@@ -8,6 +8,7 @@
 
 #include "runtime/config/document.h"
 #include "runtime/config/fields_reader.h"
+#include "runtime/config/live_fields.h"
 #include "runtime/config/path.h"
 #include "runtime/kernel/registry.h"
 #include "runtime/packet/pool.h"
@@ -50,6 +51,14 @@ struct CaptureBinding {
   std::string out;              ///< file; empty: what leaves is counted only; `-` is standard output
 };
 
+/// What a port is bound to in the live drive.
+struct LiveBinding {
+  PortName port;
+  LivePort live;
+  Place place;
+  Node written;  ///< what was written, for the effective configuration
+};
+
 struct LinkConfig {
   std::string name;
   PortName between[2];
@@ -69,6 +78,9 @@ struct RunConfig {
   std::vector<std::string> plugins;
   std::vector<DeviceConfig> devices;
   std::vector<CaptureBinding> captures;
+  std::vector<LiveBinding> live_ports;
+  LiveOptions live;
+  Node live_written;
   std::vector<LinkConfig> links;
   std::vector<Expectation> expectations;
 };

@@ -156,13 +156,21 @@ std::string effective_yaml(const RunConfig& config) {
     out += fmt::format("  {}:\n    between: [{}, {}]\n", link.name, link.between[0].text(), link.between[1].text());
     write_options(link.kernel, out, 4);
   }
-  if (!config.captures.empty()) out += "ports:\n";
+  if (!config.captures.empty() || !config.live_ports.empty()) out += "ports:\n";
   for (const CaptureBinding& binding : config.captures) {
     out += fmt::format("  {}:\n    pcap:\n", binding.port.text());
     write_list("in", binding.in, 6, out);
     if (!binding.filter.empty()) out += fmt::format("      filter: {}\n", yaml_text(binding.filter));
     if (!binding.out.empty()) out += fmt::format("      out: {}\n", yaml_text(binding.out));
   }
+  for (const LiveBinding& binding : config.live_ports) {
+    out += fmt::format("  {}:\n", binding.port.text());
+    FieldsWriter writer(&binding.written, out, 4, true);
+    LivePort(binding.live).fields(writer);
+  }
+  out += "live:\n";
+  FieldsWriter live(&config.live_written, out, 2);
+  LiveOptions().fields(live);
   std::vector<std::string> expectations;
   for (const Expectation& expectation : config.expectations) expectations.push_back(expectation.text);
   write_list("expect", expectations, 0, out);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/config/fields_reader.h"
+#include "runtime/config/live_fields.h"
 #include "runtime/kernel/registry.h"
 
 namespace rocebox::config {
@@ -29,6 +30,7 @@ class TopFields {
     std::string name;
     std::vector<std::string> in;
     std::string filter, out;
+    LivePort live;
   };
 
   explicit TopFields(const Registry& registry) : registry_(registry) {}
@@ -40,6 +42,7 @@ class TopFields {
   std::vector<Device> devices;
   std::vector<Link> links;
   std::vector<PortRow> ports;
+  LiveOptions live;
 
   /// Shows every field to `f`; reading appends to the vectors. Kernel options are shown too, checked against their
   /// type.

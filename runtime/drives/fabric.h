@@ -35,9 +35,14 @@ class Fabric {
   void advance_to(Nanos now);
   /// `packet` arrives at `to` in the instant that the next run() runs; no timer before it may be left to run.
   void inject(FabricPort to, Packet packet) { deliver(to, {&packet, 1}); }
+  void inject(FabricPort to, std::span<Packet> packets) { deliver(to, packets); }
   /// Runs the instant `now`: timers that are due, what was injected, and what these set off in the same instant.
   /// Throws std::runtime_error when devices hand a packet round within one instant without end.
   void run(Nanos now);
+  /// run() and next_deadline() for a fabric of one device, whose packets need not be gathered first. A drive uses
+  /// these only, or none of them.
+  void run_alone(Nanos now, std::span<const Arrivals> arrivals) { members_[0].device->step(now, arrivals); }
+  Nanos deadline_alone() const { return members_[0].device->next_deadline(); }
   /// The earliest armed timer; kNever when there is none.
   Nanos next_deadline() const { return wake_ups_.empty() ? kNever : wake_ups_.top().at; }
 

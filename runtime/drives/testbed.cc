@@ -30,7 +30,8 @@ std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& po
   return std::make_unique<Bump>(device.name, device.wiring.ports, device.wiring.inputs, std::move(plans), pool, seed);
 }
 
-Testbed::Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed, Fabric::Output output)
+Testbed::Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed, Fabric::Output output,
+                 unsigned batch_max)
     : fabric_(std::move(output)) {
   for (const config::DeviceConfig& device : config.devices) devices_.push_back(make_device(device, pool, seed));
   for (const config::LinkConfig& link : config.links) {
@@ -38,7 +39,7 @@ Testbed::Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed
     links_.push_back(&link);
   }
   for (auto& device : devices_) {
-    device->set_batch_max(1);  // one packet at a time is the meaning of pipelines that fork and merge
+    device->set_batch_max(batch_max);
     fabric_.add(*device);
   }
   const std::size_t first_link = devices_.size() - links_.size();

@@ -15,10 +15,13 @@ std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& po
 
 class Testbed {
  public:
-  /// Makes every device; throws ConfigError. `output` takes what leaves by ports that no link joins.
-  Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed, Fabric::Output output);
+  /// Makes every device; throws ConfigError. `output` takes what leaves by ports that no link joins. `batch_max` is
+  /// Pipeline::set_batch_max of every device; one packet at a time is the meaning of pipelines that fork and merge.
+  Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed, Fabric::Output output,
+          unsigned batch_max = 1);
 
   Fabric& fabric() { return fabric_; }
+  const Fabric& fabric() const { return fabric_; }
   FabricPort port(const config::PortName& name) const;
   Device& device(unsigned number) { return *devices_[number]; }
   /// Devices of the configuration first, then its links.

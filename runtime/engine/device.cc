@@ -41,7 +41,17 @@ Bump::Bump(std::string name, std::vector<std::string> ports, std::vector<Edge> i
 
 Bump::~Bump() = default;
 
+void Bump::count_in(const Arrivals& arrival, std::uint64_t bytes) {
+  port_counters_[arrival.in].rx_packets.add(arrival.packets.size());
+  port_counters_[arrival.in].rx_bytes.add(bytes);
+}
+
 void Bump::enter(Nanos now, const Arrivals& arrival) {
+  if (cut_through_ && !trace_) {
+    std::uint64_t bytes = 0;
+    for (Packet packet : arrival.packets) bytes += packet.mbuf()->pkt_len;
+    return count_in(arrival, bytes);
+  }
   roce::parse(std::span<const Packet>(arrival.packets));
   std::uint64_t bytes = 0;
   for (Packet packet : arrival.packets) {
@@ -52,8 +62,7 @@ void Bump::enter(Nanos now, const Arrivals& arrival) {
     bytes += meta.wire_bytes;
     status_counters_[static_cast<std::size_t>(meta.status)]->add();
   }
-  port_counters_[arrival.in].rx_packets.add(arrival.packets.size());
-  port_counters_[arrival.in].rx_bytes.add(bytes);
+  count_in(arrival, bytes);
   if (!trace_) [[likely]]
     return;
   for (Packet packet : arrival.packets) {
@@ -71,7 +80,7 @@ void Bump::step(Nanos now, std::span<const Arrivals> arrivals) {
 void Bump::set_sink(Sink sink) {
   pipeline_->set_sink([this, sink = std::move(sink)](Port out, std::span<Packet> packets, Nanos now) {
     std::uint64_t bytes = 0;
-    for (Packet packet : packets) bytes += packet.wire_bytes();
+    for (Packet packet : packets) bytes += cut_through_ ? packet.mbuf()->pkt_len : packet.wire_bytes();
     port_counters_[out].tx_packets.add(packets.size());
     port_counters_[out].tx_bytes.add(bytes);
     sink(out, packets, now);

@@ -25,6 +25,9 @@ class Device {
   virtual void set_sink(Sink sink) = 0;
   virtual void set_trace(TraceSink* trace) = 0;
   virtual void set_batch_max(unsigned packets) = 0;
+  /// On: packets of a device without kernels pass without a look inside, so parsing counts nothing. For ports, where
+  /// a wire must cost no more than a wire.
+  virtual void set_cut_through(bool on) = 0;
 
   virtual const Conservation& conservation() const = 0;
   /// What the report says of this device: ports, kernels, their counters.
@@ -62,12 +65,14 @@ class Bump final : public Device {
   void set_sink(Sink sink) override;
   void set_trace(TraceSink* trace) override;
   void set_batch_max(unsigned packets) override { pipeline_->set_batch_max(packets); }
+  void set_cut_through(bool on) override { cut_through_ = on && kernel_types_.empty(); }
   const Conservation& conservation() const override { return pipeline_->conservation(); }
   void report(Report& report) const override;
   std::string_view counter_name(const Counter* counter) const override;
 
  private:
   void enter(Nanos now, const Arrivals& arrival);
+  void count_in(const Arrivals& arrival, std::uint64_t bytes);
 
   std::string name_;
   std::vector<std::string> ports_;
@@ -79,6 +84,7 @@ class Bump final : public Device {
   std::unique_ptr<Pipeline> pipeline_;
   TraceSink* trace_ = nullptr;
   std::uint64_t sequence_ = 0;
+  bool cut_through_ = false;
 };
 
 /// The seed of a stream of its own for (run seed, device, kernel): adding a device shifts no other's draws.

@@ -2,14 +2,45 @@
 // DPDK's environment layer, started once for the process.
 #pragma once
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <vector>
 
 namespace rocebox {
 
-/// Starts EAL so that it works in any sandbox: no hugepages, PCI, root, shared configuration or telemetry, one
-/// lcore that floats over the CPUs this process may use, `mebibytes` of memory. Leaves no file behind. Calling it
-/// again does nothing. Throws ConfigError.
-void start_eal(std::uint64_t mebibytes);
+struct EalOptions {
+  std::uint64_t mebibytes = 0;       ///< memory for pools and ports
+  std::vector<unsigned> cores = {};  ///< CPUs of the polling lcores 1, 2, ...; lcore 0 floats over all that are allowed
+  std::vector<std::string> pci = {};   ///< addresses of the NICs to take; none: the PCI bus is not looked at
+  bool hugepages = false;              ///< use them when enough are free
+  std::string instance = {};           ///< name of the telemetry socket's folder; empty: no telemetry
+  std::vector<std::string> more = {};  ///< the user's own EAL arguments
+};
+
+/// Starts EAL, once for the process; calling it again does nothing. It needs no hugepages, PCI device, root or
+/// configuration file, and shares nothing with other processes, so any number of instances run side by side.
+/// Without telemetry it leaves no file behind; with it, its folder is removed by stop_eal(). Throws ConfigError.
+void start_eal(const EalOptions& options);
+inline void start_eal(std::uint64_t mebibytes) { start_eal(EalOptions{.mebibytes = mebibytes}); }
+
+/// What DPDK has to say while this lives: of use when something fails, noise when it does not.
+class DpdkLog {
+ public:
+  DpdkLog();
+  ~DpdkLog();
+  DpdkLog(const DpdkLog&) = delete;
+  DpdkLog& operator=(const DpdkLog&) = delete;
+  std::string text();
+
+ private:
+  char* text_ = nullptr;
+  std::size_t size_ = 0;
+  std::FILE* stream_;
+};
+
+/// Whether EAL's memory is in hugepages.
+bool eal_has_hugepages();
+/// The folder of EAL's sockets; empty without telemetry.
+std::string eal_folder();
 
 }  // namespace rocebox

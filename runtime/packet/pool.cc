@@ -81,4 +81,10 @@ std::uint32_t Pool::in_use() const {
   return sum;
 }
 
+rte_mempool* Pool::mempool_for(std::uint32_t bytes) const {
+  for (unsigned i = 0; i < kClasses; i++)
+    if (bytes <= kRoomBytes[i]) return mempools_[i];
+  return mempools_[kClasses - 1];
+}
+
 }  // namespace rocebox

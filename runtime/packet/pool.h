@@ -36,6 +36,8 @@ class Pool {
   PacketPtr copy(Packet packet);
 
   std::uint32_t in_use() const;
+  /// The mempool that a port's queue receives into when its frames have up to `bytes` bytes.
+  rte_mempool* mempool_for(std::uint32_t bytes) const;
 
  private:
   static constexpr unsigned kClasses = 3;

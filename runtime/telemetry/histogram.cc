@@ -35,6 +35,17 @@ void Histogram::add(std::int64_t value) {
   sum_ += static_cast<std::uint64_t>(value);
 }
 
+void Histogram::add(const Histogram& other) {
+  if (other.count_ == 0) return;
+  min_ = count_ ? std::min(min_, other.min_) : other.min_;
+  max_ = count_ ? std::max(max_, other.max_) : other.max_;
+  count_ += other.count_;
+  sum_ += other.sum_;
+  for (unsigned i = 0; i < kBuckets; i++)
+    buckets_[i] =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{buckets_[i]} + other.buckets_[i], UINT32_MAX));
+}
+
 std::int64_t Histogram::percentile(double percent) const {
   if (count_ == 0) return 0;
   const double share = std::clamp(percent, 0.0, 100.0) / 100.0;

@@ -16,6 +16,8 @@ class Histogram {
   static constexpr unsigned kBuckets = (kValueBits - kSubBits + 1) << kSubBits;
 
   void add(std::int64_t value);
+  /// All that another histogram counted.
+  void add(const Histogram& other);
 
   std::uint64_t count() const { return count_; }
   std::uint64_t sum() const { return sum_; }

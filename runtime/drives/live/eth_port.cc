@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/live/eth_port.h"
+
+#include <fmt/format.h>
+#include <net/if.h>
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/kernel/kernel.h"
+#include "runtime/packet/eal.h"
+
+namespace rocebox {
+namespace {
+
+using config::PortKind;
+
+constexpr unsigned kKeyBytes = 52;  // the longest that drivers ask for; most use the first 40
+constexpr std::uint64_t kAddressHash = RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_FRAG_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_OTHER |
+                                       RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_FRAG_IPV6 | RTE_ETH_RSS_NONFRAG_IPV6_OTHER;
+// A Toeplitz key of one repeated pair of bytes gives the same hash when source and destination change places
+// (Woo and Park, "Scalable TCP Session Monitoring with Symmetric Receive-side Scaling", 2012).
+constexpr std::array<std::uint8_t, kKeyBytes> symmetric_key() {
+  std::array<std::uint8_t, kKeyBytes> key{};
+  for (unsigned i = 0; i < kKeyBytes; i++) key[i] = i % 2 ? 0x5A : 0x6D;
+  return key;
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+// The frame of AF_PACKET's ring that holds a packet of that MTU with the kernel's own header before it.
+std::uint64_t af_packet_frame_bytes(std::uint64_t mtu) {
+  std::uint64_t bytes = 2048;
+  while (bytes < mtu + 256) bytes *= 2;
+  return bytes;
+}
+
+std::uint64_t interface_mtu(const std::string& name) {
+  const std::string path = "/sys/class/net/" + name + "/mtu";
+  std::FILE* file = std::fopen(path.c_str(), "r");
+  unsigned long mtu = 1500;
+  if (file) {
+    if (std::fscanf(file, "%lu", &mtu) != 1) mtu = 1500;
+    std::fclose(file);
+  }
+  return mtu;
+}
+
+// Devices that hash nothing although they say they do, or hash by ports too, so that a QP's data and its ACKs part.
+bool hash_is_real(const char* driver) {
+  const std::string_view name(driver);
+  return !name.starts_with("net_") || name == "net_ixgbe" || name == "net_i40e" || name == "net_ice" ||
+         name == "net_e1000_igb";
+}
+
+}  // namespace
+
+void EthPort::refuse(const std::string& why) const {
+  throw ConfigError(fmt::format("{}:{}:{}: port `{}` ({}): {}", file_, binding_.place.line, binding_.place.column,
+                                binding_.port.text(), text(), why));
+}
+
+EthPort::EthPort(const config::LiveBinding& binding, const std::string& file, unsigned serial, RingPairs& rings)
+    : binding_(binding), file_(file) {
+  attach(serial, rings);
+  attached_ = true;
+  find_ability();
+}
+
+EthPort::~EthPort() {
+  if (!attached_) return;
+  if (started_) rte_eth_dev_stop(id_);
+  rte_eth_dev_close(id_);
+}
+
+void EthPort::attach(unsigned serial, RingPairs& rings) {
+  const config::LivePort& live = binding_.live;
+  const bool raw_socket = live.kind == PortKind::kAfPacket || live.kind == PortKind::kAfXdp;
+  const std::string& interface = live.kind == PortKind::kAfXdp ? live.af_xdp : live.af_packet;
+  if (raw_socket && if_nametoindex(interface.c_str()) == 0)
+    refuse(
+        fmt::format("there is no network interface `{}`; `ip link` lists those of this network namespace", interface));
+  if (raw_socket) {
+    const int probe = socket(AF_PACKET, SOCK_RAW, 0);
+    if (probe < 0 && (errno == EPERM || errno == EACCES))
+      refuse("no permission for raw packets: run as root, or give the capability CAP_NET_RAW");
+    if (probe >= 0) close(probe);
+  }
+  if (live.kind == PortKind::kTap && if_nametoindex(live.tap.c_str()) != 0)
+    refuse(fmt::format("an interface `{}` exists already; choose another name", live.tap));
+  const std::uint64_t mtu = live.mtu ? live.mtu : raw_socket ? interface_mtu(interface) : 1500;
+  const std::uint64_t frame = af_packet_frame_bytes(mtu);
+  const std::string name = fmt::format("_rb{}", serial);
+  switch (live.kind) {
+    case PortKind::kAfPacket:
+      return probe(fmt::format("net_af_packet{},iface={},qpairs=1,framesz={},blocksz={},framecnt={}", name, interface,
+                               frame, std::max<std::uint64_t>(frame, 4096), live.rx_descriptors),
+                   "net_af_packet" + name);
+    case PortKind::kAfXdp:
+      return probe(fmt::format("net_af_xdp{},iface={}", name, interface), "net_af_xdp" + name);
+    case PortKind::kTap:
+      return probe(fmt::format("net_tap{},iface={}", name, live.tap), "net_tap" + name);
+    case PortKind::kMemif:
+      return probe(fmt::format("net_memif{},role={},id={},socket={},socket-abstract=no", name,
+                               live.memif.role == 0 ? "server" : "client", live.memif.id, live.memif.socket),
+                   "net_memif" + name);
+    case PortKind::kNull:
+      return probe(
+          fmt::format("net_null{},size={},copy={}", name, live.net_null.packet_bytes, live.net_null.copy ? 1 : 0),
+          "net_null" + name);
+    case PortKind::kPci:
+      if (rte_eth_dev_get_port_by_name(live.pci.c_str(), &id_) == 0) return;
+      refuse("no DPDK driver has this device; bind it to vfio-pci (dpdk-devbind.py), or name a NIC that is there");
+    case PortKind::kRing:
+      if (std::string why; !rings.make_port(live.ring, static_cast<unsigned>(live.rx_descriptors), id_, why))
+        refuse(why);
+      return;
+    case PortKind::kDevargs:
+      return probe(live.devargs, live.devargs.substr(0, live.devargs.find(',')));
+    case PortKind::kUnbound:
+      break;
+  }
+  refuse("is bound to nothing");
+}
+
+void EthPort::probe(const std::string& devargs, const std::string& name) {
+  std::string said;
+  int result = 0;
+  {
+    DpdkLog log;
+    result = rte_dev_probe(devargs.c_str());
+    said = last_line(log.text());
+  }
+  if (result < 0)
+    refuse(
+        fmt::format("DPDK cannot open `{}`: {}{}{}", devargs, rte_strerror(-result), said.empty() ? "" : ": ", said));
+  if (rte_eth_dev_get_port_by_name(name.c_str(), &id_) != 0)
+    refuse(fmt::format("`{}` is no network device of DPDK", devargs));
+}
+
+void EthPort::find_ability() {
+  rte_eth_dev_info info{};
+  if (rte_eth_dev_info_get(id_, &info) != 0) refuse("its driver tells nothing of it");
+  ability_.queues = std::min<unsigned>(info.max_rx_queues, info.max_tx_queues);
+  // A port whose packets all look alike to a hash (or that makes them itself) may have queues for all the same.
+  const bool plain = binding_.live.kind == PortKind::kNull;
+  if (plain) ability_.hash_entries = RTE_ETH_RSS_RETA_SIZE_64;
+  if (hash_is_real(info.driver_name) && (info.flow_type_rss_offloads & kAddressHash) && info.reta_size)
+    ability_.hash_entries = info.reta_size;
+}
+
+bool EthPort::checksums_unfinished() const {
+  return binding_.live.finish_checksums &&
+         (binding_.live.kind == PortKind::kAfPacket || binding_.live.kind == PortKind::kAfXdp);
+}
+
+void EthPort::set_up(unsigned queues, unsigned hash_entries, Pool& pool) {
+  queues_ = queues;
+  const config::LivePort& live = binding_.live;
+  rte_eth_dev_info info{};
+  rte_eth_dev_info_get(id_, &info);
+  rte_eth_conf conf{};
+  auto key = symmetric_key();
+  const bool spread = hash_entries != 0 && queues > 1 && live.kind != PortKind::kNull;
+  if (spread) {
+    conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    conf.rx_adv_conf.rss_conf.rss_key = key.data();
+    conf.rx_adv_conf.rss_conf.rss_key_len = info.hash_key_size ? info.hash_key_size : 40;
+    conf.rx_adv_conf.rss_conf.rss_hf = kAddressHash & info.flow_type_rss_offloads;
+  }
+  std::uint16_t mtu = 0;
+  if (rte_eth_dev_get_mtu(id_, &mtu) != 0 || mtu == 0) mtu = 1500;
+  if (live.mtu) mtu = static_cast<std::uint16_t>(live.mtu);
+  if (info.max_mtu >= 68 && mtu > info.max_mtu)
+    refuse(fmt::format("its MTU can be at most {}, not {}", info.max_mtu, mtu));
+  if (live.kind == PortKind::kPci) conf.rxmode.mtu = mtu;
+  const auto n = static_cast<std::uint16_t>(queues);
+  if (const int error = rte_eth_dev_configure(id_, n, n, &conf); error < 0)
+    refuse(fmt::format("{} queues cannot be configured: {}", queues, rte_strerror(-error)));
+  auto rx = static_cast<std::uint16_t>(live.rx_descriptors), tx = static_cast<std::uint16_t>(live.tx_descriptors);
+  if (const int error = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); error < 0)
+    refuse(fmt::format("its queues cannot have that length: {}", rte_strerror(-error)));
+  rte_mempool* mempool = pool.mempool_for(mtu + 26u);  // Ethernet header, two VLAN tags, FCS
+  for (std::uint16_t queue = 0; queue < n; queue++) {
+    int error = rte_eth_rx_queue_setup(id_, queue, rx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, mempool);
+    if (error == 0) error = rte_eth_tx_queue_setup(id_, queue, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr);
+    if (error < 0) refuse(fmt::format("queue {} cannot be set up: {}", queue, rte_strerror(-error)));
+  }
+  if (live.mtu && live.kind != PortKind::kPci)
+    if (const int error = rte_eth_dev_set_mtu(id_, mtu); error < 0 && error != -ENOTSUP)
+      refuse(fmt::format("its MTU cannot be set to {}: {}", mtu, rte_strerror(-error)));
+  if (!spread) return;
+  std::array<rte_eth_rss_reta_entry64, RTE_ETH_RSS_RETA_SIZE_512 / RTE_ETH_RETA_GROUP_SIZE> table{};
+  for (unsigned entry = 0; entry < info.reta_size && entry < RTE_ETH_RSS_RETA_SIZE_512; entry++) {
+    rte_eth_rss_reta_entry64& group = table[entry / RTE_ETH_RETA_GROUP_SIZE];
+    group.mask = ~std::uint64_t{0};
+    // Every port of the run reads as many bits of the hash, however long its own table is.
+    group.reta[entry % RTE_ETH_RETA_GROUP_SIZE] = static_cast<std::uint16_t>(entry % hash_entries % queues);
+  }
+  if (const int error = rte_eth_dev_rss_reta_update(id_, table.data(), info.reta_size); error < 0)
+    refuse(fmt::format("packets cannot be spread over its queues: {}", rte_strerror(-error)));
+}
+
+void EthPort::start() {
+  if (const int error = rte_eth_dev_start(id_); error < 0)
+    refuse(fmt::format("it does not start: {}", rte_strerror(-error)));
+  started_ = true;
+  if (const int error = binding_.live.promiscuous ? rte_eth_promiscuous_enable(id_) : rte_eth_promiscuous_disable(id_);
+      error < 0 && error != -ENOTSUP)
+    refuse(fmt::format("promiscuous mode cannot be set: {}", rte_strerror(-error)));
+}
+
+}  // namespace rocebox

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/live/exchange.h"
+
+#include <fmt/format.h>
+#include <rte_ring.h>
+
+#include <cstring>
+
+#include "runtime/kernel/kernel.h"
+#include "runtime/limits.h"
+#include "runtime/roce/headers.h"
+
+namespace rocebox {
+
+Exchange::Exchange(unsigned shards, std::size_t ports)
+    : shards_(shards), ports_(ports), rings_(2 * std::size_t{shards} * shards * ports), full_(shards) {
+  for (std::size_t i = 0; i < rings_.size(); i++) {
+    rings_[i] = rte_ring_create(fmt::format("rb_exchange_{}", i).c_str(), kExchangePackets, SOCKET_ID_ANY,
+                                RING_F_SP_ENQ | RING_F_SC_DEQ);
+    if (!rings_[i]) throw ConfigError("no memory for the queues between shards; lower `shards:` or `pool:`");
+  }
+}
+
+Exchange::~Exchange() {
+  for (rte_ring* ring : rings_) {
+    void* packet = nullptr;
+    while (ring && rte_ring_dequeue(ring, &packet) == 0) rte_pktmbuf_free(static_cast<rte_mbuf*>(packet));
+    rte_ring_free(ring);
+  }
+}
+
+void Exchange::put(Way way, unsigned from, unsigned to, std::size_t port, std::span<Packet> packets) {
+  void* const* objects = reinterpret_cast<void* const*>(packets.data());
+  const auto count = static_cast<unsigned>(packets.size());
+  const unsigned done = rte_ring_sp_enqueue_burst(rings_[index(way, from, to, port)], objects, count, nullptr);
+  if (done == count) return;
+  full_[from].add(count - done);
+  for (Packet packet : packets.subspan(done)) rte_pktmbuf_free(packet.mbuf());
+}
+
+unsigned Exchange::take(Way way, unsigned from, unsigned to, std::size_t port, std::span<Packet> room) {
+  void** objects = reinterpret_cast<void**>(room.data());
+  return rte_ring_sc_dequeue_burst(rings_[index(way, from, to, port)], objects, static_cast<unsigned>(room.size()),
+                                   nullptr);
+}
+
+std::uint64_t Exchange::full() const {
+  std::uint64_t sum = 0;
+  for (const Counter& counter : full_) sum += counter.read();
+  return sum;
+}
+
+unsigned shard_of(Packet packet, unsigned shards) {
+  std::uint32_t offset = 12;
+  auto type = [&] {
+    const std::uint8_t* at = packet.data() + offset;
+    return offset + 2 <= packet.size() ? static_cast<unsigned>(at[0] << 8 | at[1]) : 0u;
+  };
+  for (unsigned tags = 0; tags < kVlanTagsMax && (type() == roce::kEtherVlan || type() == roce::kEtherQinq); tags++)
+    offset += 4;
+  const bool v4 = type() == roce::kEtherIpv4, v6 = type() == roce::kEtherIpv6;
+  const std::uint32_t addresses = offset + 2 + (v4 ? 12 : 8), words = v4 ? 2 : 8;
+  if (!(v4 || v6) || addresses + words * 4 > packet.size()) return 0;
+  std::uint32_t mixed = 0;  // the order of the addresses does not matter to a xor
+  for (std::uint32_t word = 0; word < words; word++) {
+    std::uint32_t value;
+    std::memcpy(&value, packet.data() + addresses + 4 * word, 4);
+    mixed ^= value;
+  }
+  mixed *= 0x9E3779B1u;  // Knuth's multiplicative hash: neighbours part
+  return static_cast<unsigned>(std::uint64_t{mixed} * shards >> 32);
+}
+
+}  // namespace rocebox

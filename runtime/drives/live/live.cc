@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/live/live.h"
+
+#include <fmt/format.h>
+#include <rte_launch.h>
+
+#include <algorithm>
+
+#include "runtime/packet/eal.h"
+
+namespace rocebox {
+namespace {
+
+struct Launch {
+  Shard* shard;
+  const std::atomic<bool>* stop;
+  Nanos drain;
+};
+
+// The entries of the shortest indirection table, when every port can spread packets over as many queues; else 0.
+unsigned common_hash_entries(const std::vector<std::unique_ptr<EthPort>>& ports, unsigned shards) {
+  unsigned entries = ~0u;
+  for (const auto& port : ports)
+    entries = port->ability().queues < shards ? 0 : std::min(entries, port->ability().hash_entries);
+  return ports.empty() ? 0 : entries;
+}
+
+}  // namespace
+
+Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsigned>& cores)
+    : config_(config), pool_(pool), cores_(cores) {
+  if (config.live_ports.empty())
+    throw ConfigError(fmt::format(
+        "{}: no port is bound to anything live: give such as `ports: {{PORT: {{af_packet: eth0}}}}`", config.file));
+  for (const config::LiveBinding& binding : config.live_ports)
+    ports_.push_back(std::make_unique<EthPort>(binding, config.file, static_cast<unsigned>(ports_.size()), rings_));
+  const auto shards = static_cast<unsigned>(cores.size());
+  const unsigned entries = shards > 1 ? common_hash_entries(ports_, shards) : 0;
+  if (shards > 1 && entries == 0) exchange_ = std::make_unique<Exchange>(shards, ports_.size());
+  for (const auto& port : ports_) port->set_up(exchange_ ? 1 : shards, entries, pool);
+  for (unsigned shard = 0; shard < shards; shard++)
+    shards_.push_back(std::make_unique<Shard>(shard, config, pool, ports_, exchange_.get(), clock_));
+}
+
+Live::~Live() {
+  if (running_) stop();
+  shards_.clear();
+}
+
+void Live::start() {
+  for (const auto& port : ports_) port->start();
+  pool_idle_ = pool_.in_use();
+  static std::vector<Launch> launches;  // read by the cores until stop()
+  launches.clear();
+  for (const auto& shard : shards_) launches.push_back({shard.get(), &stop_, config_.drain});
+  running_ = true;
+  for (unsigned i = 0; i < launches.size(); i++)
+    rte_eal_remote_launch(
+        [](void* argument) {
+          const auto* launch = static_cast<const Launch*>(argument);
+          launch->shard->run(*launch->stop, launch->drain);
+          return 0;
+        },
+        &launches[i], i + 1);
+}
+
+void Live::stop() {
+  stop_ = true;
+  for (unsigned i = 0; i < shards_.size(); i++) rte_eal_wait_lcore(i + 1);
+  stopped_ = clock_.now();
+  running_ = false;
+}
+
+void Live::report_ports(Json& report) const {
+  Json& rows = report["ports"] = Json::array();
+  for (std::size_t i = 0; i < ports_.size(); i++) {
+    rte_eth_stats stats{};
+    rte_eth_stats_get(ports_[i]->id(), &stats);
+    rte_eth_link link{};
+    rte_eth_link_get_nowait(ports_[i]->id(), &link);
+    Histogram latency;
+    std::uint64_t rx = 0, tx = 0, full = 0, too_long = 0, finished = 0;
+    for (const auto& shard : shards_) {
+      const ShardPortCounters& counters = shard->counters(i);
+      rx += counters.rx_packets.read();
+      tx += counters.tx_packets.read();
+      full += counters.tx_full.read();
+      too_long += counters.rx_too_long.read();
+      finished += counters.rx_checksums_finished.read();
+      latency.add(shard->latency(i));
+    }
+    rows.push_back({{"port", ports_[i]->port().text()},
+                    {"is", ports_[i]->text()},
+                    {"link", link.link_status ? "up" : "down"},
+                    {"rx_packets", rx},
+                    {"tx_packets", tx},
+                    {"rx_missed", stats.imissed},
+                    {"rx_errors", stats.ierrors},
+                    {"rx_no_packet", stats.rx_nombuf},
+                    {"rx_too_long", too_long},
+                    {"rx_checksums_finished", finished},
+                    {"tx_full", full},
+                    {"tx_errors", stats.oerrors},
+                    {"latency_p50_ns", latency.percentile(50)},
+                    {"latency_p99_ns", latency.percentile(99)},
+                    {"latency_p999_ns", latency.percentile(99.9)}});
+  }
+}
+
+Json Live::report() const {
+  Json report;
+  report["schema_version"] = kReportSchemaVersion;
+  report["command"] = "run";
+  report["config"] = config_.file;
+  report["seed"] = config_.seed;
+  std::uint64_t loops = 0, busy = 0, held = 0;
+  for (const auto& shard : shards_) {
+    loops += shard->loops();
+    busy += shard->busy_loops();
+    held += shard->testbed().fabric().held();
+  }
+  report["run"] = {{"elapsed_ns", (running_ ? clock_.now() : stopped_) - clock_.started()},
+                   {"shards", shards_.size()},
+                   {"cores", fmt::format("{}", fmt::join(cores_, ","))},
+                   {"spread_by", shards_.size() == 1 ? "nothing"
+                                 : exchange_         ? "software"
+                                                     : "ports"},
+                   {"hugepages", eal_has_hugepages()},
+                   {"loops", loops},
+                   {"busy_loops", busy},
+                   {"exchange_full", exchange_ ? exchange_->full() : 0},
+                   {"packets_held", held},
+                   {"pool_idle", pool_idle_},
+                   {"pool_in_use", pool_.in_use()}};
+  report_ports(report);
+  for (const auto& shard : shards_) {
+    Json part;
+    shard->testbed().report(part);
+    add_report(report, part);
+  }
+  return report;
+}
+
+void add_report(Json& sum, const Json& more) {
+  for (const auto& [key, value] : more.items()) {
+    if (!sum.contains(key)) {
+      sum[key] = value;
+    } else if (value.is_object()) {
+      add_report(sum[key], value);
+    } else if (value.is_array()) {
+      for (const Json& row : value) sum[key].push_back(row);
+    } else if (value.is_number_integer()) {
+      sum[key] = sum[key].get<std::int64_t>() + value.get<std::int64_t>();
+    } else if (value.is_number()) {
+      sum[key] = sum[key].get<double>() + value.get<double>();
+    }
+  }
+}
+
+}  // namespace rocebox

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The live drive: ports and shards of one run, from start to report.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "runtime/drives/live/shard.h"
+#include "runtime/telemetry/json_report.h"
+
+namespace rocebox {
+
+class Live {
+ public:
+  /// Opens every port and makes every shard; `cores` are the CPUs of the shards, whose lcores 1, 2, ... EAL has.
+  /// Throws ConfigError, and then nothing has been started.
+  Live(const config::RunConfig& config, Pool& pool, const std::vector<unsigned>& cores);
+  /// Stops when that was not done.
+  ~Live();
+
+  /// Packets flow from now on. Throws ConfigError.
+  void start();
+  /// No packet is taken any more; those that are held leave, for at most the configuration's drain.
+  void stop();
+
+  /// What happened. Counts only while packets flow; with the kernels' tables after stop().
+  Json report() const;
+
+ private:
+  void report_ports(Json& report) const;
+
+  const config::RunConfig& config_;
+  Pool& pool_;
+  std::vector<unsigned> cores_;
+  Clock clock_;
+  RingPairs rings_;
+  std::vector<std::unique_ptr<EthPort>> ports_;
+  std::unique_ptr<Exchange> exchange_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::atomic<bool> stop_{false};
+  bool running_ = false;
+  Nanos stopped_ = 0;
+  std::uint32_t pool_idle_ = 0;  // packets in use by the ports alone, before the first
+};
+
+/// The CPUs that shards run on: `list` such as "0,2-3", or the last `shards` that this process may use when it is
+/// empty. Throws ConfigError.
+std::vector<unsigned> choose_cores(const std::string& list, const config::LiveOptions& options);
+
+/// Adds the numbers of one shard's report to those of another; rows of tables follow one another.
+void add_report(Json& sum, const Json& more);
+
+}  // namespace rocebox

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/live/shard.h"
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/drives/live/checksums.h"
+
+namespace rocebox {
+namespace {
+
+// One loop in so many takes the time a second time, after sending, for the histograms of latency.
+constexpr std::uint64_t kLatencyEveryLoops = 64;
+// Loops between two looks at the stop flag and the end of the drain; one burst each at most.
+constexpr unsigned kLoopsPerRound = 64;
+
+bool has_kernels(const config::RunConfig& config) {
+  return !config.links.empty() || std::any_of(config.devices.begin(), config.devices.end(),
+                                              [](const auto& device) { return !device.kernels.empty(); });
+}
+
+// Shard 0 draws as a replay does; the others draw numbers of their own.
+std::uint64_t shard_seed(const config::RunConfig& config, unsigned shard) {
+  const auto seed = static_cast<std::uint64_t>(config.seed);
+  return shard == 0 ? seed : stream_seed(seed, "shard", std::to_string(shard));
+}
+
+}  // namespace
+
+Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool, std::vector<std::unique_ptr<EthPort>>& ports,
+             Exchange* exchange, const Clock& clock)
+    : number_(number),
+      clock_(clock),
+      exchange_(exchange),
+      testbed_(
+          config, pool, shard_seed(config, number),
+          [this](FabricPort from, std::span<Packet> packets, Nanos) {
+            const int port = out_ports_[from.device][from.port];
+            if (port >= 0) return send(static_cast<std::size_t>(port), packets);
+            unbound_.add(packets.size());
+            for (Packet packet : packets) rte_pktmbuf_free(packet.mbuf());
+          },
+          kBatchMax),
+      alone_(config.devices.size() == 1 && config.links.empty()),
+      wire_(!has_kernels(config)),
+      burst_(static_cast<unsigned>(config.live.burst)),
+      tx_(ports.size()),
+      counters_(ports.size()),
+      idler_(config.live.idle, config.live.idle_sleep) {
+  for (unsigned device = 0; device < testbed_.device_count(); device++) {
+    testbed_.device(device).set_cut_through(true);
+    out_ports_.emplace_back(testbed_.device(device).ports().size(), -1);
+  }
+  for (std::size_t i = 0; i < ports.size(); i++) {
+    const EthPort& port = *ports[i];
+    const FabricPort to = testbed_.port(port.port());
+    out_ports_[to.device][to.port] = static_cast<int>(i);
+    const bool owned = !exchange_ || exchange_->owner(i) == number_;
+    const auto queue = static_cast<std::uint16_t>(exchange_ ? 0 : number_);
+    rx_.push_back({port.id(), queue, i, to, owned, port.checksums_unfinished()});
+    tx_[i].port = port.id();
+    tx_[i].queue = queue;
+    tx_[i].owned = owned;
+    if (config.live.idle == config::Idle::kInterrupt && owned) idler_.watch(port.id(), queue);
+  }
+  room_.resize(exchange_ ? ports.size() * exchange_->shards() : ports.size());
+  arrivals_.reserve(room_.size());
+}
+
+Shard::~Shard() {
+  for (TxQueue& tx : tx_) rte_pktmbuf_free_bulk(tx.packets.data(), tx.count);
+}
+
+void Shard::run(const std::atomic<bool>& stop, Nanos drain) {
+  idler_.start();
+  while (!stop.load(std::memory_order_relaxed))
+    for (unsigned i = 0; i < kLoopsPerRound; i++)
+      if (!loop()) break;
+  const Nanos end = clock_.now() + drain;
+  for (Nanos now = clock_.now(); now < end && testbed_.fabric().held() > 0; now = clock_.now()) {
+    arrivals_.clear();
+    step(now);
+    flush();
+  }
+  flush();
+}
+
+// One burst from every queue. False when the core has slept, and other things than packets may have come to pass.
+bool Shard::loop() {
+  const Nanos now = now_ = clock_.now();
+  sampled_ = loops_.read() % kLatencyEveryLoops == 0;
+  arrivals_.clear();
+  bool busy = false;
+  for (RxQueue& rx : rx_) busy |= receive(rx);
+  const Nanos deadline = next_deadline();
+  if (busy || deadline <= now) step(now);
+  flush();
+  loops_.add();
+  if (busy) {
+    busy_loops_.add();
+    idler_.busy();
+    return true;
+  }
+  idler_.idle(deadline == kNever ? kSecond : std::max<Nanos>(deadline - now, 0));
+  return false;
+}
+
+bool Shard::receive(RxQueue& rx) {
+  bool busy = false;
+  if (rx.owned) {
+    std::array<Packet, kBatchMax>& room = room_[rx.index];
+    const unsigned count = rte_eth_rx_burst(rx.port, rx.queue, reinterpret_cast<rte_mbuf**>(room.data()),
+                                            static_cast<std::uint16_t>(burst_));
+    if (count) {
+      counters_[rx.index].rx_packets.add(count);
+      const unsigned kept = wire_ && !exchange_ ? count : prepare(rx, {room.data(), count});
+      if (exchange_)
+        for (unsigned i = 0; i < kept; i++)
+          exchange_->put(Exchange::Way::kIn, number_, shard_of(room[i], exchange_->shards()), rx.index, {&room[i], 1});
+      else
+        deliver(rx, {room.data(), kept});
+      busy = true;
+    }
+  }
+  if (!exchange_) return busy;
+  for (unsigned from = 0; from < exchange_->shards(); from++) {
+    std::array<Packet, kBatchMax>& room = room_[rx.index * exchange_->shards() + from];
+    const unsigned count = exchange_->take(Exchange::Way::kIn, from, number_, rx.index, {room.data(), burst_});
+    if (count) deliver(rx, {room.data(), count});
+    busy |= count != 0;
+  }
+  return busy;
+}
+
+// Fresh metadata, one segment, whole checksums. Returns how many packets are left.
+unsigned Shard::prepare(RxQueue& rx, std::span<Packet> packets) {
+  for (Packet packet : packets) rte_prefetch0(rte_mbuf_to_priv(packet.mbuf()));
+  unsigned kept = 0;
+  for (Packet packet : packets) {
+    rte_mbuf* mbuf = packet.mbuf();
+    if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0) [[unlikely]] {
+      counters_[rx.index].rx_too_long.add();
+      rte_pktmbuf_free(mbuf);
+      continue;
+    }
+    PacketMeta* meta = new (rte_mbuf_to_priv(mbuf)) PacketMeta;
+    meta->wire_bytes = mbuf->data_len;
+    if (rx.finish_checksums && finish_checksum(packet)) counters_[rx.index].rx_checksums_finished.add();
+    packets[kept++] = packet;
+  }
+  return kept;
+}
+
+void Shard::deliver(const RxQueue& rx, std::span<Packet> packets) {
+  if (packets.empty()) return;
+  if (alone_)
+    arrivals_.push_back({rx.to.port, packets});
+  else
+    testbed_.fabric().inject(rx.to, packets);
+}
+
+void Shard::step(Nanos now) {
+  if (alone_) return testbed_.fabric().run_alone(now, arrivals_);
+  testbed_.fabric().advance_to(now);
+  testbed_.fabric().run(now);
+}
+
+void Shard::send(std::size_t port, std::span<Packet> packets) {
+  TxQueue& tx = tx_[port];
+  if (!tx.owned) return exchange_->put(Exchange::Way::kOut, number_, exchange_->owner(port), port, packets);
+  if (sampled_ && tx.sampled_arrival == 0) tx.sampled_arrival = wire_ ? now_ : packets[0].meta().arrival;
+  rte_mbuf** mbufs = reinterpret_cast<rte_mbuf**>(packets.data());
+  auto count = static_cast<unsigned>(packets.size());
+  if (tx.count == 0 && count >= burst_) {  // a whole burst that nothing stands before goes out as it is
+    const unsigned sent = rte_eth_tx_burst(tx.port, tx.queue, mbufs, static_cast<std::uint16_t>(count));
+    counters_[port].tx_packets.add(sent);
+    mbufs += sent;
+    count -= sent;
+  }
+  const auto room = static_cast<unsigned>(tx.packets.size()) - tx.count;
+  if (count > room && tx.count) transmit(tx, counters_[port]);
+  const unsigned kept = std::min(count, static_cast<unsigned>(tx.packets.size()) - tx.count);
+  std::copy_n(mbufs, kept, tx.packets.data() + tx.count);
+  tx.count += kept;
+  if (kept == count) return;
+  counters_[port].tx_full.add(count - kept);
+  rte_pktmbuf_free_bulk(mbufs + kept, count - kept);
+}
+
+// Sends what waits. What the port does not take waits for the next loop.
+void Shard::transmit(TxQueue& tx, ShardPortCounters& counters) {
+  const unsigned sent = rte_eth_tx_burst(tx.port, tx.queue, tx.packets.data(), static_cast<std::uint16_t>(tx.count));
+  counters.tx_packets.add(sent);
+  std::copy(tx.packets.begin() + sent, tx.packets.begin() + tx.count, tx.packets.begin());
+  tx.count -= sent;
+}
+
+void Shard::flush() {
+  for (std::size_t i = 0; i < tx_.size(); i++) {
+    TxQueue& tx = tx_[i];
+    if (exchange_ && tx.owned) {
+      for (unsigned from = 0; from < exchange_->shards(); from++) {
+        const auto room = std::span(tx.packets).subspan(tx.count);
+        tx.count +=
+            exchange_->take(Exchange::Way::kOut, from, number_, i,
+                            {reinterpret_cast<Packet*>(room.data()), std::min<std::size_t>(room.size(), burst_)});
+      }
+    }
+    if (tx.count) transmit(tx, counters_[i]);
+  }
+  if (sampled_) sample_latency();
+}
+
+void Shard::sample_latency() {
+  Nanos sent = 0;
+  for (TxQueue& tx : tx_) {
+    if (tx.sampled_arrival == 0) continue;
+    if (sent == 0) sent = clock_.now();
+    tx.latency.add(sent - tx.sampled_arrival);
+    tx.sampled_arrival = 0;
+  }
+}
+
+}  // namespace rocebox

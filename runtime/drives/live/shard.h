@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Shard: the datapath of one core. Packets in from its queues, through its devices, out by its queues.
+#pragma once
+#include <rte_ethdev.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/drives/live/clock.h"
+#include "runtime/drives/live/eth_port.h"
+#include "runtime/drives/live/exchange.h"
+#include "runtime/drives/live/idle.h"
+#include "runtime/drives/testbed.h"
+#include "runtime/telemetry/histogram.h"
+
+namespace rocebox {
+
+/// What one shard did at one port.
+struct ShardPortCounters {
+  Counter rx_packets, tx_packets;
+  Counter tx_full;      ///< dropped: the port did not take packets for as long as the buffer lasted
+  Counter rx_too_long;  ///< dropped: in more segments than fit into one
+  Counter rx_checksums_finished;
+};
+
+class Shard {
+ public:
+  /// `ports` are set up with a queue for each shard, or with one, whose packets go through `exchange`. Throws
+  /// ConfigError.
+  Shard(unsigned number, const config::RunConfig& config, Pool& pool, std::vector<std::unique_ptr<EthPort>>& ports,
+        Exchange* exchange, const Clock& clock);
+  ~Shard();
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
+  /// Runs until `stop`, then lets go what is held, for at most `drain`. To be called on the core.
+  void run(const std::atomic<bool>& stop, Nanos drain);
+
+  unsigned number() const { return number_; }
+  Testbed& testbed() { return testbed_; }
+  const Testbed& testbed() const { return testbed_; }
+  const ShardPortCounters& counters(std::size_t port) const { return counters_[port]; }
+  /// Time from the burst in which a packet came to the burst in which it went, of a sample of packets.
+  const Histogram& latency(std::size_t port) const { return tx_[port].latency; }
+  std::uint64_t loops() const { return loops_.read(); }
+  std::uint64_t busy_loops() const { return busy_loops_.read(); }
+
+ private:
+  struct RxQueue {
+    std::uint16_t port, queue;
+    std::size_t index;  // of the run's ports
+    FabricPort to;
+    bool owned;  // this shard takes packets from it
+    bool finish_checksums;
+  };
+  // What waits for a port: sent at the end of each loop, or before that when it is enough for a burst.
+  struct TxQueue {
+    std::uint16_t port, queue;
+    bool owned;
+    unsigned count = 0;
+    Nanos sampled_arrival = 0;  // of the first packet of this loop, in loops that are timed
+    std::array<rte_mbuf*, 4 * kBatchMax> packets;
+    Histogram latency;
+  };
+
+  bool loop();
+  bool receive(RxQueue& rx);
+  unsigned prepare(RxQueue& rx, std::span<Packet> packets);
+  void deliver(const RxQueue& rx, std::span<Packet> packets);
+  void send(std::size_t port, std::span<Packet> packets);
+  void transmit(TxQueue& tx, ShardPortCounters& counters);
+  void flush();
+  void sample_latency();
+  void step(Nanos now);
+  Nanos next_deadline() const {
+    return alone_ ? testbed_.fabric().deadline_alone() : testbed_.fabric().next_deadline();
+  }
+
+  unsigned number_;
+  const Clock& clock_;
+  Exchange* exchange_;
+  Testbed testbed_;
+  bool alone_;  // one device and no link: its packets need not be gathered
+  bool wire_;   // no kernels: packets are not looked at
+  unsigned burst_;
+  std::vector<RxQueue> rx_;
+  std::vector<TxQueue> tx_;
+  std::vector<std::vector<int>> out_ports_;  // by device, by port: index of tx_; -1: nothing is bound
+  std::vector<ShardPortCounters> counters_;
+  std::vector<std::array<Packet, kBatchMax>> room_;  // of what arrived, by queue
+  std::vector<Arrivals> arrivals_;
+  Counter loops_, busy_loops_, unbound_;
+  Nanos now_ = 0;
+  bool sampled_ = false;
+  Idler idler_;
+};
+
+}  // namespace rocebox
