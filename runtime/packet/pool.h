@@ -18,6 +18,8 @@ struct PoolSizes {
 
   /// MiB of memory that EAL must be given for such a pool.
   std::uint64_t mebibytes() const;
+  /// Throws ConfigError when that is more than `available_bytes`: the kernel would end the process without a word.
+  void require_memory(std::uint64_t available_bytes) const;
 };
 
 /// Owns the mempools. All packets must be back before it is destroyed.
@@ -36,10 +38,17 @@ class Pool {
   PacketPtr copy(Packet packet);
 
   std::uint32_t in_use() const;
+  /// The most packets that were ever in use at once. Exact when one thread uses the pool.
+  std::uint32_t in_use_max() const { return in_use_max_; }
 
  private:
+  void look();
+
   static constexpr unsigned kClasses = 3;
   rte_mempool* mempools_[kClasses] = {};
+  // Use grows by allocating only, so it cannot exceed the maximum before as many more packets were allocated as were
+  // then missing to it: the count is looked at when they were, not for each packet.
+  std::uint32_t in_use_max_ = 0, until_look_ = 1;
 };
 
 }  // namespace rocebox
