@@ -25,7 +25,8 @@ constexpr int kPartNamesMax = 100;                                // leftovers o
 // Where a path leads, symbolic links followed as far as they go; the last step need not exist.
 struct Place {
   std::string path;
-  int descriptor = -1;  // an open descriptor of this process, as /dev/stdout and /dev/fd/N are
+  int descriptor = -1;   // an open descriptor of this process, as /dev/stdout and /dev/fd/N are
+  bool endless = false;  // links that lead in a circle
 };
 
 Place follow(const std::string& path) {
@@ -41,12 +42,12 @@ Place follow(const std::string& path) {
     if (folder == own_descriptors && !number.empty() && number.size() < 6 &&
         number.find_first_not_of("0123456789") == std::string::npos)
       return {at.string(), std::stoi(number)};
-    if (folder.string().starts_with("/proc")) break;  // its links are no paths
+    if (folder.string().starts_with("/proc")) return {at.string()};  // its links are no paths
     const fs::path link = fs::read_symlink(at, error);
-    if (error) break;
+    if (error) return {at.string()};
     at = link.is_absolute() ? link : folder / link;
   }
-  return {at.string()};
+  return {path, -1, true};
 }
 
 bool status_of(const Place& place, struct stat& status) {
@@ -67,6 +68,8 @@ OutputFile::OutputFile(const std::string& path) : name_(is_dash(path) ? "standar
   if (exists && S_ISDIR(status.st_mode)) throw ConfigError(name_ + ": is a folder; give the name of a file");
   if (place.descriptor >= 0) {
     file_ = fdopen(dup(place.descriptor), "wb");
+  } else if (place.endless) {
+    errno = ELOOP;
   } else if (exists && access(path_.c_str(), W_OK) != 0) {
     // An old file that may not be written must not be replaced behind the user's back.
   } else if ((exists && !S_ISREG(status.st_mode)) || path_.starts_with("/proc/")) {

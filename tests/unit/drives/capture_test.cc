@@ -154,7 +154,7 @@ TEST(CaptureReader, WhatIsNoCaptureIsAConfigErrorThatNamesTheFile) {
                       {folder / "empty", "no capture"},
                       {folder / "text", "neither pcap nor pcapng"},
                       {folder / ".", "folder"},
-                      {folder / "cooked", "LINUX_SLL carries no Ethernet"}};
+                      {folder / "cooked", "LINUX_SLL (`tcpdump -i any`) has no Ethernet header"}};
   for (const Row& row : rows) {
     try {
       CaptureReader reader(row.path);
