@@ -79,7 +79,7 @@ bool InputStream::wait() {
     const int ready = poll(events, 2, timeout_ms);
     if (hooks_.stop && hooks_.stop->requested()) return false;
     if (ready > 0) return true;
-    if (timeout_ms == 0 && hooks_.before_waiting) hooks_.before_waiting();
+    if (timeout_ms == 0 && hooks_.before_waiting && !hooks_.before_waiting()) return false;
   }
 }
 

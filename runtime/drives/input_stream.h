@@ -33,7 +33,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "it is set in a signal han
 /// What waiting for a pipe is tied to.
 struct WaitHooks {
   const StopRequest* stop = nullptr;     ///< ends the wait, and with it the stream
-  std::function<void()> before_waiting;  ///< called when nothing is there to read, before the wait
+  std::function<bool()> before_waiting;  ///< called when nothing is there to read; false ends the stream. Never throws
 };
 
 /// A FILE to read from. Regular files are read as they are; from anything else a request to stop is the end of the

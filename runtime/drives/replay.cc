@@ -62,7 +62,7 @@ void Replay::open() {
   std::vector<std::string> devices;
   for (unsigned i = 0; i < testbed_.device_count(); i++) devices.push_back(testbed_.device(i).name());
   outputs_.open(devices);
-  input_.open({options_.stop, [this] { outputs_.flush_direct(); }});
+  input_.open({options_.stop, [this] { return outputs_.flush_direct(); }});
   if (!outputs_.trace()) return;
   for (unsigned i = 0; i < testbed_.device_count(); i++) {
     tracers_.push_back(

@@ -88,10 +88,13 @@ void ReplayOutputs::check() {
   });
 }
 
-void ReplayOutputs::flush_direct() {
-  for_each_file([](OutputFile& file) {
+bool ReplayOutputs::flush_direct() {
+  bool good = true;
+  for_each_file([&good](OutputFile& file) {
     if (file.direct()) file.flush();
+    good &= file.failed().empty();
   });
+  return good;
 }
 
 void ReplayOutputs::finish(const std::function<std::string()>& json_report) {

@@ -45,8 +45,8 @@ class ReplayOutputs {
 
   /// Throws std::runtime_error when something could not be written.
   void check();
-  /// Hands over what pipes and terminals wait for.
-  void flush_direct();
+  /// Hands over what pipes and terminals wait for; false when something could not be written.
+  bool flush_direct();
   /// Closes captures and traces, then writes the report, then names all. Throws std::runtime_error.
   void finish(const std::function<std::string()>& json_report);
   /// One row a capture.

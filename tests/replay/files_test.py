@@ -131,6 +131,15 @@ class Interrupts(FilesTest):
             self.assertEqual(len(process.stdout.read()), last)
 
 
+    def test_a_reader_that_leaves_ends_the_wait(self):
+        process = subprocess.Popen([ROCEBOX, "replay", self.bump, "--in", "a=-", "--out", "b=-"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with process:
+            process.stdout.close()  # and standard input stays open, without a byte
+            self.assertEqual(process.stderr.read(), b"rocebox: standard output: cannot be written: Broken pipe\n")
+            self.assertEqual(process.wait(), 1)
+
+
 class Outputs(FilesTest):
     def test_nothing_is_written_over_an_input(self):
         for words in (["--out", "b=@"], ["--trace", "all", "--trace-out", "@"], ["--json", "@"]):

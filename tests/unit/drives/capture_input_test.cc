@@ -132,7 +132,11 @@ TEST_F(CaptureInput, AStreamEndsWhenItIsToldTo) {
     StopRequest stop;
     // The first wait that finds nothing to read asks for the end, as a signal would.
     unsigned waits = 0;
-    CaptureReader reader(fifo, {&stop, [&] { waits++, stop.request(); }});
+    CaptureReader reader(fifo, {&stop, [&] {
+                                  waits++;
+                                  stop.request();
+                                  return true;
+                                }});
     CaptureRecord record;
     if (size >= 100) {
       EXPECT_EQ(reader.next(record), Status::kPacket);
