@@ -4,36 +4,18 @@
 #include <algorithm>
 
 #include "runtime/cli/commands.h"
-#include "runtime/drives/testbed.h"
-#include "runtime/packet/eal.h"
-#include "runtime/telemetry/expect.h"
+#include "runtime/drives/replay.h"
 
 namespace rocebox::cli {
 namespace {
 
-// Makes everything that a run would make, and looks every expectation up in the report.
+// Makes everything that a run would make: what could not be is a mistake.
 void resolve(const config::RunConfig& config) {
-  start_eal(config.pool.mebibytes());
+  start_for(config);
   Pool pool(config.pool);
-  Testbed testbed(config, pool, static_cast<std::uint64_t>(config.seed), [](FabricPort, std::span<Packet>, Nanos) {});
-  Json report;
-  testbed.report(report);
-  report["run"] = {{"packets_in", 0}, {"packets_out", 0},     {"drop_pool_empty", 0}, {"held_at_end", 0},
-                   {"span_ns", 0},    {"interrupted", false}, {"pool_packets_max", 0}};
-  std::string mistakes;
-  for (const config::Expectation& expectation : config.expectations) {
-    std::string why;
-    try {
-      const Expectation parsed(expectation.text);
-      // Rows of inputs and outputs depend on the command line, so they are looked up when a run begins.
-      if (expectation.text.find("puts.") != std::string::npos || parsed.may_resolve(report, why)) continue;
-    } catch (const ConfigError& error) {
-      why = error.what();
-    }
-    mistakes += fmt::format("{}{}:{}:{}: {}", mistakes.empty() ? "" : "\n", config.file, expectation.place.line,
-                            expectation.place.column, why);
-  }
-  if (!mistakes.empty()) throw ConfigError(mistakes);
+  ReplayOptions options;
+  options.more_files_may_come = true;
+  const Replay run(config, pool, std::move(options));
 }
 
 void print_plan(const config::RunConfig& config) {

@@ -2,7 +2,6 @@
 // The commands of `rocebox`. Each returns the exit status: 0 done, 1 the run failed or an expectation did not hold,
 // 2 bad arguments or configuration (nothing was started).
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +12,9 @@ namespace rocebox::cli {
 struct ReplayArguments {
   std::string config;
   std::vector<std::string> in, out;  ///< PORT=FILE
+  std::vector<std::string> filters;  ///< PORT=FILTER
   std::vector<std::string> plugins;
-  std::optional<std::int64_t> seed;
+  std::string seed;  ///< empty: the configuration's
   std::string json;  ///< file for the report as JSON; `-`: standard output instead of the text
   std::string trace;
   std::vector<std::string> trace_outs;
@@ -50,5 +50,7 @@ int kernels(const KernelsArguments& arguments);
 Registry make_registry(const std::vector<std::string>& plugins);
 /// Loads a configuration; throws ConfigError with every mistake, one a line.
 config::RunConfig load_or_throw(const std::string& file, Registry& registry);
+/// Starts DPDK's environment with memory for the configuration's pool. Throws ConfigError.
+void start_for(const config::RunConfig& config);
 
 }  // namespace rocebox::cli

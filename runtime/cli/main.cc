@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The `rocebox` command: arguments in, exit status out.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <iostream>
 #include <stdexcept>
 
 #include "runtime/cli/commands.h"
@@ -23,15 +26,19 @@ void add_replay(CLI::App& app, ReplayArguments& a) {
   command->add_option("CONFIG", a.config, "Configuration (YAML)")->required();
   command
       ->add_option("--in", a.in,
-                   "Packets of FILE arrive at PORT; instead of the configuration's, `-` is standard input")
+                   "Packets of FILE arrive at PORT, instead of the configuration's files and filter for it; `-` is "
+                   "standard input")
       ->type_name("PORT=FILE")
       ->allow_extra_args(false);
-  command->add_option("--out", a.out, "What leaves by PORT goes to FILE (.pcap or .pcapng), `-` is standard output")
+  command->add_option("--filter", a.filters, "Only packets that pass this libpcap filter arrive at PORT")
+      ->type_name("PORT=FILTER")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--out", a.out,
+                   "What leaves by PORT goes to FILE (.pcap or .pcapng); `-` is standard output, `-.pcapng` too")
       ->type_name("PORT=FILE")
       ->allow_extra_args(false);
-  command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")->type_name("N");
   command->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")
       ->type_name("FILE");
   command->add_option("--trace", a.trace, "Follow packets: 'qpn=0x11 psn=100-120 opcode=17 src=IP dst=IP', or 'all'")
@@ -74,30 +81,50 @@ void add_kernels(CLI::App& app, KernelsArguments& a) {
   add_plugins(*command, a.plugins);
 }
 
+// A full disk shows when the last bytes are written.
+void flush_stdout() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    throw std::runtime_error(std::string("standard output cannot be written: ") + std::strerror(errno));
+}
+
+// The arguments of every command.
+struct Arguments {
+  ReplayArguments replay;
+  RunArguments run;
+  CheckArguments check;
+  KernelsArguments kernels;
+};
+
+int dispatch(const CLI::App& app, const Arguments& a) {
+  const int status = app.got_subcommand("replay")  ? replay(a.replay)
+                     : app.got_subcommand("run")   ? run(a.run)
+                     : app.got_subcommand("check") ? check(a.check)
+                                                   : kernels(a.kernels);
+  flush_stdout();
+  return status;
+}
+
 int command(int argc, char** argv) {
   CLI::App app("rocebox: an emulated SmartNIC and programmable-switch datapath for RoCEv2", "rocebox");
   app.require_subcommand(1);
   app.set_version_flag("--version", "rocebox " ROCEBOX_VERSION);
   app.failure_message(CLI::FailureMessage::simple);
   app.footer("Exit status: 0 done; 1 the run failed or an expectation did not hold; 2 bad arguments or configuration.");
-  ReplayArguments replay_arguments;
-  RunArguments run_arguments;
-  CheckArguments check_arguments;
-  KernelsArguments kernels_arguments;
-  add_replay(app, replay_arguments);
-  add_run(app, run_arguments);
-  add_check(app, check_arguments);
-  add_kernels(app, kernels_arguments);
+  Arguments arguments;
+  add_replay(app, arguments.replay);
+  add_run(app, arguments.run);
+  add_check(app, arguments.check);
+  add_kernels(app, arguments.kernels);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadArguments;
+    if (app.exit(error) != 0) return kBadArguments;
+    if (std::cout.flush()) return 0;
+    std::fprintf(stderr, "rocebox: standard output cannot be written: %s\n", std::strerror(errno));
+    return kFailed;
   }
   try {
-    if (app.got_subcommand("replay")) return replay(replay_arguments);
-    if (app.got_subcommand("run")) return run(run_arguments);
-    if (app.got_subcommand("check")) return check(check_arguments);
-    return kernels(kernels_arguments);
+    return dispatch(app, arguments);
   } catch (const ConfigError& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return kBadArguments;

@@ -4,29 +4,29 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "runtime/cli/commands.h"
+#include "runtime/config/units.h"
 #include "runtime/drives/replay.h"
-#include "runtime/packet/eal.h"
 
 namespace rocebox::cli {
 namespace {
 
-std::atomic<bool> stop_requested{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "it is set in a signal handler");
+StopRequest* stop_request = nullptr;  // for the signal handler
 
 // The binding of a port, made when the configuration has none.
 config::CaptureBinding& binding_of(config::RunConfig& config, std::string_view option, const std::string& argument,
-                                   std::string& file) {
+                                   std::string& value) {
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos || equals + 1 == argument.size())
-    throw ConfigError(fmt::format("{} {}: write PORT=FILE", option, argument));
-  file = argument.substr(equals + 1);
+    throw ConfigError(fmt::format("{} {}: write PORT={}", option, argument, option == "--filter" ? "FILTER" : "FILE"));
+  value = argument.substr(equals + 1);
   config::PortName port;
   std::string why;
   if (!config::resolve_port(config, argument.substr(0, equals), port, why))
@@ -40,23 +40,52 @@ config::CaptureBinding& binding_of(config::RunConfig& config, std::string_view o
   return config.captures.back();
 }
 
-void apply(const ReplayArguments& arguments, config::RunConfig& config) {
-  std::vector<std::string> cleared;
+// Options that say something of a port's captures, in place of what the configuration says.
+void apply_captures(const ReplayArguments& arguments, config::RunConfig& config) {
+  std::vector<std::string> replaced, given_out, given_filter;
+  const auto is_new = [](std::vector<std::string>& names, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return false;
+    names.push_back(name);
+    return true;
+  };
+  std::string value;
   for (const std::string& argument : arguments.in) {
-    std::string file;
-    config::CaptureBinding& binding = binding_of(config, "--in", argument, file);
-    const std::string name = binding.port.text();
-    if (std::find(cleared.begin(), cleared.end(), name) == cleared.end()) {
+    config::CaptureBinding& binding = binding_of(config, "--in", argument, value);
+    if (is_new(replaced, binding.port.text())) {
+      // The configuration's filter was written for its own file: hosts that another one need not have.
       binding.in.clear();
-      cleared.push_back(name);
+      binding.filter.clear();
+      binding.in_place = "--in " + binding.port.text();
     }
-    binding.in.push_back(file);
+    binding.in.push_back(value);
+  }
+  for (const std::string& argument : arguments.filters) {
+    config::CaptureBinding& binding = binding_of(config, "--filter", argument, value);
+    if (!is_new(given_filter, binding.port.text()))
+      throw ConfigError(fmt::format("--filter {}: the port has a filter already; join them with `or`", argument));
+    if (binding.in.empty())
+      throw ConfigError(fmt::format("--filter {}: port `{}` has no input; give --in", argument, binding.port.text()));
+    binding.filter = value;
+    binding.filter_place = "--filter " + binding.port.text();
   }
   for (const std::string& argument : arguments.out) {
-    std::string file;
-    binding_of(config, "--out", argument, file).out = file;
+    config::CaptureBinding& binding = binding_of(config, "--out", argument, value);
+    if (!is_new(given_out, binding.port.text()))
+      throw ConfigError(fmt::format("--out {}: what leaves by port `{}` goes to `{}` already", argument,
+                                    binding.port.text(), binding.out));
+    binding.out = value;
   }
-  if (arguments.seed) config.seed = *arguments.seed;
+}
+
+std::int64_t seed_of(const std::string& text) {
+  const std::optional<std::int64_t> seed = config::parse_integer(text);
+  if (!seed || *seed < 0) throw ConfigError(fmt::format("--seed {}: must be an integer from 0 to {}", text, INT64_MAX));
+  return *seed;
+}
+
+void apply(const ReplayArguments& arguments, config::RunConfig& config) {
+  apply_captures(arguments, config);
+  if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);
   if (std::all_of(config.captures.begin(), config.captures.end(), [](const auto& b) { return b.in.empty(); }))
     throw ConfigError(fmt::format(
         "{}: no port has a capture to read: give `ports: {{PORT: {{pcap: {{in: FILE}}}}}}` or --in PORT=FILE",
@@ -85,39 +114,6 @@ class Progress {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Names of files may hold any bytes; JSON holds UTF-8.
-std::string dumped(const Json& report) { return report.dump(2, ' ', false, Json::error_handler_t::replace); }
-
-// A file that is complete or not there at all, like the captures.
-class JsonFile {
- public:
-  explicit JsonFile(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
-    if (path_.empty() || path_ == "-") return;
-    file_ = std::fopen(part_.c_str(), "w");
-    if (!file_) throw ConfigError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
-  }
-  ~JsonFile() {
-    if (file_) std::fclose(file_), unlink(part_.c_str());
-  }
-  JsonFile(const JsonFile&) = delete;
-  JsonFile& operator=(const JsonFile&) = delete;
-  void write(const Json& report) {
-    if (!file_) return;
-    const std::string text = dumped(report) + "\n";
-    bool good = std::fwrite(text.data(), 1, text.size(), file_) == text.size();
-    good &= std::fclose(std::exchange(file_, nullptr)) == 0;
-    good = good && std::rename(part_.c_str(), path_.c_str()) == 0;
-    if (good) return;
-    const std::string why = std::strerror(errno);
-    unlink(part_.c_str());
-    throw std::runtime_error(fmt::format("{}: cannot be written: {}", path_, why));
-  }
-
- private:
-  std::string path_, part_;
-  std::FILE* file_ = nullptr;
-};
-
 void print_text(Json report, std::FILE* stream) {
   const std::string head = fmt::format("rocebox {} {}   seed {}\n\n", report["command"].get<std::string>(),
                                        report["config"].get<std::string>(), report["seed"].get<std::int64_t>());
@@ -128,6 +124,25 @@ void print_text(Json report, std::FILE* stream) {
     throw std::runtime_error(fmt::format("the report cannot be written: {}", std::strerror(errno)));
 }
 
+// Where the trace goes when no option names a file for its text.
+void add_trace_text(ExtraOutputs& outputs) {
+  const bool named = std::any_of(outputs.traces.begin(), outputs.traces.end(),
+                                 [](const std::string& file) { return !is_pcapng_name(file); });
+  if (!named) outputs.traces.emplace_back(outputs.text_to_stdout ? "-" : "/dev/stderr");
+}
+
+// The first signal ends the reading; a second one ends the process as it would have without this.
+void install_signals() {
+  static StopRequest stop;
+  stop_request = &stop;
+  struct sigaction action {};
+  action.sa_handler = [](int) { stop_request->request(); };
+  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing: what is half done is cleared away
+}
+
 }  // namespace
 
 int replay(const ReplayArguments& arguments) {
@@ -135,38 +150,31 @@ int replay(const ReplayArguments& arguments) {
   Registry registry = make_registry(arguments.plugins);
   config::RunConfig config = load_or_throw(arguments.config, registry);
   apply(arguments, config);
-  start_eal(config.pool.mebibytes());
-  Pool pool(config.pool);
   // Standard output belongs to a capture or to the JSON when one of them asks for it; the text then goes to stderr.
-  const bool capture_on_stdout =
-      std::any_of(config.captures.begin(), config.captures.end(), [](const auto& b) { return b.out == "-"; });
-  if (capture_on_stdout && arguments.json == "-") throw ConfigError("--json -: standard output is taken by a capture");
-  std::FILE* text = capture_on_stdout || arguments.json == "-" ? stderr : stdout;
-  JsonFile json(arguments.json);
-  Progress progress;
+  const bool capture_on_stdout = std::any_of(config.captures.begin(), config.captures.end(),
+                                             [](const auto& b) { return is_standard_output(b.out); });
+  const bool json_on_stdout = is_standard_output(arguments.json);
 
+  Progress progress;
   ReplayOptions options;
   options.trace = arguments.trace;
-  options.trace_outs = arguments.trace_outs;
-  options.trace_text = text;
-  options.stop = &stop_requested;
+  options.outputs = {arguments.trace_outs, arguments.json, !capture_on_stdout && !json_on_stdout};
+  if (!arguments.trace.empty()) add_trace_text(options.outputs);
   options.progress = [&progress](std::uint64_t done, std::uint64_t all, std::uint64_t packets) {
     progress(done, all, packets);
   };
+  install_signals();
+  options.stop = stop_request;
+  start_for(config);
+  Pool pool(config.pool);
   Replay run(config, pool, std::move(options));
-  struct sigaction action {};
-  action.sa_handler = [](int) { stop_requested = true; };
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  run.open();
   run.run();
 
-  const Json report = run.report();
-  json.write(report);
-  if (arguments.json == "-")
-    fmt::print("{}\n", dumped(report));
-  else
-    print_text(report, text);
-  return run.expectations_hold() && !stop_requested ? 0 : 1;
+  std::signal(SIGPIPE, SIG_DFL);  // all outputs have their names: `| head` may end the text
+  for (const std::string& line : run.warnings()) fmt::print(stderr, "rocebox: {}\n", line);
+  if (!json_on_stdout) print_text(run.report(), capture_on_stdout ? stderr : stdout);
+  return run.succeeded() && !run.interrupted() ? 0 : 1;
 }
 
 }  // namespace rocebox::cli

@@ -23,7 +23,7 @@ Node without(const Node& node, std::initializer_list<std::string_view> keys) {
 }
 
 std::string beside(const std::string& file, const std::string& path) {
-  if (path.empty() || path == "-" || path.starts_with('/')) return path;
+  if (path.empty() || path == "-" || path == "-.pcapng" || path.starts_with('/')) return path;
   return (std::filesystem::path(file).parent_path() / path).lexically_normal().string();
 }
 
@@ -171,9 +171,19 @@ class Loader {
       for (const std::string& file : raw.in) binding.in.push_back(beside(config_.file, file));
       binding.out = beside(config_.file, raw.out);
       binding.filter = raw.filter;
+      const Node* pcap = node->find("pcap");
+      const Node* in = pcap ? pcap->find("in") : nullptr;
+      const Node* filter = pcap ? pcap->find("filter") : nullptr;
+      if (in) binding.in_place = place_text(in->place);
+      if (filter) binding.filter_place = place_text(filter->place);
+      if (filter && raw.in.empty())
+        mistakes_.add(filter->place,
+                      fmt::format("port `{}` has a `filter:` but no `in:` whose packets it could choose", raw.name));
       config_.captures.push_back(std::move(binding));
     }
   }
+
+  std::string place_text(Place place) const { return fmt::format("{}:{}:{}", config_.file, place.line, place.column); }
 
   void check_name(const std::string& name, Place place) {
     if (!is_plain_name(name)) mistakes_.add(place, fmt::format("`{}` is no name: use letters, digits, _ and -", name));

@@ -46,9 +46,10 @@ struct PortName {
 /// What a port is bound to in replay.
 struct CaptureBinding {
   PortName port;
-  std::vector<std::string> in;  ///< files, merged by time; `-` is standard input
-  std::string filter;           ///< libpcap filter over `in`; empty: everything
-  std::string out;              ///< file; empty: what leaves is counted only; `-` is standard output
+  std::vector<std::string> in;             ///< files, merged by time; `-` is standard input
+  std::string filter;                      ///< libpcap filter over `in`; empty: everything
+  std::string out;                         ///< file; empty: what leaves is counted only; `-` is standard output
+  std::string in_place{}, filter_place{};  ///< who says so, for messages: `FILE:LINE:COLUMN`, or an option
 };
 
 /// What a port is bound to in the live drive.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 #include "runtime/config/config.h"
 #include "runtime/config/units.h"
@@ -133,6 +134,19 @@ void write_list(std::string_view name, const std::vector<std::string>& values, u
   for (const std::string& value : values) out += fmt::format("{:{}}  - {}\n", "", indent, yaml_text(value));
 }
 
+// A path as it must be written in the configuration: beside its file. Whole paths, `-` and names of streams stay.
+std::string as_written(const RunConfig& config, const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(config.file).parent_path();
+  if (folder.empty() || path.empty() || path[0] == '/' || path == "-" || path == "-.pcapng") return path;
+  const std::string relative = std::filesystem::path(path).lexically_relative(folder.lexically_normal()).string();
+  return relative.empty() ? path : relative;
+}
+
+std::vector<std::string> as_written(const RunConfig& config, std::vector<std::string> paths) {
+  for (std::string& path : paths) path = as_written(config, path);
+  return paths;
+}
+
 }  // namespace
 
 std::string effective_yaml(const RunConfig& config) {
@@ -140,7 +154,7 @@ std::string effective_yaml(const RunConfig& config) {
   out += fmt::format("seed: {}\ndrain: {}\n", config.seed, format_duration(config.drain));
   out += fmt::format("pool:\n  small: {}\n  large: {}\n  giant: {}\n", config.pool.small, config.pool.large,
                      config.pool.giant);
-  write_list("plugins", config.plugins, 0, out);
+  write_list("plugins", as_written(config, config.plugins), 0, out);
   out += "devices:\n";
   for (const DeviceConfig& device : config.devices) {
     out += fmt::format("  {}:\n    kind: bump\n", device.name);
@@ -159,9 +173,9 @@ std::string effective_yaml(const RunConfig& config) {
   if (!config.captures.empty() || !config.live_ports.empty()) out += "ports:\n";
   for (const CaptureBinding& binding : config.captures) {
     out += fmt::format("  {}:\n    pcap:\n", binding.port.text());
-    write_list("in", binding.in, 6, out);
+    write_list("in", as_written(config, binding.in), 6, out);
     if (!binding.filter.empty()) out += fmt::format("      filter: {}\n", yaml_text(binding.filter));
-    if (!binding.out.empty()) out += fmt::format("      out: {}\n", yaml_text(binding.out));
+    if (!binding.out.empty()) out += fmt::format("      out: {}\n", yaml_text(as_written(config, binding.out)));
   }
   for (const LiveBinding& binding : config.live_ports) {
     out += fmt::format("  {}:\n", binding.port.text());

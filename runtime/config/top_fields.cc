@@ -45,17 +45,21 @@ void TopFields::fields(ConfigFields& f) {
                     "the two device ports; forward is from the first to the second");
             if (const KernelType* link = registry_.find("link")) link->make(g, nullptr);
           });
-  f.named("ports", "what device ports are bound to, by `device.port` or `port`", names_of(ports),
-          [&](ConfigFields& g, const std::string& name) {
-            PortRow& row = row_of(ports, name);
-            g.group("pcap", "capture files", [&](Fields& h) {
-              h.texts("in", row.in, "captures whose packets arrive here, merged by time; `-` is standard input");
-              h.text("filter", row.filter, "libpcap filter that chooses packets of `in`, such as `ip src 10.0.0.1`");
-              h.text("out", row.out,
-                     "capture that receives what leaves here: .pcap or .pcapng; `-` is standard output");
-            });
-            row.live.fields(g);
-          });
+  f.named(
+      "ports", "what device ports are bound to, by `device.port` or `port`", names_of(ports),
+      [&](ConfigFields& g, const std::string& name) {
+        PortRow& row = row_of(ports, name);
+        g.group("pcap", "capture files", [&](Fields& h) {
+          h.texts("in", row.in, "captures whose packets arrive here, merged by time; `-` is standard input");
+          h.text(
+              "filter", row.filter,
+              "libpcap filter that chooses packets of `in`, such as `ip src 10.0.0.1`; looks behind VLAN tags unless "
+              "it says `vlan` or `ether[...]`");
+          h.text("out", row.out,
+                 "capture that receives what leaves here: .pcap or .pcapng; `-` is standard output, `-.pcapng` too");
+        });
+        row.live.fields(g);
+      });
   f.group("live", "how the live drive runs", [&](Fields& g) { live.fields(g); });
   f.texts("expect", expect, "conditions over the report, such as `tap.inspect.naks == 0`; they decide the exit status");
 }

@@ -1,50 +1,44 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Captures out: pcap and pcapng with nanosecond time. A file appears under its name when it is complete.
+// Captures out: pcap and pcapng with nanosecond time.
 #pragma once
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/drives/output_file.h"
 #include "runtime/packet/packet.h"
 
 namespace rocebox {
 
-/// Writes one capture. Until finish() the bytes go to `NAME.part`, which the destructor removes: a failed run leaves
-/// nothing under the final name. Standard output, devices and pipes are written directly.
+/// Writes one capture to an OutputFile: a failed run leaves nothing under the final name.
 class CaptureWriter {
  public:
-  /// `path` ends in `.pcapng` for pcapng, else the format is pcap; `-` is standard output. `interfaces` name the
-  /// places of capture (pcapng has one interface block each). Throws ConfigError when it cannot be opened.
-  CaptureWriter(std::string path, std::vector<std::string> interfaces);
-  ~CaptureWriter();
-  CaptureWriter(const CaptureWriter&) = delete;
-  CaptureWriter& operator=(const CaptureWriter&) = delete;
+  /// `path` ends in `.pcapng` for pcapng, else the format is pcap; `-` is standard output, `-.pcapng` too. `interfaces`
+  /// name the places of capture (pcapng has one interface block each). Throws ConfigError when it cannot be opened.
+  CaptureWriter(const std::string& path, const std::vector<std::string>& interfaces);
 
   /// `at` is nanoseconds since 1970. `comment` is for pcapng. Errors are kept for failed().
   void write(unsigned interface, Nanos at, Packet packet, std::string_view comment = {});
 
-  /// The reason when a write failed, else empty. Cheap.
-  std::string failed() const;
-  /// Flushes, closes and gives the file its name. Throws std::runtime_error naming file and reason.
-  void finish();
-
-  const std::string& path() const { return path_; }
+  OutputFile& file() { return file_; }
+  /// Closes the file and gives it its name. Throws std::runtime_error naming file and reason.
+  void finish() {
+    file_.close();
+    file_.publish();
+  }
   std::uint64_t packets() const { return packets_; }
   std::uint64_t bytes() const { return bytes_; }
 
  private:
   void write_header(const std::vector<std::string>& interfaces);
-  void put(const void* data, std::size_t size);
-  [[noreturn]] void fail();
 
-  std::string path_, part_;  // part_ is empty when written directly
-  std::FILE* file_ = nullptr;
-  bool pcapng_ = false;
-  int error_ = 0;
-  std::vector<char> buffer_;
+  OutputFile file_;
+  bool pcapng_;
   std::uint64_t packets_ = 0, bytes_ = 0;
 };
+
+/// Whether a capture of that name is written as pcapng.
+inline bool is_pcapng_name(std::string_view path) { return path.ends_with(".pcapng"); }
 
 }  // namespace rocebox

@@ -3,7 +3,6 @@
 #pragma once
 #include <xxhash.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,8 +10,8 @@
 #include <vector>
 
 #include "runtime/config/config.h"
-#include "runtime/drives/capture_writer.h"
 #include "runtime/drives/replay_input.h"
+#include "runtime/drives/replay_outputs.h"
 #include "runtime/drives/testbed.h"
 #include "runtime/drives/tracer.h"
 #include "runtime/telemetry/expect.h"
@@ -20,18 +19,21 @@
 namespace rocebox {
 
 struct ReplayOptions {
-  std::string trace;                        ///< a TraceFilter; empty: no trace
-  std::vector<std::string> trace_outs;      ///< files for the trace: .pcapng gets packets with comments, others text
-  std::FILE* trace_text = nullptr;          ///< where text goes when no file is named
-  const std::atomic<bool>* stop = nullptr;  ///< set from outside: stop reading, drain, report
+  std::string trace;                  ///< a TraceFilter; empty: no trace
+  ExtraOutputs outputs;               ///< files beside the captures of the configuration
+  bool more_files_may_come = false;   ///< expectations may speak of inputs and outputs that are not there yet
+  const StopRequest* stop = nullptr;  ///< requested from outside: stop reading, drain, report
   /// Called now and then with bytes read, bytes in all (0: unknown) and packets.
   std::function<void(std::uint64_t, std::uint64_t, std::uint64_t)> progress;
 };
 
 class Replay {
  public:
-  /// Opens everything that the run needs. Throws ConfigError, and then nothing has happened.
+  /// Makes the devices and checks all that can be checked without waiting for a pipe or creating a file: filters,
+  /// captures, outputs, expectations. Throws ConfigError.
   Replay(const config::RunConfig& config, Pool& pool, ReplayOptions options);
+  /// Opens the outputs and waits for the inputs. Throws ConfigError, and then nothing has happened.
+  void open();
 
   /// Runs to the end. Throws std::runtime_error when the run fails (a broken capture, a full disk); no output file
   /// has its final name then.
@@ -39,42 +41,37 @@ class Replay {
 
   /// The report: of a run that has not begun, with zeros.
   Json report() const;
-  /// Whether every expectation held; true when there are none. After run().
-  bool expectations_hold() const;
+  /// Whether every expectation held and nothing was lost to the end of `drain:`. After run().
+  bool succeeded() const;
+  bool interrupted() const { return interrupted_; }
+  /// What a user would want to hear of, one a line. After run().
+  std::vector<std::string> warnings() const;
 
  private:
-  struct Output {
-    std::string path;  ///< empty: nowhere
-    std::unique_ptr<CaptureWriter> writer;
-    std::vector<std::string> interfaces;
-  };
-  struct OutPort {
-    int output = -1;  ///< index of outputs_; -1: counted only
-    unsigned interface = 0;
-  };
-
-  void open_outputs();
-  void check_expectations() const;
+  void parse_expectations();
   void deliver(FabricPort from, std::span<Packet> packets, Nanos now);
+  bool stop_requested() const { return options_.stop && options_.stop->requested(); }
+  void inject_instant(CaptureRecord& record, FabricPort& to, bool& more);
   void feed();
   void drain(Nanos last);
-  void check_outputs() const;
+  std::string drain_note() const;
 
   const config::RunConfig& config_;
   Pool& pool_;
   ReplayOptions options_;
   std::vector<Expectation> expectations_;
-  std::vector<Output> outputs_;
-  std::vector<std::vector<OutPort>> out_ports_;  ///< by device, by port
   Testbed testbed_;
   ReplayInput input_;
+  ReplayOutputs outputs_;
   std::optional<TraceFilter> trace_filter_;
-  std::optional<TraceOutput> trace_output_;
   std::vector<std::unique_ptr<Tracer>> tracers_;
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash_{XXH3_createState(), &XXH3_freeState};
-  std::uint64_t packets_in_ = 0, packets_out_ = 0, dropped_pool_empty_ = 0, held_at_end_ = 0, pool_high_water_ = 0;
+  std::uint64_t packets_in_ = 0, packets_out_ = 0, dropped_pool_empty_ = 0, held_at_end_ = 0;
   Nanos ended_at_ = 0;
-  bool interrupted_ = false;
+  bool interrupted_ = false, drain_cut_ = false;
 };
+
+/// A report as JSON text with a final newline. Names of files may hold any bytes; JSON holds UTF-8.
+std::string json_text(const Json& report);
 
 }  // namespace rocebox

@@ -2,29 +2,79 @@
 #include "runtime/drives/replay_input.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <stdexcept>
 
+#include "runtime/drives/output_file.h"
 #include "runtime/limits.h"
 
 namespace rocebox {
 
+namespace {
+
+std::string shown(const std::string& path) { return path == "-" ? "standard input" : path; }
+
+void add_line(std::string& text, const std::string& line) { text += (text.empty() ? "" : "\n") + line; }
+
+std::string at_place(const std::string& place, const std::string& text) {
+  return place.empty() ? text : place + ": " + text;
+}
+
+}  // namespace
+
 ReplayInput::ReplayInput(const std::vector<config::CaptureBinding>& bindings,
                          const std::function<FabricPort(const config::PortName&)>& resolve) {
+  std::string mistakes;
   for (const config::CaptureBinding& binding : bindings) {
-    for (const std::string& path : binding.in) {
-      auto source =
-          std::find_if(sources_.begin(), sources_.end(), [&](const Source& s) { return s.reader.path() == path; });
-      if (source == sources_.end()) {
-        sources_.emplace_back(path);
-        source = sources_.end() - 1;
-      }
-      source->targets.push_back({CaptureFilter(binding.filter), resolve(binding.port)});
+    try {
+      filters_.emplace_back(binding.filter);
+    } catch (const ConfigError& error) {
+      add_line(mistakes,
+               at_place(binding.filter_place, fmt::format("port `{}`: {}", binding.port.text(), error.what())));
+      filters_.emplace_back("");
     }
+    for (const std::string& path : binding.in) add(path, {&filters_.back(), &binding, resolve(binding.port)}, mistakes);
   }
+  if (!mistakes.empty()) throw ConfigError(mistakes);
+}
+
+void ReplayInput::add(const std::string& path, const Target& target, std::string& mistakes) {
+  const config::CaptureBinding& binding = *target.binding;
+  const std::string key = file_key(path, STDIN_FILENO);
+  for (Source& source : sources_) {
+    if (key.empty() ? source.path != path : source.key != key) continue;
+    // Every record goes to one port: behind one that takes all, or the same, nothing is left.
+    for (const Target& other : source.targets) {
+      if (!other.binding->filter.empty() && other.binding->filter != binding.filter) continue;
+      const std::string ports = other.binding->port == binding.port
+                                    ? fmt::format("is named twice for port `{}`", binding.port.text())
+                                    : fmt::format(
+                                          "port `{}` would get nothing: all that it could have goes to port `{}`; "
+                                          "give both a filter, as in --filter '{}=src host A'",
+                                          binding.port.text(), other.binding->port.text(), other.binding->port.text());
+      return add_line(mistakes, at_place(binding.in_place, shown(path) + ": " + ports));
+    }
+    source.targets.push_back(target);
+    return;
+  }
+  Source& source = sources_.emplace_back();
+  source.path = path;
+  source.key = key;
+  source.targets.push_back(target);
+  if (InputStream::waits(path)) return;
+  try {
+    source.reader = std::make_unique<CaptureReader>(path);
+  } catch (const ConfigError& error) {
+    add_line(mistakes, at_place(binding.in_place, error.what()));
+  }
+}
+
+void ReplayInput::open(const WaitHooks& hooks) {
   Nanos earliest = INT64_MAX;
   for (Source& source : sources_) {
+    if (!source.reader) source.reader = std::make_unique<CaptureReader>(source.path, hooks);
     fetch(source);
     if (!source.ended) earliest = std::min(earliest, source.head.at);
   }
@@ -34,7 +84,7 @@ ReplayInput::ReplayInput(const std::vector<config::CaptureBinding>& bindings,
 // Reads on to the next record that a port wants.
 void ReplayInput::fetch(Source& source) {
   while (true) {
-    switch (source.reader.next(source.head)) {
+    switch (source.reader->next(source.head)) {
       case CaptureReader::Status::kPacket:
         break;
       case CaptureReader::Status::kCut:
@@ -45,14 +95,14 @@ void ReplayInput::fetch(Source& source) {
         return;
       case CaptureReader::Status::kBroken:
         throw std::runtime_error(
-            fmt::format("{}: record {}: {}", source.reader.path(), source.reader.records() + 1, source.reader.error()));
+            fmt::format("{}: record {}: {}", shown(source.path), source.reader->records() + 1, source.reader->error()));
     }
     if (source.head.bytes.size() > kPacketBytesMax) {
       source.too_long++;
       source.head.bytes = source.head.bytes.first(kPacketBytesMax);
     }
     for (const Target& target : source.targets) {
-      if (!target.filter.matches(source.head)) continue;
+      if (!target.filter->matches(source.head)) continue;
       source.head_to = target.port;
       return;
     }
@@ -80,33 +130,53 @@ bool ReplayInput::next(CaptureRecord& record, FabricPort& to) {
 
 std::uint64_t ReplayInput::position() const {
   std::uint64_t sum = 0;
-  for (const Source& source : sources_) sum += source.reader.position();
+  for (const Source& source : sources_)
+    if (source.reader) sum += source.reader->position();
   return sum;
 }
 
 std::uint64_t ReplayInput::file_bytes() const {
   std::uint64_t sum = 0;
-  for (const Source& source : sources_) sum += source.reader.file_bytes();
+  for (const Source& source : sources_)
+    if (source.reader) sum += source.reader->file_bytes();
   return sum;
+}
+
+Json ReplayInput::row(const Source& source, Nanos origin) {
+  Json row = {{"file", source.path},
+              {"packets", source.packets},
+              {"bytes", source.bytes},
+              {"first_ns", source.packets ? source.first - origin : 0},
+              {"last_ns", source.packets ? source.last - origin : 0},
+              {"snapped", source.snapped},
+              {"unselected", source.unselected},
+              {"too_long", source.too_long},
+              {"time_went_back", source.time_went_back},
+              {"cut", source.cut}};
+  if (const std::string note = source.note(); !note.empty()) row["note"] = note;
+  return row;
 }
 
 void ReplayInput::report(Json& inputs) const {
   inputs = Json::array();
-  for (const Source& source : sources_) {
-    Json row = {{"file", source.reader.path()},
-                {"packets", source.packets},
-                {"bytes", source.bytes},
-                {"first_ns", source.packets ? source.first - origin_ : 0},
-                {"last_ns", source.packets ? source.last - origin_ : 0},
-                {"snapped", source.snapped},
-                {"unselected", source.unselected},
-                {"too_long", source.too_long},
-                {"time_went_back", source.time_went_back},
-                {"cut", source.cut}};
-    if (source.cut)
-      row["note"] = fmt::format("the file ends inside record {}; all before it was used", source.reader.records() + 1);
-    inputs.push_back(std::move(row));
-  }
+  for (const Source& source : sources_) inputs.push_back(row(source, origin_));
+}
+
+std::string ReplayInput::Source::note() const {
+  std::string text;
+  if (cut) text = fmt::format("the file ends inside record {}; all before it was used", reader->records() + 1);
+  if (packets == 0 && unselected > 0)
+    text += fmt::format("{}no packet of {} passes the filter `{}`", text.empty() ? "" : "; ", unselected,
+                        targets[0].binding->filter);
+  return text;
+}
+
+std::vector<std::string> ReplayInput::warnings() const {
+  std::vector<std::string> lines;
+  for (const Source& source : sources_)
+    if (source.packets == 0 && source.unselected > 0)
+      lines.push_back(fmt::format("{}: {}", shown(source.path), source.note()));
+  return lines;
 }
 
 }  // namespace rocebox

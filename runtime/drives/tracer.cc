@@ -1,48 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/drives/tracer.h"
 
-#include <fmt/format.h>
-
-#include <cerrno>
-#include <cstring>
-#include <stdexcept>
-
-#include "runtime/kernel/kernel.h"
-
 namespace rocebox {
 
-TraceOutput::TraceOutput(const std::vector<std::string>& files, std::FILE* text,
-                         const std::vector<std::string>& devices) {
+TraceOutput::TraceOutput(const std::vector<std::string>& files, const std::vector<std::string>& devices) {
   for (const std::string& file : files) {
-    if (file.ends_with(".pcapng")) {
+    if (is_pcapng_name(file))
       captures_.emplace_back(file, devices);
-      continue;
-    }
-    std::FILE* stream = file == "-" ? stdout : std::fopen(file.c_str(), "w");
-    if (!stream) throw ConfigError(fmt::format("{}: cannot be written: {}", file, std::strerror(errno)));
-    texts_.push_back({file, stream, stream != stdout});
+    else
+      texts_.emplace_back(file);
   }
-  if (texts_.empty() && text) texts_.push_back({"standard output", text, false});
-}
-
-TraceOutput::~TraceOutput() {
-  for (TextFile& text : texts_)
-    if (text.owned && text.file) std::fclose(text.file);
 }
 
 void TraceOutput::write(unsigned device, Nanos origin, const TraceEvent& event, const std::string& line) {
-  for (TextFile& text : texts_) std::fprintf(text.file, "%s\n", line.c_str());
+  for (OutputFile& text : texts_) {
+    text.write(line.data(), line.size());
+    text.write("\n", 1);
+  }
   if (!event.packet) return;
   for (CaptureWriter& capture : captures_) capture.write(device, origin + event.at, event.packet, line);
 }
 
-void TraceOutput::finish() {
-  for (TextFile& text : texts_) {
-    bool failed = std::fflush(text.file) != 0 || std::ferror(text.file);
-    if (text.owned && std::fclose(std::exchange(text.file, nullptr)) != 0) failed = true;
-    if (failed) throw std::runtime_error(fmt::format("{}: cannot be written: {}", text.path, std::strerror(errno)));
-  }
-  for (CaptureWriter& capture : captures_) capture.finish();
+void TraceOutput::for_each_file(const std::function<void(OutputFile&)>& each) {
+  for (OutputFile& text : texts_) each(text);
+  for (CaptureWriter& capture : captures_) each(capture.file());
 }
 
 void Tracer::record(const TraceEvent& event) {

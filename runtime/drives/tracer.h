@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where trace events go: text, and packets with comments in a pcapng.
 #pragma once
-#include <cstdio>
 #include <deque>
-#include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,22 +15,14 @@ namespace rocebox {
 /// The files of a trace, shared by the tracers of all devices.
 class TraceOutput {
  public:
-  /// Opens `files`; text goes to `text` when none of them is a text file. Throws ConfigError.
-  TraceOutput(const std::vector<std::string>& files, std::FILE* text, const std::vector<std::string>& devices);
-  ~TraceOutput();
-  TraceOutput(const TraceOutput&) = delete;
-  TraceOutput& operator=(const TraceOutput&) = delete;
+  /// Opens `files`, `-` for standard output: .pcapng gets packets, other names text. Throws ConfigError.
+  TraceOutput(const std::vector<std::string>& files, const std::vector<std::string>& devices);
   void write(unsigned device, Nanos origin, const TraceEvent& event, const std::string& line);
-  /// Throws std::runtime_error when anything could not be written.
-  void finish();
+  /// Calls `each` with every file.
+  void for_each_file(const std::function<void(OutputFile&)>& each);
 
  private:
-  struct TextFile {
-    std::string path;
-    std::FILE* file;
-    bool owned;
-  };
-  std::vector<TextFile> texts_;
+  std::deque<OutputFile> texts_;
   std::deque<CaptureWriter> captures_;
 };
 

@@ -4,6 +4,7 @@
 #include <rte_errno.h>
 #include <rte_memcpy.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <new>
@@ -30,6 +31,14 @@ std::uint64_t PoolSizes::mebibytes() const {
     bytes += counts(*this)[i] * std::uint64_t{kRoomBytes[i] + RTE_PKTMBUF_HEADROOM + 512};
   // An eighth for the mempools' own objects and rings, and what EAL takes for itself.
   return (bytes >> 20) * 9 / 8 + 64;
+}
+
+void PoolSizes::require_memory(std::uint64_t available_bytes) const {
+  const std::uint64_t needed_mebibytes = mebibytes(), available_mebibytes = available_bytes >> 20;
+  if (needed_mebibytes <= available_mebibytes) return;
+  throw ConfigError("`pool:` of " + std::to_string(small) + " small, " + std::to_string(large) + " large and " +
+                    std::to_string(giant) + " giant packets needs " + std::to_string(needed_mebibytes) +
+                    " MiB of memory, and " + std::to_string(available_mebibytes) + " MiB are available; lower it");
 }
 
 Pool::Pool(const PoolSizes& sizes) {
@@ -61,6 +70,9 @@ PacketPtr Pool::allocate(std::uint32_t bytes) {
     mbuf->pkt_len = bytes;
     PacketMeta* meta = new (rte_mbuf_to_priv(mbuf)) PacketMeta;
     meta->wire_bytes = bytes;
+    const std::int64_t left = until_look_.load(std::memory_order_relaxed) - 1;
+    until_look_.store(left, std::memory_order_relaxed);
+    if (left <= 0) look();
     return PacketPtr(Packet(mbuf));
   }
   return {};
@@ -73,6 +85,18 @@ PacketPtr Pool::copy(Packet packet) {
     made->meta() = packet.meta();
   }
   return made;
+}
+
+void Pool::look() {
+  // Only this lcore's cache: rte_mempool_in_use_count() walks those of all lcores.
+  std::uint32_t used = 0;
+  for (rte_mempool* mempool : mempools_) {
+    const rte_mempool_cache* cache = rte_mempool_default_cache(mempool, rte_lcore_id());
+    used += mempool->size - rte_mempool_get_ops(mempool->ops_index)->get_count(mempool) - (cache ? cache->len : 0);
+  }
+  const std::uint32_t most = std::max(in_use_max(), used);
+  in_use_max_.store(most, std::memory_order_relaxed);
+  until_look_.store(std::int64_t{most} - used + 1, std::memory_order_relaxed);
 }
 
 std::uint32_t Pool::in_use() const {

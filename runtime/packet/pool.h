@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The packet pool of a run, in three size classes, sized at start.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -18,6 +19,8 @@ struct PoolSizes {
 
   /// MiB of memory that EAL must be given for such a pool.
   std::uint64_t mebibytes() const;
+  /// Throws ConfigError when that is more than `available_bytes`: the kernel would end the process without a word.
+  void require_memory(std::uint64_t available_bytes) const;
 };
 
 /// Owns the mempools. All packets must be back before it is destroyed.
@@ -38,10 +41,19 @@ class Pool {
   std::uint32_t in_use() const;
   /// The mempool that a port's queue receives into when its frames have up to `bytes` bytes.
   rte_mempool* mempool_for(std::uint32_t bytes) const;
+  /// The most packets that were ever in use at once. Exact when one thread uses the pool.
+  std::uint32_t in_use_max() const { return in_use_max_.load(std::memory_order_relaxed); }
 
  private:
+  void look();
+
   static constexpr unsigned kClasses = 3;
   rte_mempool* mempools_[kClasses] = {};
+  // Use grows by allocating only, so it cannot exceed the maximum before as many more packets were allocated as were
+  // then missing to it: the count is looked at when they were, not for each packet.
+  // Several threads may lose each other's steps: a look is then late, and nothing else.
+  std::atomic<std::uint32_t> in_use_max_{0};
+  std::atomic<std::int64_t> until_look_{1};
 };
 
 }  // namespace rocebox

@@ -45,6 +45,7 @@ std::uint64_t read_merged(const std::string& path) {
   ReplayInput input(bindings, [](const config::PortName& name) {
     return FabricPort{0, name.port == "a" ? Port{0} : Port{1}};
   });
+  input.open();
   CaptureRecord record;
   FabricPort to{};
   Nanos latest = INT64_MIN;

@@ -79,7 +79,7 @@ TEST_P(Capture, AFullDiskIsReportedAtTheEndAndLeavesNothing) {
     CaptureWriter writer(file(), {"x"});
     test::write_record(writer, pool, samples()[0]);
     EXPECT_THROW(writer.finish(), std::runtime_error);
-    EXPECT_NE(writer.failed().find("No space left"), std::string::npos) << writer.failed();
+    EXPECT_NE(writer.file().failed().find("No space left"), std::string::npos) << writer.file().failed();
   }
   {
     CaptureWriter writer(file("b"), {"x"});
@@ -92,9 +92,9 @@ TEST_P(Capture, AFullDiskIsReportedAtTheEndAndLeavesNothing) {
 TEST_P(Capture, AFullDiskIsReportedEarlyInALongRun) {
   std::filesystem::create_symlink("/dev/full", file());
   CaptureWriter writer(file(), {"x"});
-  for (int i = 0; i < 300 && writer.failed().empty(); i++)
+  for (int i = 0; i < 300 && writer.file().failed().empty(); i++)
     test::write_record(writer, pool, {0, std::vector<std::uint8_t>(9000), 9000});
-  EXPECT_FALSE(writer.failed().empty());
+  EXPECT_FALSE(writer.file().failed().empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Capture, testing::Values(".pcap", ".pcapng"),
@@ -154,7 +154,7 @@ TEST(CaptureReader, WhatIsNoCaptureIsAConfigErrorThatNamesTheFile) {
                       {folder / "empty", "no capture"},
                       {folder / "text", "neither pcap nor pcapng"},
                       {folder / ".", "folder"},
-                      {folder / "cooked", "LINUX_SLL carries no Ethernet"}};
+                      {folder / "cooked", "LINUX_SLL (`tcpdump -i any`) has no Ethernet header"}};
   for (const Row& row : rows) {
     try {
       CaptureReader reader(row.path);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What every output of a run is written through: captures, traces, reports.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rocebox {
+
+/// One output. A regular file is whole or not there: its bytes go to `NAME.part` (another name when that is taken)
+/// until publish() gives it its name, and the destructor removes what was not published. Links are followed. Standard
+/// output, pipes, devices and /dev/fd/N are written directly. Errors of writing are kept until close().
+class OutputFile {
+ public:
+  /// `path`: `-` is standard output (`-.pcapng` too, for captures). Throws ConfigError naming file and reason when it
+  /// cannot be opened.
+  explicit OutputFile(const std::string& path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(const void* data, std::size_t size) {
+    if (std::fwrite(data, 1, size, file_) != size) keep_error();
+  }
+  /// Whether someone may be waiting for the bytes: a pipe, a terminal.
+  bool direct() const { return part_.empty(); }
+  void flush() {
+    if (std::fflush(file_) != 0) keep_error();
+  }
+  /// "NAME: cannot be written: REASON" when a write failed, else empty. Cheap.
+  std::string failed() const;
+  /// Everything is with the system then. Throws std::runtime_error with failed().
+  void close();
+  /// Gives the closed file its name. Throws std::runtime_error.
+  void publish();
+
+  /// For messages: the path as given, or "standard output".
+  const std::string& name() const { return name_; }
+
+ private:
+  void open_part(unsigned mode);
+  void keep_error();
+
+  std::string name_, path_, part_;  // path_: where links lead; part_: empty when written directly
+  std::FILE* file_ = nullptr;
+  int error_ = 0;
+  std::vector<char> buffer_;
+};
+
+inline bool is_dash(std::string_view path) { return path == "-" || path == "-.pcapng"; }
+
+/// `-`, /dev/stdout and whatever else leads to descriptor 1.
+bool is_standard_output(const std::string& path);
+
+/// Equal for two paths that lead to one file or pipe, existing or not, however they are spelled. Empty for devices such
+/// as /dev/null, which outputs may share. `descriptor` is what `-` means: 0 or 1.
+std::string file_key(const std::string& path, int descriptor);
+
+}  // namespace rocebox

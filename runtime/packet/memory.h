@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How much memory this process may still take.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace rocebox {
+
+/// The least of what the machine has available and what the limits of the process's control groups (version 1 or 2)
+/// leave, page cache counted as free; UINT64_MAX when nothing is known. `root` is put before /proc and /sys, for tests.
+std::uint64_t available_memory_bytes(const std::string& root = "");
+
+}  // namespace rocebox
