@@ -32,7 +32,6 @@ TraceOutput::~TraceOutput() {
 
 void TraceOutput::write(unsigned device, Nanos origin, const TraceEvent& event, const std::string& line) {
   for (TextFile& text : texts_) std::fprintf(text.file, "%s\n", line.c_str());
-  if (!event.packet) return;
   for (CaptureWriter& capture : captures_) capture.write(device, origin + event.at, event.packet, line);
 }
 
