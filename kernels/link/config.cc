@@ -107,7 +107,8 @@ void DirectionConfig::random_fields(Fields& f) {
   f.fraction("trim", trim, kShare, "share cut to its headers");
   f.integer("trim_dscp", trim_dscp, {-1, 63}, "DSCP of what is cut to its headers; -1: as it was");
   f.fraction("mark", mark, kShare, "share marked CE if it is ECN capable");
-  f.group("match", "packets that these random faults may befall; others go unharmed", [&](Fields& g) { match.fields(g); });
+  f.group("match", "packets that these random faults may befall; others go unharmed",
+          [&](Fields& g) { match.fields(g); });
 }
 
 void DirectionConfig::fields(Fields& f) {
@@ -130,9 +131,11 @@ void DirectionConfig::fields(Fields& f) {
 void DirectionConfig::check(Fields& f) const {
   if (rate != 0 && rate < kRateMin) f.refuse("rate", "must be 0 or at least 1kbps");
   if (jitter_reorders && jitter == 0) f.refuse("jitter_reorders", "needs `jitter`");
-  const auto scanned = std::count_if(events.begin(), events.end(), [](const Event& event) { return event.is_scanned(); });
+  const auto scanned =
+      std::count_if(events.begin(), events.end(), [](const Event& event) { return event.is_scanned(); });
   if (static_cast<std::size_t>(scanned) > kScannedEventsMax)
-    f.refuse("events", "has " + std::to_string(scanned) + " entries without `packet`, `psn` and `relative_psn`; at most " +
+    f.refuse("events", "has " + std::to_string(scanned) +
+                           " entries without `packet`, `psn` and `relative_psn`; at most " +
                            std::to_string(kScannedEventsMax) + " are possible");
 }
 

@@ -73,8 +73,8 @@ bool corrupt_bit(Packet packet, std::uint64_t draw, Icrc icrc) {
 bool corrupt_byte(Packet packet, std::uint32_t offset, std::uint8_t mask, std::uint64_t draw, Icrc icrc) {
   if (offset >= packet.size()) return false;
   const PacketMeta& meta = packet.meta();
-  if (icrc == Icrc::kRepaired && (!roce::icrc_held(packet) || offset < meta.bth_offset ||
-                                  offset + roce::kIcrcBytes >= meta.datagram_end))
+  if (icrc == Icrc::kRepaired &&
+      (!roce::icrc_held(packet) || offset < meta.bth_offset || offset + roce::kIcrcBytes >= meta.datagram_end))
     return false;
   flip(packet, offset, mask ? mask : static_cast<std::uint8_t>(1u << (draw >> 61)), icrc);
   return true;

@@ -10,8 +10,8 @@ namespace rocebox::link {
 
 /// Flips one bit that `draw` chooses: for packets with a readable BTH from BTH through the ICRC but
 /// for the byte of BTH that the ICRC does not cover, for others behind the Ethernet header. Only
-/// bytes held are touched. With Icrc::kRepaired only packets whose ICRC is held are touched, and not in the ICRC itself.
-/// False when there is no such byte.
+/// bytes held are touched. With Icrc::kRepaired only packets whose ICRC is held are touched, and not in the ICRC
+/// itself. False when there is no such byte.
 bool corrupt_bit(Packet packet, std::uint64_t draw, Icrc icrc);
 /// Flips the bits of `mask` (0: one that `draw` chooses) in the byte at `offset`; false when it is
 /// not held, or with Icrc::kRepaired when it does not lie from BTH to before an ICRC that is held.

@@ -111,8 +111,7 @@ void EventTable::report_events(Report& report) const {
     row.count("qpn", event.qpn);
     row.count("psn", event.psn);
     if (relative) row.count("relative_psn", event.relative_psn);
-    if (opcode)
-      row.text("opcode", event.opcode < 0 ? "-" : roce::opcode_text(static_cast<std::uint8_t>(event.opcode)));
+    if (opcode) row.text("opcode", event.opcode < 0 ? "-" : roce::opcode_text(static_cast<std::uint8_t>(event.opcode)));
     if (kind) row.text("kind", event.kind.empty() ? "-" : kind_text(event));
     if (source) row.text("source", event.source.empty() ? "-" : event.source);
     if (destination) row.text("destination", event.destination.empty() ? "-" : event.destination);

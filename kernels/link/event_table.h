@@ -100,8 +100,8 @@ void EventTable::match(std::uint64_t index, Packet packet, Nanos now, Fire fire)
       if (!due(event, facts)) continue;
     }
     if (goes_on)
-      goes_on = fire(events_[event],
-                     Firing{now, index, event, facts.qpn, facts.psn, facts.opcode, facts.has_bth, true});
+      goes_on =
+          fire(events_[event], Firing{now, index, event, facts.qpn, facts.psn, facts.opcode, facts.has_bth, true});
   }
 }
 

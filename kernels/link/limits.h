@@ -8,7 +8,7 @@
 
 namespace rocebox::link {
 
-/// Explicit events of one direction: a test names dozens, a generated list a few thousand; each takes under 400 bytes.
+/// Explicit events of one direction: a test names dozens, a generated list a few thousand; each takes up to 400 bytes.
 inline constexpr std::size_t kEventsMax = 4096;
 
 /// Events without a packet number and without a PSN: every packet is held against each of them.

@@ -13,13 +13,13 @@ namespace rocebox::link {
 
 /// Kinds of RoCE packets as bits; every known opcode has one beside kAnyRoce.
 enum Kind : std::uint16_t {
-  kAnyRoce = 1 << 0,       ///< BTH can be read
-  kData = 1 << 1,          ///< SEND and WRITE requests, UD included
+  kAnyRoce = 1 << 0,  ///< BTH can be read
+  kData = 1 << 1,     ///< SEND and WRITE requests, UD included
   kReadRequest = 1 << 2,
   kReadResponse = 1 << 3,
-  kAtomic = 1 << 4,        ///< CmpSwap and FetchAdd
+  kAtomic = 1 << 4,  ///< CmpSwap and FetchAdd
   kAtomicAck = 1 << 5,
-  kAck = 1 << 6,           ///< Acknowledge whose AETH is an ACK
+  kAck = 1 << 6,  ///< Acknowledge whose AETH is an ACK
   kNak = 1 << 7,
   kRnrNak = 1 << 8,
   kCnp = 1 << 9,

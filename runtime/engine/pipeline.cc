@@ -236,8 +236,8 @@ void Context::drop(PacketPtr packet, Counter& reason) {
 void Context::note(Packet packet, std::string_view what) {
   if (!pipeline_.trace_ || !packet.meta().traced) [[likely]]
     return;
-  pipeline_.trace_->record({now_, pipeline_.stages_[stage_].name, TraceVerdict::kNote, 0, nullptr, trace_info(packet),
-                            packet, what});
+  pipeline_.trace_->record(
+      {now_, pipeline_.stages_[stage_].name, TraceVerdict::kNote, 0, nullptr, trace_info(packet), packet, what});
 }
 
 void Context::arm(Nanos at, std::uint64_t tag) {

@@ -37,7 +37,7 @@ struct TraceEvent {
   Port port;
   const Counter* reason;  ///< for kDrop
   TraceInfo info;
-  Packet packet;  ///< as the kernel left it; valid during the call
+  Packet packet;               ///< as the kernel left it; valid during the call
   std::string_view note = {};  ///< for kNote
 };
 

@@ -69,7 +69,10 @@ std::string rate_text(double bits_per_second) {
   constexpr std::string_view kUnits[] = {"bps", "kbps", "Mbps", "Gbps", "Tbps"};
   std::size_t unit = 0;
   for (; unit + 1 < std::size(kUnits) && bits_per_second >= 999.95; unit++) bits_per_second /= 1000;
-  return fmt::format("{:.{}f} {}", bits_per_second, bits_per_second >= 99.995 ? 1 : bits_per_second >= 9.9995 ? 2 : 3,
+  return fmt::format("{:.{}f} {}", bits_per_second,
+                     bits_per_second >= 99.995   ? 1
+                     : bits_per_second >= 9.9995 ? 2
+                                                 : 3,
                      kUnits[unit]);
 }
 

@@ -15,8 +15,7 @@ namespace {
 
 std::array<std::uint8_t, 16> address_or_throw(const std::string& text) {
   std::array<std::uint8_t, 16> address{};
-  if (!roce::parse_address(text, address))
-    throw ConfigError(fmt::format("trace filter: `{}` is no IP address", text));
+  if (!roce::parse_address(text, address)) throw ConfigError(fmt::format("trace filter: `{}` is no IP address", text));
   return address;
 }
 

@@ -90,13 +90,13 @@ class Link(RoceboxTest):
         rows = [(row, wire.parse(row[1])) for row in frames(capture)]
         first = next(packet["psn"] for _, packet in rows if packet["opcode"] != 0x11)
         for options, dropped in (
-                ({"loss": "100%", "match": {"source": "10.77.0.1"}}, lambda p: p["src"] == "10.77.0.1"),
+                ({"loss": "100%", "match": {"source": "10.77.0.1"}}, lambda p: wire.text_address(p["src"]) == "10.77.0.1"),
                 ({"loss": "100%", "match": {"kind": "data", "qpn": 0x11}}, lambda p: p["opcode"] != 0x11),
                 ({"loss": "100%", "match": {"kind": ["nak", "ack"]}}, lambda p: p["opcode"] == 0x11),
                 ({"events": [{"qpn": 0x11, "relative_psn": 5, "occurrence": 0, "do": "drop"}]},
                  lambda p: p["opcode"] != 0x11 and p["psn"] == first + 5),
                 ({"events": [{"qpn": 0x11, "psn": first + 5, "occurrence": 0, "destination": "10.77.0.2", "do": "drop"}]},
-                 lambda p: p["psn"] == first + 5 and p["dst"] == "10.77.0.2")):
+                 lambda p: p["psn"] == first + 5 and wire.text_address(p["dst"]) == "10.77.0.2")):
             with self.subTest(options):
                 got, _ = self.run_link(capture, {"forward": options})
                 wanted = [row for row, packet in rows if not dropped(packet)]

@@ -141,9 +141,8 @@ TEST(PipelineTrace, NotesOfTheKernel) {
 TEST(PipelineTrace, APacketTakenAndDroppedAtOnce) {
   std::vector<Stage> stages;
   CounterSet* stats = nullptr;
-  stages.push_back(stage("a", {out(0)}, [&](Context& c, Port, Batch& b) {
-    c.drop(b.take(0), stats->counter("drop_test", ""));
-  }));
+  stages.push_back(
+      stage("a", {out(0)}, [&](Context& c, Port, Batch& b) { c.drop(b.take(0), stats->counter("drop_test", "")); }));
   PipelineBox box(std::move(stages));
   stats = &box.stats;
   Recorder recorder(box.stats);

@@ -61,15 +61,15 @@ std::vector<Sample> samples() {
                              {"rnr_nak", test::frame(answer(0x2C))},
                              {"nak", test::frame(answer(0x60))},
                              {"cnp", test::frame(packet_of(roce::kOpcodeCnp))},
-                             {"", test::frame(answer(0x40))},  // reserved
+                             {"", test::frame(answer(0x40))},     // reserved
                              {"", test::frame(packet_of(0x1F))},  // unknown opcode
                              {"none", arp_frame()}};
   return all;
 }
 
 TEST(LinkMatch, EachKindIsThatKindAlone) {
-  for (const char* word : {"roce", "data", "read_request", "read_response", "atomic", "atomic_ack", "ack", "nak",
-                           "rnr_nak", "cnp"}) {
+  for (const char* word :
+       {"roce", "data", "read_request", "read_response", "atomic", "atomic_ack", "ack", "nak", "rnr_nak", "cnp"}) {
     link::Config config;
     config.forward.loss = 1;
     config.forward.match.kind = {word};
@@ -122,12 +122,9 @@ TEST(LinkMatch, AddressesAloneChooseOtherIpTrafficToo) {
 // Which of the matching packets are hit depends on their numbers alone, as without `match`.
 TEST(LinkMatch, EveryRandomFaultSparesTheOthersAndMovesNoPattern) {
   const std::pair<const char*, std::function<void(link::DirectionConfig&)>> faults[] = {
-      {"loss", [](auto& d) { d.loss = 0.3; }},
-      {"burst_loss", [](auto& d) { d.burst_loss = {0.1, 0.3, 0, 1}; }},
-      {"corrupt", [](auto& d) { d.corrupt = 0.3; }},
-      {"mark", [](auto& d) { d.mark = 0.3; }},
-      {"trim", [](auto& d) { d.trim = 0.3; }},
-      {"duplicate", [](auto& d) { d.duplicate = 0.3; }},
+      {"loss", [](auto& d) { d.loss = 0.3; }},       {"burst_loss", [](auto& d) { d.burst_loss = {0.1, 0.3, 0, 1}; }},
+      {"corrupt", [](auto& d) { d.corrupt = 0.3; }}, {"mark", [](auto& d) { d.mark = 0.3; }},
+      {"trim", [](auto& d) { d.trim = 0.3; }},       {"duplicate", [](auto& d) { d.duplicate = 0.3; }},
       {"reorder", [](auto& d) { d.reorder = 0.3; }}};
   const std::vector<std::uint8_t> payload(64, 1);
   std::vector<std::vector<std::uint8_t>> sent;
@@ -149,8 +146,10 @@ TEST(LinkMatch, EveryRandomFaultSparesTheOthersAndMovesNoPattern) {
       std::uint64_t high = 0;
       for (const test::Out& out : box.out) {
         const std::uint64_t n = out.meta.sequence;
-        if (out.bytes == sent[n - 1] && n > high) whole[n]++;
-        else whole[n] += 2;
+        if (out.bytes == sent[n - 1] && n > high)
+          whole[n]++;
+        else
+          whole[n] += 2;
         high = std::max(high, n);
       }
       Numbers result;
@@ -177,9 +176,15 @@ TEST(LinkEventChoice, ByKindOpcodeQpnAndAddress) {
   config.forward.events[2].source = "10.0.0.2";
   config.forward.events[3].qpn = 9;
   test::KernelBox box(with(config));
-  const roce::PacketSpec sent[] = {answer(0x1F), answer(0x60), answer(0x00), answer(0x1F), packet_of(roce::kOpcodeCnp),
-                                   packet_of(roce::kOpcodeCnp), packet_of(IBV_OPCODE_RC_SEND_ONLY, 1, 0, 2),
-                                   packet_of(IBV_OPCODE_RC_SEND_ONLY, 9, 5), packet_of(IBV_OPCODE_RC_SEND_ONLY, 9, 6)};
+  const roce::PacketSpec sent[] = {answer(0x1F),
+                                   answer(0x60),
+                                   answer(0x00),
+                                   answer(0x1F),
+                                   packet_of(roce::kOpcodeCnp),
+                                   packet_of(roce::kOpcodeCnp),
+                                   packet_of(IBV_OPCODE_RC_SEND_ONLY, 1, 0, 2),
+                                   packet_of(IBV_OPCODE_RC_SEND_ONLY, 9, 5),
+                                   packet_of(IBV_OPCODE_RC_SEND_ONLY, 9, 6)};
   for (const auto& one : sent) box.send(0, 0, one);
   EXPECT_EQ(sequences(box), (Numbers{1, 2, 4, 6, 9}));
 }

@@ -107,8 +107,8 @@ TEST(TraceFilter, AListThatReadsAsOneNumberIsRefused) {
       EXPECT_NE(std::string(error.what()).find(mend), std::string::npos) << error.what();
   }
   // Not one number: groups of other sizes, above 2^24 - 1, a leading 0, ranges, hexadecimal.
-  for (const char* text : {"psn=1,5,9", "psn=100,200,300", "psn=16,777,216", "psn=1234,567", "psn=0,100", "psn=1,024-030",
-                           "psn=0x1,024", "psn=1,24", "psn=1,1000", "psn=9 psn=524 psn=366"})
+  for (const char* text : {"psn=1,5,9", "psn=100,200,300", "psn=16,777,216", "psn=1234,567", "psn=0,100",
+                           "psn=1,024-030", "psn=0x1,024", "psn=1,24", "psn=1,1000", "psn=9 psn=524 psn=366"})
     EXPECT_NO_THROW(TraceFilter{text}) << text;
 }
 
