@@ -44,6 +44,10 @@ inline constexpr std::uint32_t kPacketBytesMax = 65535 - 128;
 /// IPv6 extension headers walked before BTH. RFC 8200 names six, each at most once (destination options twice).
 inline constexpr unsigned kIpv6ExtensionsMax = 8;
 
+/// Slots of a table of flows that one look-up reads, whatever keys the network sends. At the load of at most 1/2
+/// chance does not get there; a key that finds no place within them is refused like one of a full table.
+inline constexpr unsigned kFlowProbesMax = 256;
+
 /// 802.1Q/802.1ad tags walked before the network header: QinQ and one to spare.
 inline constexpr unsigned kVlanTagsMax = 3;
 

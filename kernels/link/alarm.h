@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/link/hold_queue.h"
+#include "kernels/link/limits.h"
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox::link {
@@ -30,7 +31,7 @@ class Alarm {
   }
 
  private:
-  std::array<Nanos, 8> armed_{};  // falling: a timer is armed only when it is the earliest
+  std::array<Nanos, kAlarmsMax> armed_{};  // falling: a timer is armed only when it is the earliest
   unsigned count_ = 0;
   std::uint64_t tag_;
 };

@@ -4,34 +4,41 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/link/match.h"
 #include "runtime/kernel/fields.h"
 
 namespace rocebox::link {
 
-inline constexpr std::size_t kEventsMax = 4096;
-inline constexpr std::int64_t kCopiesMax = 16;  ///< copies of one packet, by events and at random together
-inline constexpr std::int64_t kReorderByMax = 4096;
-inline constexpr Nanos kDelayMax = 10 * kSecond;
-
-enum class Action : std::uint8_t { kDrop, kDelay, kDuplicate, kReorder, kCorrupt, kTrim, kMark };
+/// What an event does; kNone: not written, which is refused.
+enum class Action : std::int8_t { kNone = -1, kDrop, kDelay, kDuplicate, kReorder, kCorrupt, kTrim, kMark };
 std::string_view action_name(Action action);
 
+/// What becomes of the ICRC of a packet whose bits are flipped.
+enum class Icrc : std::uint8_t {
+  kKept,      ///< it tells
+  kRepaired,  ///< it follows the flip: right stays right, wrong stays wrong, and the flip cannot be seen
+};
+
 /// One explicit fault: which packet, and what happens to it.
-struct Event {
-  std::int64_t packet = 0;          ///< number in its direction, from 1; 0: chosen by QPN and PSN
-  std::int64_t qpn = -1, psn = -1;  ///< destination QP and PSN; -1: chosen by number
-  std::int64_t occurrence = 1;      ///< which time this QPN and PSN passes; 0: every time
-  std::int64_t opcode = -1;         ///< only packets with this opcode count; -1: all
-  Action action = Action::kDrop;
+struct Event : Match {
+  std::int64_t packet = 0;         ///< number in its direction, from 1; 0: chosen by the conditions
+  std::int64_t psn = -1;           ///< a further condition; -1: none
+  std::int64_t relative_psn = -1;  ///< the same for requests, counted from the first PSN seen; -1: none
+  std::int64_t occurrence = 1;     ///< which of the packets for which all conditions hold; 0: each
+  Action action = Action::kNone;
   Nanos by = 0;                        ///< kDelay
   std::int64_t packets = 1;            ///< kReorder
   std::int64_t copies = 1;             ///< kDuplicate
   std::int64_t offset = -1, mask = 0;  ///< kCorrupt; -1 and 0: random
+  Icrc icrc = Icrc::kKept;             ///< kCorrupt
 
+  /// Neither a packet number nor a PSN leads to it: every packet is looked at.
+  bool is_scanned() const { return packet == 0 && psn < 0 && relative_psn < 0; }
   void fields(Fields& fields);
 
  private:
-  void check(Fields& fields) const;
+  void check_choice(Fields& fields) const;
+  void check_action(Fields& fields) const;
 };
 
 /// Gilbert-Elliott loss. The state changes before each packet, then that state's loss applies to
@@ -65,6 +72,8 @@ struct DirectionConfig {
   Nanos reorder_timeout = 10 * kMillisecond;
   double duplicate = 0, corrupt = 0, loss = 0, trim = 0, mark = 0;
   BurstLoss burst_loss;
+  Icrc corrupt_icrc = Icrc::kKept;
+  Match match;                   ///< whom the random faults may befall
   std::int64_t trim_dscp = -1;   ///< -1: as it was
   std::int64_t packets = 65536;  ///< held at once
   std::vector<Event> events;

@@ -13,6 +13,7 @@ Counters::Counters(Stats& s, const std::string& p)
       drop_queue_full(s.counter(p + "drop_queue_full", "found no room before the transmitter")),
       drop_held_full(s.counter(p + "drop_held_full", "more on their way than `packets` allows")),
       corrupted(s.counter(p + "corrupted", "had bits flipped")),
+      corrupted_icrc_repaired(s.counter(p + "corrupted_icrc_repaired", "of these, with an ICRC that does not tell")),
       duplicated(s.counter(p + "duplicated", "copies made")),
       copy_failed(s.counter(p + "copy_failed", "copies not made: pool dry or beyond 16 of a packet")),
       reordered(s.counter(p + "reordered", "held back to let later packets go first")),

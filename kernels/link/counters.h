@@ -12,7 +12,7 @@ struct Counters {
 
   Counter &packets, &bytes, &delivered;
   Counter &drop_loss, &drop_burst_loss, &drop_event, &drop_queue_full, &drop_held_full;
-  Counter &corrupted, &duplicated, &copy_failed;
+  Counter &corrupted, &corrupted_icrc_repaired, &duplicated, &copy_failed;
   Counter &reordered, &reorder_refused, &reorder_timeout;
   Counter &trimmed, &ecn_marked, &ecn_not_ect;
   Counter &events_fired, &events_not_applied, &queue_bytes_max;

@@ -27,6 +27,7 @@ Direction::Direction(const DirectionConfig& config, Stats& stats, const std::str
       trim_(config.trim),
       duplicate_(config.duplicate),
       reorder_(config.reorder),
+      match_(config.match),
       count_(stats, prefix),
       burst_loss_(config.burst_loss),
       transmitter_(config.rate),
@@ -49,22 +50,25 @@ void Direction::one(Call& call) {
   index_++;
   count_.packets.add();
   count_.bytes.add(packet.wire_bytes());
+  const bool chosen = !match_.on() || match_.matches(facts_of(packet));  // as it came, before events change it
   Fate fate;
-  if (!events_.empty()) explicit_events(call.context.now(), packet, fate);
+  if (!events_.empty()) explicit_events(call.context, packet, fate);
   // The chain moves with every packet, also with one that an event drops.
   const bool burst_lost = burst_loss_.on() && burst_loss_.next(draw(kBurstMove), draw(kBurstLoss));
   if (fate.dropped) return call.batch->drop(call.slot, count_.drop_event);
-  if (burst_lost) return call.batch->drop(call.slot, count_.drop_burst_loss);
-  if (hits(loss_, kLoss)) return call.batch->drop(call.slot, count_.drop_loss);
-  impair(packet, fate);
+  if (burst_lost && chosen) return call.batch->drop(call.slot, count_.drop_burst_loss);
+  if (chosen) {
+    if (hits(loss_, kLoss)) return call.batch->drop(call.slot, count_.drop_loss);
+    impair(call.context, packet, fate);
+  }
   if (fate.copies) [[unlikely]]
     return duplicate_and_pass(call, packet, fate);
   pass(call, {packet, {}}, fate);
 }
 
-void Direction::explicit_events(Nanos now, Packet packet, Fate& fate) {
-  events_.match(index_, packet, now, [&](const Event& event, Firing& firing) {
-    firing.applied = apply(event, firing.event, packet, fate);
+void Direction::explicit_events(Context& context, Packet packet, Fate& fate) {
+  events_.match(index_, packet, context.now(), [&](const Event& event, Firing firing) {
+    firing.applied = apply(context, event, firing.event, packet, fate);
     count_.events_fired.add();
     if (!firing.applied) count_.events_not_applied.add();
     events_.record(firing);
@@ -73,16 +77,14 @@ void Direction::explicit_events(Nanos now, Packet packet, Fate& fate) {
 }
 
 // Whether the packet allowed it.
-bool Direction::apply(const Event& event, std::uint32_t number, Packet packet, Fate& fate) {
-  // The event's number moves the draw far along the stream: two corruptions of one packet choose
-  // apart.
-  const std::uint64_t place = streams_[kEventPlace].at(index_ + (std::uint64_t{number} << 48));
+bool Direction::apply(Context& context, const Event& event, std::uint32_t number, Packet packet, Fate& fate) {
   switch (event.action) {
     case Action::kDrop:
       fate.dropped = true;
       return true;
     case Action::kDelay:
       fate.delay += event.by;
+      context.note(packet, "delay");
       return true;
     case Action::kDuplicate:
       fate.copies += static_cast<std::uint32_t>(event.copies);
@@ -91,37 +93,56 @@ bool Direction::apply(const Event& event, std::uint32_t number, Packet packet, F
       fate.reorder_by = static_cast<std::uint32_t>(event.packets);
       return true;
     case Action::kTrim:
-      return cut(packet);
+      return cut(context, packet);
     case Action::kMark:
-      return mark(packet);
+      return mark(context, packet);
     case Action::kCorrupt:
+      return corrupt_by(context, event, number, packet);
+    case Action::kNone:
       break;
   }
-  const bool done = event.offset < 0 ? corrupt_bit(packet, place)
+  return false;
+}
+
+bool Direction::corrupt_by(Context& context, const Event& event, std::uint32_t number, Packet packet) {
+  // The event's number moves the draw far along the stream: two corruptions of one packet choose apart.
+  const std::uint64_t place = streams_[kEventPlace].at(index_ + (std::uint64_t{number} << 48));
+  const bool done = event.offset < 0 ? corrupt_bit(packet, place, event.icrc)
                                      : corrupt_byte(packet, static_cast<std::uint32_t>(event.offset),
-                                                    static_cast<std::uint8_t>(event.mask), place);
-  if (done) count_.corrupted.add();
+                                                    static_cast<std::uint8_t>(event.mask), place, event.icrc);
+  if (done) corrupted(context, packet, event.icrc);
   return done;
 }
 
-void Direction::impair(Packet packet, Fate& fate) {
-  if (hits(corrupt_, kCorrupt) && corrupt_bit(packet, draw(kCorruptPlace))) count_.corrupted.add();
-  if (hits(mark_, kMark)) (void)mark(packet);
-  if (hits(trim_, kTrim)) (void)cut(packet);
+void Direction::impair(Context& context, Packet packet, Fate& fate) {
+  if (hits(corrupt_, kCorrupt) && corrupt_bit(packet, draw(kCorruptPlace), config_.corrupt_icrc))
+    corrupted(context, packet, config_.corrupt_icrc);
+  if (hits(mark_, kMark)) (void)mark(context, packet);
+  if (hits(trim_, kTrim)) (void)cut(context, packet);
   if (hits(duplicate_, kDuplicate)) fate.copies++;
   if (!fate.reorder_by && hits(reorder_, kReorder)) fate.reorder_by = static_cast<std::uint32_t>(config_.reorder_by);
 }
 
-bool Direction::cut(Packet packet) {
+void Direction::corrupted(Context& context, Packet packet, Icrc icrc) {
+  count_.corrupted.add();
+  if (icrc == Icrc::kRepaired) count_.corrupted_icrc_repaired.add();
+  context.note(packet, icrc == Icrc::kRepaired ? "corrupt, ICRC repaired" : "corrupt");
+}
+
+bool Direction::cut(Context& context, Packet packet) {
   if (!trim(packet, config_.trim_dscp)) return false;
   count_.trimmed.add();
+  context.note(packet, "trim");
   return true;
 }
 
 // True when the packet carries CE now.
-bool Direction::mark(Packet packet) {
+bool Direction::mark(Context& context, Packet packet) {
   const Marked result = mark_ce(packet);
-  if (result == Marked::kMarked) count_.ecn_marked.add();
+  if (result == Marked::kMarked) {
+    count_.ecn_marked.add();
+    context.note(packet, "mark");
+  }
   if (result == Marked::kNotEct) count_.ecn_not_ect.add();
   return result != Marked::kNotEct;
 }
@@ -132,10 +153,12 @@ bool Direction::mark(Packet packet) {
   std::array<PacketPtr, kCopiesMax> copies;
   for (std::uint32_t i = 0; i < fate.copies; i++) {
     PacketPtr copy = i < copies.size() ? call.context.copy(packet) : PacketPtr();
-    if (copy)
+    if (copy) {
       count_.duplicated.add();
-    else
+      call.context.note(*copy, "duplicate");
+    } else {
       count_.copy_failed.add();
+    }
     if (i < copies.size()) copies[i] = std::move(copy);
   }
   pass(call, {packet, {}}, fate);

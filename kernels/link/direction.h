@@ -10,14 +10,11 @@
 #include "kernels/link/event_table.h"
 #include "kernels/link/held_back.h"
 #include "kernels/link/hold_queue.h"
+#include "kernels/link/match.h"
 #include "kernels/link/random.h"
 #include "kernels/link/rate_queue.h"
 
 namespace rocebox::link {
-
-/// What finds the queue full is queued beyond its limit when it is only headers: room for 600
-/// trimmed packets.
-inline constexpr std::uint64_t kTrimReserveBytes = 64 * 1024;
 
 /// Gilbert-Elliott loss.
 class BurstLossState {
@@ -95,21 +92,23 @@ class Direction {
   bool hits(const Chance& chance, Draw which) const { return chance.possible() && chance.hits(draw(which)); }
 
   void one(Call& call);
-  void explicit_events(Nanos now, Packet packet, Fate& fate);
-  bool apply(const Event& event, std::uint32_t number, Packet packet, Fate& fate);
-  void impair(Packet packet, Fate& fate);
+  void explicit_events(Context& context, Packet packet, Fate& fate);
+  bool apply(Context& context, const Event& event, std::uint32_t number, Packet packet, Fate& fate);
+  bool corrupt_by(Context& context, const Event& event, std::uint32_t number, Packet packet);
+  void impair(Context& context, Packet packet, Fate& fate);
   void duplicate_and_pass(Call& call, Packet packet, const Fate& fate);
   void pass(Call& call, Item item, const Fate& fate);
   Plan plan(Packet packet, Nanos now) const;
-  void enqueue(Packet packet, const Plan& plan);
+  void enqueue(Context& context, Packet packet, const Plan& plan);
   void hold_back(Call& call, Item item, const Fate& fate, Nanos at);
   void deliver(Call& call, HeldBackPacket held, Nanos at);
   void passed_on(Call& call, std::uint64_t sequence, Nanos at);
   void leave(Call& call, PacketPtr packet);
   void drop(Call& call, Item item, Counter& reason);
   PacketPtr take(Call& call, Item item);
-  bool cut(Packet packet);
-  bool mark(Packet packet);
+  bool cut(Context& context, Packet packet);
+  bool mark(Context& context, Packet packet);
+  void corrupted(Context& context, Packet packet, Icrc icrc);
   bool ecn_wants(std::uint64_t occupancy) const;
   std::uint32_t held() const { return on_their_way_.size() + held_back_.size(); }
   void arm(Context& context);
@@ -117,6 +116,7 @@ class Direction {
   const DirectionConfig config_;
   const Port out_;
   const Chance loss_, corrupt_, mark_, trim_, duplicate_, reorder_;
+  const Matcher match_;  // whom these and burst_loss_ may befall
   Counters count_;
   std::array<Stream, kDraws> streams_;
   std::uint64_t index_ = 0;     // of the packet at work, from 1

@@ -5,6 +5,7 @@
 
 #include "kernels/link/random.h"
 #include "runtime/roce/headers.h"
+#include "runtime/roce/icrc.h"
 #include "runtime/roce/parse.h"
 
 namespace rocebox::link {
@@ -12,8 +13,13 @@ namespace {
 
 constexpr std::uint32_t kMaskedBthByte = 4;  // FECN, BECN, reserved: an error there leaves the ICRC right
 
-void flip(Packet packet, std::uint32_t offset, std::uint8_t mask) {
-  packet.data()[offset] ^= mask;
+// The repair is incremental: an ICRC that came in wrong goes out wrong.
+void flip(Packet packet, std::uint32_t offset, std::uint8_t mask, Icrc icrc) {
+  const std::uint8_t flipped = packet.data()[offset] ^ mask;
+  if (icrc == Icrc::kRepaired)
+    roce::edit(packet, offset, {&flipped, 1});
+  else
+    packet.data()[offset] = flipped;
   roce::parse(packet);  // opcode, lengths and even the protocol may have changed
 }
 
@@ -42,13 +48,15 @@ void set_tos(Packet packet, std::uint8_t value) {
 
 }  // namespace
 
-bool corrupt_bit(Packet packet, std::uint64_t draw) {
+bool corrupt_bit(Packet packet, std::uint64_t draw, Icrc icrc) {
   const PacketMeta& meta = packet.meta();
+  const bool repairs = icrc == Icrc::kRepaired;
+  if (repairs && !roce::icrc_held(packet)) return false;
   std::uint32_t first = sizeof(roce::Ethernet), end = packet.size();
   std::uint32_t skipped = end;
   if (meta.bth_offset) {
     first = meta.bth_offset;
-    end = std::min(end, meta.datagram_end);
+    end = std::min(end, meta.datagram_end - (repairs ? roce::kIcrcBytes : 0));
     skipped = first + kMaskedBthByte;
   } else if (meta.ip_version) {
     first = meta.l3_offset;
@@ -58,13 +66,17 @@ bool corrupt_bit(Packet packet, std::uint64_t draw) {
   const std::uint64_t bit = below(draw, std::uint64_t{end - first - skips} * 8);
   std::uint32_t offset = first + static_cast<std::uint32_t>(bit / 8);
   if (skips && offset >= skipped) offset++;
-  flip(packet, offset, static_cast<std::uint8_t>(1u << bit % 8));
+  flip(packet, offset, static_cast<std::uint8_t>(1u << bit % 8), icrc);
   return true;
 }
 
-bool corrupt_byte(Packet packet, std::uint32_t offset, std::uint8_t mask, std::uint64_t draw) {
+bool corrupt_byte(Packet packet, std::uint32_t offset, std::uint8_t mask, std::uint64_t draw, Icrc icrc) {
   if (offset >= packet.size()) return false;
-  flip(packet, offset, mask ? mask : static_cast<std::uint8_t>(1u << (draw >> 61)));
+  const PacketMeta& meta = packet.meta();
+  if (icrc == Icrc::kRepaired &&
+      (!roce::icrc_held(packet) || offset < meta.bth_offset || offset + roce::kIcrcBytes >= meta.datagram_end))
+    return false;
+  flip(packet, offset, mask ? mask : static_cast<std::uint8_t>(1u << (draw >> 61)), icrc);
   return true;
 }
 

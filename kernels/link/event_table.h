@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The explicit faults of one direction: finds those that a packet meets, and remembers what they
-// did.
+// The explicit faults of one direction: finds those that a packet meets, and remembers what they did.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "kernels/link/config.h"
+#include "kernels/link/match.h"
 #include "runtime/kernel/report.h"
 
 namespace rocebox::link {
-
-/// Firings listed in the report; beyond, they are only counted.
-inline constexpr std::size_t kFiringsMax = 65536;
 
 /// One firing, as it is reported: 32 bytes.
 struct Firing {
@@ -44,26 +42,34 @@ class EventTable {
     std::uint32_t event;
   };
   struct Key {  // of the hash table: open addressing, at most half full
-    std::uint64_t qpn_psn = kNoKey;
-    std::uint32_t first = 0, count = 0;  // events of this key in by_key_
+    std::uint64_t value = kNoKey;
+    std::uint32_t first = kNone;  // the chain of events of this key
   };
   struct State {
     std::uint64_t seen = 0, fired = 0;
+    std::uint32_t next = kNone;  // in its chain
   };
+  static constexpr std::uint32_t kNone = UINT32_MAX;
   static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
+  // Events with a relative PSN wait under their QPN until its first request has come. Their chains fall by number,
+  // those of PSNs rise: each event is put in front as a rule.
+  static std::uint64_t waiting_key(std::uint32_t qpn) { return std::uint64_t{1} << 63 | qpn; }
+  static std::uint64_t psn_key(std::uint32_t qpn, std::uint32_t psn) { return std::uint64_t{qpn} << 24 | psn; }
 
-  static Firing describe(std::uint64_t index, Packet packet, Nanos now);
-  /// Null when no event has this key.
-  const Key* find(std::uint64_t qpn_psn);
-  Key& slot(std::uint64_t qpn_psn);
-  bool due(std::uint32_t event, std::uint8_t opcode);
+  void report_events(Report& report) const;
+  Key& slot(std::uint64_t key);
+  void insert_rising(std::uint64_t key, std::uint32_t event);
+  void first_request(const Facts& facts);
+  bool due(std::uint32_t event, const Facts& facts);
 
   const std::vector<Event>& events_;
+  std::vector<Matcher> matchers_;
   std::vector<State> states_;
   std::vector<ByPacket> by_packet_;  // rising
   std::size_t next_by_packet_ = 0;
-  std::vector<std::uint32_t> by_key_;  // events grouped by key, rising within a group
   std::vector<Key> keys_;
+  std::size_t keyed_ = 0, waiting_ = 0;  // events with a PSN; of these, the ones whose QP has not been seen
+  std::vector<std::uint32_t> scanned_;   // events that every packet is held against, rising
   std::vector<Firing> firings_;
   std::uint64_t firings_not_listed_ = 0;
 };
@@ -71,26 +77,31 @@ class EventTable {
 template <class Fire>
 void EventTable::match(std::uint64_t index, Packet packet, Nanos now, Fire fire) {
   while (next_by_packet_ < by_packet_.size() && by_packet_[next_by_packet_].packet < index) next_by_packet_++;
-  std::size_t number = next_by_packet_;
-  const bool by_number = number < by_packet_.size() && by_packet_[number].packet == index;
-  if (!by_number && by_key_.empty()) return;
-  Firing firing = describe(index, packet, now);
-  const Key* key = firing.has_bth ? find(std::uint64_t{firing.qpn} << 24 | firing.psn) : nullptr;
-  std::uint32_t place = 0;
-  bool goes_on = true;  // all of a key's events count the packet, even when one before them ended it
+  std::size_t number = next_by_packet_, scan = 0;
+  const auto numbered = [&] {
+    return number < by_packet_.size() && by_packet_[number].packet == index ? by_packet_[number].event : kNone;
+  };
+  if (keyed_ == 0 && scanned_.empty() && numbered() == kNone) return;
+  const Facts facts = facts_of(packet);  // as it came: what fires may change it
+  if (waiting_ && facts.is_request) first_request(facts);
+  std::uint32_t keyed = keyed_ && facts.has_bth ? slot(psn_key(facts.qpn, facts.psn)).first : kNone;
+  bool goes_on = true;  // all events that the packet meets count it, even when one before them ended it
   for (;;) {
-    const bool more = number < by_packet_.size() && by_packet_[number].packet == index;
-    const bool more_keys = key && place < key->count;
-    if (!more && !more_keys) return;
-    std::uint32_t event;
-    if (more && (!more_keys || by_packet_[number].event < by_key_[key->first + place])) {
-      event = by_packet_[number++].event;
+    const std::uint32_t scanned = scan < scanned_.size() ? scanned_[scan] : kNone;
+    const std::uint32_t event = std::min({numbered(), keyed, scanned});
+    if (event == kNone) return;
+    if (event == numbered()) {
+      number++;
     } else {
-      event = by_key_[key->first + place++];
-      if (!due(event, firing.opcode)) continue;
+      if (event == keyed)
+        keyed = states_[event].next;
+      else
+        scan++;
+      if (!due(event, facts)) continue;
     }
-    firing.event = event;
-    if (goes_on) goes_on = fire(events_[event], firing);
+    if (goes_on)
+      goes_on =
+          fire(events_[event], Firing{now, index, event, facts.qpn, facts.psn, facts.opcode, facts.has_bth, true});
   }
 }
 

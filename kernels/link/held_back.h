@@ -7,12 +7,9 @@
 #include <utility>
 
 #include "kernels/link/hold_queue.h"
+#include "kernels/link/limits.h"
 
 namespace rocebox::link {
-
-/// Most packets held back at once in one direction: a scan over them stays within a few cache
-/// lines.
-inline constexpr unsigned kHeldBackMax = 64;
 
 struct HeldBackPacket {
   Due limit;                  ///< leaves then at the latest; limit.sequence is its place in the order of arrival

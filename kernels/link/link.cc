@@ -106,6 +106,21 @@ reverse:
   events:
     - {packet: 1, do: drop}
 )"},
+                                 {"some packets only, and corruption that the ICRC does not see",
+                                  R"(match:
+  qpn: 0x11
+  kind: [data, nak]
+loss: 10%
+corrupt: 20%
+corrupt_icrc: repaired
+reorder: 5%
+events:
+  - {qpn: 0x10, relative_psn: 10, do: drop}
+  - {qpn: 0x11, relative_psn: 0, occurrence: 2, do: duplicate}
+  - {kind: ack, occurrence: 3, do: drop}
+  - {opcode: 0x81, occurrence: 0, do: mark}
+  - {source: 10.0.0.10, kind: data, occurrence: 7, do: corrupt, icrc: repaired}
+)"},
                                  {nullptr, nullptr}};
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/link/limits.h"
 #include "runtime/packet/packet.h"
 
 namespace rocebox::link {
@@ -13,11 +14,6 @@ namespace rocebox::link {
 /// adds up.
 class RateQueue {
  public:
-  /// Bounds that keep bits * 10^9 within 64 bits, whatever a capture claims about a packet's
-  /// length.
-  static constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 30;
-  static constexpr std::uint64_t kRateMin = 1'000, kRateMax = 100'000'000'000'000;
-
   struct Free {
     Nanos ns = 0;
     std::uint64_t remainder = 0;  ///< in [0, rate): the fraction of a nanosecond behind ns
@@ -41,7 +37,7 @@ class RateQueue {
   /// When the transmitter will be free again if it accepts `bytes` now.
   Free after(Nanos now, std::uint64_t bytes) const {
     Free free = free_.ns < now ? Free{now, 0} : free_;
-    free.remainder += std::min(bytes, kBytesMax) * kGigaBitsPerByte;
+    free.remainder += std::min(bytes, kQueueBytesMax) * kGigaBitsPerByte;
     free.ns += static_cast<Nanos>(free.remainder / rate_);
     free.remainder %= rate_;
     return free;

@@ -24,7 +24,7 @@ void Direction::pass(Call& call, Item item, const Fate& fate) {
   const bool waits = holds_back || at + fate.delay > now;
   if (waits && held() >= static_cast<std::uint64_t>(config_.packets))
     return drop(call, std::move(item), count_.drop_held_full);
-  if (!transmitter_.unlimited()) enqueue(item.packet, plan);
+  if (!transmitter_.unlimited()) enqueue(call.context, item.packet, plan);
   if (fate.reorder_by && !holds_back) count_.reorder_refused.add();
   if (holds_back) return hold_back(call, std::move(item), fate, at);
   if (fate.delay == 0) last_ = at;
@@ -57,11 +57,11 @@ Direction::Plan Direction::plan(Packet packet, Nanos now) const {
   return plan;
 }
 
-void Direction::enqueue(Packet packet, const Plan& plan) {
+void Direction::enqueue(Context& context, Packet packet, const Plan& plan) {
   transmitter_.accept(plan.free);
   count_.queue_bytes_max.raise_to(plan.occupancy + plan.bytes);
-  if (config_.ecn.max && ecn_wants(plan.occupancy)) (void)mark(packet);
-  if (plan.trims) (void)cut(packet);
+  if (config_.ecn.max && ecn_wants(plan.occupancy)) (void)mark(context, packet);
+  if (plan.trims) (void)cut(context, packet);
 }
 
 bool Direction::ecn_wants(std::uint64_t occupancy) const {
@@ -75,6 +75,7 @@ bool Direction::ecn_wants(std::uint64_t occupancy) const {
 
 void Direction::hold_back(Call& call, Item item, const Fate& fate, Nanos at) {
   count_.reordered.add();
+  call.context.note(item.packet, "reorder");
   const Due limit{at + fate.delay + config_.reorder_timeout, ++sequence_};
   held_back_.add({limit, fate.delay, fate.reorder_by, take(call, std::move(item))});
 }

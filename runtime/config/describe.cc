@@ -47,7 +47,8 @@ void FieldsTable::texts(std::string_view name, std::vector<std::string>& values,
 }
 void FieldsTable::choice(std::string_view name, int& index, std::span<const std::string_view> words,
                          std::string_view doc) {
-  row(name, fmt::format("{}", fmt::join(words, "|")), "", std::string(words[static_cast<std::size_t>(index)]), doc);
+  row(name, fmt::format("{}", fmt::join(words, "|")), "",
+      index < 0 ? "required" : std::string(words[static_cast<std::size_t>(index)]), doc);
 }
 void FieldsTable::group(std::string_view name, std::string_view doc, const std::function<void(Fields&)>& fields) {
   row(name, "group", "", "", doc);
@@ -135,7 +136,10 @@ void FieldsSchema::choice(std::string_view name, int& index, std::span<const std
                           std::string_view doc) {
   auto& p = property(name, doc);
   p["enum"] = words;
-  p["default"] = words[static_cast<std::size_t>(index)];
+  if (index < 0)
+    object_["required"].push_back(name);
+  else
+    p["default"] = words[static_cast<std::size_t>(index)];
 }
 void FieldsSchema::group(std::string_view name, std::string_view doc, const std::function<void(Fields&)>& fields) {
   FieldsSchema nested(property(name, doc), types_);

@@ -81,7 +81,7 @@ class FieldsWriter final : public Fields {
   void choice(std::string_view name, int& index, std::span<const std::string_view> words,
               std::string_view doc) override {
     reader_.choice(name, index, words, doc);
-    line(name, words[static_cast<std::size_t>(index)]);
+    if (index >= 0) line(name, words[static_cast<std::size_t>(index)]);
   }
   // A group that was not written is off, or repeats what stands above it; to write it could mean something else.
   void group(std::string_view name, std::string_view, const std::function<void(Fields&)>& fields) override {

@@ -114,7 +114,11 @@ void FieldsReader::texts(std::string_view name, std::vector<std::string>& values
 void FieldsReader::choice(std::string_view name, int& index, std::span<const std::string_view> words,
                           std::string_view) {
   const Node* node = use(name, Node::Kind::kScalar, "a word");
-  if (!node) return;
+  if (!node) {
+    if (index < 0 && node_ && !node_->find(name))
+      mistakes_.add(node_->place, fmt::format("`{}` must be given: one of {}", name, fmt::join(words, ", ")));
+    return;
+  }
   const auto found = std::find(words.begin(), words.end(), node->scalar);
   if (found != words.end()) {
     index = static_cast<int>(found - words.begin());

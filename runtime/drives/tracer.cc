@@ -17,7 +17,6 @@ void TraceOutput::write(unsigned device, Nanos origin, const TraceEvent& event, 
     text.write(line.data(), line.size());
     text.write("\n", 1);
   }
-  if (!event.packet) return;
   for (CaptureWriter& capture : captures_) capture.write(device, origin + event.at, event.packet, line);
 }
 

@@ -21,8 +21,8 @@ namespace {
 
 TraceInfo trace_info(Packet packet) {
   const PacketMeta& meta = packet.meta();
-  TraceInfo info{meta.sequence, 0, 0, meta.opcode, meta.traced != 0, roce::is_roce(packet)};
-  if (meta.bth_offset) {
+  TraceInfo info{meta.sequence, 0, 0, meta.opcode, meta.traced != 0, meta.bth_offset != 0};
+  if (info.has_bth) {
     info.qpn = static_cast<std::uint32_t>(roce::bth(packet).destination_qp);
     info.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
   }
@@ -81,13 +81,11 @@ void Pipeline::run(Edge at, Batch& batch, unsigned hops) {
     const auto index = static_cast<unsigned>(at.stage);
     Stage& stage = stages_[index];
     batch.start(pass_[index][at.port & 1], &followers_[index]);
-    std::array<TraceInfo, kBatchMax> infos;
-    if (trace_) [[unlikely]]
-      for (unsigned i = 0; i < batch.size_; i++) infos[i] = trace_info(batch.packets_[i]);
     Context context(*this, index, now_, &stage.seed, false);
-    stage.kernel->process(context, at.port, batch);
     if (trace_) [[unlikely]]
-      trace_batch(index, batch, {infos.data(), batch.size_});
+      trace_process(index, at.port, context, batch);
+    else
+      stage.kernel->process(context, at.port, batch);
     if (batch.mixed_) return distribute(index, batch, hops + 1);
     at = stage.outputs[batch.pass_];
   }
@@ -177,19 +175,33 @@ void Pipeline::discard(Batch& batch, Counter& reason) {
   }
 }
 
-void Pipeline::trace_batch(unsigned stage, const Batch& batch, std::span<const TraceInfo> infos) {
-  for (unsigned i = 0; i < infos.size(); i++) {
-    if (!infos[i].traced) continue;
-    const Port verdict = batch.verdicts_[i];
-    TraceEvent event{now_, stages_[stage].name, TraceVerdict::kSend, verdict, nullptr, infos[i], batch.packets_[i]};
-    if (verdict == Batch::kTaken)
-      event.verdict = TraceVerdict::kHold, event.packet = Packet();
-    else if (verdict == Batch::kDropped)
-      event.verdict = TraceVerdict::kDrop, event.reason = batch.reasons_[i];
-    else if (verdict == batch.pass_)
-      event.verdict = TraceVerdict::kPass;
-    trace_->record(event);
+// A reference to each packet that is followed keeps its bytes in reach, whatever the kernel does with it.
+void Pipeline::trace_process(unsigned stage, Port in, Context& context, Batch& batch) {
+  std::array<TraceInfo, kBatchMax> infos;
+  std::array<Packet, kBatchMax> packets;
+  for (unsigned i = 0; i < batch.size_; i++) {
+    packets[i] = batch.packets_[i];
+    infos[i] = trace_info(packets[i]);
+    if (infos[i].traced) rte_mbuf_refcnt_update(packets[i].mbuf(), 1);
   }
+  stages_[stage].kernel->process(context, in, batch);
+  for (unsigned i = 0; i < batch.size_; i++) {
+    if (!infos[i].traced) continue;
+    trace_verdict(stage, batch, i, infos[i], packets[i]);
+    rte_pktmbuf_free(packets[i].mbuf());
+  }
+}
+
+void Pipeline::trace_verdict(unsigned stage, const Batch& batch, unsigned i, const TraceInfo& info, Packet packet) {
+  const Port verdict = batch.verdicts_[i];
+  TraceEvent event{now_, stages_[stage].name, TraceVerdict::kSend, verdict, nullptr, info, packet};
+  if (verdict == Batch::kTaken)
+    event.verdict = TraceVerdict::kHold;
+  else if (verdict == Batch::kDropped)
+    event.verdict = TraceVerdict::kDrop, event.reason = batch.reasons_[i];
+  else if (verdict == batch.pass_)
+    event.verdict = TraceVerdict::kPass;
+  trace_->record(event);
 }
 
 PacketPtr Context::allocate(std::uint32_t bytes) {
@@ -219,6 +231,13 @@ void Context::drop(PacketPtr packet, Counter& reason) {
   if (pipeline_.trace_ && packet->meta().traced) [[unlikely]]
     pipeline_.trace_->record(
         {now_, pipeline_.stages_[stage_].name, TraceVerdict::kDrop, 0, &reason, trace_info(*packet), *packet});
+}
+
+void Context::note(Packet packet, std::string_view what) {
+  if (!pipeline_.trace_ || !packet.meta().traced) [[likely]]
+    return;
+  pipeline_.trace_->record(
+      {now_, pipeline_.stages_[stage_].name, TraceVerdict::kNote, 0, nullptr, trace_info(packet), packet, what});
 }
 
 void Context::arm(Nanos at, std::uint64_t tag) {

@@ -99,7 +99,8 @@ class Pipeline {
   void leave(Port out, Batch& batch);
   void discard(Batch& batch, Counter& reason);
   Packet enter_made(unsigned stage, Follower& follower);
-  void trace_batch(unsigned stage, const Batch& batch, std::span<const TraceInfo> infos);
+  void trace_process(unsigned stage, Port in, Context& context, Batch& batch);
+  void trace_verdict(unsigned stage, const Batch& batch, unsigned i, const TraceInfo& info, Packet packet);
 
   std::vector<Stage> stages_;
   std::vector<std::array<Port, 2>> pass_;  // by stage: the pass port for inputs 0 and 1 (others: 0)

@@ -17,6 +17,7 @@ enum class TraceVerdict : std::uint8_t {
   kHold,    ///< the kernel keeps it
   kEmit,    ///< a held or made packet goes on by output `port`
   kLeave,   ///< went out by device port `port`
+  kNote,    ///< the kernel did what `note` says to a packet that goes on
 };
 
 /// What identifies a packet after its bytes are gone.
@@ -24,7 +25,7 @@ struct TraceInfo {
   std::uint64_t sequence;  ///< number of arrival at the device; 0: made
   std::uint32_t qpn, psn;
   std::uint8_t opcode;
-  bool traced, roce;
+  bool traced, has_bth;
 };
 /// Takes the identity of a packet; cheap enough for traced runs only.
 TraceInfo trace_info(Packet packet);
@@ -36,7 +37,8 @@ struct TraceEvent {
   Port port;
   const Counter* reason;  ///< for kDrop
   TraceInfo info;
-  Packet packet;  ///< empty when the bytes are out of reach (kHold, some kDrop)
+  Packet packet;               ///< as the kernel left it; valid during the call
+  std::string_view note = {};  ///< for kNote
 };
 
 class TraceSink {

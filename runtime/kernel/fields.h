@@ -47,7 +47,7 @@ class Fields {
   virtual void text(std::string_view name, std::string& value, std::string_view doc) = 0;
   /// A list of strings.
   virtual void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) = 0;
-  /// One of `words`; `index` is its place.
+  /// One of `words`; `index` is its place. A default of -1 is none of them: the field must be written.
   virtual void choice(std::string_view name, int& index, std::span<const std::string_view> words,
                       std::string_view doc) = 0;
   /// A nested mapping.

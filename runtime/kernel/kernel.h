@@ -51,6 +51,10 @@ class Context {
   /// Lets go of a packet that the kernel holds; `reason` is counted by one and named in traces.
   void drop(PacketPtr packet, Counter& reason);
 
+  /// Tells the packet trace what was done to a packet that goes on: `what` is a fixed text of a word or two, such as
+  /// "trim". While no trace follows the packet this is one test.
+  void note(Packet packet, std::string_view what);
+
   /// on_timer(tag) will be called at `at`, or in this instant when `at` is not later. Ties fire in arming order.
   /// There is no cancel: a kernel ignores a tag that has become stale.
   void arm(Nanos at, std::uint64_t tag);

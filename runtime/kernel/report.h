@@ -9,6 +9,13 @@ namespace rocebox {
 
 /// A builder of one object of the report. The same content is shown as text and as JSON; entries keep the order
 /// in which they were added, so equal runs give equal bytes.
+///
+/// The JSON keeps plain numbers; the text shows a number by the last words of its name:
+///   psn, number            an identifier: its digits alone, `-` when negative ("any", "none")
+///   packet, event          a number in a list that begins with 1: its digits alone, `-` below 1
+///   qpn                    the same in hexadecimal, 0x000011
+///   bits_per_second        a rate with a unit; the name is shown without these words
+///   any other              a count, its digits in groups of three; one that is 0 is left out
 class Report {
  public:
   virtual ~Report() = default;

@@ -14,6 +14,8 @@
 #include <span>
 #include <type_traits>
 
+#include "runtime/limits.h"
+
 namespace rocebox::roce {
 
 /// An array of zero bytes, on a cache line boundary. It is not written when made: the system gives
@@ -72,7 +74,7 @@ inline std::uint64_t hash_bytes(const void* bytes, std::size_t size) {
 }
 
 /// Open addressing, linear probing. No allocation after construction; no removal. At most
-/// kProbesMax slots are looked at, whatever keys the network sends; at the load of at most 1/2
+/// kFlowProbesMax slots are looked at, whatever keys the network sends; at the load of at most 1/2
 /// chance does not get there.
 template <class Key>
 class FlowTable {
@@ -81,7 +83,6 @@ class FlowTable {
 
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
-  static constexpr unsigned kProbesMax = 256;
 
   explicit FlowTable(std::uint32_t capacity)
       : keys_(capacity), slots_(std::bit_ceil(std::size_t{capacity} * 2 + 2)), mask_(slots_.size() - 1) {}
@@ -100,7 +101,7 @@ class FlowTable {
 
   /// The number of `key`, or kNone.
   std::uint32_t find(const Key& key, std::uint64_t hash) const {
-    for (unsigned probe = 0; probe < kProbesMax; probe++) {
+    for (unsigned probe = 0; probe < kFlowProbesMax; probe++) {
       const Slot& slot = slots_[(hash + probe) & mask_];
       if (slot.number == 0) return kNone;
       if (slot.tag == tag_of(hash) && equal(keys_[slot.number - 1], key)) return slot.number - 1;
@@ -112,7 +113,7 @@ class FlowTable {
   /// The number of `key`, which is inserted when it is new; kNone when it is new and there is no
   /// room.
   std::uint32_t insert(const Key& key, std::uint64_t hash) {
-    for (unsigned probe = 0; probe < kProbesMax; probe++) {
+    for (unsigned probe = 0; probe < kFlowProbesMax; probe++) {
       Slot& slot = slots_[(hash + probe) & mask_];
       if (slot.number == 0) {
         if (size_ == capacity()) return kNone;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/roce/opcodes.h"
 
+#include <cstdio>
+
 #include "runtime/roce/headers.h"
 
 namespace rocebox::roce {
@@ -106,6 +108,13 @@ std::string_view opcode_name(std::uint8_t opcode) {
   for (const Row& row : kRows)
     if (row.opcode == opcode) return row.name;
   return "unknown";
+}
+
+std::string opcode_text(std::uint8_t opcode) {
+  if (kOpcodes[opcode].has(kIsKnown)) return std::string(opcode_name(opcode));
+  char text[16];
+  std::snprintf(text, sizeof text, "opcode 0x%02x", unsigned{opcode});
+  return text;
 }
 
 std::string_view service_name(Service service) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace rocebox::roce {
@@ -35,8 +36,10 @@ struct OpcodeInfo {
 extern const std::array<OpcodeInfo, 256> kOpcodes;
 
 inline const OpcodeInfo& opcode_info(std::uint8_t opcode) { return kOpcodes[opcode]; }
-/// The specification's name, such as "RC RDMA WRITE First"; "opcode 0x1f" style for unknown ones is the caller's.
+/// The specification's name, such as "RC RDMA WRITE First"; "unknown" when it has none.
 std::string_view opcode_name(std::uint8_t opcode);
+/// The same for people to read: "opcode 0x1f" where there is no name.
+std::string opcode_text(std::uint8_t opcode);
 std::string_view service_name(Service service);
 
 /// AETH syndrome, 9.7.5.1.2 table 45: bits 6:5 say what it is, 4:0 the value.

@@ -29,22 +29,72 @@ std::string count_text(std::int64_t value) {
   return digits;
 }
 
-bool is_duration(std::string_view key) { return key.ends_with("_ns"); }
-std::string label(std::string_view key) { return std::string(is_duration(key) ? key.substr(0, key.size() - 3) : key); }
+// What a member's key says of its number; report.h has the list.
+enum class Meaning { kCount, kDuration, kRate, kQpn, kIdentifier, kOrdinal };
+
+constexpr std::string_view kNanosSuffix = "_ns", kRateSuffix = "_bits_per_second";
+
+Meaning meaning(std::string_view key) {
+  const auto is = [key](std::string_view word) {
+    return key == word || (key.ends_with(word) && key[key.size() - word.size() - 1] == '_');
+  };
+  if (key.ends_with(kNanosSuffix)) return Meaning::kDuration;
+  if (key.ends_with(kRateSuffix)) return Meaning::kRate;
+  if (is("qpn")) return Meaning::kQpn;
+  if (is("psn") || is("number")) return Meaning::kIdentifier;
+  return is("packet") || is("event") ? Meaning::kOrdinal : Meaning::kCount;
+}
+
+// The key without the unit that the text shows beside the number.
+std::string label(std::string_view key) {
+  const Meaning means = meaning(key);
+  if (means == Meaning::kDuration) key.remove_suffix(kNanosSuffix.size());
+  if (means == Meaning::kRate) key.remove_suffix(kRateSuffix.size());
+  return std::string(key);
+}
+
+bool is_identifier(Meaning means) {
+  return means == Meaning::kQpn || means == Meaning::kIdentifier || means == Meaning::kOrdinal;
+}
+// An identifier that names nothing, or anything.
+bool is_blank(std::int64_t value, Meaning means) { return value < (means == Meaning::kOrdinal ? 1 : 0); }
+
+std::string identifier_text(std::int64_t value, Meaning means) {
+  if (is_blank(value, means)) return "-";
+  return means == Meaning::kQpn ? fmt::format("{:#08x}", value) : fmt::format("{}", value);
+}
+
+// Three or four significant digits: 999.9 kbps, 22.79 Mbps, 1.250 Gbps.
+std::string rate_text(double bits_per_second) {
+  constexpr std::string_view kUnits[] = {"bps", "kbps", "Mbps", "Gbps", "Tbps"};
+  std::size_t unit = 0;
+  for (; unit + 1 < std::size(kUnits) && bits_per_second >= 999.95; unit++) bits_per_second /= 1000;
+  return fmt::format("{:.{}f} {}", bits_per_second,
+                     bits_per_second >= 99.995   ? 1
+                     : bits_per_second >= 9.9995 ? 2
+                                                 : 3,
+                     kUnits[unit]);
+}
 
 std::string scalar_text(std::string_view key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  const Meaning means = meaning(key);
+  if (value.is_number() && means == Meaning::kRate) return rate_text(value.get<double>());
   if (value.is_number_integer()) {
     const auto number = value.get<std::int64_t>();
-    return is_duration(key) ? duration_text(number) : count_text(number);
+    if (is_identifier(means)) return identifier_text(number, means);
+    return means == Meaning::kDuration ? duration_text(number) : count_text(number);
   }
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
   return value.dump();
 }
 
 bool is_plain(const Json& value) { return !value.is_object() && !value.is_array(); }
-bool is_silent(const Json& value) {
+// What says nothing is left out. PSN 0 and QPN 0 say something.
+bool is_silent(std::string_view key, const Json& value) {
+  const Meaning means = meaning(key);
+  if (value.is_number_integer() && is_identifier(means)) return is_blank(value.get<std::int64_t>(), means);
   return (value.is_number_integer() && value.get<std::int64_t>() == 0) || (value.is_boolean() && !value.get<bool>()) ||
          (value.is_string() && value.get<std::string>().empty()) || value.is_null() ||
          (value.is_number_float() && value.get<double>() == 0) || (!is_plain(value) && value.empty());
@@ -58,7 +108,7 @@ class Writer {
   void object(const Json& object, std::size_t indent) {
     std::vector<std::string> words;
     for (const auto& [key, value] : object.items())
-      if (is_plain(value) && !is_silent(value))
+      if (is_plain(value) && !is_silent(key, value))
         words.push_back(fmt::format("{} {}", label(key), scalar_text(key, value)));
     flow(words, indent);
     for (const auto& [key, value] : object.items()) {
@@ -87,7 +137,9 @@ class Writer {
 
   void block(const std::string& key, const Json& value, std::size_t indent) {
     const bool shallow = std::all_of(value.begin(), value.end(), [](const Json& v) { return is_plain(v); });
-    if (shallow && std::all_of(value.begin(), value.end(), [](const Json& v) { return is_silent(v); })) return;
+    const auto items = value.items();
+    if (shallow && std::all_of(items.begin(), items.end(), [](const auto& i) { return is_silent(i.key(), i.value()); }))
+      return;
     line(indent, key);
     object(value, indent + 2);
   }

@@ -13,7 +13,8 @@
 namespace rocebox {
 
 /// `qpn=0x11 psn=100-120 opcode=17 src=10.0.0.1 dst=10.0.0.2`: all words must match; a word may list values and
-/// ranges, `psn=1,5,100-120`. PSN ranges may wrap (`psn=0xfffff0-0x10`). `all` follows everything.
+/// ranges, `psn=1,5,100-120`. PSN ranges may wrap (`psn=0xfffff0-0x10`). `all` follows everything. A list that could be
+/// one number with its digits in groups (`psn=9,524,366`) is refused: `psn=9 psn=524 psn=366` is the list.
 class TraceFilter {
  public:
   /// Throws ConfigError naming the word that cannot be read.
@@ -24,6 +25,7 @@ class TraceFilter {
   struct Span {
     std::uint32_t first, last;
   };
+  void add_values(const std::string& word, const std::string& key, const std::string& values);
   using Address = std::array<std::uint8_t, 16>;
   static bool within(const std::vector<Span>& spans, std::uint32_t value);
 

@@ -9,7 +9,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 import wire  # noqa: E402
-from common import CAPTURES, RoceboxTest  # noqa: E402
+from common import CAPTURES, HERE, RoceboxTest, tshark  # noqa: E402
 
 DEVICE = "devices: {d: {path: a <-> link <-> b, kernels: {link: %s}}}\n"
 
@@ -68,10 +68,80 @@ class Link(RoceboxTest):
         flipped[100] ^= 0x81
         self.assertIn(bytes(flipped), order)
         self.assertNotIn(frame(30), order)
-        fired = json.dumps(report["devices"]["d"]["kernels"]["link"])
-        for word in ("duplicate", "delay", "reorder", "corrupt"):
-            self.assertIn(word, fired)
-        self.assertEqual(report["devices"]["d"]["kernels"]["link"]["counters"]["forward_events_fired"], 4)
+        link = report["devices"]["d"]["kernels"]["link"]
+        self.assertEqual(link["counters"]["forward_events_fired"], 4)
+        self.assertEqual([(row["event"], row["fired"]) for row in link["forward"]["events"]], [(n, 1) for n in range(1, 5)])
+        numbers = {3: "duplicate", 7: "delay", 20: "reorder", 30: "corrupt"}
+        self.assertEqual(link["forward"]["events_fired"],
+                         [{"event": event, "at_ns": rows[number - 1][0] - rows[0][0], "packet": number,
+                           "qpn": rows[number - 1][2], "psn": rows[number - 1][3], "opcode": "RC RDMA WRITE Middle",
+                           "do": action, "applied": True} for event, (number, action) in enumerate(numbers.items(), 1)])
+
+    def test_an_event_that_meets_nothing_says_so(self):
+        _, report = self.run_link(CAPTURES / "perftest_write.pcap", {"forward": {"events": [
+            {"packet": 10**6, "do": "corrupt"}, {"qpn": 0x39, "psn": 1, "do": "drop"}, {"packet": 1, "do": "mark"}]}})
+        forward = report["devices"]["d"]["kernels"]["link"]["forward"]
+        self.assertEqual([row["fired"] for row in forward["events"]], [0, 0, 1])
+        self.assertEqual([(row["event"], row["do"], row["applied"]) for row in forward["events_fired"]], [(3, "mark", False)])
+
+    def test_faults_of_one_end_spare_the_other(self):
+        """Both ends of this capture use QPN 0x11: only the addresses tell data from ACKs."""
+        capture = CAPTURES / "rc_write.pcap"
+        rows = [(row, wire.parse(row[1])) for row in frames(capture)]
+        first = next(packet["psn"] for _, packet in rows if packet["opcode"] != 0x11)
+        for options, dropped in (
+                ({"loss": "100%", "match": {"source": "10.77.0.1"}}, lambda p: wire.text_address(p["src"]) == "10.77.0.1"),
+                ({"loss": "100%", "match": {"kind": "data", "qpn": 0x11}}, lambda p: p["opcode"] != 0x11),
+                ({"loss": "100%", "match": {"kind": ["nak", "ack"]}}, lambda p: p["opcode"] == 0x11),
+                ({"events": [{"qpn": 0x11, "relative_psn": 5, "occurrence": 0, "do": "drop"}]},
+                 lambda p: p["opcode"] != 0x11 and p["psn"] == first + 5),
+                ({"events": [{"qpn": 0x11, "psn": first + 5, "occurrence": 0, "destination": "10.77.0.2", "do": "drop"}]},
+                 lambda p: p["psn"] == first + 5 and wire.text_address(p["dst"]) == "10.77.0.2")):
+            with self.subTest(options):
+                got, _ = self.run_link(capture, {"forward": options})
+                wanted = [row for row, packet in rows if not dropped(packet)]
+                self.assertLess(len(wanted), len(rows))
+                self.assertEqual(got, wanted)
+
+    def test_silent_corruption_is_silent_and_ordinary_corruption_is_not(self):
+        capture = CAPTURES / "rc_write_corrupt_rx.pcap"  # some ICRCs are wrong as it comes
+        rows = frames(capture)
+        was = [wire.parse(row[1])["icrc_ok"] for row in rows]
+        self.assertIn(False, was)
+        for icrc, told in (("kept", [False] * len(rows)), ("repaired", was)):
+            with self.subTest(icrc):
+                got, report = self.run_link(capture, {"forward": {"corrupt": "100%", "corrupt_icrc": icrc}})
+                is_now = [(wire.parse(row[1]) or {"icrc_ok": None})["icrc_ok"] for row in got]
+                # A flip may hit what says that this is RoCE at all, or a wrong ICRC's own wrong bit.
+                differ = [n for n, (a, b) in enumerate(zip(is_now, told)) if a is not None and a != b]
+                self.assertEqual(differ, [])
+                self.assertTrue(all(a[1] != b[1] for a, b in zip(rows, got)))
+                self.assertEqual(report["devices"]["d"]["kernels"]["link"]["counters"]["forward_corrupted"], len(rows))
+
+    def test_the_trace_tells_what_was_done_and_its_capture_holds_each_row(self):
+        events = [{"packet": 3, "do": "corrupt", "offset": 100, "mask": 1}, {"packet": 4, "do": "trim"},
+                  {"packet": 5, "do": "duplicate"}, {"packet": 6, "do": "delay", "by": "1us"},
+                  {"packet": 7, "do": "reorder", "packets": 1}, {"packet": 8, "do": "drop"}]
+        config = self.config(DEVICE % json.dumps({"forward": {"events": events, "delay": "2us"}}))
+        text, capture = self.dir / "trace.txt", self.dir / "trace.pcapng"
+        self.rocebox("replay", config, "--in", f"a={CAPTURES / 'perftest_write.pcap'}", "--trace", "all",
+                     "--trace-out", text, "--trace-out", capture)
+        lines = text.read_text().splitlines()
+        done = [line.split()[2:] for line in lines if " d.link " in line]
+        notes = [[words[0], words[1]] for words in done if words[0] not in ("hold", "emit", "drop", "pass")]
+        self.assertEqual(notes, [["corrupt", "#3"], ["trim", "#4"], ["duplicate", "#5"], ["delay", "#6"], ["reorder", "#7"]])
+        trimmed = [line for line in lines if "leave" in line and "#4 " in line]
+        self.assertRegex(trimmed[0], "RC RDMA WRITE Middle qpn 0x39 psn 9524350$")
+        comments = [row[0] for row in tshark(capture, "frame.comment")]
+        self.assertEqual([" ".join(c.split()) for c in comments], [" ".join(l.split()) for l in lines])
+        self.assertTrue(any(" hold " in comment for comment in comments))
+
+    def test_the_example_of_a_lossy_wide_area_loses(self):
+        """With its own seed and with the one of README.md."""
+        for words in ([], ["--seed", "7"]):
+            report = self.replay(HERE.parent.parent / "configs/replay/wan.yaml", *words)
+            self.assertGreater(report["links"]["haul"]["counters"]["forward_drop_burst_loss"], 0)
+            self.assertTrue(all(row["holds"] for row in report["expectations"]))
 
     def test_random_loss_is_what_the_counters_say_and_within_bounds(self):
         big = self.dir / "big.pcap"

@@ -42,7 +42,7 @@ class RandomFields final : public Fields {
   void text(std::string_view, std::string&, std::string_view) override {}
   void texts(std::string_view, std::vector<std::string>&, std::string_view) override {}
   void choice(std::string_view, int& index, std::span<const std::string_view> words, std::string_view) override {
-    if (chosen()) index = static_cast<int>(random_() % words.size());
+    if (chosen() || index < 0) index = static_cast<int>(random_() % words.size());
   }
   void group(std::string_view name, std::string_view, const std::function<void(Fields&)>& fields) override {
     (void)name;

@@ -82,7 +82,7 @@ class Generator {
     if (below(4) != 0) {
       s.opcode = kData[below(std::size(kData))];
       payload.resize(8 + below(1017));
-      packet.mark = ++mark_;
+      packet.mark = next_mark();
       std::memcpy(payload.data(), &packet.mark, 8);
       for (std::size_t i = 8; i < payload.size(); i++) payload[i] = static_cast<std::uint8_t>(random_());
     } else {
@@ -139,6 +139,14 @@ class Generator {
     const std::uint32_t places[] = {14, 16, 38, 43, 42};  // version/IHL, total length, UDP length, TVer/pad, opcode
     bytes[places[below(5)]] ^= static_cast<std::uint8_t>(1 + below(255));
     return bytes;
+  }
+
+  // SplitMix64: two marks differ in about half their bits, so that a kernel that flips some makes none into another.
+  std::uint64_t next_mark() {
+    std::uint64_t z = (mark_ += 0x9e3779b97f4a7c15ull);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
   }
 
   std::mt19937_64 random_;

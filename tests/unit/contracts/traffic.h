@@ -15,7 +15,7 @@ struct TrafficPacket {
   std::uint32_t wire_bytes;
   bool foreign;        ///< no well-formed RoCE: a bump passes it untouched and in order
   bool bad_icrc;       ///< RoCE whose ICRC is wrong
-  std::uint64_t mark;  ///< of RoCE data packets: eight bytes of the payload, 0 otherwise
+  std::uint64_t mark;  ///< of RoCE data packets: eight bytes of the payload that no other has; 0 otherwise
 };
 
 /// `count` packets by `ports` inputs in ascending time, several in some instants: RC and UC flows with gaps,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/link/link.h"
+#include "runtime/config/describe.h"
 #include "runtime/config/fields_reader.h"
 
 namespace rocebox {
@@ -79,13 +80,14 @@ TEST(LinkConfig, RefusesImpossibleOptions) {
 
 TEST(LinkConfig, RefusesImpossibleEvents) {
   const auto event = [](const std::string& text) { return "events: [{" + text + "}]"; };
-  expect_refused(event("do: drop"), "`packet` must be given, or `qpn` and `psn`");
-  expect_refused(event("packet: 1, qpn: 2, psn: 3, do: drop"), "`packet` cannot go with `qpn` and `psn`");
-  expect_refused(event("packet: 1, psn: 3, do: drop"), "`packet` cannot go with `qpn` and `psn`");
-  expect_refused(event("qpn: 2, do: drop"), "`qpn` needs `psn` beside it");
+  expect_refused(event("do: drop"), "`packet` must be given, or conditions: qpn, psn");
+  expect_refused(event("packet: 1, qpn: 2, psn: 3, do: drop"), "`packet` names one packet: leave it or");
+  expect_refused(event("packet: 1, psn: 3, do: drop"), "`packet` names one packet: leave it or");
+  expect_refused(event("packet: 1, kind: ack, do: drop"), "`packet` names one packet: leave it or");
+  expect_refused(event("packet: 1, source: 10.0.0.1, do: drop"), "`packet` names one packet: leave it or");
   expect_refused(event("psn: 2, do: drop"), "`psn` needs `qpn` beside it");
-  expect_refused(event("packet: 1, occurrence: 2, do: drop"), "`occurrence` goes with `qpn` and `psn` only");
-  expect_refused(event("packet: 1, opcode: 2, do: drop"), "`opcode` goes with `qpn` and `psn` only");
+  expect_refused(event("packet: 1, occurrence: 2, do: drop"), "`occurrence` cannot go with `packet`");
+  expect_refused(event("packet: 1, opcode: 2, do: drop"), "`packet` names one packet: leave it or");
   expect_refused(event("packet: 1, do: delay"), "`by` must be given");
   expect_refused(event("packet: 1, do: drop, by: 1ms"), "`by` goes with `do: delay` only");
   expect_refused(event("packet: 1, do: drop, packets: 2"), "`packets` goes with `do: reorder` only");
@@ -95,6 +97,50 @@ TEST(LinkConfig, RefusesImpossibleEvents) {
   expect_refused(event("packet: 1, do: corrupt, mask: 2"), "`mask` needs `offset` beside it");
   expect_refused(event("packet: 1, do: duplicate, copies: 17"), "`copies`");
   expect_refused(event("packet: 1, do: explode"), "`do` must be one of drop, delay");
+  expect_refused(event("packet: 1, do: drop, icrc: repaired"), "`icrc` goes with `do: corrupt` only");
+  expect_refused(event("relative_psn: 2, do: drop"), "`relative_psn` needs `qpn` beside it");
+  expect_refused(event("qpn: 1, psn: 2, relative_psn: 2, do: drop"), "`relative_psn` cannot go with `psn`");
+  expect_refused(event("qpn: 1, relative_psn: 2, kind: [ack, nak], do: drop"), "`kind` names none");
+  expect_refused(event("qpn: 1, relative_psn: 2, opcode: 0x11, do: drop"), "`opcode` is none");
+  expect_refused(event("kind: [ack, nack], do: drop"), "`kind` has no word `nack`; known: roce, data");
+  expect_refused(event("source: 10.0.0, do: drop"), "`source` must be an IPv4 or IPv6 address");
+  expect_refused("match: {destination: host}", "`destination` must be an IPv4 or IPv6 address");
+  expect_refused("match: {kind: acks}", "`kind` has no word `acks`");
+}
+
+// A fault that says not what it does must not become a loss.
+TEST(LinkConfig, WhatAnEventDoesMustBeWritten) {
+  expect_refused("events: [{packet: 20}]",
+                 "link.yaml:1:10: `do` must be given: one of drop, delay, duplicate, reorder, corrupt, trim, mark");
+  nlohmann::ordered_json schema;
+  config::FieldsSchema fields(schema, nullptr);
+  link::Event().fields(fields);
+  EXPECT_EQ(schema["required"].dump(), R"(["do"])");
+  EXPECT_FALSE(schema["properties"]["do"].contains("default"));
+  for (const config::OptionRow& row : config::describe(link_kernel_type()))
+    if (row.name == "events[].do") {
+      EXPECT_EQ(row.fallback, "required");
+    }
+}
+
+TEST(LinkConfig, EventsThatEveryPacketIsHeldAgainstAreFew) {
+  const auto events = [](unsigned count) {
+    std::string text = "events: [";
+    for (unsigned i = 0; i < count; i++) text += "{kind: ack, occurrence: " + std::to_string(i + 1) + ", do: drop}, ";
+    for (unsigned i = 0; i < 100; i++) text += "{qpn: 1, relative_psn: " + std::to_string(i) + ", do: drop}, ";
+    return text + "{packet: 1, do: drop}]";
+  };
+  EXPECT_EQ(read(events(64)).mistakes, "");
+  expect_refused(events(65), "`events` has 65 entries without `packet`, `psn` and `relative_psn`; at most 64");
+}
+
+TEST(LinkConfig, MatchIsInheritedFieldByField) {
+  const Read r = read("{match: {qpn: 7, kind: [data, cnp]}, reverse: {match: {kind: ack, source: fe80::1}}}");
+  EXPECT_EQ(r.mistakes, "");
+  EXPECT_EQ(r.config.forward.match.kinds(), link::kData | link::kCnp);
+  EXPECT_EQ(r.config.reverse.match.qpn, 7);
+  EXPECT_EQ(r.config.reverse.match.kinds(), link::kAck);
+  EXPECT_EQ(r.config.reverse.match.source, "fe80::1");
 }
 
 TEST(LinkConfig, EveryExampleIsRight) {

@@ -72,6 +72,78 @@ TEST(LinkCorrupt, OneBitBehindUdpAndTheIcrcIsAlwaysWrong) {
     EXPECT_EQ(bits_behind_bth.count(bit), bit / 8 == 4 ? 0u : 1u) << bit;
 }
 
+// Silent corruption: what came with a right ICRC leaves with a right one, what came with a wrong one with a wrong one.
+TEST(LinkCorrupt, ARepairedIcrcHidesTheFlipAndNothingElse) {
+  link::Config config;
+  config.forward.corrupt = 1;
+  config.forward.corrupt_icrc = link::Icrc::kRepaired;
+  test::KernelBox box(with(config));
+  auto random = [engine = std::mt19937(4)]() mutable { return static_cast<unsigned>(engine()); };
+  for (int round = 0; round < 5000; round++) {
+    std::vector<std::uint8_t> payload;
+    auto sent = test::frame(random_spec(random, payload));
+    const bool wrong = round % 2;
+    if (wrong) sent[sent.size() - 1 - random() % 12] ^= 0x10;  // the ICRC or the bytes before it
+    box.send(round, 0, sent);
+    const auto& got = box.out.back().bytes;
+    const auto bits = changed_bits({sent.data(), sent.size() - 4}, {got.data(), got.size() - 4});
+    ASSERT_EQ(bits.size(), 1u);
+    const std::size_t l3 = sent[12] == 0x81 ? 18 : 14;
+    const std::size_t bth = l3 + (sent[l3] >> 4 == 4 ? 20 : 40) + 8;
+    ASSERT_GE(bits[0] / 8, bth);
+    ASSERT_EQ(icrc_right(sent, got), !wrong);
+  }
+  EXPECT_EQ(box.stats.read("forward_corrupted"), 5000u);
+  EXPECT_EQ(box.stats.read("forward_corrupted_icrc_repaired"), 5000u);
+}
+
+TEST(LinkCorrupt, WhereTheIcrcCannotBeRepairedNothingIsFlipped) {
+  link::Config config;
+  config.forward.corrupt = 1;
+  config.forward.corrupt_icrc = link::Icrc::kRepaired;
+  test::KernelBox box(with(config));
+  auto sent = test::frame({});
+  const auto wire_bytes = static_cast<std::uint32_t>(sent.size());
+  sent.resize(sent.size() - 1);
+  std::vector<std::uint8_t> arp(60, 0);
+  arp[12] = 0x08, arp[13] = 0x06;
+  box.send(0, 0, sent, wire_bytes);
+  box.send(0, 0, arp);
+  EXPECT_EQ(box.out.at(0).bytes, sent);
+  EXPECT_EQ(box.out.at(1).bytes, arp);
+  EXPECT_EQ(box.stats.read("forward_corrupted"), 0u);
+}
+
+TEST(LinkCorrupt, AnEventRepairsFromBthToBeforeTheIcrc) {
+  const std::vector<std::uint8_t> payload(64, 7);
+  roce::PacketSpec spec;
+  spec.payload = payload;
+  const auto sent = test::frame(spec);
+  link::Config config;
+  for (std::int64_t offset = 0; offset < std::ssize(sent) + 2; offset++) {
+    link::Event& event = config.forward.events.emplace_back();
+    event.packet = offset + 1;
+    event.action = link::Action::kCorrupt;
+    event.icrc = link::Icrc::kRepaired;
+    event.offset = offset;
+    event.mask = 0xFF;
+  }
+  test::KernelBox box(with(config));
+  std::uint64_t not_applied = 0;
+  for (std::size_t offset = 0; offset < sent.size() + 2; offset++) {
+    box.send(0, 0, sent);
+    const auto& got = box.out.back().bytes;
+    const bool inside = offset >= 42 && offset < sent.size() - 4;
+    not_applied += !inside;
+    ASSERT_EQ(got != sent, inside) << offset;
+    ASSERT_TRUE(icrc_right(sent, got)) << offset;
+    if (inside) {
+      ASSERT_EQ(got[offset], sent[offset] ^ 0xFF);
+    }
+  }
+  EXPECT_EQ(box.stats.read("forward_events_not_applied"), not_applied);
+}
+
 TEST(LinkCorrupt, MetadataFollowsTheBytes) {
   link::Config config;
   config.forward.corrupt = 1;

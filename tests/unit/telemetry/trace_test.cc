@@ -90,6 +90,62 @@ TEST(TraceFilter, WordsThatCannotBeRead) {
   }
 }
 
+// "psn=9,524,366" copied from a table of counts would follow three other packets.
+TEST(TraceFilter, AListThatReadsAsOneNumberIsRefused) {
+  for (const char* text : {"psn=9,524,366", "psn=1,024", "qpn=16,777,215", "psn=100,200", "src=10.0.0.1 psn=12,345"}) {
+    try {
+      TraceFilter filter(text);
+      ADD_FAILURE() << text;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("one number or a list"), std::string::npos) << error.what();
+    }
+  }
+  try {
+    TraceFilter filter("psn=9,524,366");
+  } catch (const ConfigError& error) {
+    for (const char* mend : {"`psn=9524366`", "`psn=9 psn=524 psn=366`"})
+      EXPECT_NE(std::string(error.what()).find(mend), std::string::npos) << error.what();
+  }
+  // Not one number: groups of other sizes, above 2^24 - 1, a leading 0, ranges, hexadecimal.
+  for (const char* text : {"psn=1,5,9", "psn=100,200,300", "psn=16,777,216", "psn=1234,567", "psn=0,100",
+                           "psn=1,024-030", "psn=0x1,024", "psn=1,24", "psn=1,1000", "psn=9 psn=524 psn=366"})
+    EXPECT_NO_THROW(TraceFilter{text}) << text;
+}
+
+TEST(TraceLine, ATrimmedPacketKeepsItsName) {
+  Pool pool({.small = 64, .large = 16, .giant = 2});
+  const std::vector<std::uint8_t> payload(100, 1);
+  roce::PacketSpec spec;
+  spec.opcode = IBV_OPCODE_RC_RDMA_WRITE_MIDDLE;
+  spec.destination_qp = 0x11;
+  spec.psn = 42;
+  spec.payload = payload;
+  PacketPtr p = pool.allocate(roce::built_bytes(spec));
+  roce::build(*p, spec);
+  p->trim_to(p->meta().payload_offset);
+  roce::parse(*p);
+  ASSERT_EQ(p->meta().status, ParseStatus::kShorterThanIpLength);
+  const TraceEvent event{0, {}, TraceVerdict::kLeave, 1, nullptr, trace_info(*p), *p};
+  const std::string line = trace_line(event, "tap", "b", "");
+  EXPECT_NE(line.find("RC RDMA WRITE Middle qpn 0x11 psn 42"), std::string::npos) << line;
+}
+
+TEST(TraceLine, AnUnknownOpcodeIsShownAsANumber) {
+  Pool pool({.small = 64, .large = 16, .giant = 2});
+  PacketPtr p = packet(pool, 0x11, 42, 0x1F);
+  const TraceEvent event{0, {}, TraceVerdict::kArrive, 0, nullptr, trace_info(*p), *p};
+  const std::string line = trace_line(event, "tap", "a", "");
+  EXPECT_NE(line.find("opcode 0x1f qpn 0x11 psn 42"), std::string::npos) << line;
+}
+
+TEST(TraceLine, ANoteStandsInThePlaceOfTheVerdict) {
+  Pool pool({.small = 64, .large = 16, .giant = 2});
+  PacketPtr p = packet(pool, 0x11, 42);
+  const TraceEvent event{0, "link", TraceVerdict::kNote, 0, nullptr, trace_info(*p), *p, "trim"};
+  const std::string line = trace_line(event, "tap", "", "");
+  EXPECT_NE(line.find("tap.link             trim  "), std::string::npos) << line;
+}
+
 TEST(TraceLine, SaysWhereWhatAndWhich) {
   Pool pool({.small = 64, .large = 16, .giant = 2});
   PacketPtr p = packet(pool, 0x11, 42);
@@ -105,7 +161,7 @@ TEST(TraceLine, SaysWhereWhatAndWhich) {
   for (const char* word : {"tap ", "arrive host", "made"})
     EXPECT_NE(line.find(word), std::string::npos) << word << " in " << line;
   EXPECT_EQ(line.find('\n'), std::string::npos);
-  for (int i = 0; i <= static_cast<int>(TraceVerdict::kLeave); i++)
+  for (int i = 0; i <= static_cast<int>(TraceVerdict::kNote); i++)
     EXPECT_FALSE(trace_verdict_name(static_cast<TraceVerdict>(i)).empty());
 }
 
