@@ -103,6 +103,7 @@ void Inspector::count_other(PacketClass what) {
     case PacketClass::kTruncated:
       return counters_.truncated.add();
     case PacketClass::kMalformed:
+    case PacketClass::kUnsupported:
       return counters_.malformed.add();
   }
 }
