@@ -50,12 +50,16 @@ void Config::fields(Fields& fields) {
   fields.integer("flows", flows, {1, 1 << 20}, "flows remembered; packets of more pass and are counted in flows_full");
   fields.integer("window", window, {64, 65536}, "PSNs remembered for each flow and direction, a power of two");
   if (!std::has_single_bit(static_cast<std::uint64_t>(window))) fields.refuse("window", "not a power of two");
-  constexpr std::int64_t kPsnsMax = std::int64_t{1} << 27;  // two spaces of 8 bytes a PSN: 2 GiB at most
+  constexpr std::int64_t kPsnsMax = std::int64_t{1} << 26;  // three spaces of 16 bytes a PSN: 3 GiB at most
   if (flows * window > kPsnsMax)
-    fields.refuse("flows", "needs too much memory: `flows` times `window` may be 134217728");
+    fields.refuse("flows", "needs too much memory: `flows` times `window` may be 67108864");
   fields.choice("mtu", mtu, kMtuWords, "path MTU that says how many PSNs a READ takes; auto learns it");
   fields.duration("retransmit_after", retransmit_after, {0, 60 * kSecond},
                   "a repeated or late PSN this old was sent again, when nothing better tells");
+  fields.integer("events", events, {0, 1024}, "losses, retransmissions, NAKs listed for each flow: the first ones");
+  constexpr std::int64_t kEventsMax = std::int64_t{1} << 26;  // of 24 bytes: 1.5 GiB
+  if (flows * events > kEventsMax)
+    fields.refuse("events", "needs too much memory: `flows` times `events` may be 67108864");
   fields.boolean("check_icrc", check_icrc, "verify each packet's ICRC; a wrong one is counted and nothing else");
   fields.list("pairs", pairs, kPairsMax, "RC connections that are known");
 }

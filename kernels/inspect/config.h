@@ -22,6 +22,7 @@ struct Config {
   std::int64_t window = 4096;
   int mtu = 0;  ///< index into the words: auto, 256, 512, 1024, 2048, 4096
   Nanos retransmit_after = kMillisecond;
+  std::int64_t events = 32;
   bool check_icrc = true;
   std::vector<StaticPair> pairs;
 

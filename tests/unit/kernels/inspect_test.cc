@@ -20,7 +20,7 @@ TEST(Inspect, PacketsPassUntouched) {
   EXPECT_EQ(box.out[0].port, 1);
   EXPECT_EQ(box.out[1].port, 0);
   EXPECT_EQ(box.out[1].bytes, broken);
-  EXPECT_EQ(box.stats.read("icrc_errors"), 1u);
+  EXPECT_EQ(box.stats.read("rx_icrc_encapsulated"), 1u);
   EXPECT_EQ(box.stats.read("packets"), 3u);
   EXPECT_EQ(box.stats.read("roce_packets"), 2u);
 }
@@ -76,7 +76,7 @@ TEST(Inspect, ANakNamesWhatIsSentAgain) {
   EXPECT_EQ(box.requests()["retransmissions"], 2);
   EXPECT_EQ(box.requests()["duplicates"], 1);
   EXPECT_EQ(box.flow(1)["naks"]["psn_sequence_error"], 1);
-  EXPECT_EQ(box.stats.read("naks_psn_sequence_error"), 1u);
+  EXPECT_EQ(box.stats.read("packet_seq_err"), 1u);
   EXPECT_EQ(box.flow(1)["acks"], 1);
 }
 
@@ -132,7 +132,7 @@ TEST(Inspect, CnpsEcnAndOtherTraffic) {
   EXPECT_EQ(flows[2]["ecn"]["ect1"], 1);
   EXPECT_EQ(flows[2]["opcodes"]["rc_send_only"], 5);
   EXPECT_EQ(box.stats.read("np_cnp_sent"), 2u);
-  EXPECT_EQ(box.stats.read("ecn_ce"), 2u);
+  EXPECT_EQ(box.stats.read("np_ecn_marked_roce_packets"), 2u);
 }
 
 TEST(Inspect, AWrongIcrcCountsNowhereElse) {
@@ -147,7 +147,7 @@ TEST(Inspect, AWrongIcrcCountsNowhereElse) {
   EXPECT_EQ(box.flow()["icrc_failures"], 1);
   EXPECT_EQ(box.flow()["packets"], 2);
   EXPECT_EQ(box.requests()["missing"], 1);
-  EXPECT_EQ(box.stats.read("icrc_errors"), 2u);
+  EXPECT_EQ(box.stats.read("rx_icrc_encapsulated"), 2u);
 }
 
 TEST(Inspect, SnappedPacketsCountByTheirLengthOnTheWire) {
