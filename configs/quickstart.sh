@@ -7,5 +7,5 @@ cd "$(dirname "$0")/.."
 need "${build_packages[@]}"
 echo "building rocebox (about a minute)"
 cmake --preset release >/dev/null
-cmake --build --preset release --target rocebox | { grep -v '^\[' || true; }
+cmake --build --preset release --target rocebox | { grep -v '^\[\|^ninja: no work' || true; }
 exec build/release/rocebox replay configs/quickstart.yaml "$@"

@@ -50,7 +50,7 @@ void parse(benchmark::State& state) {
   for (unsigned i = 0; i < bursts * kBurst; i++) packets.push_back(make_one(mix, random));
   std::vector<std::uint32_t> order(1024);
   for (std::uint32_t& first : order) first = draw(random, bursts) * kBurst;
-  std::uint64_t classes[5] = {};
+  std::uint64_t classes[6] = {};
   std::size_t turn = 0;
   {
     PerItem per_packet(state, kBurst);

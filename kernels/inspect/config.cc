@@ -1,44 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/inspect/config.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <bit>
+
+#include "runtime/roce/address.h"
 
 namespace rocebox::inspect {
 namespace {
 
 constexpr std::string_view kMtuWords[] = {"auto", "256", "512", "1024", "2048", "4096"};
-constexpr std::array<std::uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
 constexpr std::size_t kPairsMax = 4096;
 
 }  // namespace
-
-bool parse_address(const std::string& text, std::array<std::uint8_t, 16>& address) {
-  std::uint8_t four[4];
-  if (inet_pton(AF_INET, text.c_str(), four) == 1) {
-    std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), address.begin());
-    std::copy(four, four + 4, address.begin() + 12);
-    return true;
-  }
-  return inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
-}
-
-std::string address_text(const std::array<std::uint8_t, 16>& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), address.begin()))
-    inet_ntop(AF_INET, address.data() + 12, text, sizeof(text));
-  else
-    inet_ntop(AF_INET6, address.data(), text, sizeof(text));
-  return text;
-}
 
 void StaticPair::fields(Fields& fields) {
   const auto address = [&](std::string_view name, std::string& value, std::array<std::uint8_t, 16>& bytes,
                            std::string_view doc) {
     fields.text(name, value, doc);
-    if (!parse_address(value, bytes)) fields.refuse(name, "not an IPv4 or IPv6 address");
+    if (!roce::parse_address(value, bytes)) fields.refuse(name, "not an IPv4 or IPv6 address");
   };
   address("a", a, a_address, "IP address of one end");
   fields.integer("a_qpn", a_qpn, {2, 0xFFFFFF}, "its queue pair number");
@@ -50,12 +30,16 @@ void Config::fields(Fields& fields) {
   fields.integer("flows", flows, {1, 1 << 20}, "flows remembered; packets of more pass and are counted in flows_full");
   fields.integer("window", window, {64, 65536}, "PSNs remembered for each flow and direction, a power of two");
   if (!std::has_single_bit(static_cast<std::uint64_t>(window))) fields.refuse("window", "not a power of two");
-  constexpr std::int64_t kPsnsMax = std::int64_t{1} << 27;  // two spaces of 8 bytes a PSN: 2 GiB at most
+  constexpr std::int64_t kPsnsMax = std::int64_t{1} << 26;  // three spaces of 16 bytes a PSN: 3 GiB at most
   if (flows * window > kPsnsMax)
-    fields.refuse("flows", "needs too much memory: `flows` times `window` may be 134217728");
+    fields.refuse("flows", "needs too much memory: `flows` times `window` may be 67108864");
   fields.choice("mtu", mtu, kMtuWords, "path MTU that says how many PSNs a READ takes; auto learns it");
   fields.duration("retransmit_after", retransmit_after, {0, 60 * kSecond},
                   "a repeated or late PSN this old was sent again, when nothing better tells");
+  fields.integer("events", events, {0, 1024}, "losses, retransmissions, NAKs listed for each flow: the first ones");
+  constexpr std::int64_t kEventsMax = std::int64_t{1} << 26;  // of 24 bytes: 1.5 GiB
+  if (flows * events > kEventsMax)
+    fields.refuse("events", "needs too much memory: `flows` times `events` may be 67108864");
   fields.boolean("check_icrc", check_icrc, "verify each packet's ICRC; a wrong one is counted and nothing else");
   fields.list("pairs", pairs, kPairsMax, "RC connections that are known");
 }

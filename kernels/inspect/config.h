@@ -22,6 +22,7 @@ struct Config {
   std::int64_t window = 4096;
   int mtu = 0;  ///< index into the words: auto, 256, 512, 1024, 2048, 4096
   Nanos retransmit_after = kMillisecond;
+  std::int64_t events = 32;
   bool check_icrc = true;
   std::vector<StaticPair> pairs;
 
@@ -29,9 +30,5 @@ struct Config {
   std::uint32_t mtu_bytes() const { return mtu == 0 ? 0 : 128u << mtu; }
   void fields(Fields& fields);
 };
-
-/// Reads an IPv4 or IPv6 address; IPv4 as ::ffff:a.b.c.d.
-bool parse_address(const std::string& text, std::array<std::uint8_t, 16>& address);
-std::string address_text(const std::array<std::uint8_t, 16>& address);
 
 }  // namespace rocebox::inspect

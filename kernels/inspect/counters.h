@@ -14,6 +14,9 @@ struct Counters {
         fragments(s.counter("fragments", "IP fragments of UDP datagrams")),
         truncated(s.counter("truncated", "packets whose headers are not all there")),
         malformed(s.counter("malformed", "RoCEv2 packets with impossible headers")),
+        snapped(s.counter("snapped", "packets counted by their BTH: an extended header is not held")),
+        trimmed(s.counter("trimmed", "packets that a switch cut behind their BTH")),
+        unsupported_service(s.counter("unsupported_service", "packets of RD, XRC or a manufacturer's service")),
         requests(s.counter("requests", "request packets")),
         responses(s.counter("responses", "response packets: ACK, NAK, READ response, ATOMIC ACK")),
         duplicates(s.counter("duplicates", "packets that the network doubled")),
@@ -22,29 +25,38 @@ struct Counters {
         holes(s.counter("holes", "PSNs skipped when a higher one came")),
         holes_filled_late(s.counter("holes_filled_late", "skipped PSNs whose packet came after all; the rest is lost")),
         beyond_window(s.counter("beyond_window", "packets with a PSN older than the window")),
-        resets(s.counter("psn_resets", "jumps of the PSN beyond the window; the stream began anew")),
+        restarts(s.counter("restarts", "PSN spaces that began anew: the QP was used again")),
+        out_of_sequence(s.counter("out_of_sequence", "RC requests above the PSN that a responder here would expect")),
+        duplicate_request(
+            s.counter("duplicate_request", "RC requests below the PSN that a responder here would expect")),
+        response_gaps(s.counter("read_response_gaps", "times that READ responses skipped a PSN")),
+        timeouts_suspected(s.counter("timeouts_suspected", "RC requests sent again after silence and no NAK")),
         acks(s.counter("acks", "positive acknowledgements")),
         naks(s.counter("naks", "negative acknowledgements, RNR not included")),
-        nak_codes{&s.counter("naks_psn_sequence_error", "NAKs with code 0"),
+        nak_codes{&s.counter("packet_seq_err", "NAKs with code 0, PSN sequence error"),
                   &s.counter("naks_invalid_request", "NAKs with code 1"),
                   &s.counter("naks_remote_access_error", "NAKs with code 2"),
                   &s.counter("naks_remote_operational_error", "NAKs with code 3"),
                   &s.counter("naks_invalid_rd_request", "NAKs with code 4"),
                   &s.counter("naks_reserved", "NAKs with a code that is not defined")},
-        rnr_naks(s.counter("rnr_naks", "receiver-not-ready NAKs")),
+        rnr_naks(s.counter("rnr_nak_retry_err", "receiver-not-ready NAKs")),
+        aeth_unknown(s.counter("aeth_unknown", "ACK or NAK packets whose AETH is not held")),
         cnps(s.counter("np_cnp_sent", "congestion notification packets")),
-        ecn_ce(s.counter("ecn_ce", "packets marked Congestion Experienced")),
-        icrc_errors(s.counter("icrc_errors", "packets with a wrong ICRC; counted nowhere else")),
+        ecn_ce(s.counter("np_ecn_marked_roce_packets", "packets marked Congestion Experienced")),
+        icrc_errors(s.counter("rx_icrc_encapsulated", "packets with a wrong ICRC; counted nowhere else")),
         icrc_unverified(s.counter("icrc_unverified", "packets not held whole, so that their ICRC is unknown")),
         flows(s.counter("flows", "flows remembered")),
-        flows_full(s.counter("flows_full", "packets of flows for which there was no room")) {}
+        flows_full(s.counter("flows_full", "packets of flows for which there was no room")),
+        senders_full(s.counter("ud_senders_full", "datagrams of UD senders for which there was no room")) {}
 
-  Counter &packets, &bytes, &roce_packets, &not_roce, &fragments, &truncated, &malformed;
+  Counter &packets, &bytes, &roce_packets, &not_roce, &fragments, &truncated, &malformed, &snapped, &trimmed,
+      &unsupported_service;
   Counter &requests, &responses;
-  Counter &duplicates, &retransmissions, &out_of_order, &holes, &holes_filled_late, &beyond_window, &resets;
+  Counter &duplicates, &retransmissions, &out_of_order, &holes, &holes_filled_late, &beyond_window, &restarts;
+  Counter &out_of_sequence, &duplicate_request, &response_gaps, &timeouts_suspected;
   Counter &acks, &naks;
   Counter* nak_codes[6];
-  Counter &rnr_naks, &cnps, &ecn_ce, &icrc_errors, &icrc_unverified, &flows, &flows_full;
+  Counter &rnr_naks, &aeth_unknown, &cnps, &ecn_ce, &icrc_errors, &icrc_unverified, &flows, &flows_full, &senders_full;
 };
 
 }  // namespace rocebox::inspect

@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/inspect/event_log.h"
 #include "kernels/inspect/psn_tracker.h"
+#include "kernels/inspect/uc_receiver.h"
 #include "runtime/roce/opcodes.h"
 #include "runtime/roce/parse.h"
 #include "runtime/telemetry/histogram.h"
@@ -38,6 +40,7 @@ struct alignas(64) Flow {
   std::uint32_t open_read_bytes = 0;  ///< the READ request with the highest PSN: its length, until its PSNs are known
   std::uint16_t pmtu = 0;             ///< payload bytes of full packets; 0: not known
   bool pmtu_inferred = false;         ///< from the PSN behind a READ request, not from a payload
+  bool open_read_unsized = false;     ///< the READ request with the highest PSN: its length is not held
   IdEvidence ids;
 
   alignas(64) PsnStream requests;
@@ -47,7 +50,29 @@ struct alignas(64) Flow {
   std::uint64_t fecn = 0, becn = 0;
   std::uint64_t acks = 0, rnr_naks = 0, cnps = 0, icrc_failures = 0, icrc_unverified = 0;
   std::array<std::uint64_t, kNakSlots> naks{};
-  Histogram rtt;
+  std::uint64_t trimmed = 0;
+  /// Packets whose AETH, RETH or DETH is not held.
+  std::uint64_t aeth_unknown = 0, reth_unknown = 0, deth_unknown = 0;
+  Nanos rnr_timer_min = 0, rnr_timer_max = 0;  ///< that RNR NAKs asked for
+  EventLog log;
+  UcReceiver uc;
+  Histogram rtt, completion;
+};
+
+/// Messages of UC are those that a receiver gets; of RC and UD those whose end was seen.
+inline std::uint64_t messages_of(const FlowKey& key, const Flow& flow) {
+  return key.service() == roce::Service::kUc ? flow.uc.delivered.count : flow.requests.messages;
+}
+
+/// A sending UD QP: it numbers its datagrams to all destinations in one PSN space.
+struct SenderKey {
+  std::array<std::uint8_t, 16> source;
+  std::uint32_t qpn;
+};
+struct alignas(64) Sender {
+  std::uint64_t packets = 0;
+  IdEvidence ids;
+  PsnStream datagrams;
 };
 
 /// Both streams' rings of one flow lie side by side.

@@ -8,7 +8,7 @@ namespace {
 
 constexpr Example kExamples[] = {
     {"default", "{}"},
-    {"limits reached: few flows, a short memory", "{flows: 2, window: 64, retransmit_after: 100us}"},
+    {"limits reached: few flows, a short memory", "{flows: 2, window: 64, retransmit_after: 100us, events: 2}"},
     {"known connections, fixed path MTU, ICRC not checked",
      "{mtu: 1024, check_icrc: false, pairs: [{a: 10.0.0.1, a_qpn: 0x11, b: 10.0.0.2, b_qpn: "
      "0x12}]}"},

@@ -22,11 +22,16 @@ Inspector::Inspector(const Config& config, Stats& stats)
       check_icrc_(config.check_icrc),
       window_(static_cast<std::uint32_t>(config.window)),
       mtu_(config.mtu_bytes()),
+      events_max_(static_cast<std::uint32_t>(config.events)),
       requests_(window_, config.retransmit_after, false),
       responses_(window_, config.retransmit_after, true),
       table_(static_cast<std::uint32_t>(config.flows)),
       flows_(table_.capacity()),
       rings_(std::size_t{table_.capacity()} * kStreams * window_),
+      events_(std::size_t{table_.capacity()} * events_max_),
+      sender_table_(table_.capacity()),
+      senders_(sender_table_.capacity()),
+      sender_rings_(std::size_t{sender_table_.capacity()} * window_),
       address_pairs_(table_.capacity()),
       address_pair_pmtus_(table_.capacity()),
       pairing_(pairing_limits(config)) {
@@ -41,23 +46,31 @@ void Inspector::process(Context& context, Port, Batch& batch) {
   std::array<Lookup, kBatchMax> lookups;
   const unsigned size = batch.size();
   for (unsigned i = 0; i < size; i++) {
-    if (!roce::is_roce(batch[i])) continue;
+    lookups[i].held = held(batch[i]);
+    if (lookups[i].held == Held::kNothing) continue;
     lookups[i] = name(batch[i]);
     table_.prefetch(lookups[i].hash);
   }
   for (unsigned i = 0; i < size; i++) {
-    if (!roce::is_roce(batch[i])) continue;
+    if (lookups[i].held == Held::kNothing) continue;
     lookups[i].index = find(lookups[i], batch[i]);
     if (lookups[i].index != kNone) __builtin_prefetch(&flows_[lookups[i].index], 1);
   }
   for (unsigned i = 0; i < size; i++) {
     counters_.packets.add();
     counters_.bytes.add(batch[i].wire_bytes());
-    if (roce::is_roce(batch[i]))
+    if (lookups[i].held != Held::kNothing)
       inspect(batch[i], lookups[i], context.now());
     else
       count_other(roce::class_of(batch[i].meta().status));
   }
+}
+
+Inspector::Held Inspector::held(Packet packet) {
+  if (roce::is_roce(packet)) return Held::kAll;
+  if (roce::has_whole_lengths(packet)) return Held::kBth;
+  if (roce::is_trimmed(packet)) return Held::kTrimmed;
+  return packet.meta().status == ParseStatus::kUnsupportedService ? Held::kForeign : Held::kNothing;
 }
 
 Inspector::Lookup Inspector::name(Packet packet) const {
@@ -66,7 +79,7 @@ Inspector::Lookup Inspector::name(Packet packet) const {
   // A CNP has no service of its own: it belongs to the QP's flow, which is RC nearly always.
   const FlowKey key =
       FlowKey::of(roce::addresses(packet), qpn, service == roce::Service::kCnp ? roce::Service::kRc : service);
-  return {key, roce::FlowTable<FlowKey>::hash(key), kNone};
+  return {key, roce::FlowTable<FlowKey>::hash(key), kNone, held(packet)};
 }
 
 std::uint32_t Inspector::find(const Lookup& lookup, Packet packet) const {
@@ -103,6 +116,7 @@ void Inspector::count_other(PacketClass what) {
     case PacketClass::kTruncated:
       return counters_.truncated.add();
     case PacketClass::kMalformed:
+    case PacketClass::kUnsupported:  // has a BTH always, and does not come here
       return counters_.malformed.add();
   }
 }
@@ -120,18 +134,30 @@ bool Inspector::icrc_refuses(Packet packet, Flow* flow, bool& unverified) {
 }
 
 void Inspector::inspect(Packet packet, Lookup& lookup, Nanos now) {
-  counters_.roce_packets.add();
   // An earlier packet of the batch may have made the flow, or a nearer one for a CNP.
   if (lookup.index == kNone || packet.meta().opcode == roce::kOpcodeCnp) lookup.index = find(lookup, packet);
+  // What is too short for its opcode is taken for trimmed only where there is traffic to be trimmed.
+  if (packet.meta().status == ParseStatus::kNoRoomForExtension && lookup.index == kNone)
+    return counters_.malformed.add();
+  const Held held = lookup.held;
+  if (held == Held::kForeign)
+    counters_.unsupported_service.add();
+  else
+    counters_.roce_packets.add();
   bool unverified = false;
-  if (icrc_refuses(packet, lookup.index == kNone ? nullptr : &flows_[lookup.index], unverified)) return;
+  if (held == Held::kTrimmed)
+    counters_.trimmed.add();
+  else if (icrc_refuses(packet, lookup.index == kNone ? nullptr : &flows_[lookup.index], unverified))
+    return;
+  if (held == Held::kBth) counters_.snapped.add();
   if (lookup.index == kNone) lookup.index = make(lookup, packet);
   if (lookup.index == kNone) return counters_.flows_full.add();
 
   Flow& flow = flows_[lookup.index];
   flow.icrc_unverified += unverified;
-  count_packet(flow, packet, now);
+  count_packet(flow, packet, held, now);
   const roce::OpcodeInfo& info = roce::opcode_info(packet);
+  if (held == Held::kForeign) return;
   if (info.service == roce::Service::kCnp) {
     flow.cnps++;
     return counters_.cnps.add();
@@ -140,27 +166,26 @@ void Inspector::inspect(Packet packet, Lookup& lookup, Nanos now) {
     counters_.requests.add();
   else
     counters_.responses.add();
-  if (info.service == roce::Service::kUd) {
-    // No PSN accounting: the flows of several sending QPs may share this one, each with its own
-    // PSNs.
-    flow.requests.messages++;
-    return pairing_.observe_mad(packet);
-  }
+  if (info.service == roce::Service::kUd) return datagram(flow, packet, held, now);
+  if (held == Held::kTrimmed && !info.has(roce::kHasPayload)) return;  // no switch trims these: cut by a fault
   const bool full = info.has(roce::kHasPayload) && !info.has(roce::kEndsMessage);  // FIRST and MIDDLE
-  if (full) learn_pmtu(flow, packet.meta().payload_bytes);
+  if (full && held != Held::kTrimmed) learn_pmtu(flow, packet.meta().payload_bytes);
   if (info.has(roce::kIsRequest))
-    request(lookup.index, packet, now);
+    request(lookup.index, packet, held, now);
   else
-    response(lookup.index, packet, now);
+    response(lookup.index, packet, held, now);
 }
 
-void Inspector::count_packet(Flow& flow, Packet packet, Nanos now) {
+void Inspector::count_packet(Flow& flow, Packet packet, Held held, Nanos now) {
   const PacketMeta& meta = packet.meta();
   if (flow.packets == 0) flow.first_time = now;
   flow.last_time = now;
   flow.packets++;
   flow.bytes += meta.wire_bytes;
-  flow.payload_bytes += meta.payload_bytes;
+  if (held == Held::kTrimmed)
+    flow.trimmed++;
+  else if (held != Held::kForeign)
+    flow.payload_bytes += meta.payload_bytes;
   flow.opcodes[meta.opcode == roce::kOpcodeCnp ? kCnpSlot : meta.opcode & 31u]++;
   const std::uint8_t codepoint = roce::ecn(packet);
   flow.ecn[codepoint]++;
@@ -183,17 +208,16 @@ void Inspector::count_class(PsnClass what) {
   switch (what) {
     case PsnClass::kFirst:
     case PsnClass::kInOrder:
+    case PsnClass::kBeyondWindow:  // counted when it is sure
       return;
-    case PsnClass::kReset:
-      return counters_.resets.add();
+    case PsnClass::kRestart:
+      return counters_.restarts.add();
     case PsnClass::kDuplicate:
       return counters_.duplicates.add();
     case PsnClass::kRetransmission:
       return counters_.retransmissions.add();
     case PsnClass::kOutOfOrder:
       return counters_.out_of_order.add();
-    case PsnClass::kBeyondWindow:
-      return counters_.beyond_window.add();
   }
 }
 

@@ -25,48 +25,82 @@ class Inspector final : public Kernel {
  private:
   static constexpr std::uint32_t kNone = roce::FlowTable<FlowKey>::kNone;
 
+  // How much of a packet can be counted.
+  enum class Held : std::uint8_t {
+    kNothing,  // not RoCEv2, or its BTH cannot be read
+    kAll,
+    kBth,      // snapped: an extended header is not held, all lengths are known
+    kTrimmed,  // a switch cut it; roce::is_trimmed()
+    kForeign,  // a service of which only BTH is read
+  };
   // Where a packet belongs, found for the whole batch before any packet is counted.
   struct Lookup {
     FlowKey key;
     std::uint64_t hash;
     std::uint32_t index;
+    Held held;
   };
 
+  static Held held(Packet packet);
   Lookup name(Packet packet) const;
   std::uint32_t find(const Lookup& lookup, Packet packet) const;
   std::uint32_t make(const Lookup& lookup, Packet packet);
   void count_other(PacketClass what);
   void inspect(Packet packet, Lookup& lookup, Nanos now);
   bool icrc_refuses(Packet packet, Flow* flow, bool& unverified);
-  void count_packet(Flow& flow, Packet packet, Nanos now);
-  void request(std::uint32_t index, Packet packet, Nanos now);
-  void response(std::uint32_t index, Packet packet, Nanos now);
-  void syndrome(Flow& flow, Packet packet);
+  void count_packet(Flow& flow, Packet packet, Held held, Nanos now);
+  void datagram(Flow& flow, Packet packet, Held held, Nanos now);
+  void connection_news(const roce::Pairing::News& news);
+  void request(std::uint32_t index, Packet packet, Held held, Nanos now);
+  void read_length(Flow& flow, Packet packet, PsnPacket& facts);
+  void restarted(std::uint32_t index);
+  void response(std::uint32_t index, Packet packet, Held held, Nanos now);
+  void answer(std::uint32_t index, Packet packet, std::uint32_t psn, Nanos now);
+  void acknowledge(Flow& asker, Packet packet, roce::AethKind kind, std::uint32_t psn, Nanos now);
+  void syndrome(std::uint32_t index, Packet packet, std::uint32_t psn, Nanos now);
+  PsnClass track(std::uint32_t index, PsnSpace space, const PsnPacket& facts);
+  void log(std::uint32_t index, EventKind kind, PsnSpace space, std::uint32_t psn, std::uint32_t count, Nanos now,
+           std::uint8_t detail = 0);
   void learn_pmtu(Flow& flow, std::uint32_t payload_bytes);
   std::uint32_t known_pmtu(const Flow& flow) const;
   void settle_read(std::uint32_t index, const std::uint32_t* next_psn);
+  void settle_unsized_read(std::uint32_t index, std::uint32_t last_psn);
   std::uint32_t infer_read_width(Flow& flow, std::uint32_t distance);
   void count_class(PsnClass what);
   const Flow* partner_of(const Flow& flow) const;
   Flow* partner_of(const Flow& flow);
-  PsnPacket psn_packet(Packet packet, Nanos now) const;
-  PsnTracker::Entry* ring(std::uint32_t index, unsigned stream) {
-    return rings_.data() + (std::size_t{index} * kStreams + stream) * window_;
+  PsnPacket psn_packet(Packet packet, Held held, Nanos now) const;
+  PsnTracker::Entry* ring(std::uint32_t index, PsnSpace space) {
+    return rings_.data() + (std::size_t{index} * kStreams + static_cast<unsigned>(space)) * window_;
   }
+  const PsnTracker::Entry* ring(std::uint32_t index, PsnSpace space) const {
+    return rings_.data() + (std::size_t{index} * kStreams + static_cast<unsigned>(space)) * window_;
+  }
+  std::uint32_t index_of(const Flow& flow) const { return static_cast<std::uint32_t>(&flow - flows_.data()); }
 
   void report_totals(Report& report) const;
+  void report_summary(Report& report, std::uint32_t index) const;
   void report_flow(Report& report, std::uint32_t index) const;
-  void report_streams(Report& report, const Flow& flow) const;
+  void report_counts(Report& report, std::uint32_t index) const;
+  void report_streams(Report& report, std::uint32_t index) const;
+  void report_stream(Report& report, const Flow& flow, PsnSpace space, const PsnStream& stream) const;
+  void report_event(Report& report, const Event& event) const;
+  void report_senders(Report& report) const;
   void report_connections(Report& report) const;
-  PsnStream settled_requests(const Flow& flow) const;
+  PsnStream settled_requests(std::uint32_t index) const;
+  std::uint32_t partner_qpn(const Flow& flow) const;
 
   Counters counters_;
   bool check_icrc_;
-  std::uint32_t window_, mtu_;
+  std::uint32_t window_, mtu_, events_max_;
   PsnTracker requests_, responses_;
   roce::FlowTable<FlowKey> table_;
   roce::ZeroedArray<Flow> flows_;
   roce::ZeroedArray<PsnTracker::Entry> rings_;
+  roce::ZeroedArray<Event> events_;  // events_max_ of each flow
+  roce::FlowTable<SenderKey> sender_table_;
+  roce::ZeroedArray<Sender> senders_;
+  roce::ZeroedArray<PsnTracker::Entry> sender_rings_;
   roce::FlowTable<roce::Addresses> address_pairs_;
   roce::ZeroedArray<std::uint16_t> address_pair_pmtus_;
   roce::Pairing pairing_;

@@ -32,6 +32,8 @@ enum class ParseStatus : std::uint8_t {
   kSnappedBth,
   kSnappedExtension,
   kShorterThanIpLength,  ///< the frame on the wire ends before the IP datagram does: trimmed or cut
+  // A legal opcode of a service that is not taken apart here: RD, XRC, manufacturer specific.
+  kUnsupportedService,
   // Malformed.
   kBadIpVersion,
   kBadIpHeaderLength,
@@ -46,7 +48,7 @@ enum class ParseStatus : std::uint8_t {
   kCount
 };
 
-enum class PacketClass : std::uint8_t { kRoce, kOther, kFragment, kTruncated, kMalformed };
+enum class PacketClass : std::uint8_t { kRoce, kOther, kFragment, kTruncated, kMalformed, kUnsupported };
 
 /// Metadata beside the packet bytes, in the mbuf's private area: one cache line.
 struct PacketMeta {

@@ -64,8 +64,12 @@ constexpr Row kRows[] = {
     {kOpcodeCnp, "CNP", kResponse},
 };
 
+constexpr std::uint8_t kRdLast = 0x15;   // RESYNC
+constexpr std::uint8_t kXrcLast = 0x17;  // SEND Only with Invalidate; it has no RESYNC
+
 constexpr Service service_of(std::uint8_t opcode) {
   if (opcode == kOpcodeCnp) return Service::kCnp;
+  const unsigned operation = opcode & 0x1Fu;
   switch (opcode >> 5) {
     case IBV_OPCODE_RC >> 5:
       return Service::kRc;
@@ -73,6 +77,14 @@ constexpr Service service_of(std::uint8_t opcode) {
       return Service::kUc;
     case IBV_OPCODE_UD >> 5:
       return Service::kUd;
+    case IBV_OPCODE_RD >> 5:
+      return operation <= kRdLast ? Service::kRd : Service::kUnknown;
+    case first_opcode(Service::kXrc) >> 5:
+      return operation <= kXrcLast && operation != kRdLast ? Service::kXrc : Service::kUnknown;
+    case first_opcode(Service::kManufacturerC0) >> 5:
+      return Service::kManufacturerC0;
+    case first_opcode(Service::kManufacturerE0) >> 5:
+      return Service::kManufacturerE0;
     default:
       return Service::kUnknown;
   }
@@ -118,7 +130,8 @@ std::string opcode_text(std::uint8_t opcode) {
 }
 
 std::string_view service_name(Service service) {
-  constexpr std::string_view kNames[] = {"RC", "UC", "UD", "CNP", "unknown"};
+  constexpr std::string_view kNames[] = {
+      "RC", "UC", "UD", "CNP", "unknown", "RD", "XRC", "manufacturer 0xC0", "manufacturer 0xE0"};
   return kNames[static_cast<unsigned>(service)];
 }
 

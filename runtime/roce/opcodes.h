@@ -10,8 +10,15 @@
 
 namespace rocebox::roce {
 
-/// The transport service, from the opcode's upper three bits.
-enum class Service : std::uint8_t { kRc, kUc, kUd, kCnp, kUnknown };
+/// The transport service, from the opcode's upper three bits (table 38; XRC: annex A14). Of those from kRd on only BTH
+/// is read; manufacturers have two values of the upper bits.
+enum class Service : std::uint8_t { kRc, kUc, kUd, kCnp, kUnknown, kRd, kXrc, kManufacturerC0, kManufacturerE0 };
+constexpr bool is_unsupported(Service service) { return service >= Service::kRd; }
+/// A service's opcode whose lower five bits are 0; for services with opcodes of their own.
+constexpr std::uint8_t first_opcode(Service service) {
+  constexpr std::uint8_t kFirst[] = {0x00, 0x20, 0x60, 0x80, 0x80, 0x40, 0xA0, 0xC0, 0xE0};
+  return kFirst[static_cast<unsigned>(service)];
+}
 
 /// CNP, IB specification annex A17.9.3; rdma-core has no constant for it.
 inline constexpr std::uint8_t kOpcodeCnp = 0x81;

@@ -176,28 +176,51 @@ Pairing::Handshake* Pairing::handshake(const HandshakeKey& key, bool make) {
   }
   if (!make) return nullptr;
   oldest->key = key;
+  oldest->answered = false;
   oldest->age = ++handshake_serial_;
   return oldest;
 }
 
-void Pairing::observe_mad(Packet packet) {
+Pairing::News Pairing::observe_mad(Packet packet) {
   const MadHeader* header = mad(packet);
-  if (!header) return;
+  if (!header) return {};
   const Addresses way = addresses(packet);
   if (const auto* req = cm_message<CmReq>(packet)) {
-    if (req->transport_service() != 0) return;  // RC only
+    if (req->transport_service() != 0) return {};  // RC only
     const auto id = static_cast<std::uint32_t>(req->local_communication_id);
-    handshake({way, id}, true)->qpn = static_cast<std::uint32_t>(req->local_qpn);
+    const auto qpn = static_cast<std::uint32_t>(req->local_qpn), psn = static_cast<std::uint32_t>(req->starting_psn);
+    Handshake* begun = handshake({way, id}, true);
+    begun->answered = begun->answered && begun->qpn == qpn && begun->psn == psn;  // a REQ may be repeated
+    begun->qpn = qpn;
+    begun->psn = psn;
   } else if (const auto* rep = cm_message<CmRep>(packet)) {
-    const auto id = static_cast<std::uint32_t>(rep->remote_communication_id);
-    const Handshake* begun = handshake({reversed(way), id}, false);
-    // The REQ is kept: a REP may be repeated.
-    if (begun)
-      connect(way.destination, begun->qpn, way.source, static_cast<std::uint32_t>(rep->local_qpn), PairSource::kCm);
+    return connected(way, *rep);
   } else if (const auto* rej = cm_message<CmRej>(packet)) {
     const auto id = static_cast<std::uint32_t>(rej->remote_communication_id);
     if (Handshake* begun = handshake({reversed(way), id}, false)) begun->age = 0;
+  } else if (const auto* dreq = cm_message<CmDreq>(packet)) {
+    const std::uint32_t half = find({way, static_cast<std::uint32_t>(dreq->remote_qpn)});
+    if (half != kNone) return {.ends = true, .halves = {half, partner(half)}};
   }
+  return {};
+}
+
+Pairing::News Pairing::connected(const Addresses& way, const CmRep& rep) {
+  const auto id = static_cast<std::uint32_t>(rep.remote_communication_id);
+  Handshake* begun = handshake({reversed(way), id}, false);
+  if (!begun) return {};
+  const auto qpn = static_cast<std::uint32_t>(rep.local_qpn);
+  connect(way.destination, begun->qpn, way.source, qpn, PairSource::kCm);
+  // The REQ is kept: a REP may be repeated, and then tells nothing new.
+  if (std::exchange(begun->answered, true)) return {};
+  return {.begins = true,
+          .halves = {find({way, begun->qpn}), find({reversed(way), qpn})},
+          .psns = {begun->psn, static_cast<std::uint32_t>(rep.starting_psn)}};
+}
+
+void Pairing::restart(std::uint32_t half) {
+  if (halves_[half].source == PairSource::kLearned) unbind(half);
+  halves_[half].requested = false;
 }
 
 }  // namespace rocebox::roce

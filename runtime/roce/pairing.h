@@ -8,6 +8,7 @@
 
 #include "runtime/packet/packet.h"
 #include "runtime/roce/flow_table.h"
+#include "runtime/roce/mad.h"
 #include "runtime/roce/parse.h"
 
 namespace rocebox::roce {
@@ -57,9 +58,18 @@ class Pairing {
   bool connect(const std::array<std::uint8_t, 16>& a, std::uint32_t a_qpn, const std::array<std::uint8_t, 16>& b,
                std::uint32_t b_qpn, PairSource source);
 
+  /// What a message of the connection manager says of the requests of a connection's two halves.
+  struct News {
+    bool begins = false;  ///< they begin at `psns`: the first REP of a handshake
+    bool ends = false;    ///< a DREQ
+    std::uint32_t halves[2] = {kNone, kNone}, psns[2] = {0, 0};
+  };
   /// Looks at a packet to QP1 for a handshake of the connection manager: REQ, then REP, then the
   /// QPs are paired (REJ forgets the REQ). For packets with status kRoce and a right ICRC.
-  void observe_mad(Packet packet);
+  News observe_mad(Packet packet);
+
+  /// The requests of `half` begin anew with the next ones; a learned pair is not believed any more.
+  void restart(std::uint32_t half);
 
   /// A request packet of `half` that takes the PSNs first..last.
   void request(std::uint32_t half, std::uint32_t first, std::uint32_t last);
@@ -107,11 +117,13 @@ class Pairing {
   };
   struct Handshake {
     HandshakeKey key;
-    std::uint32_t qpn;
-    std::uint64_t age;  // serial number, 0: free
+    std::uint32_t qpn, psn;  // of the REQ: the PSN is for the requests to its sender
+    std::uint64_t age;       // serial number, 0: free
+    bool answered;           // by a REP
   };
   static constexpr unsigned kWays = 4;
 
+  News connected(const Addresses& way, const CmRep& rep);
   Handshake* handshake(const HandshakeKey& key, bool make);
   std::uint32_t direction_of(const Addresses& addresses);
   bool bind(std::uint32_t a, std::uint32_t b, PairSource source);

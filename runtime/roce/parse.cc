@@ -88,7 +88,7 @@ ParseStatus read_ipv6(Packet packet, const std::uint8_t* data, std::uint32_t off
 ParseStatus read_transport(Packet packet, const std::uint8_t* data, std::uint32_t datagram_bytes) {
   PacketMeta& meta = packet.meta();
   const std::uint32_t offset = meta.udp_offset + static_cast<std::uint32_t>(sizeof(Udp));
-  if (datagram_bytes < sizeof(Udp) + sizeof(Bth) + kIcrcBytes) return ParseStatus::kNoRoomForBth;
+  if (datagram_bytes < sizeof(Udp) + sizeof(Bth)) return ParseStatus::kNoRoomForBth;
   if (packet.size() < offset + sizeof(Bth)) return ParseStatus::kSnappedBth;
   const auto* header = reinterpret_cast<const Bth*>(data + offset);
   if (header->transport_version() != 0) return ParseStatus::kBadTransportVersion;
@@ -98,13 +98,13 @@ ParseStatus read_transport(Packet packet, const std::uint8_t* data, std::uint32_
   const std::uint32_t payload = offset + static_cast<std::uint32_t>(sizeof(Bth)) + info.extension_bytes;
   meta.payload_offset = static_cast<std::uint16_t>(payload);
   meta.pad_bytes = static_cast<std::uint8_t>(header->pad_count());
-  const std::uint32_t transport_bytes = datagram_bytes - static_cast<std::uint32_t>(sizeof(Udp)) - kIcrcBytes;
   const std::uint32_t header_bytes = static_cast<std::uint32_t>(sizeof(Bth)) + info.extension_bytes;
+  if (datagram_bytes < sizeof(Udp) + header_bytes + kIcrcBytes) return ParseStatus::kNoRoomForExtension;
+  const std::uint32_t transport_bytes = datagram_bytes - static_cast<std::uint32_t>(sizeof(Udp)) - kIcrcBytes;
   if (!info.has(kIsKnown)) {
-    meta.payload_bytes = transport_bytes - static_cast<std::uint32_t>(sizeof(Bth));
-    return ParseStatus::kUnknownOpcode;
+    meta.payload_bytes = transport_bytes - header_bytes;
+    return is_unsupported(info.service) ? ParseStatus::kUnsupportedService : ParseStatus::kUnknownOpcode;
   }
-  if (transport_bytes < header_bytes) return ParseStatus::kNoRoomForExtension;
   if (transport_bytes < header_bytes + meta.pad_bytes) return ParseStatus::kBadPadCount;
   meta.payload_bytes = transport_bytes - header_bytes - meta.pad_bytes;
   if (packet.size() < payload) return ParseStatus::kSnappedExtension;
@@ -140,7 +140,8 @@ ParseStatus parse_one(Packet packet) {
   meta.udp_offset = static_cast<std::uint16_t>(ip.payload);
   if (udp->length < sizeof(Udp) || udp->length != ip.end - ip.payload) return ParseStatus::kBadUdpLength;
   status = read_transport(packet, data, ip.end - ip.payload);
-  if (status == ParseStatus::kRoce && meta.wire_bytes < ip.end) return ParseStatus::kShorterThanIpLength;
+  const bool well_formed = status == ParseStatus::kRoce || status == ParseStatus::kSnappedExtension;
+  if (well_formed && meta.wire_bytes < ip.end) return ParseStatus::kShorterThanIpLength;
   return status;
 }
 
@@ -181,6 +182,7 @@ std::string_view parse_status_name(ParseStatus status) {
                                          "snapped_bth",
                                          "snapped_extension",
                                          "shorter_than_ip_length",
+                                         "unsupported_service",
                                          "bad_ip_version",
                                          "bad_ip_header_length",
                                          "bad_ip_length",
@@ -210,15 +212,16 @@ std::string_view parse_status_sentence(ParseStatus status) {
                                              "bytes held end inside the base transport header",
                                              "bytes held end inside an extended transport header",
                                              "the frame on the wire ends before its IP datagram: trimmed or cut",
+                                             "BTH opcode of RD, XRC or a manufacturer; only its BTH is read",
                                              "IP version does not match the EtherType",
                                              "IPv4 header length below 20 bytes",
                                              "IPv4 total length below the header length",
                                              "IPv6 extension header beyond the datagram, or too many",
                                              "UDP length disagrees with the IP length",
-                                             "no room for BTH and ICRC in the datagram",
+                                             "no room for BTH in the datagram",
                                              "BTH transport version is not 0",
-                                             "BTH opcode is not one of RC, UC, UD, CNP",
-                                             "no room for the opcode's extended headers in the datagram",
+                                             "BTH opcode is reserved",
+                                             "no room for the opcode's extended headers and the ICRC in the datagram",
                                              "pad count exceeds the payload"};
   static_assert(std::size(kSentences) == static_cast<std::size_t>(ParseStatus::kCount));
   return kSentences[static_cast<std::size_t>(status)];

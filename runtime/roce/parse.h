@@ -20,6 +20,7 @@ constexpr PacketClass class_of(ParseStatus status) {
   if (status <= ParseStatus::kRoceV1) return PacketClass::kOther;
   if (status <= ParseStatus::kLaterFragment) return PacketClass::kFragment;
   if (status <= ParseStatus::kShorterThanIpLength) return PacketClass::kTruncated;
+  if (status == ParseStatus::kUnsupportedService) return PacketClass::kUnsupported;
   return PacketClass::kMalformed;
 }
 
@@ -29,7 +30,21 @@ std::string_view parse_status_sentence(ParseStatus status);
 
 inline bool is_roce(Packet packet) { return packet.meta().status == ParseStatus::kRoce; }
 
-// Views for a packet whose status is kRoce: the bounds were checked by parse().
+/// The whole BTH is held and the lengths are known, whatever was snapped behind it.
+inline bool has_whole_lengths(Packet packet) {
+  return is_roce(packet) || packet.meta().status == ParseStatus::kSnappedExtension;
+}
+
+/// A switch cut the packet behind its BTH, as packet trimming does (NDP, UEC; kernel `link`): the frame ends before
+/// its datagram does; or, when the switch put the lengths right, the datagram has no room for what its opcode carries.
+inline bool is_trimmed(Packet packet) {
+  const PacketMeta& meta = packet.meta();
+  if (meta.bth_offset == 0) return false;
+  return meta.status == ParseStatus::kShorterThanIpLength ||
+         (meta.status == ParseStatus::kNoRoomForExtension && opcode_info(meta.opcode).has(kHasPayload));
+}
+
+// Views for a packet whose bth_offset is not 0: its BTH is held. extension() looks at the bytes held itself.
 inline Bth& bth(Packet packet) { return *rte_pktmbuf_mtod_offset(packet.mbuf(), Bth*, packet.meta().bth_offset); }
 inline const OpcodeInfo& opcode_info(Packet packet) { return opcode_info(packet.meta().opcode); }
 

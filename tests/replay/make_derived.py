@@ -16,6 +16,9 @@ import wire  # noqa: E402
 CAPTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "captures")
 MICRO, NANO = 0xa1b2c3d4, 0xa1b23c4d
 LINUX_SLL = 113
+# Attributes of the connection manager's messages, and where their communication IDs are.
+REQ, REP = 0x10, 0x13
+COMMUNICATION_IDS = {REQ: [0], 0x11: [0, 4], 0x12: [0, 4], REP: [0, 4], 0x14: [0, 4], 0x15: [0, 4], 0x16: [0, 4]}
 
 
 def load(name):
@@ -150,6 +153,38 @@ def derive_cnp():
     return pcap(result)
 
 
+def moved(record, seconds, offset):
+    """The record later, with all PSNs moved by `offset`, those that the connection manager's messages name too."""
+    time, length, frame = record
+    packet = wire.parse(frame)
+    if packet and packet["service"] == wire.RC:
+        frame = frame[:50] + struct.pack(">I", packet["ackreq"] << 31 | (packet["psn"] + offset) % 2**24) + frame[54:]
+    elif packet and packet["service"] == wire.UD and packet["qpn"] == 1:
+        mad = 14 + 20 + 8 + 12 + 8
+        attribute = struct.unpack_from(">H", frame, mad + 16)[0]
+        starting_psn = {REQ: mad + 24 + 44, REP: mad + 24 + 20}.get(attribute)
+        frame = bytearray(frame)
+        for at in COMMUNICATION_IDS[attribute]:  # another connection
+            frame[mad + 24 + at] ^= 0x55
+        if starting_psn:
+            word = struct.unpack_from(">I", frame, starting_psn)[0]
+            struct.pack_into(">I", frame, starting_psn, ((word >> 8) + offset) % 2**24 << 8 | word & 0xff)
+        frame = bytes(frame)
+    return time + seconds * 10**9, length, with_icrc(frame)
+
+
+def derive_psn_restart():
+    """The same connection twice, the second time 100000 PSNs below."""
+    records = load("rc_write.pcap")
+    return pcap(records + [moved(record, 1, -100000) for record in records])
+
+
+def derive_cm_restart():
+    """The same connection by RDMA CM twice, the second time 100 PSNs above."""
+    records = load("rdma_cm.pcap")
+    return pcap(records + [moved(record, 10, 100) for record in records])
+
+
 def derive_torn():
     """The last record lacks its last ten bytes."""
     return pcap(load("rdma_cm.pcap"))[:-10]
@@ -183,9 +218,8 @@ def derive_linux_sll():
     return pcap(change(load("rdma_cm.pcap"), wrap), link=LINUX_SLL)
 
 
-def main():
-    """Write every derived file."""
-    out = sys.argv[1]
+def main_to(out):
+    """Write every derived file into the folder `out`."""
     os.makedirs(out, exist_ok=True)
     endings = {"pcapng": ".pcapng", "garbage": ".bin"}
     for title, function in sorted(globals().items()):
@@ -196,4 +230,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main_to(sys.argv[1])

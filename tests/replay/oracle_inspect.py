@@ -32,6 +32,7 @@ class PsnSpace:
         self.with_id = True
         self.counts = {"duplicates": 0, "retransmissions": 0, "out_of_order": 0, "reorder_degree_max": 0}
         self.late_retransmissions = 0  # retransmissions that were overtaken, part of "retransmissions"
+        self.sent_again = []  # PSNs of retransmissions, as they came
 
     def add(self, packet, width):
         """Count one packet that takes `width` PSNs; return its first PSN, not wrapped."""
@@ -40,7 +41,7 @@ class PsnSpace:
             self.with_id = False
         newest = self.high_id is None or signed((packet["id"] or 0) - self.high_id, 16) > 0
         if self.high is not None and psn <= self.high:
-            self.classify(psn, packet["id"], newest)
+            self.classify(psn, packet["id"], newest, width)
         elif self.high is not None:
             starts = packet["op"] in (wire.READ_FIRST, wire.READ_ONLY)
             if not (self.responses and starts and self.high_complete):
@@ -54,13 +55,14 @@ class PsnSpace:
         self.copies.setdefault(psn, []).append(packet["id"] or 0)
         return psn
 
-    def classify(self, psn, ident, newest):
+    def classify(self, psn, ident, newest, width):
         """Decide the class of a packet that is not above the highest PSN."""
         older = [signed((ident or 0) - other, 16) for other in self.copies.get(psn, [])]
         if 0 in older:
             self.counts["duplicates"] += 1
         elif newest or max(older, default=0) > 0:  # newer than all packets, or than another copy of this PSN
             self.counts["retransmissions"] += 1
+            self.sent_again += [(psn + i) % PSNS for i in range(width)]
             self.late_retransmissions += not newest
         else:
             self.counts["out_of_order"] += 1
@@ -79,10 +81,87 @@ class PsnSpace:
         result["missing"] = sum(psn not in self.seen for psn in span)
         result.update(self.counts)
         result["late_retransmissions"] = self.late_retransmissions
+        result["lost_psns"] = [psn % PSNS for psn in sorted(self.holes)]
+        result["retransmitted_psns"] = self.sent_again
         if not self.with_id:
-            for name in list(self.counts) + ["lost", "late_retransmissions"]:
+            for name in list(self.counts) + ["lost", "late_retransmissions", "lost_psns", "retransmitted_psns"]:
                 result[name] = None
         return result
+
+
+class Messages:
+    """The messages of an RC flow's requests: what was first seen of each PSN, and when."""
+
+    def __init__(self):
+        self.first = {}  # PSN, not wrapped -> (packet, whether it is the packet's first PSN, ... its last)
+        self.answered = None  # PSNs up to this one have an answer
+        self.completions = []
+
+    def add(self, packet, psn, width):
+        """Remember the PSNs that are new."""
+        for i in range(width):
+            self.first.setdefault(psn + i, (packet, i == 0, i == width - 1))
+
+    def all(self):
+        """(first PSN, last PSN, bytes) of each message all of whose PSNs were seen."""
+        result = []
+        for start in sorted(self.first):
+            packet, first, _ = self.first[start]
+            if not first or packet["op"] not in STARTS:
+                continue
+            at, size = start, message_bytes(packet)
+            while not (self.first[at][2] and self.first[at][0]["op"] in ENDS):
+                at += 1
+                if at not in self.first or (self.first[at][1] and self.first[at][0]["op"] in STARTS):
+                    break
+                if self.first[at][1]:
+                    size += message_bytes(self.first[at][0])
+            else:
+                result.append((start, at, size))
+        return result
+
+    def answer(self, psn, time):
+        """All up to `psn` is answered; add the times of the messages that this completes."""
+        if not self.first:
+            return
+        high = max(self.first)
+        psn = high + signed(psn - high, 24)
+        if psn > high or (self.answered is not None and psn <= self.answered):
+            return
+        for start, end, _ in self.all():
+            if end <= psn and (self.answered is None or end > self.answered):
+                self.completions.append(time - self.first[start][0]["time"])
+        self.answered = psn
+
+
+def message_bytes(packet):
+    """What a packet adds to the length of its message."""
+    if packet["op"] in (wire.CMP_SWAP, wire.FETCH_ADD):
+        return 8
+    return packet["dma_length"] if packet["op"] == wire.READ_REQUEST else packet["payload"]
+
+
+def summary(numbers):
+    """Count, least, greatest and sum."""
+    return {"count": len(numbers), "min": min(numbers, default=0), "max": max(numbers, default=0), "sum": sum(numbers)}
+
+
+def uc_messages(packets):
+    """(bytes of each message that a UC receiver gets whole): its packets come in a row, with PSNs in a row."""
+    result = []
+    for at, packet in enumerate(packets):
+        if packet["op"] not in STARTS:
+            continue
+        size = packet["payload"]
+        while packet["op"] not in ENDS:
+            at += 1
+            if at == len(packets) or packets[at]["op"] in STARTS or packets[at]["psn"] != (packet["psn"] + 1) % PSNS:
+                break
+            packet = packets[at]
+            size += packet["payload"]
+        else:
+            result.append(size)
+    return result
 
 
 class Flow:
@@ -96,6 +175,7 @@ class Flow:
         self.ecn = [0, 0, 0, 0]
         self.requests, self.responses = PsnSpace(False), PsnSpace(True)
         self.answer_psns = set()
+        self.messages, self.uc = Messages(), []
 
     def add(self, packet, length, pmtu):
         """Count one packet with a good ICRC."""
@@ -120,7 +200,8 @@ class Flow:
         width = psn_width(packet, pmtu)
         if packet["service"] in (wire.RC, wire.UC):
             if op in wire.REQUEST_OPS:
-                self.requests.add(packet, width)
+                self.messages.add(packet, self.requests.add(packet, width), width)
+                self.uc.append(packet)
             if op in wire.READ_RESPONSES:
                 self.responses.add(packet, 1)
         if op in wire.LAST_OPS | wire.ONLY_OPS | {wire.READ_REQUEST, wire.CMP_SWAP, wire.FETCH_ADD}:
@@ -131,12 +212,19 @@ class Flow:
         result = dict(zip(("src", "dst", "qpn", "service"), describe(self.key)))
         result["key"] = name(self.key)
         result.update(self.totals)
-        result["messages"] = len(self.message_ends)
+        uc = self.key[3] == wire.UC
+        sizes = uc_messages(self.uc) if uc else [size for _, _, size in self.messages.all()]
+        result["messages"] = len(sizes) if uc else len(self.message_ends)
+        result["message_bytes"] = summary(sizes)
         result["opcodes"] = {str(code): self.opcodes[code] for code in sorted(self.opcodes)}
         result["naks"] = {str(code): self.naks[code] for code in sorted(self.naks)}
         result["ecn"] = dict(zip(("not_ect", "ect1", "ect0", "ce"), self.ecn))
         result["requests"], result["read_responses"] = self.requests.report(), self.responses.report()
         return result
+
+
+STARTS = wire.FIRST_OPS | wire.ONLY_OPS | {wire.READ_REQUEST, wire.CMP_SWAP, wire.FETCH_ADD}
+ENDS = wire.LAST_OPS | wire.ONLY_OPS | {wire.READ_REQUEST, wire.CMP_SWAP, wire.FETCH_ADD}
 
 
 def describe(key):
@@ -202,6 +290,37 @@ def round_trips(request_key, answer_key, packets, pmtu):
     return times
 
 
+def completions(request_key, answer_key, packets, pmtu):
+    """Times from each message's first packet to the first answer that covers its last."""
+    space, messages = PsnSpace(False), Messages()
+    for packet in packets:
+        key = flow_key(packet)
+        if key == request_key and packet["op"] in wire.REQUEST_OPS:
+            width = psn_width(packet, pmtu)
+            messages.add(packet, space.add(packet, width), width)
+        if key == answer_key and is_answer(packet):
+            kind = packet["aeth"]["kind"] if packet["op"] == wire.ACKNOWLEDGE else wire.ACK_KIND
+            last = kind == wire.ACK_KIND and packet["op"] not in (wire.READ_FIRST, wire.READ_MIDDLE)
+            messages.answer(packet["psn"] if last else packet["psn"] - 1, packet["time"])
+    return summary(messages.completions)
+
+
+def ud_senders(packets):
+    """For each UD QP that sends: its packets and PSNs, whatever their destination."""
+    senders = {}
+    for packet in packets:
+        if packet["service"] == wire.UD:
+            senders.setdefault((packet["src"], packet["src_qpn"]), []).append(packet["psn"])
+    result = []
+    for (source, qpn), psns in senders.items():
+        places = [psns[0] + signed(psn - psns[0], 24) for psn in psns]
+        result.append({"source": wire.text_address(source), "source_qpn_number": qpn, "packets": len(psns),
+                       "first_psn": min(places) % PSNS, "last_psn": max(places) % PSNS, "unique": len(set(places)),
+                       "missing": max(places) - min(places) + 1 - len(set(places)),
+                       "duplicates": len(places) - len(set(places))})
+    return result
+
+
 def inspect(path):
     """The whole report on a file."""
     records, cut = wire.read_pcap(path)
@@ -230,12 +349,14 @@ def inspect(path):
     result["pmtu"] = pmtu
     result["flows"] = [flow.report() for flow in flows.values()]
     result["pairs"] = [[name(key), name(other) if other else None] for key, other in pairs.items()]
-    result["rtt"] = []
+    result["ud_senders"] = ud_senders(normal)
+    result["rtt"], result["completion"] = [], []
     for answer, request in pairs.items():
         times = request and round_trips(request, answer, normal, pmtu)
+        if request:
+            result["completion"].append({"requests": name(request)} | completions(request, answer, normal, pmtu))
         if times:
-            result["rtt"].append({"requests": name(request), "count": len(times), "min": min(times),
-                                  "max": max(times), "sum": sum(times)})
+            result["rtt"].append({"requests": name(request)} | summary(times))
     return result
 
 

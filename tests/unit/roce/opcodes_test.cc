@@ -104,11 +104,19 @@ TEST(Opcodes, AllOthersAreUnknownWithNothingBehindBth) {
 
 TEST(Opcodes, ServiceIsTheUpperThreeBitsOfUnknownOpcodesToo) {
   for (unsigned opcode = 0; opcode < 256; opcode++) {
+    const bool rd = opcode >= 0x40 && opcode <= 0x55, xrc = opcode >= 0xA0 && opcode <= 0xB7 && opcode != 0xB5;
     const Service expected = opcode == 0x81                    ? Service::kCnp
                              : opcode < 0x20                   ? Service::kRc
                              : opcode < 0x40                   ? Service::kUc
+                             : rd                              ? Service::kRd
                              : opcode >= 0x60 && opcode < 0x80 ? Service::kUd
+                             : xrc                             ? Service::kXrc
+                             : opcode >= 0xE0                  ? Service::kManufacturerE0
+                             : opcode >= 0xC0                  ? Service::kManufacturerC0
                                                                : Service::kUnknown;
+    if (is_unsupported(expected)) {
+      EXPECT_EQ(first_opcode(expected), opcode & 0xE0u);
+    }
     EXPECT_EQ(opcode_info(static_cast<std::uint8_t>(opcode)).service, expected) << opcode;
   }
 }

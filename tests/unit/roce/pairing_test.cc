@@ -120,7 +120,7 @@ TEST_F(PairingLearned, FullMeansNotPaired) {
 class Handshake {
  public:
   template <class T>
-  void send(Pairing& pairing, const T& message, bool from_a) {
+  Pairing::News send(Pairing& pairing, const T& message, bool from_a) {
     std::vector<std::uint8_t> bytes(kMadBytes);
     MadHeader header{};
     header.base_version = kMadBaseVersion;
@@ -135,23 +135,46 @@ class Handshake {
     spec.payload = bytes;
     PacketPtr packet = pool_.allocate(built_bytes(spec));
     build(*packet, spec);
-    pairing.observe_mad(*packet);
+    return pairing.observe_mad(*packet);
   }
-  void req(Pairing& pairing, std::uint32_t id, std::uint32_t qpn, std::uint8_t service = 0) {
+  void req(Pairing& pairing, std::uint32_t id, std::uint32_t qpn, std::uint8_t service = 0, std::uint32_t psn = 0) {
     CmReq req{};
-    req.local_communication_id = id, req.local_qpn = qpn;
+    req.local_communication_id = id, req.local_qpn = qpn, req.starting_psn = psn;
     req.timeout_service_flow = static_cast<std::uint8_t>(service << 1);
     send(pairing, req, true);
   }
-  void rep(Pairing& pairing, std::uint32_t id, std::uint32_t qpn) {
+  Pairing::News rep(Pairing& pairing, std::uint32_t id, std::uint32_t qpn, std::uint32_t psn = 0) {
     CmRep rep{};
-    rep.remote_communication_id = id, rep.local_qpn = qpn;
-    send(pairing, rep, false);
+    rep.remote_communication_id = id, rep.local_qpn = qpn, rep.starting_psn = psn;
+    return send(pairing, rep, false);
   }
 
  private:
   Pool pool_{test::kPoolSizes};
 };
+
+TEST_F(PairingCm, HandshakesTellWhereRequestsBegin) {
+  Handshake cm;
+  const auto data = to_b(0x12), back = to_a(0x11);
+  cm.req(pairing, 77, 0x11, 0, 1000);
+  const Pairing::News news = cm.rep(pairing, 77, 0x12, 2000);
+  EXPECT_TRUE(news.begins);
+  EXPECT_EQ(news.halves[0], back);
+  EXPECT_EQ(news.psns[0], 1000u) << "the REQ names the PSN of requests to its sender";
+  EXPECT_EQ(news.halves[1], data);
+  EXPECT_EQ(news.psns[1], 2000u);
+  EXPECT_FALSE(cm.rep(pairing, 77, 0x12, 2000).begins) << "repeated";
+  cm.req(pairing, 77, 0x11, 0, 1000);
+  EXPECT_FALSE(cm.rep(pairing, 77, 0x12, 2000).begins) << "both repeated";
+  cm.req(pairing, 78, 0x11, 0, 1100);
+  EXPECT_TRUE(cm.rep(pairing, 78, 0x12, 2100).begins) << "the same QPs again";
+  CmDreq dreq{};
+  dreq.remote_qpn = 0x12;
+  const Pairing::News end = cm.send(pairing, dreq, true);
+  EXPECT_TRUE(end.ends);
+  EXPECT_EQ(end.halves[0], data);
+  EXPECT_EQ(end.halves[1], back);
+}
 
 TEST_F(PairingCm, RequestAndReplyPair) {
   Handshake cm;

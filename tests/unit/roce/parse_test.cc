@@ -189,6 +189,8 @@ const Case kCases[] = {
      [] { return changed(frame(4), [](Bytes& b) { b.resize(kBth4 + 12 + 15); }); }, 90},
     {"trimmed on the wire", ParseStatus::kShorterThanIpLength,
      [] { return changed(frame(4, 4, 1000), [](Bytes& b) { b.resize(100); }); }},
+    {"trimmed on the wire, then snapped", ParseStatus::kShorterThanIpLength,
+     [] { return changed(frame(4, 4, 1000), [](Bytes& b) { b.resize(kBth4 + 12); }); }, 100},
     {"trimmed by the ICRC's last byte", ParseStatus::kShorterThanIpLength,
      [] { return changed(frame(6), [](Bytes& b) { b.pop_back(); }); }},
     {"IPv6 in an IPv4 frame", ParseStatus::kBadIpVersion,
@@ -221,7 +223,14 @@ const Case kCases[] = {
          put16(b, kNoTags + 2, 27);
        });
      }},
-    {"15 bytes of transport", ParseStatus::kNoRoomForBth,
+    {"11 bytes of transport", ParseStatus::kNoRoomForBth,
+     [] {
+       return changed(frame(4), [](Bytes& b) {
+         put16(b, kUdp4 + 4, 19);
+         put16(b, kNoTags + 2, 39);
+       });
+     }},
+    {"15 bytes of transport", ParseStatus::kNoRoomForExtension,
      [] {
        return changed(frame(4), [](Bytes& b) {
          put16(b, kUdp4 + 4, 23);
@@ -231,7 +240,11 @@ const Case kCases[] = {
     {"TVer 1", ParseStatus::kBadTransportVersion,
      [] { return changed(frame(4), [](Bytes& b) { b[kBth4 + 1] |= 1; }); }},
     {"opcode 0x1F", ParseStatus::kUnknownOpcode, [] { return frame(4, 0x1F); }},
-    {"RD opcode", ParseStatus::kUnknownOpcode, [] { return frame(6, 0x44); }},
+    {"RD opcode", ParseStatus::kUnsupportedService, [] { return frame(6, 0x44); }},
+    {"XRC opcode", ParseStatus::kUnsupportedService, [] { return frame(4, 0xA6); }},
+    {"manufacturer's opcode", ParseStatus::kUnsupportedService, [] { return frame(4, 0xFF); }},
+    {"reserved RD opcode", ParseStatus::kUnknownOpcode, [] { return frame(4, 0x56); }},
+    {"reserved XRC opcode", ParseStatus::kUnknownOpcode, [] { return frame(4, 0xB5); }},
     {"WRITE without RETH", ParseStatus::kNoRoomForExtension,
      [] {
        return changed(frame(4, IBV_OPCODE_RC_SEND_ONLY, 8), [](Bytes& b) { b[kBth4] = IBV_OPCODE_RC_RDMA_WRITE_ONLY; });
@@ -279,6 +292,34 @@ TEST(Parse, EveryTruncationIsSeenAndNothingBeyondIsRead) {
             << c.title << " cut to " << held;
       }
     }
+  }
+}
+
+TEST(Parse, TrimmedPacketsAreToldFromShortOnes) {
+  test::GuardedPacket guarded;
+  struct {
+    const char* title;
+    std::uint8_t opcode;
+    std::size_t cut;     // bytes of transport that are left
+    bool lengths_right;  // the switch that cut also wrote the IP and UDP lengths
+    bool trimmed;
+  } const cases[] = {
+      {"behind BTH", IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 12, false, true},
+      {"behind BTH, right lengths", IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 12, true, true},
+      {"behind RETH", IBV_OPCODE_RC_RDMA_WRITE_ONLY, 28, false, true},
+      {"behind RETH, right lengths", IBV_OPCODE_RC_RDMA_WRITE_ONLY, 28, true, true},
+      {"inside BTH", IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 11, false, false},
+      {"an ACK without its AETH", IBV_OPCODE_RC_ACKNOWLEDGE, 12, true, false},
+      {"whole", IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 12 + 100 + 4, false, false},
+  };
+  for (const auto& c : cases) {
+    Packet packet = guarded.parse(changed(frame(4, c.opcode, 100), [&](Bytes& b) {
+      b.resize(kBth4 + c.cut);
+      if (!c.lengths_right) return;
+      put16(b, kUdp4 + 4, static_cast<unsigned>(8 + c.cut));
+      put16(b, kNoTags + 2, static_cast<unsigned>(28 + c.cut));
+    }));
+    EXPECT_EQ(is_trimmed(packet), c.trimmed) << c.title;
   }
 }
 
