@@ -7,49 +7,11 @@
 #include <random>
 #include <set>
 
-#include "tests/unit/harness.h"
+#include "tests/unit/roce/frame_kit.h"
 #include "tests/unit/roce/guarded_packet.h"
 
 namespace rocebox::roce {
 namespace {
-
-using Bytes = std::vector<std::uint8_t>;
-constexpr std::uint32_t kNoTags = 14;  // where IP begins in a frame without tags
-
-void insert(Bytes& frame, std::size_t at, const Bytes& bytes) {
-  frame.insert(frame.begin() + static_cast<std::ptrdiff_t>(at), bytes.begin(), bytes.end());
-}
-void put16(Bytes& frame, std::size_t at, unsigned value) {
-  frame.at(at) = static_cast<std::uint8_t>(value >> 8);
-  frame.at(at + 1) = static_cast<std::uint8_t>(value);
-}
-unsigned get16(const Bytes& frame, std::size_t at) { return frame.at(at) * 256u + frame.at(at + 1); }
-
-Bytes frame(std::uint8_t ip_version, std::uint8_t opcode = IBV_OPCODE_RC_RDMA_WRITE_ONLY, std::size_t payload = 8) {
-  static const Bytes kPayload(4096, 0x5A);
-  PacketSpec spec;
-  spec.underlay.ip_version = ip_version;
-  spec.opcode = opcode;
-  spec.payload = std::span(kPayload).first(payload);
-  return test::frame(spec);
-}
-// An IPv6 frame with extension headers between the IP header and UDP: (type, bytes) each, bytes[0] is filled in.
-Bytes with_extensions(std::vector<std::pair<std::uint8_t, Bytes>> extensions) {
-  Bytes bytes = frame(6), between;
-  for (std::size_t i = 0; i < extensions.size(); i++) {
-    extensions[i].second[0] = i + 1 < extensions.size() ? extensions[i + 1].first : 17;
-    insert(between, between.size(), extensions[i].second);
-  }
-  if (!extensions.empty()) bytes[kNoTags + 6] = extensions[0].first;
-  insert(bytes, kNoTags + 40, between);
-  put16(bytes, kNoTags + 4, get16(bytes, kNoTags + 4) + static_cast<unsigned>(between.size()));
-  return bytes;
-}
-Bytes extension(std::size_t bytes, std::uint8_t length_field) {
-  Bytes result(bytes);
-  result[1] = length_field;
-  return result;
-}
 
 struct Case {
   const char* title;
@@ -57,12 +19,6 @@ struct Case {
   std::function<Bytes()> make;
   std::uint32_t wire_bytes = 0;
 };
-
-Bytes changed(Bytes bytes, const std::function<void(Bytes&)>& change) {
-  change(bytes);
-  return bytes;
-}
-constexpr std::uint32_t kUdp4 = kNoTags + 20, kBth4 = kUdp4 + 8, kUdp6 = kNoTags + 40;
 
 const Case kCases[] = {
     {"IPv4", ParseStatus::kRoce, [] { return frame(4); }},
@@ -295,60 +251,6 @@ TEST(Parse, EveryTruncationIsSeenAndNothingBeyondIsRead) {
   }
 }
 
-TEST(Parse, TrimmedPacketsAreToldFromShortOnes) {
-  test::GuardedPacket guarded;
-  struct {
-    const char* title;
-    std::uint8_t opcode;
-    std::size_t cut;     // bytes of transport that are left
-    bool lengths_right;  // the switch that cut also wrote the IP and UDP lengths
-    bool trimmed;
-  } const cases[] = {
-      {"behind BTH", IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 12, false, true},
-      {"behind BTH, right lengths", IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 12, true, true},
-      {"behind RETH", IBV_OPCODE_RC_RDMA_WRITE_ONLY, 28, false, true},
-      {"behind RETH, right lengths", IBV_OPCODE_RC_RDMA_WRITE_ONLY, 28, true, true},
-      {"inside BTH", IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 11, false, false},
-      {"an ACK without its AETH", IBV_OPCODE_RC_ACKNOWLEDGE, 12, true, false},
-      {"whole", IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 12 + 100 + 4, false, false},
-  };
-  for (const auto& c : cases) {
-    Packet packet = guarded.parse(changed(frame(4, c.opcode, 100), [&](Bytes& b) {
-      b.resize(kBth4 + c.cut);
-      if (!c.lengths_right) return;
-      put16(b, kUdp4 + 4, static_cast<unsigned>(8 + c.cut));
-      put16(b, kNoTags + 2, static_cast<unsigned>(28 + c.cut));
-    }));
-    EXPECT_EQ(is_trimmed(packet), c.trimmed) << c.title;
-  }
-}
-
-TEST(Parse, UnknownOpcodeKeepsItsBth) {
-  test::GuardedPacket guarded;
-  Packet packet = guarded.parse(frame(4, 0x1F, 21));
-  EXPECT_EQ(packet.meta().bth_offset, kBth4);
-  EXPECT_EQ(packet.meta().opcode, 0x1F);
-  EXPECT_EQ(packet.meta().payload_offset, kBth4 + 12);
-  EXPECT_EQ(packet.meta().payload_bytes, 24u) << "the pad is not ours to tell from payload";
-}
-
-TEST(Parse, ParsingAgainForgetsWhatWasFoundBefore) {
-  Pool pool({.small = 16, .large = 16, .giant = 2});
-  const Bytes bytes = frame(4);
-  PacketPtr packet = pool.allocate(static_cast<std::uint32_t>(bytes.size()));
-  std::copy(bytes.begin(), bytes.end(), packet->data());
-  parse(*packet);
-  ASSERT_TRUE(is_roce(*packet));
-  put16(const_cast<Bytes&>(bytes), 12, 0x0806);
-  std::copy(bytes.begin(), bytes.end(), packet->data());
-  parse(*packet);
-  const PacketMeta& meta = packet->meta();
-  EXPECT_EQ(meta.status, ParseStatus::kNotIp);
-  EXPECT_EQ(meta.bth_offset + meta.udp_offset + meta.payload_offset + meta.ip_version + meta.opcode + meta.pad_bytes,
-            0);
-  EXPECT_EQ(meta.payload_bytes + meta.datagram_end, 0u);
-}
-
 TEST(Parse, DamagedPacketsNeverCrashAndStayConsistent) {
   test::GuardedPacket guarded;
   std::mt19937 random(7);
@@ -369,28 +271,6 @@ TEST(Parse, DamagedPacketsNeverCrashAndStayConsistent) {
     ASSERT_LE(meta.payload_offset, packet.size());
     ASSERT_LE(meta.datagram_end, meta.wire_bytes);
     ASSERT_EQ(meta.payload_offset + meta.payload_bytes + meta.pad_bytes + 4, meta.datagram_end);
-  }
-}
-
-TEST(Parse, NamesAreCounterNamesAndDiffer) {
-  std::set<std::string_view> names, sentences;
-  for (int i = 0; i < static_cast<int>(ParseStatus::kCount); i++) {
-    const std::string_view name = parse_status_name(static_cast<ParseStatus>(i));
-    EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string_view::npos) << name;
-    EXPECT_TRUE(names.insert(name).second) << name;
-    EXPECT_TRUE(sentences.insert(parse_status_sentence(static_cast<ParseStatus>(i))).second) << name;
-  }
-}
-
-TEST(Parse, EcnOfBothFamilies) {
-  test::GuardedPacket guarded;
-  for (unsigned tos = 0; tos < 256; tos++) {
-    for (std::uint8_t version : {std::uint8_t{4}, std::uint8_t{6}}) {
-      PacketSpec spec;
-      spec.underlay.ip_version = version;
-      spec.underlay.tos = static_cast<std::uint8_t>(tos);
-      EXPECT_EQ(ecn(guarded.parse(test::frame(spec))), tos & 3);
-    }
   }
 }
 

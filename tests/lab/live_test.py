@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`rocebox run` as a bump between two hosts: what ordinary traffic meets, and what real RoCE traffic looks like behind."""
+import re
+import time
+
+import bed
+from wire_tool import read_pcap
+
+
+def roce_frames(path):
+    """The frames of a capture; what the hosts' own stacks say meanwhile (IPv6 discovery) left out."""
+    return [frame for _, _, frame in read_pcap(path)[0]
+            if frame[12:14] in (b"\x08\x00", b"\x86\xdd") and b"\x12\xb7" in frame[34:60]]
+
+
+class Ordinary(bed.BedTest):
+    def test_ping_arp_discovery_tcp_and_fragments_pass_untouched(self):
+        run = self.start("a <-> inspect <-> z")
+        lost = re.search(r"(\d+)% packet loss", self.within(self.left, "ping", "-c", "5", "-i", "0.1", "10.99.0.2"))
+        self.assertEqual(lost.group(1), "0")
+        self.within(self.left, "ping", "-c", "3", "-i", "0.1", "fd99::2")  # neighbour discovery over multicast
+        self.within(self.left, "ping", "-c", "3", "-i", "0.1", "-s", "8000", "10.99.0.2")  # in six fragments
+        self.within(self.left, "ping", "-c", "3", "-i", "0.1", "-s", "8000", "fd99::2")
+        neighbours = self.within(self.left, "ip", "neighbour")
+        self.assertRegex(neighbours, r"10\.99\.0\.2 .*lladdr")
+        server = self.child_within(self.right, "iperf3", "-s", "-1")
+        time.sleep(0.5)
+        # Checksum offload is on in both hosts: without the bump's help no TCP packet would be taken.
+        result = self.within(self.left, "iperf3", "-c", "10.99.0.2", "-n", "20M")
+        self.assertIn("iperf Done", result)
+        server.wait(20)
+        report = self.stop(run)
+        self.assertEqual(report["devices"]["bump"]["counters"]["packets_dropped"], 0)
+        self.assertEqual(sum(port["tx_full"] for port in report["ports"]), 0)
+        self.assertGreater(report["ports"][0]["rx_checksums_finished"], 100)
+
+    def test_checksums_that_are_right_are_left_alone(self):
+        for space in (self.left, self.right):
+            self.within(space, "ethtool", "-K", "eth", "tx", "off")
+        run = self.start()
+        server = self.child_within(self.right, "iperf3", "-s", "-1")
+        time.sleep(0.5)
+        self.within(self.left, "iperf3", "-c", "10.99.0.2", "-n", "5M")
+        server.wait(20)
+        report = self.stop(run)
+        self.assertEqual(sum(port["rx_checksums_finished"] for port in report["ports"]), 0)
+
+
+class Roce(bed.BedTest):
+    mtu = 4500
+
+    def pass_through(self, capture, path="a <-> z", more="", *words):
+        """Sends a capture from the left; returns what arrived on the right, and the run's report."""
+        run = self.start(path, more, *words)
+        arrived = self.dir / "arrived.pcap"
+        receiver = self.child_within(self.right, bed.PYTHON, str(bed.HERE / "wire_tool.py"), "receive", "eth",
+                                     str(arrived), "1")
+        self.assertEqual(receiver.stdout.readline(), "ready\n")
+        self.within(self.left, bed.PYTHON, str(bed.HERE / "wire_tool.py"), "send", "eth", str(capture))
+        receiver.communicate(timeout=60)
+        return roce_frames(arrived), self.stop(run)
+
+    def test_captures_arrive_complete_in_order_and_byte_identical(self):
+        for name in ("rc_write.pcap", "rc_read_mtu4096.pcap", "multi_qp.pcap", "rc_write_ipv6.pcap"):
+            capture = bed.CAPTURES / name
+            with self.subTest(name):
+                arrived, _ = self.pass_through(capture, "a <-> inspect <-> z")
+                self.assertEqual(arrived, roce_frames(capture))
+
+    def test_packets_of_one_shard_pair_stay_in_order_over_two_shards(self):
+        capture = bed.CAPTURES / "multi_qp.pcap"
+        arrived, report = self.pass_through(capture, "a <-> inspect <-> z", "", "--cores", "0,1")
+        self.assertEqual(report["run"]["spread_by"], "software")
+        self.assertEqual(arrived, roce_frames(capture))
+
+    def test_the_loss_seen_is_the_loss_counted(self):
+        capture = bed.CAPTURES / "multi_qp.pcap"
+        arrived, report = self.pass_through(capture, "a <-> link <-> z", "kernels: {link: {loss: 10%, delay: 2ms}}")
+        sent = roce_frames(capture)
+        counters = report["devices"]["bump"]["kernels"]["link"]["counters"]
+        others = counters["forward_packets"] - len(sent)  # of the hosts' own stacks
+        lost = counters["forward_drop_loss"]
+        self.assertGreater(lost, len(sent) // 20)
+        self.assertLessEqual(abs(len(sent) - len(arrived) - lost), others, "of the others some may be lost too")
+        place = iter(sent)
+        self.assertTrue(all(frame in place for frame in arrived), "what arrives is in order")
+
+
+class Signals(bed.BedTest):
+    def test_a_run_that_is_killed_leaves_a_working_system(self):
+        run = self.start()
+        run.kill()
+        run.communicate()
+        run = self.start()
+        self.within(self.left, "ping", "-c", "3", "-i", "0.1", "10.99.0.2")
+        self.stop(run)
+
+    def test_what_a_link_holds_is_let_out_before_the_end(self):
+        run = self.start("a <-> link <-> z", "kernels: {link: {delay: 400ms}}")
+        ping = self.child_within(self.left, "ping", "-c", "1", "-W", "3", "10.99.0.2")
+        time.sleep(0.6)
+        report = self.stop(run)
+        ping.wait(10)
+        self.assertEqual(report["run"]["packets_held"], 0)
+
+
+if __name__ == "__main__":
+    bed.main()

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sends the frames of a pcap out of an interface, or keeps those that arrive, through a packet socket of its own.
+usage: wire_tool.py send INTERFACE FILE [MICROSECONDS_BETWEEN]
+       wire_tool.py receive INTERFACE FILE SECONDS_OF_SILENCE   (prints `ready`, then waits for the first frame)
+"""
+import pathlib
+import socket
+import struct
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
+from wire import read_pcap  # noqa: E402
+
+ETH_P_ALL, PACKET_OUTGOING, SOL_PACKET, PACKET_IGNORE_OUTGOING = 3, 4, 263, 23
+
+
+def packet_socket(interface):
+    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
+    wire.bind((interface, ETH_P_ALL))
+    return wire
+
+
+def send(interface, file, gap_microseconds=50.0):
+    wire = packet_socket(interface)
+    start = time.monotonic()
+    for number, (_, _, frame) in enumerate(read_pcap(file)[0]):
+        while time.monotonic() - start < number * gap_microseconds * 1e-6:
+            pass
+        wire.send(frame)
+
+
+def receive(interface, file, silence):
+    wire = packet_socket(interface)
+    print("ready", flush=True)
+    wire.settimeout(20)
+    with open(file, "wb") as out:
+        out.write(struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
+        try:
+            while True:
+                frame, address = wire.recvfrom(65536)
+                if address[2] == PACKET_OUTGOING:
+                    continue
+                now = time.time_ns()
+                out.write(struct.pack("=IIII", now // 10**9, now % 10**9, len(frame), len(frame)) + frame)
+                wire.settimeout(silence)
+        except socket.timeout:
+            pass
+
+
+if __name__ == "__main__":
+    {"send": lambda a: send(a[0], a[1], *map(float, a[2:])),
+     "receive": lambda a: receive(a[0], a[1], float(a[2]))}[sys.argv[1]](sys.argv[2:])
