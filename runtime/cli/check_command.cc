@@ -31,10 +31,15 @@ void print_plan(const config::RunConfig& config) {
                  binding.filter.empty() ? "" : fmt::format("   ({})", binding.filter));
     if (!binding.out.empty()) fmt::print("#   {} -> {}\n", binding.port.text(), binding.out);
   }
+  for (const config::LiveBinding& binding : config.live_ports)
+    fmt::print("#   {} <-> {}, when live\n", binding.port.text(), binding.live.text());
   for (const config::DeviceConfig& device : config.devices) {
     for (const std::string& port : device.wiring.ports) {
       const config::PortName name{device.name, port};
+      const bool live = std::any_of(config.live_ports.begin(), config.live_ports.end(),
+                                    [&](const auto& b) { return b.port == name; });
       const bool bound =
+          live ||
           std::any_of(config.captures.begin(), config.captures.end(), [&](const auto& b) { return b.port == name; }) ||
           std::any_of(config.links.begin(), config.links.end(),
                       [&](const auto& l) { return l.between[0] == name || l.between[1] == name; });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/config/config.h"
+#include "runtime/telemetry/json_report.h"
 
 namespace rocebox::cli {
 
@@ -25,10 +26,10 @@ struct RunArguments {
   std::string config;
   std::vector<std::string> plugins;
   std::vector<std::string> eal;  ///< for DPDK's EAL, as they are
-  std::optional<std::int64_t> seed;
-  std::string cores;     ///< such as 1,3-5; empty: as the configuration says
-  std::string duration;  ///< such as 10s; empty: until a signal
-  std::string json;      ///< as in ReplayArguments
+  std::string seed;              ///< empty: the configuration's
+  std::string cores;             ///< such as 1,3-5; empty: as the configuration says
+  std::string duration;          ///< such as 10s; empty: until a signal
+  std::string json;              ///< as in ReplayArguments
 };
 int run(const RunArguments& arguments);
 
@@ -52,5 +53,10 @@ Registry make_registry(const std::vector<std::string>& plugins);
 config::RunConfig load_or_throw(const std::string& file, Registry& registry);
 /// Starts DPDK's environment with memory for the configuration's pool. Throws ConfigError.
 void start_for(const config::RunConfig& config);
+
+/// The number behind --seed; throws ConfigError.
+std::int64_t seed_of(const std::string& text);
+/// Prints a report for a person. Throws std::runtime_error when it cannot be written.
+void print_report(Json report, std::FILE* stream);
 
 }  // namespace rocebox::cli

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
 #include "runtime/cli/commands.h"
+#include "runtime/config/units.h"
 #include "runtime/packet/eal.h"
 #include "runtime/packet/memory.h"
 
@@ -25,6 +32,23 @@ void start_for(const config::RunConfig& config) {
     throw ConfigError(config.file + ": " + error.what());
   }
   start_eal(config.pool.mebibytes());
+}
+
+std::int64_t seed_of(const std::string& text) {
+  const std::optional<std::int64_t> seed = config::parse_integer(text);
+  if (!seed || *seed < 0) throw ConfigError(fmt::format("--seed {}: must be an integer from 0 to {}", text, INT64_MAX));
+  return *seed;
+}
+
+void print_report(Json report, std::FILE* stream) {
+  const std::string head = fmt::format("rocebox {} {}   seed {}\n\n", report["command"].get<std::string>(),
+                                       report["config"].get<std::string>(), report["seed"].get<std::int64_t>());
+  const std::string hash =
+      report.contains("hash") ? "\nhash of all that left  " + report["hash"].get<std::string>() + "\n" : "";
+  for (const char* key : {"schema_version", "command", "config", "seed", "hash"}) report.erase(key);
+  const std::string text = head + report_text(report) + hash;
+  if (std::fwrite(text.data(), 1, text.size(), stream) != text.size() || std::fflush(stream) != 0)
+    throw std::runtime_error(fmt::format("the report cannot be written: {}", std::strerror(errno)));
 }
 
 }  // namespace rocebox::cli

@@ -57,9 +57,7 @@ void add_run(CLI::App& app, RunArguments& a) {
   command->add_option("--cores", a.cores, "One shard on each of these CPUs, such as 1,3-5; instead of `live: shards:`")
       ->type_name("LIST");
   command->add_option("--duration", a.duration, "Stop after this time, such as 10s")->type_name("TIME");
-  command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")->type_name("N");
   command->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")
       ->type_name("FILE");
   command->add_option("EAL", a.eal, "Behind --: arguments for DPDK's EAL");

@@ -77,12 +77,6 @@ void apply_captures(const ReplayArguments& arguments, config::RunConfig& config)
   }
 }
 
-std::int64_t seed_of(const std::string& text) {
-  const std::optional<std::int64_t> seed = config::parse_integer(text);
-  if (!seed || *seed < 0) throw ConfigError(fmt::format("--seed {}: must be an integer from 0 to {}", text, INT64_MAX));
-  return *seed;
-}
-
 void apply(const ReplayArguments& arguments, config::RunConfig& config) {
   apply_captures(arguments, config);
   if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);
@@ -113,16 +107,6 @@ class Progress {
   bool shown_, printed_ = false;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
-
-void print_text(Json report, std::FILE* stream) {
-  const std::string head = fmt::format("rocebox {} {}   seed {}\n\n", report["command"].get<std::string>(),
-                                       report["config"].get<std::string>(), report["seed"].get<std::int64_t>());
-  const std::string hash = report["hash"];
-  for (const char* key : {"schema_version", "command", "config", "seed", "hash"}) report.erase(key);
-  const std::string text = head + report_text(report) + "\nhash of all that left  " + hash + "\n";
-  if (std::fwrite(text.data(), 1, text.size(), stream) != text.size() || std::fflush(stream) != 0)
-    throw std::runtime_error(fmt::format("the report cannot be written: {}", std::strerror(errno)));
-}
 
 // Where the trace goes when no option names a file for its text.
 void add_trace_text(ExtraOutputs& outputs) {
@@ -173,7 +157,7 @@ int replay(const ReplayArguments& arguments) {
 
   std::signal(SIGPIPE, SIG_DFL);  // all outputs have their names: `| head` may end the text
   for (const std::string& line : run.warnings()) fmt::print(stderr, "rocebox: {}\n", line);
-  if (!json_on_stdout) print_text(run.report(), capture_on_stdout ? stderr : stdout);
+  if (!json_on_stdout) print_report(run.report(), capture_on_stdout ? stderr : stdout);
   return run.succeeded() && !run.interrupted() ? 0 : 1;
 }
 

@@ -7,11 +7,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "runtime/cli/commands.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/live/live.h"
+#include "runtime/drives/output_file.h"
 #include "runtime/packet/eal.h"
+#include "runtime/packet/memory.h"
+#include "runtime/telemetry/expectations.h"
 
 namespace rocebox::cli {
 namespace {
@@ -47,18 +51,6 @@ class Signals {
   int descriptor_;
 };
 
-// Every port keeps its receive queues full of packets from the pool.
-void check_pool(const config::RunConfig& config, std::size_t shards) {
-  std::uint64_t needed = 2 * kBatchMax * shards;
-  for (const config::LiveBinding& binding : config.live_ports)
-    needed += static_cast<std::uint64_t>(binding.live.rx_descriptors + binding.live.tx_descriptors) * shards;
-  if (needed > config.pool.small)
-    throw ConfigError(
-        fmt::format("{}: the queues of the ports can hold {} packets; raise `pool: small:` from {} to at "
-                    "least that, or lower `rx_descriptors:` and `tx_descriptors:`",
-                    config.file, needed, config.pool.small));
-}
-
 }  // namespace
 
 int run(const RunArguments& arguments) {
@@ -70,9 +62,8 @@ int run(const RunArguments& arguments) {
   }
   Registry registry = make_registry(arguments.plugins);
   config::RunConfig config = load_or_throw(arguments.config, registry);
-  if (arguments.seed) config.seed = *arguments.seed;
+  if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);
   const std::vector<unsigned> cores = choose_cores(arguments.cores, config.live);
-  check_pool(config, cores.size());
   Signals signals;
   EalOptions eal;
   eal.mebibytes = config.pool.mebibytes() + 64;
@@ -81,21 +72,30 @@ int run(const RunArguments& arguments) {
   eal.more = arguments.eal;
   for (const config::LiveBinding& binding : config.live_ports)
     if (binding.live.kind == config::PortKind::kPci) eal.pci.push_back(binding.live.pci);
+  config.pool.require_memory(available_memory_bytes());
+  std::optional<OutputFile> json;
+  if (!arguments.json.empty()) json.emplace(arguments.json);
   start_eal(eal);
   Pool pool(config.pool);
   Live live(config, pool, cores);
+  Expectations expectations;
+  expectations.read(config, live.report());
   live.start();
   fmt::print(stderr, "rocebox run {}: {} port(s), {} shard(s) on core(s) {}, memory in {}\n", arguments.config,
              config.live_ports.size(), cores.size(), fmt::join(cores, ","),
              eal_has_hugepages() ? "hugepages" : "ordinary pages");
   for (int signal = signals.wait(duration); signal == SIGHUP;) signal = signals.wait(duration);
   live.stop();
-  const Json report = live.report();
-  if (arguments.json == "-")
-    fmt::print("{}\n", report.dump(2));
-  else
-    fmt::print("{}", report_text(report));
-  return 0;
+  Json report = live.report();
+  expectations.add_to(report);
+  if (json) {
+    const std::string text = json_text(report);
+    json->write(text.data(), text.size());
+    json->close();
+    json->publish();
+  }
+  if (!is_standard_output(arguments.json)) print_report(report, stdout);
+  return expectations.hold(report) ? 0 : 1;
 }
 
 }  // namespace rocebox::cli

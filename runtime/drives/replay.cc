@@ -40,22 +40,7 @@ void Replay::parse_expectations() {
     skeleton["inputs"].push_back(ReplayInput::empty_row());
     skeleton["outputs"].push_back(ReplayOutputs::empty_row());
   }
-  std::string mistakes;
-  for (const config::Expectation& expectation : config_.expectations) {
-    std::string why;
-    try {
-      Expectation parsed(expectation.text);
-      if (parsed.may_resolve(skeleton, why)) {
-        expectations_.push_back(std::move(parsed));
-        continue;
-      }
-    } catch (const ConfigError& error) {
-      why = error.what();
-    }
-    mistakes += fmt::format("{}{}:{}:{}: {}", mistakes.empty() ? "" : "\n", config_.file, expectation.place.line,
-                            expectation.place.column, why);
-  }
-  if (!mistakes.empty()) throw ConfigError(mistakes);
+  expectations_.read(config_, skeleton);
 }
 
 void Replay::open() {
@@ -137,11 +122,7 @@ void Replay::run() {
   outputs_.finish([this] { return json_text(report()); });
 }
 
-bool Replay::succeeded() const {
-  const Json now = report();
-  return !drain_cut_ && std::all_of(expectations_.begin(), expectations_.end(),
-                                    [&](const Expectation& e) { return e.evaluate(now).holds; });
-}
+bool Replay::succeeded() const { return !drain_cut_ && expectations_.hold(report()); }
 
 std::string Replay::drain_note() const {
   if (held_at_end_ == 0) return "";
@@ -172,19 +153,9 @@ Json Replay::report() const {
   input_.report(report["inputs"]);
   outputs_.report(report["outputs"]);
   testbed_.report(report);
-  if (!expectations_.empty()) {
-    Json rows = Json::array();
-    for (const Expectation& expectation : expectations_) {
-      const Expectation::Result result = expectation.evaluate(report);
-      rows.push_back(
-          {{"holds", result.holds}, {"expect", expectation.text()}, {"left", result.left}, {"right", result.right}});
-    }
-    report["expectations"] = std::move(rows);
-  }
+  expectations_.add_to(report);
   report["hash"] = fmt::format("{:016x}", XXH3_64bits_digest(hash_.get()));
   return report;
 }
-
-std::string json_text(const Json& report) { return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace rocebox

@@ -14,7 +14,7 @@
 #include "runtime/drives/replay_outputs.h"
 #include "runtime/drives/testbed.h"
 #include "runtime/drives/tracer.h"
-#include "runtime/telemetry/expect.h"
+#include "runtime/telemetry/expectations.h"
 
 namespace rocebox {
 
@@ -59,7 +59,7 @@ class Replay {
   const config::RunConfig& config_;
   Pool& pool_;
   ReplayOptions options_;
-  std::vector<Expectation> expectations_;
+  Expectations expectations_;
   Testbed testbed_;
   ReplayInput input_;
   ReplayOutputs outputs_;
@@ -70,8 +70,5 @@ class Replay {
   Nanos ended_at_ = 0;
   bool interrupted_ = false, drain_cut_ = false;
 };
-
-/// A report as JSON text with a final newline. Names of files may hold any bytes; JSON holds UTF-8.
-std::string json_text(const Json& report);
 
 }  // namespace rocebox

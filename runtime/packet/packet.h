@@ -50,6 +50,13 @@ enum class ParseStatus : std::uint8_t {
 
 enum class PacketClass : std::uint8_t { kRoce, kOther, kFragment, kTruncated, kMalformed, kUnsupported };
 
+/// What the stack of a host on this machine left to hardware: an unfinished checksum, a packet to be segmented. All
+/// zero: nothing. The layout is that of Linux's virtio_net_hdr; ports that know it pass it on.
+struct HostOffload {
+  std::uint8_t flags = 0, gso_type = 0;
+  std::uint16_t header_bytes = 0, segment_bytes = 0, checksum_start = 0, checksum_offset = 0;
+};
+
 /// Metadata beside the packet bytes, in the mbuf's private area: one cache line.
 struct PacketMeta {
   Nanos arrival = 0;                 ///< when it came to the present device
@@ -67,7 +74,8 @@ struct PacketMeta {
   std::uint8_t ip_version = 0;  ///< 4 or 6, 0 when not IP
   std::uint8_t pad_bytes = 0;   ///< BTH PadCnt
   std::uint8_t traced = 0;      ///< the packet trace follows this packet
-  std::uint8_t spare[22] = {};
+  HostOffload offload;          ///< of packets from an interface of this machine
+  std::uint8_t spare[12] = {};
 };
 static_assert(sizeof(PacketMeta) == 64, "one cache line");
 

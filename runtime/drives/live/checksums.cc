@@ -74,4 +74,13 @@ bool finish_checksum(Packet packet) {
   return true;
 }
 
+void finish_checksum(Packet packet, const HostOffload& offload) {
+  const std::uint32_t field = offload.checksum_start + offload.checksum_offset;
+  if (field + 2u > packet.size() || offload.checksum_start >= packet.size()) return;
+  auto sum = static_cast<std::uint16_t>(
+      ~rte_raw_cksum(packet.data() + offload.checksum_start, packet.size() - offload.checksum_start));
+  if (sum == 0) sum = 0xFFFF;  // 0 would mean that a UDP datagram has none; to TCP both are the same
+  std::memcpy(packet.data() + field, &sum, 2);
+}
+
 }  // namespace rocebox

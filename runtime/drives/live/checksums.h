@@ -10,4 +10,7 @@ namespace rocebox {
 /// checksum and says so; leaves every other packet alone. `packet` is an Ethernet frame, parsed or not.
 bool finish_checksum(Packet packet);
 
+/// The same where the host has said what is to be done.
+void finish_checksum(Packet packet, const HostOffload& offload);
+
 }  // namespace rocebox

@@ -7,8 +7,6 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -32,27 +30,12 @@ constexpr std::array<std::uint8_t, kKeyBytes> symmetric_key() {
   return key;
 }
 
+// What a port with queues of its own in hardware keeps full of packets from the pool.
+bool fills_queues(config::PortKind kind) { return kind == PortKind::kPci || kind == PortKind::kDevargs; }
+
 std::string last_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text.substr(text.rfind('\n') + 1);
-}
-
-// The frame of AF_PACKET's ring that holds a packet of that MTU with the kernel's own header before it.
-std::uint64_t af_packet_frame_bytes(std::uint64_t mtu) {
-  std::uint64_t bytes = 2048;
-  while (bytes < mtu + 256) bytes *= 2;
-  return bytes;
-}
-
-std::uint64_t interface_mtu(const std::string& name) {
-  const std::string path = "/sys/class/net/" + name + "/mtu";
-  std::FILE* file = std::fopen(path.c_str(), "r");
-  unsigned long mtu = 1500;
-  if (file) {
-    if (std::fscanf(file, "%lu", &mtu) != 1) mtu = 1500;
-    std::fclose(file);
-  }
-  return mtu;
 }
 
 // Devices that hash nothing although they say they do, or hash by ports too, so that a QP's data and its ACKs part.
@@ -64,13 +47,8 @@ bool hash_is_real(const char* driver) {
 
 }  // namespace
 
-void EthPort::refuse(const std::string& why) const {
-  throw ConfigError(fmt::format("{}:{}:{}: port `{}` ({}): {}", file_, binding_.place.line, binding_.place.column,
-                                binding_.port.text(), text(), why));
-}
-
 EthPort::EthPort(const config::LiveBinding& binding, const std::string& file, unsigned serial, RingPairs& rings)
-    : binding_(binding), file_(file) {
+    : LivePort(binding, file) {
   attach(serial, rings);
   attached_ = true;
   find_ability();
@@ -84,29 +62,15 @@ EthPort::~EthPort() {
 
 void EthPort::attach(unsigned serial, RingPairs& rings) {
   const config::LivePort& live = binding_.live;
-  const bool raw_socket = live.kind == PortKind::kAfPacket || live.kind == PortKind::kAfXdp;
-  const std::string& interface = live.kind == PortKind::kAfXdp ? live.af_xdp : live.af_packet;
-  if (raw_socket && if_nametoindex(interface.c_str()) == 0)
-    refuse(
-        fmt::format("there is no network interface `{}`; `ip link` lists those of this network namespace", interface));
-  if (raw_socket) {
-    const int probe = socket(AF_PACKET, SOCK_RAW, 0);
-    if (probe < 0 && (errno == EPERM || errno == EACCES))
-      refuse("no permission for raw packets: run as root, or give the capability CAP_NET_RAW");
-    if (probe >= 0) close(probe);
-  }
+  if (live.kind == PortKind::kAfXdp && if_nametoindex(live.af_xdp.c_str()) == 0)
+    refuse(fmt::format("there is no network interface `{}`; `ip link` lists those of this network namespace",
+                       live.af_xdp));
   if (live.kind == PortKind::kTap && if_nametoindex(live.tap.c_str()) != 0)
     refuse(fmt::format("an interface `{}` exists already; choose another name", live.tap));
-  const std::uint64_t mtu = live.mtu ? live.mtu : raw_socket ? interface_mtu(interface) : 1500;
-  const std::uint64_t frame = af_packet_frame_bytes(mtu);
   const std::string name = fmt::format("_rb{}", serial);
   switch (live.kind) {
-    case PortKind::kAfPacket:
-      return probe(fmt::format("net_af_packet{},iface={},qpairs=1,framesz={},blocksz={},framecnt={}", name, interface,
-                               frame, std::max<std::uint64_t>(frame, 4096), live.rx_descriptors),
-                   "net_af_packet" + name);
     case PortKind::kAfXdp:
-      return probe(fmt::format("net_af_xdp{},iface={}", name, interface), "net_af_xdp" + name);
+      return probe(fmt::format("net_af_xdp{},iface={}", name, live.af_xdp), "net_af_xdp" + name);
     case PortKind::kTap:
       return probe(fmt::format("net_tap{},iface={}", name, live.tap), "net_tap" + name);
     case PortKind::kMemif:
@@ -126,6 +90,7 @@ void EthPort::attach(unsigned serial, RingPairs& rings) {
       return;
     case PortKind::kDevargs:
       return probe(live.devargs, live.devargs.substr(0, live.devargs.find(',')));
+    case PortKind::kAfPacket:
     case PortKind::kUnbound:
       break;
   }
@@ -158,47 +123,68 @@ void EthPort::find_ability() {
     ability_.hash_entries = info.reta_size;
 }
 
-bool EthPort::checksums_unfinished() const {
-  return binding_.live.finish_checksums &&
-         (binding_.live.kind == PortKind::kAfPacket || binding_.live.kind == PortKind::kAfXdp);
+std::uint64_t EthPort::packets_needed(unsigned queues) const {
+  const config::LivePort& live = binding_.live;
+  const std::int64_t queue = fills_queues(live.kind) ? live.rx_descriptors + live.tx_descriptors : 0;
+  return (static_cast<std::uint64_t>(queue) + 8 * kBatchMax) * queues;
 }
 
 void EthPort::set_up(unsigned queues, unsigned hash_entries, Pool& pool) {
-  queues_ = queues;
   const config::LivePort& live = binding_.live;
+  std::uint16_t mtu = 0;
+  if (rte_eth_dev_get_mtu(id_, &mtu) != 0 || mtu == 0) mtu = 1500;
+  if (live.mtu) mtu = static_cast<std::uint16_t>(live.mtu);
+  const bool spread = hash_entries != 0 && queues > 1 && live.kind != PortKind::kNull;
+  DpdkLog log;
+  configure(queues, spread, mtu);
+  set_up_queues(queues, mtu, pool);
+  if (live.mtu && live.kind != PortKind::kPci)
+    if (const int error = rte_eth_dev_set_mtu(id_, mtu); error < 0 && error != -ENOTSUP)
+      refuse(fmt::format("its MTU cannot be set to {}: {}", mtu, rte_strerror(-error)));
+  if (spread) spread_over(queues, hash_entries);
+}
+
+void EthPort::configure(unsigned queues, bool spread, std::uint16_t mtu) {
   rte_eth_dev_info info{};
   rte_eth_dev_info_get(id_, &info);
+  if (info.max_mtu >= 68 && mtu > info.max_mtu)
+    refuse(fmt::format("its MTU can be at most {}, not {}", info.max_mtu, mtu));
   rte_eth_conf conf{};
   auto key = symmetric_key();
-  const bool spread = hash_entries != 0 && queues > 1 && live.kind != PortKind::kNull;
   if (spread) {
     conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
     conf.rx_adv_conf.rss_conf.rss_key = key.data();
     conf.rx_adv_conf.rss_conf.rss_key_len = info.hash_key_size ? info.hash_key_size : 40;
     conf.rx_adv_conf.rss_conf.rss_hf = kAddressHash & info.flow_type_rss_offloads;
   }
-  std::uint16_t mtu = 0;
-  if (rte_eth_dev_get_mtu(id_, &mtu) != 0 || mtu == 0) mtu = 1500;
-  if (live.mtu) mtu = static_cast<std::uint16_t>(live.mtu);
-  if (info.max_mtu >= 68 && mtu > info.max_mtu)
-    refuse(fmt::format("its MTU can be at most {}, not {}", info.max_mtu, mtu));
-  if (live.kind == PortKind::kPci) conf.rxmode.mtu = mtu;
+  if (binding_.live.kind == PortKind::kPci) conf.rxmode.mtu = mtu;
+  conf.intr_conf.rxq = 1;
   const auto n = static_cast<std::uint16_t>(queues);
-  if (const int error = rte_eth_dev_configure(id_, n, n, &conf); error < 0)
-    refuse(fmt::format("{} queues cannot be configured: {}", queues, rte_strerror(-error)));
-  auto rx = static_cast<std::uint16_t>(live.rx_descriptors), tx = static_cast<std::uint16_t>(live.tx_descriptors);
+  int error = rte_eth_dev_configure(id_, n, n, &conf);
+  if (error < 0) {  // not every driver can wake a core
+    conf.intr_conf.rxq = 0;
+    error = rte_eth_dev_configure(id_, n, n, &conf);
+  }
+  if (error < 0) refuse(fmt::format("{} queues cannot be configured: {}", queues, rte_strerror(-error)));
+  interrupts_ = conf.intr_conf.rxq != 0;
+}
+
+void EthPort::set_up_queues(unsigned queues, std::uint16_t mtu, Pool& pool) {
+  auto rx = static_cast<std::uint16_t>(binding_.live.rx_descriptors);
+  auto tx = static_cast<std::uint16_t>(binding_.live.tx_descriptors);
   if (const int error = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); error < 0)
     refuse(fmt::format("its queues cannot have that length: {}", rte_strerror(-error)));
   rte_mempool* mempool = pool.mempool_for(mtu + 26u);  // Ethernet header, two VLAN tags, FCS
-  for (std::uint16_t queue = 0; queue < n; queue++) {
+  for (std::uint16_t queue = 0; queue < queues; queue++) {
     int error = rte_eth_rx_queue_setup(id_, queue, rx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, mempool);
     if (error == 0) error = rte_eth_tx_queue_setup(id_, queue, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr);
     if (error < 0) refuse(fmt::format("queue {} cannot be set up: {}", queue, rte_strerror(-error)));
   }
-  if (live.mtu && live.kind != PortKind::kPci)
-    if (const int error = rte_eth_dev_set_mtu(id_, mtu); error < 0 && error != -ENOTSUP)
-      refuse(fmt::format("its MTU cannot be set to {}: {}", mtu, rte_strerror(-error)));
-  if (!spread) return;
+}
+
+void EthPort::spread_over(unsigned queues, unsigned hash_entries) {
+  rte_eth_dev_info info{};
+  rte_eth_dev_info_get(id_, &info);
   std::array<rte_eth_rss_reta_entry64, RTE_ETH_RSS_RETA_SIZE_512 / RTE_ETH_RETA_GROUP_SIZE> table{};
   for (unsigned entry = 0; entry < info.reta_size && entry < RTE_ETH_RSS_RETA_SIZE_512; entry++) {
     rte_eth_rss_reta_entry64& group = table[entry / RTE_ETH_RETA_GROUP_SIZE];
@@ -217,6 +203,38 @@ void EthPort::start() {
   if (const int error = binding_.live.promiscuous ? rte_eth_promiscuous_enable(id_) : rte_eth_promiscuous_disable(id_);
       error < 0 && error != -ENOTSUP)
     refuse(fmt::format("promiscuous mode cannot be set: {}", rte_strerror(-error)));
+}
+
+unsigned EthPort::receive(unsigned queue, std::span<Packet> room) {
+  return rte_eth_rx_burst(id_, static_cast<std::uint16_t>(queue), reinterpret_cast<rte_mbuf**>(room.data()),
+                          static_cast<std::uint16_t>(room.size()));
+}
+
+unsigned EthPort::send(unsigned queue, std::span<Packet> packets) {
+  return rte_eth_tx_burst(id_, static_cast<std::uint16_t>(queue), reinterpret_cast<rte_mbuf**>(packets.data()),
+                          static_cast<std::uint16_t>(packets.size()));
+}
+
+int EthPort::wake_descriptor(unsigned queue) {
+  return interrupts_ ? rte_eth_dev_rx_intr_ctl_q_get_fd(id_, static_cast<std::uint16_t>(queue)) : -1;
+}
+
+void EthPort::wake_on(unsigned queue, bool on) {
+  if (on)
+    rte_eth_dev_rx_intr_enable(id_, static_cast<std::uint16_t>(queue));
+  else
+    rte_eth_dev_rx_intr_disable(id_, static_cast<std::uint16_t>(queue));
+}
+
+LivePortCounts EthPort::counts() const {
+  rte_eth_stats stats{};
+  rte_eth_stats_get(id_, &stats);
+  return {stats.imissed, stats.ierrors, stats.rx_nombuf, stats.oerrors};
+}
+
+bool EthPort::link_up() const {
+  rte_eth_link link{};
+  return rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 }  // namespace rocebox

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "runtime/drives/live/eth_port.h"
+#include "runtime/drives/live/raw_port.h"
 #include "runtime/packet/eal.h"
 
 namespace rocebox {
@@ -18,7 +20,7 @@ struct Launch {
 };
 
 // The entries of the shortest indirection table, when every port can spread packets over as many queues; else 0.
-unsigned common_hash_entries(const std::vector<std::unique_ptr<EthPort>>& ports, unsigned shards) {
+unsigned common_hash_entries(const std::vector<std::unique_ptr<LivePort>>& ports, unsigned shards) {
   unsigned entries = ~0u;
   for (const auto& port : ports)
     entries = port->ability().queues < shards ? 0 : std::min(entries, port->ability().hash_entries);
@@ -32,14 +34,30 @@ Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsign
   if (config.live_ports.empty())
     throw ConfigError(fmt::format(
         "{}: no port is bound to anything live: give such as `ports: {{PORT: {{af_packet: eth0}}}}`", config.file));
-  for (const config::LiveBinding& binding : config.live_ports)
-    ports_.push_back(std::make_unique<EthPort>(binding, config.file, static_cast<unsigned>(ports_.size()), rings_));
+  for (const config::LiveBinding& binding : config.live_ports) {
+    if (binding.live.kind == config::PortKind::kAfPacket)
+      ports_.push_back(std::make_unique<RawPort>(binding, config.file));
+    else
+      ports_.push_back(std::make_unique<EthPort>(binding, config.file, static_cast<unsigned>(ports_.size()), rings_));
+  }
   const auto shards = static_cast<unsigned>(cores.size());
   const unsigned entries = shards > 1 ? common_hash_entries(ports_, shards) : 0;
   if (shards > 1 && entries == 0) exchange_ = std::make_unique<Exchange>(shards, ports_.size());
+  check_pool();
   for (const auto& port : ports_) port->set_up(exchange_ ? 1 : shards, entries, pool);
   for (unsigned shard = 0; shard < shards; shard++)
     shards_.push_back(std::make_unique<Shard>(shard, config, pool, ports_, exchange_.get(), clock_));
+}
+
+void Live::check_pool() const {
+  const auto shards = static_cast<unsigned>(cores_.size());
+  std::uint64_t needed = exchange_ ? std::uint64_t{2} * shards * shards * ports_.size() * kExchangePackets / 4 : 0;
+  for (const auto& port : ports_) needed += port->packets_needed(exchange_ ? 1 : shards);
+  if (needed > config_.pool.small)
+    throw ConfigError(
+        fmt::format("{}: the queues of the ports can hold {} packets; raise `pool: small:` from {} to at "
+                    "least that, or lower `rx_descriptors:` and `tx_descriptors:`",
+                    config_.file, needed, config_.pool.small));
 }
 
 Live::~Live() {
@@ -74,33 +92,32 @@ void Live::stop() {
 void Live::report_ports(Json& report) const {
   Json& rows = report["ports"] = Json::array();
   for (std::size_t i = 0; i < ports_.size(); i++) {
-    rte_eth_stats stats{};
-    rte_eth_stats_get(ports_[i]->id(), &stats);
-    rte_eth_link link{};
-    rte_eth_link_get_nowait(ports_[i]->id(), &link);
+    const LivePortCounts counts = ports_[i]->counts();
     Histogram latency;
-    std::uint64_t rx = 0, tx = 0, full = 0, too_long = 0, finished = 0;
+    std::uint64_t rx = 0, tx = 0, full = 0, too_long = 0, tx_too_long = 0, finished = 0;
     for (const auto& shard : shards_) {
       const ShardPortCounters& counters = shard->counters(i);
       rx += counters.rx_packets.read();
       tx += counters.tx_packets.read();
       full += counters.tx_full.read();
       too_long += counters.rx_too_long.read();
+      tx_too_long += counters.tx_too_long.read();
       finished += counters.rx_checksums_finished.read();
       latency.add(shard->latency(i));
     }
     rows.push_back({{"port", ports_[i]->port().text()},
                     {"is", ports_[i]->text()},
-                    {"link", link.link_status ? "up" : "down"},
+                    {"link", ports_[i]->link_up() ? "up" : "down"},
                     {"rx_packets", rx},
                     {"tx_packets", tx},
-                    {"rx_missed", stats.imissed},
-                    {"rx_errors", stats.ierrors},
-                    {"rx_no_packet", stats.rx_nombuf},
+                    {"rx_missed", counts.rx_missed},
+                    {"rx_errors", counts.rx_errors},
+                    {"rx_no_packet", counts.rx_no_packet},
                     {"rx_too_long", too_long},
                     {"rx_checksums_finished", finished},
                     {"tx_full", full},
-                    {"tx_errors", stats.oerrors},
+                    {"tx_too_long", tx_too_long},
+                    {"tx_errors", counts.tx_errors},
                     {"latency_p50_ns", latency.percentile(50)},
                     {"latency_p99_ns", latency.percentile(99)},
                     {"latency_p999_ns", latency.percentile(99.9)}});

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/drives/live/ring_pairs.h"
 #include "runtime/drives/live/shard.h"
 #include "runtime/telemetry/json_report.h"
 
@@ -27,6 +28,7 @@ class Live {
   Json report() const;
 
  private:
+  void check_pool() const;
   void report_ports(Json& report) const;
 
   const config::RunConfig& config_;
@@ -34,7 +36,7 @@ class Live {
   std::vector<unsigned> cores_;
   Clock clock_;
   RingPairs rings_;
-  std::vector<std::unique_ptr<EthPort>> ports_;
+  std::vector<std::unique_ptr<LivePort>> ports_;
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::atomic<bool> stop_{false};

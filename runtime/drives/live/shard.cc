@@ -14,6 +14,10 @@ constexpr std::uint64_t kLatencyEveryLoops = 64;
 // Loops between two looks at the stop flag and the end of the drain; one burst each at most.
 constexpr unsigned kLoopsPerRound = 64;
 
+void free_all(std::span<Packet> packets) {
+  rte_pktmbuf_free_bulk(reinterpret_cast<rte_mbuf**>(packets.data()), static_cast<unsigned>(packets.size()));
+}
+
 bool has_kernels(const config::RunConfig& config) {
   return !config.links.empty() || std::any_of(config.devices.begin(), config.devices.end(),
                                               [](const auto& device) { return !device.kernels.empty(); });
@@ -27,8 +31,8 @@ std::uint64_t shard_seed(const config::RunConfig& config, unsigned shard) {
 
 }  // namespace
 
-Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool, std::vector<std::unique_ptr<EthPort>>& ports,
-             Exchange* exchange, const Clock& clock)
+Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
+             std::vector<std::unique_ptr<LivePort>>& ports, Exchange* exchange, const Clock& clock)
     : number_(number),
       clock_(clock),
       exchange_(exchange),
@@ -42,7 +46,8 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool, std::
           },
           kBatchMax),
       alone_(config.devices.size() == 1 && config.links.empty()),
-      wire_(!has_kernels(config)),
+      wire_(!has_kernels(config) &&
+            std::none_of(ports.begin(), ports.end(), [](const auto& port) { return port->fills_metadata(); })),
       burst_(static_cast<unsigned>(config.live.burst)),
       tx_(ports.size()),
       counters_(ports.size()),
@@ -52,23 +57,25 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool, std::
     out_ports_.emplace_back(testbed_.device(device).ports().size(), -1);
   }
   for (std::size_t i = 0; i < ports.size(); i++) {
-    const EthPort& port = *ports[i];
+    LivePort& port = *ports[i];
     const FabricPort to = testbed_.port(port.port());
     out_ports_[to.device][to.port] = static_cast<int>(i);
     const bool owned = !exchange_ || exchange_->owner(i) == number_;
-    const auto queue = static_cast<std::uint16_t>(exchange_ ? 0 : number_);
-    rx_.push_back({port.id(), queue, i, to, owned, port.checksums_unfinished()});
-    tx_[i].port = port.id();
+    const unsigned queue = exchange_ ? 0 : number_;
+    const bool finish = port.settings().kind == config::PortKind::kAfXdp;
+    rx_.push_back({&port, queue, i, to, owned, port.fills_metadata(), finish});
+    tx_[i].port = &port;
     tx_[i].queue = queue;
     tx_[i].owned = owned;
-    if (config.live.idle == config::Idle::kInterrupt && owned) idler_.watch(port.id(), queue);
+    tx_[i].knows_offload = port.fills_metadata() || wire_;
+    if (config.live.idle == config::Idle::kInterrupt && owned) idler_.watch(port, queue);
   }
   room_.resize(exchange_ ? ports.size() * exchange_->shards() : ports.size());
   arrivals_.reserve(room_.size());
 }
 
 Shard::~Shard() {
-  for (TxQueue& tx : tx_) rte_pktmbuf_free_bulk(tx.packets.data(), tx.count);
+  for (TxQueue& tx : tx_) free_all({tx.packets.data(), tx.count});
 }
 
 void Shard::run(const std::atomic<bool>& stop, Nanos drain) {
@@ -109,8 +116,7 @@ bool Shard::receive(RxQueue& rx) {
   bool busy = false;
   if (rx.owned) {
     std::array<Packet, kBatchMax>& room = room_[rx.index];
-    const unsigned count = rte_eth_rx_burst(rx.port, rx.queue, reinterpret_cast<rte_mbuf**>(room.data()),
-                                            static_cast<std::uint16_t>(burst_));
+    const unsigned count = rx.port->receive(rx.queue, {room.data(), burst_});
     if (count) {
       counters_[rx.index].rx_packets.add(count);
       const unsigned kept = wire_ && !exchange_ ? count : prepare(rx, {room.data(), count});
@@ -138,6 +144,10 @@ unsigned Shard::prepare(RxQueue& rx, std::span<Packet> packets) {
   unsigned kept = 0;
   for (Packet packet : packets) {
     rte_mbuf* mbuf = packet.mbuf();
+    if (rx.fills_metadata) {
+      packets[kept++] = packet;
+      continue;
+    }
     if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0) [[unlikely]] {
       counters_[rx.index].rx_too_long.add();
       rte_pktmbuf_free(mbuf);
@@ -169,27 +179,41 @@ void Shard::send(std::size_t port, std::span<Packet> packets) {
   TxQueue& tx = tx_[port];
   if (!tx.owned) return exchange_->put(Exchange::Way::kOut, number_, exchange_->owner(port), port, packets);
   if (sampled_ && tx.sampled_arrival == 0) tx.sampled_arrival = wire_ ? now_ : packets[0].meta().arrival;
-  rte_mbuf** mbufs = reinterpret_cast<rte_mbuf**>(packets.data());
-  auto count = static_cast<unsigned>(packets.size());
-  if (tx.count == 0 && count >= burst_) {  // a whole burst that nothing stands before goes out as it is
-    const unsigned sent = rte_eth_tx_burst(tx.port, tx.queue, mbufs, static_cast<std::uint16_t>(count));
+  if (!tx.knows_offload) packets = packets.first(finish(port, packets));
+  if (tx.count == 0 && packets.size() >= burst_) {  // a whole burst that nothing stands before goes out as it is
+    const unsigned sent = tx.port->send(tx.queue, packets);
     counters_[port].tx_packets.add(sent);
-    mbufs += sent;
-    count -= sent;
+    packets = packets.subspan(sent);
   }
-  const auto room = static_cast<unsigned>(tx.packets.size()) - tx.count;
-  if (count > room && tx.count) transmit(tx, counters_[port]);
-  const unsigned kept = std::min(count, static_cast<unsigned>(tx.packets.size()) - tx.count);
-  std::copy_n(mbufs, kept, tx.packets.data() + tx.count);
-  tx.count += kept;
-  if (kept == count) return;
-  counters_[port].tx_full.add(count - kept);
-  rte_pktmbuf_free_bulk(mbufs + kept, count - kept);
+  if (packets.size() > tx.packets.size() - tx.count && tx.count) transmit(tx, counters_[port]);
+  const std::size_t kept = std::min(packets.size(), tx.packets.size() - tx.count);
+  std::copy_n(packets.begin(), kept, tx.packets.begin() + tx.count);
+  tx.count += static_cast<unsigned>(kept);
+  if (kept == packets.size()) return;
+  counters_[port].tx_full.add(packets.size() - kept);
+  free_all(packets.subspan(kept));
+}
+
+// Does what a host on this machine left to hardware, for a port that has none. Returns how many packets are left.
+unsigned Shard::finish(std::size_t port, std::span<Packet> packets) {
+  unsigned kept = 0;
+  for (Packet packet : packets) {
+    const HostOffload& offload = packet.meta().offload;
+    if (offload.gso_type != 0) [[unlikely]] {
+      counters_[port].tx_too_long.add();
+      rte_pktmbuf_free(packet.mbuf());
+      continue;
+    }
+    if (offload.flags) [[unlikely]]
+      finish_checksum(packet, offload);
+    packets[kept++] = packet;
+  }
+  return kept;
 }
 
 // Sends what waits. What the port does not take waits for the next loop.
 void Shard::transmit(TxQueue& tx, ShardPortCounters& counters) {
-  const unsigned sent = rte_eth_tx_burst(tx.port, tx.queue, tx.packets.data(), static_cast<std::uint16_t>(tx.count));
+  const unsigned sent = tx.port->send(tx.queue, {tx.packets.data(), tx.count});
   counters.tx_packets.add(sent);
   std::copy(tx.packets.begin() + sent, tx.packets.begin() + tx.count, tx.packets.begin());
   tx.count -= sent;
@@ -201,9 +225,8 @@ void Shard::flush() {
     if (exchange_ && tx.owned) {
       for (unsigned from = 0; from < exchange_->shards(); from++) {
         const auto room = std::span(tx.packets).subspan(tx.count);
-        tx.count +=
-            exchange_->take(Exchange::Way::kOut, from, number_, i,
-                            {reinterpret_cast<Packet*>(room.data()), std::min<std::size_t>(room.size(), burst_)});
+        tx.count += exchange_->take(Exchange::Way::kOut, from, number_, i,
+                                    {room.data(), std::min<std::size_t>(room.size(), burst_)});
       }
     }
     if (tx.count) transmit(tx, counters_[i]);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shard: the datapath of one core. Packets in from its queues, through its devices, out by its queues.
 #pragma once
-#include <rte_ethdev.h>
-
 #include <array>
 #include <atomic>
 #include <memory>
@@ -10,9 +8,9 @@
 
 #include "runtime/config/config.h"
 #include "runtime/drives/live/clock.h"
-#include "runtime/drives/live/eth_port.h"
 #include "runtime/drives/live/exchange.h"
 #include "runtime/drives/live/idle.h"
+#include "runtime/drives/live/live_port.h"
 #include "runtime/drives/testbed.h"
 #include "runtime/telemetry/histogram.h"
 
@@ -23,6 +21,7 @@ struct ShardPortCounters {
   Counter rx_packets, tx_packets;
   Counter tx_full;      ///< dropped: the port did not take packets for as long as the buffer lasted
   Counter rx_too_long;  ///< dropped: in more segments than fit into one
+  Counter tx_too_long;  ///< dropped: a super-packet (TSO) on its way to a port that cannot segment
   Counter rx_checksums_finished;
 };
 
@@ -30,7 +29,7 @@ class Shard {
  public:
   /// `ports` are set up with a queue for each shard, or with one, whose packets go through `exchange`. Throws
   /// ConfigError.
-  Shard(unsigned number, const config::RunConfig& config, Pool& pool, std::vector<std::unique_ptr<EthPort>>& ports,
+  Shard(unsigned number, const config::RunConfig& config, Pool& pool, std::vector<std::unique_ptr<LivePort>>& ports,
         Exchange* exchange, const Clock& clock);
   ~Shard();
   Shard(const Shard&) = delete;
@@ -50,19 +49,23 @@ class Shard {
 
  private:
   struct RxQueue {
-    std::uint16_t port, queue;
+    LivePort* port;
+    unsigned queue;
     std::size_t index;  // of the run's ports
     FabricPort to;
-    bool owned;  // this shard takes packets from it
-    bool finish_checksums;
+    bool owned;             // this shard takes packets from it
+    bool fills_metadata;    // or prepare() does
+    bool finish_checksums;  // that a host has left unfinished
   };
   // What waits for a port: sent at the end of each loop, or before that when it is enough for a burst.
   struct TxQueue {
-    std::uint16_t port, queue;
+    LivePort* port;
+    unsigned queue;
     bool owned;
+    bool knows_offload;  // the port passes on what a host left to hardware; else it is done here
     unsigned count = 0;
     Nanos sampled_arrival = 0;  // of the first packet of this loop, in loops that are timed
-    std::array<rte_mbuf*, 4 * kBatchMax> packets;
+    std::array<Packet, 4 * kBatchMax> packets;
     Histogram latency;
   };
 
@@ -71,6 +74,7 @@ class Shard {
   unsigned prepare(RxQueue& rx, std::span<Packet> packets);
   void deliver(const RxQueue& rx, std::span<Packet> packets);
   void send(std::size_t port, std::span<Packet> packets);
+  unsigned finish(std::size_t port, std::span<Packet> packets);
   void transmit(TxQueue& tx, ShardPortCounters& counters);
   void flush();
   void sample_latency();
@@ -84,7 +88,7 @@ class Shard {
   Exchange* exchange_;
   Testbed testbed_;
   bool alone_;  // one device and no link: its packets need not be gathered
-  bool wire_;   // no kernels: packets are not looked at
+  bool wire_;   // no kernels, and no port that knows offload: packets are not looked at
   unsigned burst_;
   std::vector<RxQueue> rx_;
   std::vector<TxQueue> tx_;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/live/live_port.h"
+
+#include <fmt/format.h>
+
+#include "runtime/kernel/kernel.h"
+
+namespace rocebox {
+
+void LivePort::refuse(const std::string& why) const {
+  throw ConfigError(fmt::format("{}:{}:{}: port `{}` ({}): {}", file_, binding_.place.line, binding_.place.column,
+                                binding_.port.text(), text(), why));
+}
+
+}  // namespace rocebox

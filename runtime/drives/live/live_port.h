@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// LivePort: where packets of a live run come from and go to, as a shard sees it.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/config/config.h"
+#include "runtime/packet/pool.h"
+
+namespace rocebox {
+
+/// What a port can do that a run makes use of.
+struct LivePortAbility {
+  unsigned queues = 1;        ///< receive and transmit queues that it can have
+  unsigned hash_entries = 0;  ///< of its indirection table, when it can spread packets by a key of ours; else 0
+};
+
+/// What the port's driver counted, from the start of the run.
+struct LivePortCounts {
+  std::uint64_t rx_missed = 0;     ///< arrived while the receive queue was full
+  std::uint64_t rx_errors = 0;     ///< arrived damaged
+  std::uint64_t rx_no_packet = 0;  ///< arrived while the pool was dry
+  std::uint64_t tx_errors = 0;     ///< not sent, by the driver's word
+};
+
+/// Calls are for a burst, never for a packet. receive() and send() of one queue belong to one core; the rest is called
+/// from outside.
+class LivePort {
+ public:
+  LivePort(const config::LiveBinding& binding, std::string file) : binding_(binding), file_(std::move(file)) {}
+  virtual ~LivePort() = default;
+  LivePort(const LivePort&) = delete;
+  LivePort& operator=(const LivePort&) = delete;
+
+  virtual LivePortAbility ability() const = 0;
+  /// Packets of the pool that the port and what waits for it can hold with so many queues each way.
+  virtual std::uint64_t packets_needed(unsigned queues) const = 0;
+  /// Sets up `queues` queues each way. `hash_entries` is 0, or how many entries of the indirection table count, which
+  /// spread packets over the queues by both IP addresses, the same in both directions. Throws ConfigError.
+  virtual void set_up(unsigned queues, unsigned hash_entries, Pool& pool) = 0;
+  /// Packets flow from now on. Throws ConfigError.
+  virtual void start() = 0;
+
+  /// Takes up to room.size() packets that have arrived.
+  virtual unsigned receive(unsigned queue, std::span<Packet> room) = 0;
+  /// Takes over as many packets as fit, from the first on; returns how many.
+  virtual unsigned send(unsigned queue, std::span<Packet> packets) = 0;
+  /// Whether receive() fills the packets' metadata (wire_bytes and what the host left undone).
+  virtual bool fills_metadata() const { return false; }
+
+  /// A descriptor that becomes readable when packets arrive while wake_on() holds; -1: there is none.
+  virtual int wake_descriptor(unsigned /*queue*/) { return -1; }
+  virtual void wake_on(unsigned /*queue*/, bool /*on*/) {}
+
+  virtual LivePortCounts counts() const = 0;
+  virtual bool link_up() const = 0;
+
+  const config::PortName& port() const { return binding_.port; }
+  const config::LivePort& settings() const { return binding_.live; }
+  std::string text() const { return binding_.live.text(); }
+
+ protected:
+  /// ConfigError with the port's place.
+  [[noreturn]] void refuse(const std::string& why) const;
+
+  config::LiveBinding binding_;
+
+ private:
+  std::string file_;
+};
+
+}  // namespace rocebox

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/telemetry/expectations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace rocebox {
+
+void Expectations::read(const config::RunConfig& config, const Json& skeleton) {
+  std::string mistakes;
+  for (const config::Expectation& expectation : config.expectations) {
+    std::string why;
+    try {
+      Expectation parsed(expectation.text);
+      if (parsed.may_resolve(skeleton, why)) {
+        all_.push_back(std::move(parsed));
+        continue;
+      }
+    } catch (const ConfigError& error) {
+      why = error.what();
+    }
+    mistakes += fmt::format("{}{}:{}:{}: {}", mistakes.empty() ? "" : "\n", config.file, expectation.place.line,
+                            expectation.place.column, why);
+  }
+  if (!mistakes.empty()) throw ConfigError(mistakes);
+}
+
+void Expectations::add_to(Json& report) const {
+  if (all_.empty()) return;
+  Json rows = Json::array();
+  for (const Expectation& expectation : all_) {
+    const Expectation::Result result = expectation.evaluate(report);
+    rows.push_back(
+        {{"holds", result.holds}, {"expect", expectation.text()}, {"left", result.left}, {"right", result.right}});
+  }
+  report["expectations"] = std::move(rows);
+}
+
+bool Expectations::hold(const Json& report) const {
+  return std::all_of(all_.begin(), all_.end(), [&](const Expectation& e) { return e.evaluate(report).holds; });
+}
+
+std::string json_text(const Json& report) { return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+}  // namespace rocebox

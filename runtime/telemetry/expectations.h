@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The expectations of a configuration, as a drive keeps them.
+#pragma once
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/telemetry/expect.h"
+
+namespace rocebox {
+
+class Expectations {
+ public:
+  /// Reads those of a configuration. Throws ConfigError that lists every one that is no condition, or that leads to
+  /// nothing in `skeleton`: the report of a run that has not begun.
+  void read(const config::RunConfig& config, const Json& skeleton);
+  /// Adds them to the report that they are about.
+  void add_to(Json& report) const;
+  bool hold(const Json& report) const;
+
+ private:
+  std::vector<Expectation> all_;
+};
+
+/// A report as JSON for files and pipes.
+std::string json_text(const Json& report);
+
+}  // namespace rocebox

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/live/exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "runtime/limits.h"
+#include "tests/unit/harness.h"
+
+namespace rocebox {
+namespace {
+
+constexpr PoolSizes kSizes{.small = 4096, .large = 64, .giant = 8};
+
+PacketPtr frame(Pool& pool, const roce::PacketSpec& spec) {
+  PacketPtr packet = pool.allocate(roce::built_bytes(spec));
+  roce::build(*packet, spec);
+  return packet;
+}
+
+TEST(ShardOf, BothDirectionsMeetWhateverThePorts) {
+  Pool pool(kSizes);
+  std::mt19937 random(1);
+  for (int round = 0; round < 500; round++) {
+    roce::PacketSpec data;
+    data.underlay.ip_version = round % 2 ? 4 : 6;
+    for (auto* address : {&data.underlay.addresses.source, &data.underlay.addresses.destination}) {
+      *address = roce::ipv4(0, 0, 0, 0);
+      for (std::size_t i = data.underlay.ip_version == 4 ? 12 : 0; i < 16; i++)
+        (*address)[i] = static_cast<std::uint8_t>(random());
+    }
+    roce::PacketSpec ack = data;
+    std::swap(ack.underlay.addresses.source, ack.underlay.addresses.destination);
+    ack.underlay.udp_source_port = static_cast<std::uint16_t>(random());
+    ack.opcode = IBV_OPCODE_RC_ACKNOWLEDGE;
+    for (unsigned shards : {2u, 3u, 7u, 32u}) {
+      const unsigned shard = shard_of(*frame(pool, data), shards);
+      EXPECT_LT(shard, shards);
+      EXPECT_EQ(shard, shard_of(*frame(pool, ack), shards));
+    }
+  }
+}
+
+TEST(ShardOf, NeighboursPart) {
+  Pool pool(kSizes);
+  std::set<unsigned> shards;
+  for (std::uint8_t host = 1; host < 65; host++) {
+    roce::PacketSpec spec;
+    spec.underlay.addresses = {roce::ipv4(10, 0, 0, host), roce::ipv4(10, 0, 1, 1)};
+    shards.insert(shard_of(*frame(pool, spec), 8));
+  }
+  EXPECT_EQ(shards.size(), 8u);
+}
+
+TEST(ShardOf, ATagChangesNothingAndWhatIsNotIpIsTheFirst) {
+  Pool pool(kSizes);
+  roce::PacketSpec spec;
+  const unsigned shard = shard_of(*frame(pool, spec), 31);
+  const std::vector<std::uint8_t> plain = test::frame(spec);
+  std::vector<std::uint8_t> tagged(plain);
+  for (int tag = 0; tag < 2; tag++) tagged.insert(tagged.begin() + 12, {0x81, 0x00, 0x00, 0x05});
+  auto shard_of_bytes = [&](std::span<const std::uint8_t> bytes) {
+    PacketPtr packet = pool.allocate(static_cast<std::uint32_t>(bytes.size()));
+    std::copy(bytes.begin(), bytes.end(), packet->data());
+    return shard_of(*packet, 31);
+  };
+  EXPECT_EQ(shard_of_bytes(tagged), shard);
+  for (std::size_t size = 1; size < 14 + 20; size++) EXPECT_EQ(shard_of_bytes(std::span(plain).first(size)), 0u);
+  std::vector<std::uint8_t> arp(plain);
+  arp[12] = 0x08, arp[13] = 0x06;
+  EXPECT_EQ(shard_of_bytes(arp), 0u);
+}
+
+TEST(Exchange, HandsOverInOrderAndCountsWhatDoesNotFit) {
+  Pool pool(kSizes);
+  {
+    Exchange exchange(2, 2);
+    constexpr unsigned kTooMany = kExchangePackets + 10;
+    std::vector<rte_mbuf*> sent;
+    for (unsigned i = 0; i < kTooMany; i++) {
+      Packet packet = pool.allocate(64).release();
+      sent.push_back(packet.mbuf());
+      exchange.put(Exchange::Way::kIn, 1, 0, 1, {&packet, 1});
+    }
+    const std::uint64_t room = kTooMany - exchange.full();
+    EXPECT_LT(room, kTooMany);
+    EXPECT_EQ(pool.in_use(), room) << "what did not fit is back in the pool";
+    std::array<Packet, 64> got;
+    EXPECT_EQ(exchange.take(Exchange::Way::kIn, 0, 1, 1, got), 0u);
+    EXPECT_EQ(exchange.take(Exchange::Way::kIn, 1, 0, 0, got), 0u);
+    EXPECT_EQ(exchange.take(Exchange::Way::kOut, 1, 0, 1, got), 0u);
+    ASSERT_EQ(exchange.take(Exchange::Way::kIn, 1, 0, 1, got), 64u);
+    for (unsigned i = 0; i < 64; i++) {
+      EXPECT_EQ(got[i].mbuf(), sent[i]);
+      rte_pktmbuf_free(got[i].mbuf());
+    }
+  }
+  EXPECT_EQ(pool.in_use(), 0u) << "the exchange lets go of what it still holds";
+}
+
+}  // namespace
+}  // namespace rocebox
