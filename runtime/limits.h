@@ -34,6 +34,14 @@ inline constexpr unsigned kTimersPerInstantMax = 1u << 20;
 /// Rounds of zero-delay hand-over between devices in one instant of the replay and virtual drives.
 inline constexpr unsigned kRoundsPerInstantMax = 4096;
 
+/// Packets of one instant that replay hands over in one step, so that its memory is bounded: a capture whose records
+/// all bear one time (seconds only) is stepped again and again in that instant. A kernel that arms a timer for "now" is
+/// then woken between them, as it is when a wire without delay hands over.
+inline constexpr std::size_t kPacketsPerInstant = 1024;
+
+/// Packets of one size class of a pool. What memory allows is checked beside.
+inline constexpr std::int64_t kPoolMax = std::int64_t{1} << 24;
+
 /// Made packets that one stage can queue in one call before its list would have to allocate.
 inline constexpr std::size_t kFollowersReserved = 4096;
 

@@ -17,7 +17,7 @@ namespace {
 
 using namespace rocebox;
 
-constexpr unsigned kQps = 16, kMessagePackets = 64, kBurstPackets = 8;
+constexpr unsigned kMessagePackets = 64, kBurstPackets = 8;
 constexpr std::uint32_t kMtu = 1024;
 constexpr Nanos kStart = 1'700'000'000'000'000'000, kGap = 90;  // about 100 Gb/s
 constexpr PoolSizes kPool{.small = 64, .large = 8, .giant = 2};
@@ -48,7 +48,7 @@ roce::PacketSpec next_packet(Qp& qp, std::span<const std::uint8_t> payload) {
   return spec;
 }
 
-void make(const char* path, std::uint64_t bytes) {
+void make(const char* path, std::uint64_t bytes, unsigned qp_count) {
   start_eal(kPool.mebibytes());
   Pool pool(kPool);
   CaptureWriter writer(path, {"wire"});
@@ -56,11 +56,11 @@ void make(const char* path, std::uint64_t bytes) {
   std::vector<std::uint8_t> noise(1 << 16);
   for (std::uint8_t& byte : noise) byte = static_cast<std::uint8_t>(random());
   std::vector<Qp> qps;
-  for (std::uint32_t i = 0; i < kQps; i++)
+  for (std::uint32_t i = 0; i < qp_count; i++)
     qps.push_back({0x100 + i, static_cast<std::uint32_t>(random() & roce::kPsnMask)});
   Nanos at = kStart;
   for (std::uint64_t written = 0, packets = 0; written < bytes; packets++, at += kGap) {
-    Qp& qp = qps[packets / kBurstPackets % kQps];
+    Qp& qp = qps[packets / kBurstPackets % qp_count];
     const std::size_t from = random() % (noise.size() - kMtu);
     const roce::PacketSpec spec = next_packet(qp, std::span(noise).subspan(from, kMtu));
     PacketPtr packet = pool.allocate(roce::built_bytes(spec));
@@ -74,13 +74,14 @@ void make(const char* path, std::uint64_t bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::uint64_t megabytes = argc == 3 ? std::strtoull(argv[2], nullptr, 10) : 0;
-  if (megabytes == 0) {
-    std::fprintf(stderr, "usage: make_capture FILE MEGABYTES\n");
+  const std::uint64_t megabytes = argc >= 3 ? std::strtoull(argv[2], nullptr, 10) : 0;
+  const unsigned qps = argc == 4 ? static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)) : 16;
+  if (megabytes == 0 || qps == 0 || argc > 4) {
+    std::fprintf(stderr, "usage: make_capture FILE MEGABYTES [QPS]\n");
     return 2;
   }
   try {
-    make(argv[1], megabytes * 1'000'000);
+    make(argv[1], megabytes * 1'000'000, qps);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "make_capture: %s\n", error.what());
     return 1;

@@ -3,11 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "runtime/limits.h"
+
 namespace rocebox::config {
 namespace {
 
 constexpr std::string_view kDeviceKinds[] = {"bump"};
-constexpr std::int64_t kPoolMax = std::int64_t{1} << 24;
 
 template <class Row>
 std::vector<std::string> names_of(const std::vector<Row>& rows) {

@@ -8,13 +8,11 @@
 #include <stdexcept>
 
 #include "runtime/config/units.h"
+#include "runtime/limits.h"
 
 namespace rocebox {
 namespace {
 
-// Packets that one call of Fabric::run takes. A capture whose records all bear one time would otherwise need them
-// all in memory at once.
-constexpr std::size_t kPacketsPerInstant = 1024;
 constexpr std::uint64_t kProgressPackets = 8192;
 // Rows of inputs and outputs that the command line may add to those of the configuration.
 constexpr std::size_t kMoreFiles = 64;

@@ -85,6 +85,7 @@ class Bump final : public Device {
   TraceSink* trace_ = nullptr;
   std::uint64_t sequence_ = 0;
   bool cut_through_ = false;
+  std::uint64_t cut_through_bytes_ = 0;  // of the arrival that is passing
 };
 
 /// The seed of a stream of its own for (run seed, device, kernel): adding a device shifts no other's draws.

@@ -49,6 +49,11 @@ void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
   fire_timers();
   for (const Arrivals& arrival : arrivals) {
     conservation_.in += arrival.packets.size();
+    if (inputs_[arrival.in].stage == Edge::kOutside && !trace_) {  // a wire: nothing is to be decided
+      conservation_.out += arrival.packets.size();
+      if (!arrival.packets.empty()) sink_(inputs_[arrival.in].port, arrival.packets, now_);
+      continue;
+    }
     for (std::size_t first = 0; first < arrival.packets.size(); first += batch_max_) {
       Batch batch;
       const std::size_t count = std::min<std::size_t>(batch_max_, arrival.packets.size() - first);

@@ -72,6 +72,7 @@ void Live::start() {
   launches.clear();
   for (const auto& shard : shards_) launches.push_back({shard.get(), &stop_, config_.drain});
   running_ = true;
+  started_ = clock_.now();
   for (unsigned i = 0; i < launches.size(); i++)
     rte_eal_remote_launch(
         [](void* argument) {
@@ -136,7 +137,7 @@ Json Live::report() const {
     busy += shard->busy_loops();
     held += shard->testbed().fabric().held();
   }
-  report["run"] = {{"elapsed_ns", (running_ ? clock_.now() : stopped_) - clock_.started()},
+  report["run"] = {{"elapsed_ns", started_ == 0 ? 0 : (running_ ? clock_.now() : stopped_) - started_},
                    {"shards", shards_.size()},
                    {"cores", fmt::format("{}", fmt::join(cores_, ","))},
                    {"spread_by", shards_.size() == 1 ? "nothing"

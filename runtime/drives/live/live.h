@@ -41,7 +41,7 @@ class Live {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::atomic<bool> stop_{false};
   bool running_ = false;
-  Nanos stopped_ = 0;
+  Nanos started_ = 0, stopped_ = 0;
   std::uint32_t pool_idle_ = 0;  // packets in use by the ports alone, before the first
 };
 

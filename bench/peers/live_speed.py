@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`rocebox run` beside dpdk-testpmd, on the same ports and the same core, one after the other, several times.
+usage: live_speed.py BUILD_FOLDER JSON_FILE [SECONDS]
+Exit status: 0 measured, 2 it could not be."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROUNDS = 3
+FLOWS, FLOW_PACKETS = 64, 64
+
+
+def fail(why):
+    print(f"live_speed: {why}", file=sys.stderr)
+    sys.exit(2)
+
+
+def testpmd(mode, vdevs, core, seconds):
+    """Packets per second that arrive at all ports together: the median of the seconds."""
+    words = ["timeout", "-s", "INT", str(seconds + 2), "dpdk-testpmd", "-l", f"0,{core}", "--no-huge", "-m", "512", "--no-pci",
+             "--file-prefix", f"rbpeer{os.getpid()}"]
+    for vdev in vdevs:
+        words += ["--vdev", vdev]
+    words += ["--", f"--forward-mode={mode}", "--nb-cores=1", "--auto-start", "--stats-period", "1",
+              "--total-num-mbufs", "16384", "--burst", "32"]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    rates = [int(r) for r in re.findall(r"Rx-pps:\s+(\d+)", done.stdout)]
+    pairs = [a + b for a, b in zip(rates[::2], rates[1::2])]
+    if len(pairs) < 3:
+        fail("dpdk-testpmd did not run: " + done.stdout[-500:] + done.stderr[-500:])
+    return sorted(pairs[1:])[len(pairs[1:]) // 2]
+
+
+def rocebox(build, folder, path, ports, cores, seconds):
+    config = pathlib.Path(folder) / "run.yaml"
+    config.write_text(f"devices: {{bump: {{path: {path}}}}}\nports:\n"
+                      + "".join(f"  {name}: {{{binding}}}\n" for name, binding in zip(("a", "z"), ports))
+                      + "live: {idle: poll}\n")
+    done = subprocess.run([f"{build}/rocebox", "run", str(config), "--cores", cores, "--duration", f"{seconds}s", "--json", "-"],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        fail(done.stderr)
+    report = json.loads(done.stdout)
+    packets = sum(port["rx_packets"] for port in report["ports"])
+    if report["run"]["pool_in_use"] != report["run"]["pool_idle"]:
+        fail("packets are missing from the pool")
+    return packets / (report["run"]["elapsed_ns"] * 1e-9)
+
+
+def compare(peer, ours):
+    """Best of several rounds in turn: other work on a machine only ever takes time."""
+    theirs_best = ours_best = 0
+    for _ in range(ROUNDS):
+        theirs_best = max(theirs_best, peer())
+        ours_best = max(ours_best, ours())
+    return {"peer": theirs_best, "ours": ours_best, "ratio": ours_best / theirs_best}
+
+
+def main():
+    build, out = sys.argv[1], sys.argv[2]
+    seconds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    if not shutil.which("dpdk-testpmd"):
+        fail("dpdk-testpmd is not installed (package dpdk)")
+    cpus = sorted(os.sched_getaffinity(0))
+    core = str(cpus[-1])
+    results = {}
+    with tempfile.TemporaryDirectory(prefix="rocebox-live-") as folder:
+        for size in (64, 1078):
+            vdevs = [f"net_null{i},size={size}" for i in range(2)]
+            ports = [f"net_null: {{packet_bytes: {size}}}"] * 2
+            results[f"empty bump against testpmd io, net_null, {size} B"] = compare(
+                lambda: testpmd("io", vdevs, core, seconds), lambda: rocebox(build, folder, "a <-> z", ports, core, seconds))
+        capture = f"{folder}/flows.pcap"
+        subprocess.run([f"{build}/bench/make_capture", capture, str(FLOWS * FLOW_PACKETS * 1100 // 10**6 + 1), str(FLOWS)],
+                       check=True)
+        devargs = [f"net_pcap{i},rx_pcap={capture},infinite_rx=1" for i in range(2)]
+        ports = [f'devargs: "{d}"' for d in devargs]
+        results["bump with inspect against testpmd 5tswap, net_pcap, 64 flows"] = compare(
+            lambda: testpmd("5tswap", devargs, core, seconds),
+            lambda: rocebox(build, folder, "a <-> inspect <-> z", ports, core, seconds))
+        if len(cpus) > 1:
+            ports = ["net_null: {packet_bytes: 64}"] * 2
+            results["two shards against one, net_null, inspect"] = compare(
+                lambda: rocebox(build, folder, "a <-> inspect <-> z", ports, core, seconds),
+                lambda: rocebox(build, folder, "a <-> inspect <-> z", ports, f"{cpus[-2]},{core}", seconds))
+    pathlib.Path(out).write_text(json.dumps(results, indent=1))
+    for name, result in results.items():
+        print(f"{name:64s} {result['peer'] / 1e6:7.2f} Mpps {result['ours'] / 1e6:7.2f} Mpps  {result['ratio']:.2f} x")
+
+
+main()
