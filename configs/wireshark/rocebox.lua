@@ -11,7 +11,9 @@ local compute_icrc = dofile(folder .. "icrc.lua")
 local bits = bit32 or bit
 local band, rshift = bits.band, bits.rshift
 
-local ROCE_PORT, UDP_PROTOCOL, BTH_BYTES, ICRC_BYTES = 4791, 17, 12, 4
+local ROCE_PORT_BYTES = "\18\183"  -- 4791
+local HEADERS_BYTES_MAX = 512  -- all headers up to UDP lie in these, with tunnels and extension headers
+local UDP_PROTOCOL, BTH_BYTES, ICRC_BYTES = 17, 12, 4
 local PSN_SPAN = 2 ^ 24
 local RC, UC, UD, CNP_SERVICE = 0, 1, 3, 4  -- services: the upper three bits of the opcode
 local LAST_OPERATION = 0x17  -- of the lower five: SEND Only with Invalidate
@@ -35,9 +37,6 @@ local expert_kernel = ProtoExpert.new("rocebox.kernel.failed", "The kernel's dis
                                       expert.severity.WARN)
 proto.experts = {expert_bad_icrc, expert_kernel}
 proto.prefs.verify_icrc = Pref.bool("Verify the ICRC", true, "Compute the invariant CRC of every packet held whole")
-
-local udp_ports, ipv4_headers, ipv6_headers = Field.new("udp.dstport"), Field.new("ip"), Field.new("ipv6")
-local quoting = {Field.new("icmp"), Field.new("icmpv6")}
 
 -- The registry.
 
@@ -93,17 +92,18 @@ end
 
 -- Finding the packet.
 
--- The offset of the UDP header and the end of the IP packet; nil when the IP header at `ip` does not lead to `udp`, or
--- in fragments. The bytes decide, not Wireshark's tree: its offsets may be those of a reassembled buffer.
+-- The bytes decide, not the fields of Wireshark's tree: in the first of two passes, when PSNs are compared, there is no
+-- tree. Both functions return the end of the IP packet, or nil when the bytes at `ip` are no IP header that leads to
+-- `udp`, or that of a fragment.
 local function walk_ipv4(tvb, ip, udp)
-  if ip + 20 > udp or tvb(ip, 1):bitfield(0, 4) ~= 4 or tvb(ip + 9, 1):uint() ~= UDP_PROTOCOL then return nil end
-  if ip + 4 * tvb(ip, 1):bitfield(4, 4) ~= udp or band(tvb(ip + 6, 2):uint(), 0x3fff) ~= 0 then return nil end
+  if ip + 4 * tvb(ip, 1):bitfield(4, 4) ~= udp or tvb(ip, 1):bitfield(0, 4) ~= 4 then return nil end
+  if tvb(ip + 9, 1):uint() ~= UDP_PROTOCOL or band(tvb(ip + 6, 2):uint(), 0x3fff) ~= 0 then return nil end
   return ip + tvb(ip + 2, 2):uint()
 end
 
 local IPV6_EXTENSIONS = {[0] = true, [43] = true, [60] = true}  -- hop by hop, routing, destination options
 local function walk_ipv6(tvb, ip, udp)
-  if ip + 40 > udp or tvb(ip, 1):bitfield(0, 4) ~= 6 then return nil end
+  if tvb(ip, 1):bitfield(0, 4) ~= 6 then return nil end
   local next_header, at = tvb(ip + 6, 1):uint(), ip + 40
   while at < udp and IPV6_EXTENSIONS[next_header] do
     next_header, at = tvb(at, 1):uint(), at + 8 * (tvb(at + 1, 1):uint() + 1)
@@ -112,13 +112,24 @@ local function walk_ipv6(tvb, ip, udp)
   return ip + 40 + tvb(ip + 4, 2):uint()
 end
 
--- The offset of the last header in `infos` that lies before `limit`.
-local function last_before(infos, limit)
-  local found
-  for _, info in ipairs(infos) do
-    if info.offset < limit and (not found or info.offset > found) then found = info.offset end
+-- The IP header before `udp` whose addresses are those of the packet: offset, version, end, source, destination. The
+-- addresses tell it from the quote of an earlier packet in an ICMP error. (pinfo.src would not do: Wireshark changes it
+-- to a LID in messages of the connection manager.)
+local function find_ip(tvb, pinfo, udp)
+  for ip = udp - 20, math.max(udp - 60, 0), -4 do
+    local ip_end = walk_ipv4(tvb, ip, udp)
+    local source, destination = tvb(ip + 12, 4):ipv4(), tvb(ip + 16, 4):ipv4()
+    if ip_end and source == pinfo.net_src and destination == pinfo.net_dst then
+      return ip, 4, ip_end, source, destination
+    end
   end
-  return found
+  for ip = udp - 40, 0, -8 do
+    local ip_end = walk_ipv6(tvb, ip, udp)
+    local source, destination = tvb(ip + 8, 16):ipv6(), tvb(ip + 24, 16):ipv6()
+    if ip_end and source == pinfo.net_src and destination == pinfo.net_dst then
+      return ip, 6, ip_end, source, destination
+    end
+  end
 end
 
 -- The bytes between BTH and immediate, or nil where the opcode has no immediate.
@@ -130,34 +141,26 @@ local function immediate_offset(opcode)
   return (operation == 0x03 or operation == 0x05 or operation == 0x09) and 0 or nil
 end
 
--- What dissect functions get as `packet`, or nil when the frame has no RoCEv2 packet with a whole BTH.
-local function find_packet(tvb)
-  for _, quote in ipairs(quoting) do
-    if quote() then return nil end  -- an ICMP error quotes the head of some earlier packet
-  end
-  local udp
-  for _, port in ipairs({udp_ports()}) do
-    if port.value == ROCE_PORT then udp = port.offset - 2 end  -- the innermost, behind any tunnel
-  end
-  if not udp or udp + 8 + BTH_BYTES > tvb:len() then return nil end
-  local ipv4, ipv6 = last_before({ipv4_headers()}, udp), last_before({ipv6_headers()}, udp)
-  local version = (ipv4 or -1) > (ipv6 or -1) and 4 or 6
-  local ip = version == 4 and ipv4 or ipv6
-  local ip_end = ip and (version == 4 and walk_ipv4 or walk_ipv6)(tvb, ip, udp)
-  if not ip_end then return nil end
+-- What dissect functions get as `packet`, or nil when the frame has no RoCEv2 packet with a whole BTH. It is sought
+-- behind whatever link layer and tunnels.
+local function find_packet(tvb, pinfo)
+  local head = tvb:raw(0, math.min(tvb:len(), HEADERS_BYTES_MAX))
+  local from, port = 1, nil
+  local udp, ip, version, ip_end, source, destination
+  repeat
+    port = head:find(ROCE_PORT_BYTES, from, true)
+    if not port then return nil end
+    udp, from = port - 1 - 2, port + 1
+    if udp + 8 + BTH_BYTES > tvb:len() then return nil end
+    ip, version, ip_end, source, destination = find_ip(tvb, pinfo, udp)
+  until ip
 
   local at = udp + 8
   local packet = {ip_version = version, ip_offset = ip, udp_offset = udp, bth_offset = at, ip_end = ip_end,
-                  bth = tvb(at, BTH_BYTES), opcode = tvb(at, 1):uint(), qpn = tvb(at + 5, 3):uint(),
-                  psn = tvb(at + 9, 3):uint()}
-  local addresses = version == 4 and tvb(ip + 12, 8) or tvb(ip + 8, 32)
-  if version == 4 then
-    packet.source, packet.destination = addresses(0, 4):ipv4(), addresses(4, 4):ipv4()
-  else
-    packet.source, packet.destination = addresses(0, 16):ipv6(), addresses(16, 16):ipv6()
-  end
-  packet.flow = string.format("%s > %s qpn 0x%06x", tostring(packet.source), tostring(packet.destination), packet.qpn)
-  packet.address_bytes = addresses:bytes():raw()
+                  source = source, destination = destination, bth = tvb(at, BTH_BYTES), opcode = tvb(at, 1):uint(),
+                  qpn = tvb(at + 5, 3):uint(), psn = tvb(at + 9, 3):uint()}
+  packet.flow = string.format("%s > %s qpn 0x%06x", tostring(source), tostring(destination), packet.qpn)
+  packet.address_bytes = version == 4 and tvb:raw(ip + 12, 8) or tvb:raw(ip + 8, 32)
   local body_end = math.min(ip_end - ICRC_BYTES, tvb:len())
   if body_end > at + BTH_BYTES then packet.body = tvb(at + BTH_BYTES, body_end - at - BTH_BYTES) end
   local offset = immediate_offset(packet.opcode)
@@ -258,7 +261,7 @@ end
 function proto.init() calculated_icrcs, distances, previous_frames, last_of_flow = {}, {}, {}, {} end
 
 function proto.dissector(tvb, pinfo, root)
-  local packet = find_packet(tvb)
+  local packet = find_packet(tvb, pinfo)
   if not packet then return end
   if not pinfo.visited then note_psn(pinfo, packet) end
 

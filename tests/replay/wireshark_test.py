@@ -67,11 +67,13 @@ class Wireshark(RoceboxTest):
         load = ["-X", f"lua_script:{script}"] if script else []
         done = subprocess.run(["tshark", "-n", *load, "-r", str(capture), *map(str, words)], capture_output=True, text=True,
                               errors="replace", env={**os.environ, "HOME": str(self.dir), **(env or {})})
-        errors = "\n".join(line for line in done.stderr.splitlines() if not line.startswith("Running as user"))
+        # Two passes make Wireshark 4.0's RPCoRDMA dissector complain of itself, with the script or without.
+        errors = "\n".join(line for line in done.stderr.splitlines()
+                           if line.strip() and not line.startswith("Running as user") and "protocol RPCoRDMA" not in line)
         if silent:
             self.assertEqual(errors, "", capture)
             self.assertNotIn("Lua Error", done.stdout, capture)
-        self.assertIn(done.returncode, (0,) if silent else (0, 1), errors)
+        self.assertIn(done.returncode, (0,) if silent else (0, 2), errors)  # 2: a torn file
         return done.stdout, errors
 
     def fields(self, capture, *words, fields=FIELDS, **more):
@@ -185,7 +187,7 @@ class Packets(Wireshark):
         self.assertEqual(self.one(bytes(fragment))[4], "")
 
         def outer(protocol, rest):
-            header = bytearray(frame[14:34])
+            header = bytearray(frame[14:26] + frame[30:34] + frame[26:30])  # the other way
             struct.pack_into(">H", header, 2, 20 + len(rest))
             header[9], header[10], header[11] = protocol, 0, 0
             struct.pack_into(">H", header, 10, make_derived.ip_checksum(bytes(header)))
