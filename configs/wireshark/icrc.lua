@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The invariant CRC of a RoCEv2 packet that is held whole, for rocebox.lua: function(tvb, packet) -> the number that its
--- last four bytes should make, the first byte on the wire being the highest. Run by itself, this file does nothing.
+-- The invariant CRC of a RoCEv2 packet that is held whole, for rocebox.lua: function(tvb, packet) -> the number that
+-- its last four bytes should make, the first byte on the wire being the highest. Run by itself, this file does nothing.
 
 local bits = bit32 or bit
 local band, bxor, rshift = bits.band, bits.bxor, bits.rshift

@@ -118,16 +118,16 @@ end
 local function find_ip(tvb, pinfo, udp)
   for ip = udp - 20, math.max(udp - 60, 0), -4 do
     local ip_end = walk_ipv4(tvb, ip, udp)
-    local source, destination = tvb(ip + 12, 4):ipv4(), tvb(ip + 16, 4):ipv4()
-    if ip_end and source == pinfo.net_src and destination == pinfo.net_dst then
-      return ip, 4, ip_end, source, destination
+    if ip_end then
+      local source, destination = tvb(ip + 12, 4):ipv4(), tvb(ip + 16, 4):ipv4()
+      if source == pinfo.net_src and destination == pinfo.net_dst then return ip, 4, ip_end, source, destination end
     end
   end
   for ip = udp - 40, 0, -8 do
     local ip_end = walk_ipv6(tvb, ip, udp)
-    local source, destination = tvb(ip + 8, 16):ipv6(), tvb(ip + 24, 16):ipv6()
-    if ip_end and source == pinfo.net_src and destination == pinfo.net_dst then
-      return ip, 6, ip_end, source, destination
+    if ip_end then
+      local source, destination = tvb(ip + 8, 16):ipv6(), tvb(ip + 24, 16):ipv6()
+      if source == pinfo.net_src and destination == pinfo.net_dst then return ip, 6, ip_end, source, destination end
     end
   end
 end
@@ -203,8 +203,8 @@ end
 -- PSNs.
 
 -- Packets that share a key count in one PSN space: requests and the answers to the other side's requests (responses,
--- acknowledgements) have different ones, and every sending UD QP has its own. Nil where there is no PSN that is known to
--- count: CNPs, and operations that the specification reserves.
+-- acknowledgements) have different ones, and every sending UD QP has its own. Nil where no PSN is known to count: CNPs,
+-- and operations that the specification reserves.
 local function psn_space(packet)
   local service, operation = rshift(packet.opcode, 5), band(packet.opcode, 0x1f)
   if service == CNP_SERVICE or operation > LAST_OPERATION then return nil end
