@@ -35,8 +35,8 @@ def without_lua():
                               capture_output=True, text=True)
     if "Lua runs" in done.stdout:
         return None
-    return ("tshark runs no Lua scripts here: built without Lua, or /etc/wireshark/init.lua has enable_lua = false or, as"
-            " root, run_user_scripts_when_superuser = false")
+    return ("tshark runs no Lua scripts here: built without Lua, or /etc/wireshark/init.lua has enable_lua = false, or,"
+            " as root, run_user_scripts_when_superuser = false")
 
 
 def expected(records):
