@@ -255,6 +255,10 @@ class Registry(Wireshark):
         self.assertEqual({row[6] for row in rows}, {""})
         rows = self.fields(path, "-o", "example.slots:TRUE", script=self.script, fields=self.EXAMPLE)
         self.assertEqual((rows[4][0], rows[4][4]), ("example slot", str(0xa0000000)))
+        cut = self.capture([self.frames()[0][:54]], "cut.pcap")  # right behind the BTH
+        row, = self.fields(cut, script=self.script, fields=self.EXAMPLE)
+        self.assertEqual((row[0], row[6]), ("example repair", ""))
+        self.assertIn("example repair: ", row[5])
         text, _ = self.tshark(path, script=self.script)
         self.assertIn("[example repair] repairs 7 of 10.77.0.2 > 10.77.0.1", text.splitlines()[0])
 
