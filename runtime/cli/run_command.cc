@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/notify.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/live/live.h"
 #include "runtime/drives/output_file.h"
@@ -81,10 +82,14 @@ int run(const RunArguments& arguments) {
   Expectations expectations;
   expectations.read(config, live.report());
   live.start();
-  fmt::print(stderr, "rocebox run {}: {} port(s), {} shard(s) on core(s) {}, memory in {}\n", arguments.config,
-             config.live_ports.size(), cores.size(), fmt::join(cores, ","),
-             eal_has_hugepages() ? "hugepages" : "ordinary pages");
+  const std::string status =
+      fmt::format("{}: {} port(s), {} shard(s) on core(s) {}, memory in {}", arguments.config, config.live_ports.size(),
+                  cores.size(), fmt::join(cores, ","), eal_has_hugepages() ? "hugepages" : "ordinary pages");
+  fmt::print(stderr, "rocebox run {}\n", status);
+  ServiceManager manager;
+  manager.ready(status);
   for (int signal = signals.wait(duration); signal == SIGHUP;) signal = signals.wait(duration);
+  manager.stopping("what is held leaves");
   live.stop();
   Json report = live.report();
   expectations.add_to(report);

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Debian package that CPack makes: its files, its control fields, and that what is in it runs."""
+import gzip
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from command_help import ROOT
+
+BUILD = pathlib.Path(os.environ.get("ROCEBOX_BUILD", ROOT / "build" / "release"))
+
+
+def sh(*words, **more):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **more)
+    assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+class Deb(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        # A careless umask must not show in the package.
+        sh("cpack", "-G", "DEB", "--config", BUILD / "CPackConfig.cmake", "-B", cls.folder / "cpack", cwd=BUILD, umask=0o077)
+        (cls.deb,) = (cls.folder / "cpack").glob("*.deb")
+        cls.root = cls.folder / "root"
+        sh("dpkg-deb", "-x", cls.deb, cls.root)
+        cls.listing = {words[5].removeprefix("."): words for words in map(str.split, sh("dpkg-deb", "-c", cls.deb).splitlines())}
+
+    def field(self, name):
+        return sh("dpkg-deb", "-f", self.deb, name).strip()
+
+    def test_has_every_file_in_its_place(self):
+        for path in ("bin/rocebox", "include/rocebox/runtime/kernel/kernel.h", "include/rocebox/runtime/limits.h",
+                     "lib/cmake/rocebox/rocebox-config.cmake", "lib/systemd/system/rocebox@.service",
+                     "share/bash-completion/completions/rocebox", "share/doc/rocebox/README.md", "share/doc/rocebox/changelog.gz",
+                     "share/doc/rocebox/copyright", "share/man/man1/rocebox.1.gz", "share/man/man5/rocebox.5.gz",
+                     "share/rocebox/configs/live/bump.yaml", "share/rocebox/configs/replay/inspect.yaml",
+                     "share/rocebox/configs/rocebox.schema.json"):
+            self.assertIn(f"/usr/{path}", self.listing)
+        for path in self.listing:
+            self.assertTrue("/usr/".startswith(path) or path.startswith("/usr/"), path)
+            self.assertNotRegex(path, r"\.(sh|cc|o|in)$")
+
+    def test_is_root_s_and_readable_by_all(self):
+        for path, (mode, owner, *_) in self.listing.items():
+            expected = "drwxr-xr-x" if path.endswith("/") else "-rwxr-xr-x" if path == "/usr/bin/rocebox" else "-rw-r--r--"
+            self.assertEqual((mode, owner), (expected, "root/root"), path)
+
+    def test_names_what_it_depends_on(self):
+        self.assertEqual(self.field("Package"), "rocebox")
+        self.assertEqual(self.field("Version"), re.search(r"VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text().split("project(")[1]).group(1))
+        depends = self.field("Depends")
+        # By the linker, and (mempool-ring, bus-vdev) by name: without that driver there is no packet pool.
+        for library in ("libc6", "libpcap0.8", r"librte-eal\d+", r"librte-mempool-ring\d+", r"librte-bus-vdev\d+", r"libyaml-cpp[\d.]+"):
+            self.assertRegex(depends, rf"(^|, ){library}(,| |$)")
+        names = re.findall(r"[\w.+-]+(?=[ ,]|$)", re.sub(r"\([^)]*\)", "", depends))
+        sh("dpkg-query", "-W", *names, *self.field("Recommends").split(", "))  # they exist: the build took them
+        self.assertRegex(self.field("Description"), r"^\S[^\n]{10,79}\n \S")
+        self.assertRegex(self.field("Maintainer"), r"^[^<>]+ <[^<>@]+@[^<>]+>$")
+
+    def test_what_is_in_it_runs(self):
+        command = self.root / "usr/bin/rocebox"
+        self.assertRegex(sh(command, "--version"), rf"^rocebox {re.escape(self.field('Version'))}\n$")
+        self.assertIn("link", sh(command, "kernels"))
+        report = self.folder / "report.json"
+        sh(command, "replay", self.root / "usr/share/rocebox/configs/replay/inspect.yaml",
+           "--in", f"a={ROOT}/tests/replay/captures/rc_write.pcap", "--json", report)
+        self.assertGreater(report.stat().st_size, 100)
+
+    def test_pages_and_changelog_are_packed_as_they_are_in_the_tree(self):
+        for packed, source in (("man/man1/rocebox.1.gz", "runtime/cli/man/rocebox.1"), ("man/man5/rocebox.5.gz", "runtime/cli/man/rocebox.5"),
+                               ("doc/rocebox/changelog.gz", "configs/package/changelog")):
+            data = (self.root / "usr/share" / packed).read_bytes()
+            self.assertEqual(gzip.decompress(data), (ROOT / source).read_bytes())
+            self.assertEqual(data[3:8], bytes(5), "no name and no time in it: equal builds give equal files")
+        version = re.match(r"rocebox \(([^)]+)\)", (ROOT / "configs/package/changelog").read_text()).group(1)
+        self.assertEqual(version, self.field("Version"))
+
+
+if __name__ == "__main__":
+    missing = [tool for tool in ("cpack", "dpkg-deb", "dpkg-shlibdeps", "file", "strip") if not shutil.which(tool)]
+    if missing:
+        print("skipped: not installed:", *missing)
+        sys.exit(77)
+    unittest.main()
