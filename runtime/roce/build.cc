@@ -29,6 +29,7 @@ class Cursor {
     std::memset(at_, 0, count);
     at_ += count;
   }
+  std::uint8_t* at() const { return at_; }
 
  private:
   std::uint8_t* at_;
@@ -60,10 +61,13 @@ void put_ethernet(Cursor& cursor, const Underlay& underlay) {
 }
 
 void put_ipv4(Cursor& cursor, const Underlay& underlay, std::uint32_t udp_bytes) {
+  const auto header_bytes = static_cast<std::uint32_t>(sizeof(Ipv4) + underlay.ip_extension.size());
+  assert(header_bytes % 4 == 0 && header_bytes <= 60);
   auto& ip = cursor.put<Ipv4>();
-  ip.version_ihl = 0x45;
+  cursor.put(underlay.ip_extension);
+  ip.version_ihl = static_cast<std::uint8_t>(0x40 | header_bytes / 4);
   ip.tos = underlay.tos;
-  ip.total_length = sizeof(Ipv4) + udp_bytes;
+  ip.total_length = header_bytes + udp_bytes;
   ip.identification = underlay.ip_identification;
   ip.flags_fragment = 0x4000;  // DF, as RDMA NICs set it
   ip.ttl = underlay.ttl;
@@ -72,19 +76,30 @@ void put_ipv4(Cursor& cursor, const Underlay& underlay, std::uint32_t udp_bytes)
   std::copy_n(underlay.addresses.destination.begin() + 12, 4, ip.destination);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(&ip);
   std::uint32_t sum = 0;
-  for (unsigned i = 0; i < sizeof(Ipv4); i += 2) sum += static_cast<std::uint32_t>(bytes[i] << 8 | bytes[i + 1]);
+  for (unsigned i = 0; i < header_bytes; i += 2) sum += static_cast<std::uint32_t>(bytes[i] << 8 | bytes[i + 1]);
   while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
   ip.checksum = ~sum & 0xFFFF;
 }
 
+// The chain of extension headers as given, but that the last one leads to UDP.
+void put_ipv6_extensions(Cursor& cursor, std::span<const std::uint8_t> extensions) {
+  std::uint8_t* first = cursor.at();
+  cursor.put(extensions);
+  std::size_t last = 0;
+  for (std::size_t at = 0; at + 8 <= extensions.size(); at += 8 * (std::size_t{extensions[at + 1]} + 1)) last = at;
+  if (!extensions.empty()) first[last] = kIpProtocolUdp;
+}
+
 void put_ipv6(Cursor& cursor, const Underlay& underlay, std::uint32_t udp_bytes) {
+  assert(underlay.ip_extension.size() % 8 == 0);
   auto& ip = cursor.put<Ipv6>();
   ip.version_class_label = 0x60000000u | static_cast<std::uint32_t>(underlay.tos) << 20;
-  ip.payload_length = udp_bytes;
-  ip.next_header = kIpProtocolUdp;
+  ip.payload_length = static_cast<std::uint32_t>(underlay.ip_extension.size()) + udp_bytes;
+  ip.next_header = underlay.ip_extension.empty() ? kIpProtocolUdp : underlay.ip_extension_type;
   ip.hop_limit = underlay.ttl;
   std::copy(underlay.addresses.source.begin(), underlay.addresses.source.end(), ip.source);
   std::copy(underlay.addresses.destination.begin(), underlay.addresses.destination.end(), ip.destination);
+  put_ipv6_extensions(cursor, underlay.ip_extension);
 }
 
 void put_bth(Cursor& cursor, const PacketSpec& spec) {
@@ -137,7 +152,8 @@ std::array<std::uint8_t, 16> ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c
 
 std::uint32_t built_bytes(const PacketSpec& spec) {
   const std::size_t ip = spec.underlay.ip_version == 4 ? sizeof(Ipv4) : sizeof(Ipv6);
-  return static_cast<std::uint32_t>(sizeof(Ethernet) + vlan_count(spec.underlay) * sizeof(VlanTag) + ip + sizeof(Udp)) +
+  return static_cast<std::uint32_t>(sizeof(Ethernet) + vlan_count(spec.underlay) * sizeof(VlanTag) + ip +
+                                    spec.underlay.ip_extension.size() + sizeof(Udp)) +
          transport_bytes(spec);
 }
 

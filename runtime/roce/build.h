@@ -24,6 +24,10 @@ struct Underlay {
   std::uint8_t ttl = 64;
   std::uint16_t ip_identification = 0;
   std::uint16_t udp_source_port = 0xC000;
+  /// IPv4: options, a multiple of 4 bytes up to 40. IPv6: whole extension headers, each a multiple of 8 bytes, of which
+  /// the first is of type `ip_extension_type`; the last one's next header becomes UDP.
+  std::span<const std::uint8_t> ip_extension;
+  std::uint8_t ip_extension_type = 60;  ///< destination options
 };
 
 /// One RoCEv2 packet. Extended headers that the opcode does not have are ignored.

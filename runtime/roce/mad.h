@@ -2,8 +2,12 @@
 // Management datagrams on QP1 and the connection manager's messages (IB specification, volume
 // 1, 13.4 and 12.6). Field offsets were checked against a Linux capture with tshark.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <string_view>
 
 #include "runtime/packet/packet.h"
@@ -14,6 +18,7 @@ namespace rocebox::roce {
 inline constexpr std::uint32_t kGsiQpn = 1;      ///< QP1, the general services interface (3.9.4)
 inline constexpr std::uint32_t kMadBytes = 256;  ///< every MAD's length (13.4.2)
 inline constexpr std::uint8_t kMadBaseVersion = 1;
+inline constexpr std::uint32_t kGsiQkey = 0x80010000;  ///< of QP1 (3.9.4.1)
 
 /// Common MAD header, 13.4.2 figure 144.
 struct MadHeader {
@@ -167,6 +172,27 @@ const T* cm_message(Packet packet) {
   const MadHeader* header = mad(packet);
   if (!header || cm_attribute(*header) != static_cast<std::uint16_t>(T::kAttribute)) return nullptr;
   return packet.header<T>(packet.meta().payload_offset + std::uint32_t{sizeof(MadHeader)});
+}
+
+/// A MAD with the connection manager's message T: the payload of a UD SEND to QP1 with the Q_Key kGsiQkey.
+/// `private_data` follows the fixed part of the message.
+template <class T>
+std::array<std::uint8_t, kMadBytes> cm_mad(std::uint64_t transaction_id, const T& message,
+                                           std::span<const std::uint8_t> private_data = {}) {
+  std::array<std::uint8_t, kMadBytes> bytes{};
+  MadHeader header{};
+  header.base_version = kMadBaseVersion;
+  header.management_class = static_cast<std::uint8_t>(MadClass::kCommunication);
+  header.class_version = 2;
+  header.method = static_cast<std::uint8_t>(MadMethod::kSend);
+  header.transaction_id = transaction_id;
+  header.attribute_id = static_cast<std::uint16_t>(T::kAttribute);
+  static_assert(sizeof header + sizeof message <= kMadBytes);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::memcpy(bytes.data() + sizeof header, &message, sizeof message);
+  const std::size_t fixed = sizeof header + sizeof message;
+  std::copy_n(private_data.begin(), std::min(private_data.size(), kMadBytes - fixed), bytes.begin() + fixed);
+  return bytes;
 }
 
 }  // namespace rocebox::roce

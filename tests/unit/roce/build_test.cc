@@ -208,6 +208,39 @@ TEST(Build, TheWayBackSwapsAddressesAndKeepsTheRest) {
   }
 }
 
+// Router alert and padding; hop-by-hop options, then destination options of 16 bytes.
+TEST(Build, Ipv4OptionsAndIpv6ExtensionHeaders) {
+  Pool pool(test::kPoolSizes);
+  const std::vector<std::uint8_t> payload(40, 0x33);
+  const std::vector<std::uint8_t> options = {0x94, 0x04, 0x00, 0x00, 0x01, 0x01, 0x01, 0x00};
+  std::vector<std::uint8_t> extensions = {60, 0, 1, 4, 0, 0, 0, 0, 0xEE, 1, 1, 12};
+  extensions.resize(24);
+  for (std::uint8_t version : {std::uint8_t{4}, std::uint8_t{6}}) {
+    PacketSpec spec;
+    spec.underlay.ip_version = version;
+    spec.underlay.ip_extension = version == 4 ? options : extensions;
+    spec.underlay.ip_extension_type = 0;
+    spec.payload = payload;
+    PacketPtr packet = pool.allocate(built_bytes(spec));
+    build(*packet, spec);
+    const PacketMeta& meta = packet->meta();
+    ASSERT_EQ(meta.status, ParseStatus::kRoce) << parse_status_name(meta.status);
+    EXPECT_EQ(meta.udp_offset - meta.l3_offset, version == 4 ? 28 : 64);
+    EXPECT_EQ(meta.datagram_end, packet->size());
+    EXPECT_EQ(icrc_check(*packet), IcrcStatus::kGood);
+    const std::uint8_t* ip = packet->data() + meta.l3_offset;
+    EXPECT_EQ(ip[version == 4 ? 0 : 6], version == 4 ? 0x47 : 0);
+    if (version == 6) {
+      EXPECT_EQ(ip[40], 60) << "the chain is kept";
+      EXPECT_EQ(ip[48], kIpProtocolUdp) << "its end leads to UDP";
+      continue;
+    }
+    std::uint32_t sum = 0;
+    for (unsigned i = 0; i < 28; i += 2) sum += static_cast<std::uint32_t>(ip[i] << 8 | ip[i + 1]);
+    EXPECT_EQ((sum & 0xFFFF) + (sum >> 16), 0xFFFFu);
+  }
+}
+
 TEST(Build, BigEndianNumbers) {
   Be24 number{};
   number = 0x1FFEEDDull;

@@ -88,6 +88,24 @@ TEST_F(Mad, ReadsARealConnectReply) {
   EXPECT_FALSE(cm_message<CmReq>(*p));
 }
 
+TEST_F(Mad, BuildsTheSameBytesAsLinux) {
+  const std::vector<std::uint8_t> request = mad_bytes(kReqHex), reply = mad_bytes(kRepHex);
+  const std::span behind_request = std::span(request).subspan(sizeof(MadHeader) + sizeof(CmReq));
+  const PacketPtr p = packet(request), q = packet(reply);
+  const std::uint64_t transaction = mad(*p)->transaction_id;
+  const auto built = cm_mad(transaction, *cm_message<CmReq>(*p), behind_request);
+  EXPECT_TRUE(std::equal(built.begin(), built.end(), request.begin(), request.end()));
+  const auto answer = cm_mad(transaction, *cm_message<CmRep>(*q));
+  EXPECT_TRUE(std::equal(answer.begin(), answer.begin() + sizeof(MadHeader) + sizeof(CmRep), reply.begin()));
+  CmDreq release{};
+  release.remote_qpn = 0x123456;
+  const auto farewell = cm_mad(7, release);
+  const PacketPtr r = packet({farewell.begin(), farewell.end()});
+  ASSERT_TRUE(cm_message<CmDreq>(*r));
+  EXPECT_EQ(cm_message<CmDreq>(*r)->remote_qpn, 0x123456u);
+  EXPECT_FALSE(cm_message<CmReq>(*r));
+}
+
 TEST_F(Mad, RefusesWhatIsNoMad) {
   const auto bytes = mad_bytes(kReqHex);
   EXPECT_FALSE(mad(*packet(bytes, 2))) << "another QP";
