@@ -81,7 +81,6 @@ void LiveOptions::fields(Fields& f) {
   f.duration("idle_sleep", idle_sleep, {kMicrosecond, kMillisecond}, "longest pause while idle");
   f.integer("burst", burst, {1, kBatchMax}, "packets taken from a port at a time");
   f.integer("shards", shards, {1, kShardsMax}, "instances of the datapath, each on a core; --cores sets the cores");
-  f.text("metrics", metrics, "address of an OpenMetrics endpoint, such as 127.0.0.1:9464; empty: none");
 }
 
 }  // namespace rocebox::config

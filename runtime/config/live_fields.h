@@ -48,7 +48,6 @@ struct LiveOptions {
   Nanos idle_sleep = 50 * kMicrosecond;
   std::int64_t burst = 32;
   std::int64_t shards = 1;
-  std::string metrics;
   void fields(Fields& f);
 };
 

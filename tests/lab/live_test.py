@@ -55,7 +55,7 @@ class Roce(bed.BedTest):
         run = self.start(path, more, *words)
         arrived = self.dir / "arrived.pcap"
         receiver = self.child_within(self.right, bed.PYTHON, str(bed.HERE / "wire_tool.py"), "receive", "eth",
-                                     str(arrived), "1")
+                                     str(arrived), "3")
         self.assertEqual(receiver.stdout.readline(), "ready\n")
         self.within(self.left, bed.PYTHON, str(bed.HERE / "wire_tool.py"), "send", "eth", str(capture))
         receiver.communicate(timeout=60)
