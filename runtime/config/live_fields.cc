@@ -35,8 +35,9 @@ void LivePort::fields(Fields& f) {
   f.text("devargs", devargs, "any DPDK device, as with --vdev or -a, such as net_pcap0,rx_pcap=a.pcap,infinite_rx=1");
   f.bytes("mtu", mtu, {0, 9216}, "MTU to set; 0: as the port has it");
   f.boolean("promiscuous", promiscuous, "whether packets for other MAC addresses are taken too");
-  f.boolean("finish_checksums", finish_checksums,
-            "whether TCP and UDP checksums that a host left to its hardware are computed (af_packet and af_xdp)");
+  f.boolean(
+      "finish_checksums", finish_checksums,
+      "whether TCP and UDP checksums that a host left to its hardware are computed (af_xdp; af_packet passes them on)");
   f.integer("rx_descriptors", rx_descriptors, {32, 32768}, "length of a receive queue, in packets");
   f.integer("tx_descriptors", tx_descriptors, {32, 32768}, "length of a transmit queue, in packets");
   constexpr std::pair<std::string_view, PortKind> kKinds[] = {

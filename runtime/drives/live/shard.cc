@@ -62,7 +62,7 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
     out_ports_[to.device][to.port] = static_cast<int>(i);
     const bool owned = !exchange_ || exchange_->owner(i) == number_;
     const unsigned queue = exchange_ ? 0 : number_;
-    const bool finish = port.settings().kind == config::PortKind::kAfXdp;
+    const bool finish = port.settings().kind == config::PortKind::kAfXdp && port.settings().finish_checksums;
     rx_.push_back({&port, queue, i, to, owned, port.fills_metadata(), finish});
     tx_[i].port = &port;
     tx_[i].queue = queue;
@@ -70,7 +70,7 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
     tx_[i].knows_offload = port.fills_metadata() || wire_;
     if (config.live.idle == config::Idle::kInterrupt && owned) idler_.watch(port, queue);
   }
-  room_.resize(exchange_ ? ports.size() * exchange_->shards() : ports.size());
+  room_.resize(ports.size());
   arrivals_.reserve(room_.size());
 }
 
@@ -129,12 +129,12 @@ bool Shard::receive(RxQueue& rx) {
     }
   }
   if (!exchange_) return busy;
-  for (unsigned from = 0; from < exchange_->shards(); from++) {
-    std::array<Packet, kBatchMax>& room = room_[rx.index * exchange_->shards() + from];
-    const unsigned count = exchange_->take(Exchange::Way::kIn, from, number_, rx.index, {room.data(), burst_});
-    if (count) deliver(rx, {room.data(), count});
-    busy |= count != 0;
-  }
+  // Only the port's owner hands in what arrived there, so its room is free again by now.
+  std::array<Packet, kBatchMax>& room = room_[rx.index];
+  const unsigned from = exchange_->owner(rx.index);
+  const unsigned count = exchange_->take(Exchange::Way::kIn, from, number_, rx.index, {room.data(), burst_});
+  deliver(rx, {room.data(), count});
+  busy |= count != 0;
   return busy;
 }
 
