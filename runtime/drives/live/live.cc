@@ -13,12 +13,6 @@
 namespace rocebox {
 namespace {
 
-struct Launch {
-  Shard* shard;
-  const std::atomic<bool>* stop;
-  Nanos drain;
-};
-
 // The entries of the shortest indirection table, when every port can spread packets over as many queues; else 0.
 unsigned common_hash_entries(const std::vector<std::unique_ptr<LivePort>>& ports, unsigned shards) {
   unsigned entries = ~0u;
@@ -68,19 +62,18 @@ Live::~Live() {
 void Live::start() {
   for (const auto& port : ports_) port->start();
   pool_idle_ = pool_.in_use();
-  static std::vector<Launch> launches;  // read by the cores until stop()
-  launches.clear();
-  for (const auto& shard : shards_) launches.push_back({shard.get(), &stop_, config_.drain});
+  launches_.clear();
+  for (const auto& shard : shards_) launches_.push_back({shard.get(), &stop_, config_.drain});
   running_ = true;
   started_ = clock_.now();
-  for (unsigned i = 0; i < launches.size(); i++)
+  for (unsigned i = 0; i < launches_.size(); i++)
     rte_eal_remote_launch(
         [](void* argument) {
           const auto* launch = static_cast<const Launch*>(argument);
           launch->shard->run(*launch->stop, launch->drain);
           return 0;
         },
-        &launches[i], i + 1);
+        &launches_[i], i + 1);
 }
 
 void Live::stop() {

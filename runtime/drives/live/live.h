@@ -28,6 +28,12 @@ class Live {
   Json report() const;
 
  private:
+  // What a core is started with.
+  struct Launch {
+    Shard* shard;
+    const std::atomic<bool>* stop;
+    Nanos drain;
+  };
   void check_pool() const;
   void report_ports(Json& report) const;
 
@@ -39,6 +45,7 @@ class Live {
   std::vector<std::unique_ptr<LivePort>> ports_;
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<Launch> launches_;  // read by the cores until stop()
   std::atomic<bool> stop_{false};
   bool running_ = false;
   Nanos started_ = 0, stopped_ = 0;
