@@ -57,12 +57,12 @@ FabricPort Testbed::port(const config::PortName& name) const {
   throw ConfigError("there is no port `" + name.text() + "`");  // load() has checked all names
 }
 
-void Testbed::report(Json& report) const {
+void Testbed::report(Json& report, Detail detail) const {
   const std::size_t first_link = devices_.size() - links_.size();
   for (std::size_t i = 0; i < devices_.size(); i++) {
     Json device;
     JsonReport writer(device);
-    devices_[i]->report(writer);
+    devices_[i]->report(writer, detail);
     if (i < first_link) {
       report["devices"][devices_[i]->name()] = std::move(device);
       continue;

@@ -27,8 +27,8 @@ class Testbed {
   /// Devices of the configuration first, then its links.
   unsigned device_count() const { return static_cast<unsigned>(devices_.size()); }
 
-  /// Adds `devices` and `links`.
-  void report(Json& report) const;
+  /// Adds `devices` and `links`; see Device::report.
+  void report(Json& report, Detail detail = Detail::kAll) const;
 
  private:
   std::vector<std::unique_ptr<Device>> devices_;

@@ -103,7 +103,7 @@ void Bump::set_trace(TraceSink* trace) {
   pipeline_->set_trace(trace);
 }
 
-void Bump::report(Report& report) const {
+void Bump::report(Report& report, Detail detail) const {
   report.object("ports", [&](Report& ports) {
     for (std::size_t i = 0; i < ports_.size(); i++) {
       ports.object(ports_[i], [&](Report& port) {
@@ -116,7 +116,7 @@ void Bump::report(Report& report) const {
     }
   });
   report.object("counters", [&](Report& counters) {
-    const Conservation& c = conservation();
+    const Conservation c = conservation();
     counters.count("packets_in", static_cast<std::int64_t>(c.in));
     counters.count("packets_made", static_cast<std::int64_t>(c.made));
     counters.count("packets_out", static_cast<std::int64_t>(c.out));
@@ -130,7 +130,7 @@ void Bump::report(Report& report) const {
       kernels.object(stage.name, [&](Report& kernel) {
         kernel.text("type", kernel_types_[i]);
         kernel.object("counters", [&](Report& counters) { report_counters(counters, kernel_stats_[i]); });
-        stage.kernel->report(kernel);
+        if (detail == Detail::kAll) stage.kernel->report(kernel);
       });
     }
   });

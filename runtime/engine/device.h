@@ -12,6 +12,9 @@
 
 namespace rocebox {
 
+/// How much of a device is reported.
+enum class Detail : std::uint8_t { kCounters, kAll };
+
 /// What a drive calls. Two instances share nothing, so hundreds live in one process.
 class Device {
  public:
@@ -24,14 +27,16 @@ class Device {
   virtual Nanos next_deadline() const = 0;
   virtual void set_sink(Sink sink) = 0;
   virtual void set_trace(TraceSink* trace) = 0;
+  virtual void set_probe(Probe* probe) = 0;
   virtual void set_batch_max(unsigned packets) = 0;
   /// On: packets of a device without kernels pass without a look inside, so parsing counts nothing. For ports, where
   /// a wire must cost no more than a wire.
   virtual void set_cut_through(bool on) = 0;
 
-  virtual const Conservation& conservation() const = 0;
-  /// What the report says of this device: ports, kernels, their counters.
-  virtual void report(Report& report) const = 0;
+  virtual Conservation conservation() const = 0;
+  /// What the report says of this device: ports, kernels, their counters; and what the kernels themselves have to say
+  /// when `detail` is kAll. Counters may be read on any thread while packets flow, kernels not.
+  virtual void report(Report& report, Detail detail = Detail::kAll) const = 0;
   /// The name of a counter of this device or of one of its kernels; empty when it is another's.
   virtual std::string_view counter_name(const Counter* counter) const = 0;
 };
@@ -64,10 +69,11 @@ class Bump final : public Device {
   Nanos next_deadline() const override { return pipeline_->next_deadline(); }
   void set_sink(Sink sink) override;
   void set_trace(TraceSink* trace) override;
+  void set_probe(Probe* probe) override { pipeline_->set_probe(probe); }
   void set_batch_max(unsigned packets) override { pipeline_->set_batch_max(packets); }
   void set_cut_through(bool on) override { cut_through_ = on && kernel_types_.empty(); }
-  const Conservation& conservation() const override { return pipeline_->conservation(); }
-  void report(Report& report) const override;
+  Conservation conservation() const override { return pipeline_->conservation(); }
+  void report(Report& report, Detail detail = Detail::kAll) const override;
   std::string_view counter_name(const Counter* counter) const override;
 
  private:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "runtime/roce/parse.h"
 
@@ -48,9 +49,9 @@ void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
   now_ = now;
   fire_timers();
   for (const Arrivals& arrival : arrivals) {
-    conservation_.in += arrival.packets.size();
+    books_.in.add(arrival.packets.size());
     if (inputs_[arrival.in].stage == Edge::kOutside && !trace_) {  // a wire: nothing is to be decided
-      conservation_.out += arrival.packets.size();
+      books_.out.add(arrival.packets.size());
       if (!arrival.packets.empty()) sink_(inputs_[arrival.in].port, arrival.packets, now_);
       continue;
     }
@@ -84,16 +85,26 @@ void Pipeline::run(Edge at, Batch& batch, unsigned hops) {
     if (at.stage == Edge::kNowhere) return discard(batch, drop_not_connected_);
     if (hops >= kHopsMax) return discard(batch, drop_hop_limit_);
     const auto index = static_cast<unsigned>(at.stage);
-    Stage& stage = stages_[index];
     batch.start(pass_[index][at.port & 1], &followers_[index]);
-    Context context(*this, index, now_, &stage.seed, false);
-    if (trace_) [[unlikely]]
-      trace_process(index, at.port, context, batch);
-    else
-      stage.kernel->process(context, at.port, batch);
+    call(index, at.port, batch);
     if (batch.mixed_) return distribute(index, batch, hops + 1);
-    at = stage.outputs[batch.pass_];
+    at = stages_[index].outputs[batch.pass_];
   }
+}
+
+void Pipeline::call(unsigned stage, Port in, Batch& batch) {
+  Context context(*this, stage, now_, &stages_[stage].seed, false);
+  const Packet first = batch.packets_[0];
+  const bool probed = probe_ && probe_->sampling;
+  if (probed) [[unlikely]]
+    first.meta().entered = probe_->now();
+  if (trace_) [[unlikely]]
+    trace_process(stage, in, context, batch);
+  else
+    stages_[stage].kernel->process(context, in, batch);
+  // What the kernel took is timed when it comes back: enter_made().
+  if (probed && batch.verdicts_[0] != Batch::kTaken) [[unlikely]]
+    probe_->kernel_left(stage, probe_->now() - std::exchange(first.meta().entered, 0));
 }
 
 void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
@@ -101,7 +112,7 @@ void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
   for (unsigned i = 0; i < batch.size_; i++) {
     const Port verdict = batch.verdicts_[i];
     if (verdict == Batch::kDropped) {
-      conservation_.dropped++;
+      books_.dropped.add();
       rte_pktmbuf_free(batch.packets_[i].mbuf());
     } else if (verdict != Batch::kTaken && verdict >= outputs) {
       broken("a kernel sent to an output that it does not have", stages_[stage].name, verdict);
@@ -151,6 +162,10 @@ Packet Pipeline::enter_made(unsigned stage, Follower& follower) {
   Packet packet = follower.packet.release();
   PacketMeta& meta = packet.meta();
   if (meta.status == ParseStatus::kUnparsed) roce::parse(packet);
+  if (meta.entered != 0) [[unlikely]] {
+    if (probe_) probe_->kernel_left(stage, probe_->now() - meta.entered);
+    meta.entered = 0;
+  }
   if (trace_) [[unlikely]] {
     if (!meta.traced && meta.sequence == 0) meta.traced = trace_->follows(packet);
     if (meta.traced)
@@ -161,17 +176,19 @@ Packet Pipeline::enter_made(unsigned stage, Follower& follower) {
 }
 
 void Pipeline::leave(Port out, Batch& batch) {
-  conservation_.out += batch.size_;
+  books_.out.add(batch.size_);
   if (trace_) [[unlikely]]
     for (unsigned i = 0; i < batch.size_; i++)
       if (Packet packet = batch.packets_[i]; packet.meta().traced)
         trace_->record({now_, {}, TraceVerdict::kLeave, out, nullptr, trace_info(packet), packet});
+  if (probe_ && probe_->sampling) [[unlikely]]
+    probe_->device_left(probe_->now() - batch.packets_[0].meta().arrival);
   sink_(out, {batch.packets_.data(), batch.size_}, now_);
 }
 
 void Pipeline::discard(Batch& batch, Counter& reason) {
   reason.add(batch.size_);
-  conservation_.dropped += batch.size_;
+  books_.dropped.add(batch.size_);
   for (unsigned i = 0; i < batch.size_; i++) {
     Packet packet = batch.packets_[i];
     if (trace_ && packet.meta().traced) [[unlikely]]
@@ -213,14 +230,17 @@ PacketPtr Context::allocate(std::uint32_t bytes) {
   PacketPtr packet = pipeline_.pool_.allocate(bytes);
   if (packet) {
     packet->meta().arrival = now_;
-    pipeline_.conservation_.made++;
+    pipeline_.books_.made.add();
   }
   return packet;
 }
 
 PacketPtr Context::copy(Packet packet) {
   PacketPtr made = pipeline_.pool_.copy(packet);
-  if (made) pipeline_.conservation_.made++;
+  if (made) {
+    made->meta().entered = 0;  // of the original
+    pipeline_.books_.made.add();
+  }
   return made;
 }
 
@@ -232,7 +252,7 @@ void Context::emit(PacketPtr packet, Port out) {
 void Context::drop(PacketPtr packet, Counter& reason) {
   if (!packet) return;
   reason.add();
-  pipeline_.conservation_.dropped++;
+  pipeline_.books_.dropped.add();
   if (pipeline_.trace_ && packet->meta().traced) [[unlikely]]
     pipeline_.trace_->record(
         {now_, pipeline_.stages_[stage_].name, TraceVerdict::kDrop, 0, &reason, trace_info(*packet), *packet});

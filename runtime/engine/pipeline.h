@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/engine/probe.h"
 #include "runtime/engine/trace.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/limits.h"
@@ -46,7 +47,7 @@ struct Arrivals {
 /// Takes over packets that leave by `out`, in order.
 using Sink = std::function<void(Port out, std::span<Packet> packets, Nanos now)>;
 
-/// in + made == out + dropped + held, always.
+/// in + made == out + dropped + held, whenever no packet is on its way.
 struct Conservation {
   std::uint64_t in = 0, made = 0, out = 0, dropped = 0;
   std::uint64_t held() const { return in + made - out - dropped; }
@@ -67,11 +68,17 @@ class Pipeline {
   /// When step() must be called next although nothing arrives; kNever when no timer is armed.
   Nanos next_deadline() const { return timers_.empty() ? kNever : timers_.top().at; }
 
-  const Conservation& conservation() const { return conservation_; }
+  /// May be asked for on any thread.
+  Conservation conservation() const {
+    return {books_.in.read(), books_.made.read(), books_.out.read(), books_.dropped.read()};
+  }
   const std::vector<Stage>& stages() const { return stages_; }
 
   /// Follows marked packets (PacketMeta::traced) from now on; null switches off.
   void set_trace(TraceSink* trace) { trace_ = trace; }
+
+  /// Times a sample of packets from now on; null switches off.
+  void set_probe(Probe* probe) { probe_ = probe; }
 
   /// Cuts arrivals into batches of at most `packets`. 1 in virtual time and replay, where one packet at a time is
   /// the meaning of a pipeline that forks and merges; kBatchMax on ports.
@@ -99,6 +106,7 @@ class Pipeline {
   void leave(Port out, Batch& batch);
   void discard(Batch& batch, Counter& reason);
   Packet enter_made(unsigned stage, Follower& follower);
+  void call(unsigned stage, Port in, Batch& batch);
   void trace_process(unsigned stage, Port in, Context& context, Batch& batch);
   void trace_verdict(unsigned stage, const Batch& batch, unsigned i, const TraceInfo& info, Packet packet);
 
@@ -109,11 +117,14 @@ class Pipeline {
   Pool& pool_;
   Sink sink_;
   TraceSink* trace_ = nullptr;
+  Probe* probe_ = nullptr;
   TimerQueue timers_;
   std::uint64_t timer_sequence_ = 0;
   Nanos now_ = 0;
   unsigned batch_max_ = kBatchMax;
-  Conservation conservation_;
+  struct {
+    Counter in, made, out, dropped;
+  } books_;
   Counter& drop_hop_limit_;
   Counter& drop_not_connected_;
 };

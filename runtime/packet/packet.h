@@ -75,7 +75,8 @@ struct PacketMeta {
   std::uint8_t pad_bytes = 0;   ///< BTH PadCnt
   std::uint8_t traced = 0;      ///< the packet trace follows this packet
   HostOffload offload;          ///< of packets from an interface of this machine
-  std::uint8_t spare[12] = {};
+  std::uint8_t spare[4] = {};
+  Nanos entered = 0;  ///< when it entered the present kernel, of packets in a probe's sample; else 0
 };
 static_assert(sizeof(PacketMeta) == 64, "one cache line");
 

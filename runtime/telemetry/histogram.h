@@ -9,6 +9,9 @@ namespace rocebox {
 /// Counts values from 0 to 2^40 - 1 (18 minutes in nanoseconds) in buckets of at most 1/16 of their
 /// value (as in HdrHistogram); larger values count in the last bucket, negative ones as 0. Count,
 /// sum, least and greatest are exact.
+///
+/// One thread adds values; others may meanwhile add all of it to a histogram of their own, which may
+/// lack the last values in part.
 class Histogram {
  public:
   static constexpr unsigned kSubBits = 4;     ///< 16 buckets for each power of two: a relative width of 1/16

@@ -103,7 +103,7 @@ Outputs run(const KernelType& type, const config::Node& options, std::span<const
     } while (i < inputs.size() && inputs[i].step == 0 && inputs[i].in == in);
     const Arrivals arrivals{in, burst};
     pipeline.step(now, {&arrivals, 1});
-    const Conservation& c = pipeline.conservation();
+    const Conservation c = pipeline.conservation();
     require(c.held() == pool->in_use(), "in + made == out + dropped + held");
     require(c.held() <= c.in + c.made, "no more leaves than came");
   }

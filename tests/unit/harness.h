@@ -63,7 +63,7 @@ class KernelBox {
   /// Runs timers until none is armed (at most `limit` of them).
   void drain(unsigned limit = 1'000'000);
 
-  const Conservation& conservation() const { return pipeline->conservation(); }
+  Conservation conservation() const { return pipeline->conservation(); }
 
   Pool pool;
   CounterSet stats;

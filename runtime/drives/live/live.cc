@@ -60,6 +60,7 @@ Live::~Live() {
 }
 
 void Live::start() {
+  const std::lock_guard lock(control_);
   for (const auto& port : ports_) port->start();
   pool_idle_ = pool_.in_use();
   launches_.clear();
@@ -77,10 +78,21 @@ void Live::start() {
 }
 
 void Live::stop() {
+  const std::lock_guard lock(control_);
   stop_ = true;
   for (unsigned i = 0; i < shards_.size(); i++) rte_eal_wait_lcore(i + 1);
   stopped_ = clock_.now();
   running_ = false;
+}
+
+void Live::for_each_shard(const std::function<void(Shard&)>& work) {
+  const std::lock_guard lock(control_);
+  for (const auto& shard : shards_) {
+    if (running_)
+      shard->mailbox().have_done([&] { work(*shard); });
+    else
+      work(*shard);
+  }
 }
 
 void Live::report_ports(Json& report) const {
@@ -118,7 +130,32 @@ void Live::report_ports(Json& report) const {
   }
 }
 
+// How long packets stay in each device and kernel, held time included.
+void Live::report_stays(Json& report) const {
+  auto sum = [&](auto histogram_of) {
+    Histogram all;
+    for (const auto& shard : shards_) all.add(histogram_of(*shard));
+    return Json{{"samples", all.count()},
+                {"p50_ns", all.percentile(50)},
+                {"p99_ns", all.percentile(99)},
+                {"p999_ns", all.percentile(99.9)},
+                {"max_ns", all.max()}};
+  };
+  auto device = [&](unsigned i) { return sum([i](const Shard& s) -> const Histogram& { return s.stay(i).device(); }); };
+  unsigned i = 0;
+  for (const config::DeviceConfig& config : config_.devices) {
+    Json& row = report["devices"][config.name];
+    row["latency"] = device(i);
+    for (std::size_t k = 0; k < config.kernels.size(); k++)
+      row["kernels"][config.kernels[k].name]["latency"] =
+          sum([=](const Shard& s) -> const Histogram& { return s.stay(i).kernel(k); });
+    i++;
+  }
+  for (const config::LinkConfig& config : config_.links) report["links"][config.name]["latency"] = device(i++);
+}
+
 Json Live::report() const {
+  const std::lock_guard lock(observer_);
   Json report;
   report["schema_version"] = kReportSchemaVersion;
   report["command"] = "run";
@@ -130,7 +167,7 @@ Json Live::report() const {
     busy += shard->busy_loops();
     held += shard->testbed().fabric().held();
   }
-  report["run"] = {{"elapsed_ns", started_ == 0 ? 0 : (running_ ? clock_.now() : stopped_) - started_},
+  report["run"] = {{"elapsed_ns", started_ == 0 ? 0 : (running_ ? clock_.now() : stopped_.load()) - started_},
                    {"shards", shards_.size()},
                    {"cores", fmt::format("{}", fmt::join(cores_, ","))},
                    {"spread_by", shards_.size() == 1 ? "nothing"
@@ -146,9 +183,10 @@ Json Live::report() const {
   report_ports(report);
   for (const auto& shard : shards_) {
     Json part;
-    shard->testbed().report(part);
+    shard->testbed().report(part, running_ ? Detail::kCounters : Detail::kAll);
     add_report(report, part);
   }
+  report_stays(report);
   return report;
 }
 

@@ -2,7 +2,9 @@
 // The live drive: ports and shards of one run, from start to report.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "runtime/drives/live/ring_pairs.h"
@@ -24,8 +26,12 @@ class Live {
   /// No packet is taken any more; those that are held leave, for at most the configuration's drain.
   void stop();
 
-  /// What happened. Counts only while packets flow; with the kernels' tables after stop().
+  /// What happened: counts while packets flow, with the kernels' own tables after stop(). On any thread.
   Json report() const;
+
+  /// Has `work` done for every shard, one after another: on its core between two bursts while packets flow, here
+  /// otherwise. On any thread but the shards'; see Mailbox.
+  void for_each_shard(const std::function<void(Shard&)>& work);
 
  private:
   // What a core is started with.
@@ -36,6 +42,7 @@ class Live {
   };
   void check_pool() const;
   void report_ports(Json& report) const;
+  void report_stays(Json& report) const;
 
   const config::RunConfig& config_;
   Pool& pool_;
@@ -47,8 +54,10 @@ class Live {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Launch> launches_;  // read by the cores until stop()
   std::atomic<bool> stop_{false};
-  bool running_ = false;
-  Nanos started_ = 0, stopped_ = 0;
+  std::mutex control_;           // who starts, stops and changes the shards
+  mutable std::mutex observer_;  // who reads what drivers count: their own counts are not for two at a time
+  std::atomic<bool> running_{false};
+  std::atomic<Nanos> started_{0}, stopped_{0};
   std::uint32_t pool_idle_ = 0;  // packets in use by the ports alone, before the first
 };
 

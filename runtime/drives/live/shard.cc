@@ -23,6 +23,11 @@ bool has_kernels(const config::RunConfig& config) {
                                               [](const auto& device) { return !device.kernels.empty(); });
 }
 
+// Devices of the configuration come first, then its links, which are one kernel each.
+std::size_t kernels_of(const config::RunConfig& config, unsigned device) {
+  return device < config.devices.size() ? config.devices[device].kernels.size() : 1;
+}
+
 // Shard 0 draws as a replay does; the others draw numbers of their own.
 std::uint64_t shard_seed(const config::RunConfig& config, unsigned shard) {
   const auto seed = static_cast<std::uint64_t>(config.seed);
@@ -54,6 +59,7 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
       idler_(config.live.idle, config.live.idle_sleep) {
   for (unsigned device = 0; device < testbed_.device_count(); device++) {
     testbed_.device(device).set_cut_through(true);
+    testbed_.device(device).set_probe(&stays_.emplace_back(clock, kernels_of(config, device)));
     out_ports_.emplace_back(testbed_.device(device).ports().size(), -1);
   }
   for (std::size_t i = 0; i < ports.size(); i++) {
@@ -80,9 +86,11 @@ Shard::~Shard() {
 
 void Shard::run(const std::atomic<bool>& stop, Nanos drain) {
   idler_.start();
-  while (!stop.load(std::memory_order_relaxed))
+  while (!stop.load(std::memory_order_relaxed)) {
+    mailbox_.serve();
     for (unsigned i = 0; i < kLoopsPerRound; i++)
       if (!loop()) break;
+  }
   const Nanos end = clock_.now() + drain;
   for (Nanos now = clock_.now(); now < end && testbed_.fabric().held() > 0; now = clock_.now()) {
     arrivals_.clear();
@@ -95,7 +103,7 @@ void Shard::run(const std::atomic<bool>& stop, Nanos drain) {
 // One burst from every queue. False when the core has slept, and other things than packets may have come to pass.
 bool Shard::loop() {
   const Nanos now = now_ = clock_.now();
-  sampled_ = loops_.read() % kLatencyEveryLoops == 0;
+  if (const bool on = loops_.read() % kLatencyEveryLoops == 0; on != sampled_) sample(on);
   arrivals_.clear();
   bool busy = false;
   for (RxQueue& rx : rx_) busy |= receive(rx);
@@ -232,6 +240,11 @@ void Shard::flush() {
     if (tx.count) transmit(tx, counters_[i]);
   }
   if (sampled_) sample_latency();
+}
+
+void Shard::sample(bool on) {
+  sampled_ = on;
+  for (Stay& stay : stays_) stay.sampling = on;
 }
 
 void Shard::sample_latency() {

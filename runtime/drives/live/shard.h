@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "runtime/drives/live/exchange.h"
 #include "runtime/drives/live/idle.h"
 #include "runtime/drives/live/live_port.h"
+#include "runtime/drives/live/mailbox.h"
+#include "runtime/drives/live/stay.h"
 #include "runtime/drives/testbed.h"
 #include "runtime/telemetry/histogram.h"
 
@@ -39,11 +42,15 @@ class Shard {
   void run(const std::atomic<bool>& stop, Nanos drain);
 
   unsigned number() const { return number_; }
+  /// Serves between bursts while run() does, until it was told to stop.
+  Mailbox& mailbox() { return mailbox_; }
   Testbed& testbed() { return testbed_; }
   const Testbed& testbed() const { return testbed_; }
   const ShardPortCounters& counters(std::size_t port) const { return counters_[port]; }
   /// Time from the burst in which a packet came to the burst in which it went, of a sample of packets.
   const Histogram& latency(std::size_t port) const { return tx_[port].latency; }
+  /// How long packets stay in device `number` and its kernels, of the same sample.
+  const Stay& stay(unsigned number) const { return stays_[number]; }
   std::uint64_t loops() const { return loops_.read(); }
   std::uint64_t busy_loops() const { return busy_loops_.read(); }
 
@@ -77,6 +84,7 @@ class Shard {
   unsigned finish(std::size_t port, std::span<Packet> packets);
   void transmit(TxQueue& tx, ShardPortCounters& counters);
   void flush();
+  void sample(bool on);
   void sample_latency();
   void step(Nanos now);
   Nanos next_deadline() const {
@@ -94,12 +102,14 @@ class Shard {
   std::vector<TxQueue> tx_;
   std::vector<std::vector<int>> out_ports_;  // by device, by port: index of tx_; -1: nothing is bound
   std::vector<ShardPortCounters> counters_;
+  std::deque<Stay> stays_;                           // by device
   std::vector<std::array<Packet, kBatchMax>> room_;  // of what arrived, by queue
   std::vector<Arrivals> arrivals_;
   Counter loops_, busy_loops_, unbound_;
   Nanos now_ = 0;
   bool sampled_ = false;
   Idler idler_;
+  Mailbox mailbox_;
 };
 
 }  // namespace rocebox

@@ -164,7 +164,7 @@ TEST(Pipeline, VerdictsAndFollowersKeepTheOrderOfEachOutput) {
   box.tick(100);
   EXPECT_EQ(box.left.back(), (PipelineBox::Left{100, 1, 7}));
   EXPECT_EQ(stats.read("drop_late"), 1u);
-  const Conservation& c = box.pipeline.conservation();
+  const Conservation c = box.pipeline.conservation();
   EXPECT_EQ(c.in, 8u);
   EXPECT_EQ(c.made, 5u);
   EXPECT_EQ(c.dropped, 3u);
