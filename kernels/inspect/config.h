@@ -14,6 +14,7 @@ struct StaticPair {
   std::string a, b;
   std::int64_t a_qpn = 2, b_qpn = 2;
   std::array<std::uint8_t, 16> a_address{}, b_address{};
+  bool operator==(const StaticPair&) const = default;
   void fields(Fields& fields);
 };
 
@@ -28,6 +29,7 @@ struct Config {
 
   /// The configured path MTU in bytes, 0 for auto.
   std::uint32_t mtu_bytes() const { return mtu == 0 ? 0 : 128u << mtu; }
+  bool operator==(const Config&) const = default;
   void fields(Fields& fields);
 };
 

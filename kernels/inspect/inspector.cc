@@ -18,7 +18,8 @@ roce::Pairing::Limits pairing_limits(const Config& config) {
 }  // namespace
 
 Inspector::Inspector(const Config& config, Stats& stats)
-    : counters_(stats),
+    : config_(config),
+      counters_(stats),
       check_icrc_(config.check_icrc),
       window_(static_cast<std::uint32_t>(config.window)),
       mtu_(config.mtu_bytes()),
@@ -38,6 +39,27 @@ Inspector::Inspector(const Config& config, Stats& stats)
   for (const StaticPair& pair : config.pairs)
     pairing_.connect(pair.a_address, static_cast<std::uint32_t>(pair.a_qpn), pair.b_address,
                      static_cast<std::uint32_t>(pair.b_qpn), roce::PairSource::kConfig);
+}
+
+struct Inspector::Switch final : Change {
+  Switch(bool icrc, Nanos after) : check_icrc(icrc), retransmit_after(after) {}
+  void apply(Kernel& kernel, Nanos) override {
+    auto& inspector = static_cast<Inspector&>(kernel);
+    inspector.check_icrc_ = check_icrc;
+    inspector.requests_.set_retransmit_after(retransmit_after);
+    inspector.responses_.set_retransmit_after(retransmit_after);
+  }
+  bool check_icrc;
+  Nanos retransmit_after;
+};
+
+std::unique_ptr<Change> Inspector::prepare(const Config& config) const {
+  Config fixed = config;
+  fixed.check_icrc = config_.check_icrc;
+  fixed.retransmit_after = config_.retransmit_after;
+  if (fixed != config_)
+    throw ConfigError("of inspect's options only `retransmit_after` and `check_icrc` can be changed while it runs");
+  return std::make_unique<Switch>(config.check_icrc, config.retransmit_after);
 }
 
 void Inspector::process(Context& context, Port, Batch& batch) {

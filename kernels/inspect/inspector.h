@@ -21,8 +21,11 @@ class Inspector final : public Kernel {
   Inspector(const Config& config, Stats& stats);
   void process(Context& context, Port in, Batch& batch) override;
   void report(Report& report) const override;
+  /// `retransmit_after` and `check_icrc` can be changed while packets flow; what sizes tables cannot.
+  std::unique_ptr<Change> prepare(const Config& config) const;
 
  private:
+  struct Switch;
   static constexpr std::uint32_t kNone = roce::FlowTable<FlowKey>::kNone;
 
   // How much of a packet can be counted.
@@ -90,6 +93,7 @@ class Inspector final : public Kernel {
   PsnStream settled_requests(std::uint32_t index) const;
   std::uint32_t partner_qpn(const Flow& flow) const;
 
+  const Config config_;  // as it was made
   Counters counters_;
   bool check_icrc_;
   std::uint32_t window_, mtu_, events_max_;

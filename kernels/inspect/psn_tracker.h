@@ -17,6 +17,7 @@ class PsnTracker {
   /// message is no loss when the message before was complete. `window` is a power of two.
   PsnTracker(std::uint32_t window, Nanos retransmit_after, bool sparse)
       : window_(window), retransmit_after_(retransmit_after), sparse_(sparse) {}
+  void set_retransmit_after(Nanos after) { retransmit_after_ = after; }
 
   PsnClass add(PsnStream& stream, Entry* ring, IdEvidence& evidence, const PsnPacket& packet) const;
 

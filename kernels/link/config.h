@@ -34,6 +34,7 @@ struct Event : Match {
 
   /// Neither a packet number nor a PSN leads to it: every packet is looked at.
   bool is_scanned() const { return packet == 0 && psn < 0 && relative_psn < 0; }
+  bool operator==(const Event&) const = default;
   void fields(Fields& fields);
 
  private:

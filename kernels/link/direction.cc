@@ -18,22 +18,41 @@ std::uint32_t room(const DirectionConfig& config) {
 
 }  // namespace
 
+Policy::Policy(const DirectionConfig& written)
+    : config(written),
+      loss(config.loss),
+      corrupt(config.corrupt),
+      mark(config.mark),
+      trim(config.trim),
+      duplicate(config.duplicate),
+      reorder(config.reorder),
+      match(config.match) {}
+
 Direction::Direction(const DirectionConfig& config, Stats& stats, const std::string& prefix, Port out)
-    : config_(config),
+    : policy_(config),
       out_(out),
-      loss_(config.loss),
-      corrupt_(config.corrupt),
-      mark_(config.mark),
-      trim_(config.trim),
-      duplicate_(config.duplicate),
-      reorder_(config.reorder),
-      match_(config.match),
       count_(stats, prefix),
       burst_loss_(config.burst_loss),
       transmitter_(config.rate),
-      events_(config_.events),
+      events_(policy_.config.events),
       on_their_way_(room(config)),
       alarm_(out) {}
+
+std::unique_ptr<Direction::Replacement> Direction::prepare(const DirectionConfig& config, std::string_view name) const {
+  const DirectionConfig& now = policy_.config;
+  const std::string where = std::string(name) + ": ";
+  if (config.events != now.events) throw ConfigError(where + "`events` cannot be changed while the link runs");
+  if (config.packets != now.packets) throw ConfigError(where + "`packets` cannot be changed while the link runs");
+  const std::uint32_t needed = on_their_way_.capacity() == 0 ? room(config) : 0;
+  return std::unique_ptr<Replacement>(new Replacement{Policy(config), HoldQueue(needed)});
+}
+
+void Direction::apply(Replacement& replacement, Nanos now) {
+  transmitter_.change_rate(now, replacement.policy.config.rate);
+  burst_loss_.change(replacement.policy.config.burst_loss);
+  std::swap(policy_, replacement.policy);
+  if (on_their_way_.capacity() == 0) on_their_way_.swap_empty(replacement.room);
+}
 
 void Direction::seed(Context& context) {
   for (Stream& stream : streams_) stream.seed(context.random());
@@ -50,7 +69,8 @@ void Direction::one(Call& call) {
   index_++;
   count_.packets.add();
   count_.bytes.add(packet.wire_bytes());
-  const bool chosen = !match_.on() || match_.matches(facts_of(packet));  // as it came, before events change it
+  const bool chosen =
+      !policy_.match.on() || policy_.match.matches(facts_of(packet));  // as it came, before events change it
   Fate fate;
   if (!events_.empty()) explicit_events(call.context, packet, fate);
   // The chain moves with every packet, also with one that an event drops.
@@ -58,7 +78,7 @@ void Direction::one(Call& call) {
   if (fate.dropped) return call.batch->drop(call.slot, count_.drop_event);
   if (burst_lost && chosen) return call.batch->drop(call.slot, count_.drop_burst_loss);
   if (chosen) {
-    if (hits(loss_, kLoss)) return call.batch->drop(call.slot, count_.drop_loss);
+    if (hits(policy_.loss, kLoss)) return call.batch->drop(call.slot, count_.drop_loss);
     impair(call.context, packet, fate);
   }
   if (fate.copies) [[unlikely]]
@@ -115,12 +135,13 @@ bool Direction::corrupt_by(Context& context, const Event& event, std::uint32_t n
 }
 
 void Direction::impair(Context& context, Packet packet, Fate& fate) {
-  if (hits(corrupt_, kCorrupt) && corrupt_bit(packet, draw(kCorruptPlace), config_.corrupt_icrc))
-    corrupted(context, packet, config_.corrupt_icrc);
-  if (hits(mark_, kMark)) (void)mark(context, packet);
-  if (hits(trim_, kTrim)) (void)cut(context, packet);
-  if (hits(duplicate_, kDuplicate)) fate.copies++;
-  if (!fate.reorder_by && hits(reorder_, kReorder)) fate.reorder_by = static_cast<std::uint32_t>(config_.reorder_by);
+  if (hits(policy_.corrupt, kCorrupt) && corrupt_bit(packet, draw(kCorruptPlace), policy_.config.corrupt_icrc))
+    corrupted(context, packet, policy_.config.corrupt_icrc);
+  if (hits(policy_.mark, kMark)) (void)mark(context, packet);
+  if (hits(policy_.trim, kTrim)) (void)cut(context, packet);
+  if (hits(policy_.duplicate, kDuplicate)) fate.copies++;
+  if (!fate.reorder_by && hits(policy_.reorder, kReorder))
+    fate.reorder_by = static_cast<std::uint32_t>(policy_.config.reorder_by);
 }
 
 void Direction::corrupted(Context& context, Packet packet, Icrc icrc) {
@@ -130,7 +151,7 @@ void Direction::corrupted(Context& context, Packet packet, Icrc icrc) {
 }
 
 bool Direction::cut(Context& context, Packet packet) {
-  if (!trim(packet, config_.trim_dscp)) return false;
+  if (!trim(packet, policy_.config.trim_dscp)) return false;
   count_.trimmed.add();
   context.note(packet, "trim");
   return true;

@@ -2,6 +2,7 @@
 // One direction of a link, with state of its own. README.md gives the order of work.
 #pragma once
 #include <array>
+#include <memory>
 #include <string>
 
 #include "kernels/link/alarm.h"
@@ -22,6 +23,12 @@ class BurstLossState {
   explicit BurstLossState(const BurstLoss& config)
       : enter_(config.enter), leave_(config.leave), good_(config.loss_good), bad_(config.loss_bad) {}
   bool on() const { return enter_.possible(); }
+  /// Other probabilities from the next packet on; the state stays.
+  void change(const BurstLoss& config) {
+    const bool in_bad = in_bad_;
+    *this = BurstLossState(config);
+    in_bad_ = in_bad;
+  }
   /// Moves to the next packet's state; whether that packet is lost.
   bool next(std::uint64_t move_draw, std::uint64_t loss_draw) {
     if ((in_bad_ ? leave_ : enter_).hits(move_draw)) in_bad_ = !in_bad_;
@@ -33,6 +40,14 @@ class BurstLossState {
   bool in_bad_ = false;
 };
 
+/// What a direction's options say, and what is made of them once.
+struct Policy {
+  explicit Policy(const DirectionConfig& written);
+  DirectionConfig config;
+  Chance loss, corrupt, mark, trim, duplicate, reorder;
+  Matcher match;  ///< whom these and burst_loss may befall
+};
+
 class Direction {
  public:
   /// `out` is the port by which packets leave, and the tag of the timers.
@@ -41,6 +56,15 @@ class Direction {
   /// Draws the streams' seeds; before the first packet.
   void seed(Context& context);
   void process(Context& context, Batch& batch);
+  /// New options for this direction, and room for packets where it has none yet. Throws ConfigError naming what cannot
+  /// be changed: `events`, `packets`.
+  struct Replacement {
+    Policy policy;
+    HoldQueue room;
+  };
+  std::unique_ptr<Replacement> prepare(const DirectionConfig& config, std::string_view name) const;
+  /// Takes them over. Packets on their way keep the times that they were given.
+  void apply(Replacement& replacement, Nanos now);
   void on_timer(Context& context);
   /// Nothing when the direction has no events.
   void report(Report& report, std::string_view name) const {
@@ -113,10 +137,8 @@ class Direction {
   std::uint32_t held() const { return on_their_way_.size() + held_back_.size(); }
   void arm(Context& context);
 
-  const DirectionConfig config_;
+  Policy policy_;
   const Port out_;
-  const Chance loss_, corrupt_, mark_, trim_, duplicate_, reorder_;
-  const Matcher match_;  // whom these and burst_loss_ may befall
   Counters count_;
   std::array<Stream, kDraws> streams_;
   std::uint64_t index_ = 0;     // of the packet at work, from 1

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "runtime/packet/packet.h"
 
@@ -36,6 +37,15 @@ class HoldQueue {
   HoldQueue& operator=(const HoldQueue&) = delete;
 
   std::uint32_t size() const { return ring_count_ + heap_count_; }
+  std::uint32_t capacity() const { return capacity_; }
+  /// Gets the other's room for its own; both are empty.
+  void swap_empty(HoldQueue& other) {
+    assert(size() == 0 && other.size() == 0);
+    std::swap(capacity_, other.capacity_);
+    ring_.swap(other.ring_);
+    heap_.swap(other.heap_);
+    head_ = other.head_ = 0;
+  }
 
   /// `due.sequence` must exceed all earlier ones. What is not `in_order` keeps out of the ring, or
   /// its late time would send all that follow to the heap.

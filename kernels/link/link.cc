@@ -27,12 +27,25 @@ class Link final : public Kernel {
   void on_timer(Context& context, std::uint64_t tag) override {
     (tag == kRight ? forward_ : reverse_).on_timer(context);
   }
+  std::unique_ptr<Change> prepare(const Config& config) const {
+    auto change = std::make_unique<LinkChange>();
+    change->forward = forward_.prepare(config.forward, "forward");
+    change->reverse = reverse_.prepare(config.reverse, "reverse");
+    return change;
+  }
   void report(Report& report) const override {
     forward_.report(report, "forward");
     reverse_.report(report, "reverse");
   }
 
  private:
+  struct LinkChange final : Change {
+    void apply(Kernel& kernel, Nanos now) override {
+      static_cast<Link&>(kernel).forward_.apply(*forward, now);
+      static_cast<Link&>(kernel).reverse_.apply(*reverse, now);
+    }
+    std::unique_ptr<Direction::Replacement> forward, reverse;
+  };
   bool seeded_ = false;
   Direction forward_, reverse_;
 };

@@ -35,6 +35,7 @@ struct Match {
   bool any() const { return qpn < 0 && opcode < 0 && kind.empty() && source.empty() && destination.empty(); }
   /// The words of `kind` as bits; 0 when there are none.
   std::uint16_t kinds() const;
+  bool operator==(const Match&) const = default;
   void fields(Fields& fields);
 };
 

@@ -45,6 +45,15 @@ class RateQueue {
 
   void accept(Free free) { free_ = free; }
 
+  /// What waits goes on waiting, and takes as long as the new rate needs for it.
+  void change_rate(Nanos now, std::uint64_t bits_per_second) {
+    if (bits_per_second == rate_) return;
+    const std::uint64_t bytes = unlimited() ? 0 : occupancy(now);
+    rate_ = bits_per_second;
+    free_ = {now, 0};
+    if (!unlimited()) free_ = after(now, bytes);
+  }
+
  private:
   static constexpr std::uint64_t kGigaBitsPerByte = 8'000'000'000;  ///< bits * (ns in a second)
   std::uint64_t rate_;

@@ -17,12 +17,13 @@ void Direction::pass(Call& call, Item item, const Fate& fate) {
     if (!plan.accepted) return drop(call, std::move(item), count_.drop_queue_full);
     at = plan.free.rounded_up();
   }
-  at += config_.delay;
-  if (config_.jitter) at += static_cast<Nanos>(below(draw(kJitter), static_cast<std::uint64_t>(config_.jitter) + 1));
-  if (!config_.jitter_reorders) at = std::max(at, last_);
+  at += policy_.config.delay;
+  if (policy_.config.jitter)
+    at += static_cast<Nanos>(below(draw(kJitter), static_cast<std::uint64_t>(policy_.config.jitter) + 1));
+  if (!policy_.config.jitter_reorders) at = std::max(at, last_);
   const bool holds_back = fate.reorder_by && !held_back_.full();
   const bool waits = holds_back || at + fate.delay > now;
-  if (waits && held() >= static_cast<std::uint64_t>(config_.packets))
+  if (waits && held() >= static_cast<std::uint64_t>(policy_.config.packets))
     return drop(call, std::move(item), count_.drop_held_full);
   if (!transmitter_.unlimited()) enqueue(call.context, item.packet, plan);
   if (fate.reorder_by && !holds_back) count_.reorder_refused.add();
@@ -44,13 +45,13 @@ void Direction::pass(Call& call, Item item, const Fate& fate) {
 Direction::Plan Direction::plan(Packet packet, Nanos now) const {
   Plan plan;
   plan.occupancy = transmitter_.occupancy(now);
-  plan.bytes = packet.wire_bytes() + config_.overhead;
-  if (plan.occupancy && plan.occupancy + plan.bytes > config_.queue) [[unlikely]] {
+  plan.bytes = packet.wire_bytes() + policy_.config.overhead;
+  if (plan.occupancy && plan.occupancy + plan.bytes > policy_.config.queue) [[unlikely]] {
     const std::uint32_t headers = header_bytes(packet);
     plan.trims = packet.wire_bytes() > headers && packet.meta().payload_bytes > 0;
-    if (plan.trims) plan.bytes = headers + config_.overhead;
-    plan.accepted = config_.queue_full == QueueFull::kTrim && headers > 0 &&
-                    plan.occupancy + plan.bytes <= config_.queue + kTrimReserveBytes;
+    if (plan.trims) plan.bytes = headers + policy_.config.overhead;
+    plan.accepted = policy_.config.queue_full == QueueFull::kTrim && headers > 0 &&
+                    plan.occupancy + plan.bytes <= policy_.config.queue + kTrimReserveBytes;
     if (!plan.accepted) return plan;
   }
   plan.free = transmitter_.after(now, plan.bytes);
@@ -60,12 +61,12 @@ Direction::Plan Direction::plan(Packet packet, Nanos now) const {
 void Direction::enqueue(Context& context, Packet packet, const Plan& plan) {
   transmitter_.accept(plan.free);
   count_.queue_bytes_max.raise_to(plan.occupancy + plan.bytes);
-  if (config_.ecn.max && ecn_wants(plan.occupancy)) (void)mark(context, packet);
+  if (policy_.config.ecn.max && ecn_wants(plan.occupancy)) (void)mark(context, packet);
   if (plan.trims) (void)cut(context, packet);
 }
 
 bool Direction::ecn_wants(std::uint64_t occupancy) const {
-  const Ecn& ecn = config_.ecn;
+  const Ecn& ecn = policy_.config.ecn;
   if (occupancy < ecn.min) return false;
   if (occupancy > ecn.max) return true;
   const double share =
@@ -76,7 +77,7 @@ bool Direction::ecn_wants(std::uint64_t occupancy) const {
 void Direction::hold_back(Call& call, Item item, const Fate& fate, Nanos at) {
   count_.reordered.add();
   call.context.note(item.packet, "reorder");
-  const Due limit{at + fate.delay + config_.reorder_timeout, ++sequence_};
+  const Due limit{at + fate.delay + policy_.config.reorder_timeout, ++sequence_};
   held_back_.add({limit, fate.delay, fate.reorder_by, take(call, std::move(item))});
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/cli/notify.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/live/live.h"
+#include "runtime/drives/live/reload.h"
 #include "runtime/drives/output_file.h"
 #include "runtime/packet/eal.h"
 #include "runtime/packet/memory.h"
@@ -52,6 +53,45 @@ class Signals {
   int descriptor_;
 };
 
+// The configuration as the command line changes it. Throws ConfigError.
+config::RunConfig load_for_run(const RunArguments& arguments, Registry& registry) {
+  config::RunConfig config = load_or_throw(arguments.config, registry);
+  if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);
+  return config;
+}
+
+// Takes over what the configuration file says now; says on standard error what came of it. `running` becomes what is
+// in force.
+void reload_file(const RunArguments& arguments, Live& live, config::RunConfig& running) {
+  try {
+    Registry registry = make_registry(arguments.plugins);
+    config::RunConfig next = load_for_run(arguments, registry);
+    const std::vector<config::Difference> changed = reload(live, running, next);
+    for (const config::Difference& d : changed)
+      fmt::print(stderr, "rocebox run {}: {} is now {}, was {}\n", arguments.config, d.path, d.after, d.before);
+    if (changed.empty()) fmt::print(stderr, "rocebox run {}: reloaded, and nothing is new\n", arguments.config);
+    running = std::move(next);
+  } catch (const ConfigError& error) {
+    fmt::print(stderr, "{}\nrocebox run {}: not reloaded; the configuration before it stays in force\n", error.what(),
+               arguments.config);
+  }
+}
+
+// Until a signal ends the run, or its time is over.
+void serve(const RunArguments& arguments, Nanos duration, Signals& signals, Live& live, ServiceManager& manager,
+           const std::string& status, const config::RunConfig& config) {
+  config::RunConfig running = config;
+  const Clock clock;
+  const Nanos end = duration < 0 ? -1 : clock.now() + duration;
+  for (;;) {
+    const int signal = signals.wait(end < 0 ? -1 : std::max<Nanos>(end - clock.now(), 0));
+    if (signal != SIGHUP) return;
+    manager.reloading("the configuration is read again");
+    reload_file(arguments, live, running);
+    manager.ready(status);
+  }
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments) {
@@ -62,8 +102,7 @@ int run(const RunArguments& arguments) {
     duration = *parsed;
   }
   Registry registry = make_registry(arguments.plugins);
-  config::RunConfig config = load_or_throw(arguments.config, registry);
-  if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);
+  config::RunConfig config = load_for_run(arguments, registry);
   const std::vector<unsigned> cores = choose_cores(arguments.cores, config.live);
   Signals signals;
   EalOptions eal;
@@ -88,7 +127,7 @@ int run(const RunArguments& arguments) {
   fmt::print(stderr, "rocebox run {}\n", status);
   ServiceManager manager;
   manager.ready(status);
-  for (int signal = signals.wait(duration); signal == SIGHUP;) signal = signals.wait(duration);
+  serve(arguments, duration, signals, live, manager, status, config);
   manager.stopping("what is held leaves");
   live.stop();
   Json report = live.report();

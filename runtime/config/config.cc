@@ -210,6 +210,13 @@ std::unique_ptr<Kernel> KernelConfig::make(Stats& stats) const {
   return type->make(reader, &stats);
 }
 
+std::unique_ptr<Change> KernelConfig::change(const Kernel& running) const {
+  if (!type->change) throw ConfigError(fmt::format("the options of `{}` cannot be changed while it runs", type->name));
+  Mistakes none("");
+  FieldsReader reader(&options, none);
+  return type->change(reader, running);
+}
+
 RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes,
                     bool load_plugins) {
   const Node root = parse_yaml(text, mistakes);

@@ -23,6 +23,8 @@ struct KernelConfig {
 
   /// Makes the kernel; the options were checked before.
   std::unique_ptr<Kernel> make(Stats& stats) const;
+  /// These options for a kernel of the same type that runs with others. Throws ConfigError when that cannot be.
+  std::unique_ptr<Change> change(const Kernel& running) const;
 };
 
 enum class DeviceKind { kBump };

@@ -33,6 +33,8 @@ class Device {
   /// a wire must cost no more than a wire.
   virtual void set_cut_through(bool on) = 0;
 
+  /// Kernel `number`, in the order of report(); for what changes its options.
+  virtual Kernel& kernel(unsigned number) = 0;
   virtual Conservation conservation() const = 0;
   /// What the report says of this device: ports, kernels, their counters; and what the kernels themselves have to say
   /// when `detail` is kAll. Counters may be read on any thread while packets flow, kernels not.
@@ -72,6 +74,7 @@ class Bump final : public Device {
   void set_probe(Probe* probe) override { pipeline_->set_probe(probe); }
   void set_batch_max(unsigned packets) override { pipeline_->set_batch_max(packets); }
   void set_cut_through(bool on) override { cut_through_ = on && kernel_types_.empty(); }
+  Kernel& kernel(unsigned number) override { return *pipeline_->stages()[number].kernel; }
   Conservation conservation() const override { return pipeline_->conservation(); }
   void report(Report& report, Detail detail = Detail::kAll) const override;
   std::string_view counter_name(const Counter* counter) const override;

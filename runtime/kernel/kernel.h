@@ -2,6 +2,7 @@
 // All that a kernel's author needs. No DPDK call, no clock, no global, no thread: a kernel is called with
 // packets and the time, gives each packet a verdict, and says when it wants to be woken.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -82,6 +83,15 @@ class Kernel {
   virtual void report(Report& /*report*/) const {}
 };
 
+/// New options for a running kernel: checked and made ready beside it, then taken over in no time.
+class Change {
+ public:
+  virtual ~Change() = default;
+  /// Called between two batches on the kernel's own thread, at a time not before its last call. Never throws, blocks
+  /// or allocates. What it replaces it keeps, so that memory is freed by who destroys the change.
+  virtual void apply(Kernel& kernel, Nanos now) = 0;
+};
+
 /// How a kernel is wired.
 enum class Shape : std::uint8_t {
   kTwoSided,  ///< ports 0 (left) and 1 (right), each in and out; *pass* goes to the other side
@@ -105,10 +115,13 @@ struct KernelType {
   /// Reads the options from `config` and makes an instance; null when `config` is only to be checked (stats is
   /// null then). May throw ConfigError for what the fields cannot say.
   std::unique_ptr<Kernel> (*make)(Fields& config, Stats* stats);
+  /// Reads new options for an instance that runs meanwhile: only what no packet changes may be looked at. Throws
+  /// ConfigError that names what cannot be changed so. Null: nothing can.
+  std::unique_ptr<Change> (*change)(Fields& config, const Kernel& kernel);
 };
 
 /// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kKernelAbi = 1;
+inline constexpr std::uint32_t kKernelAbi = 2;
 
 namespace detail {
 template <class K>
@@ -118,19 +131,44 @@ std::unique_ptr<Kernel> make_kernel(Fields& fields, Stats* stats) {
   if (!stats) return nullptr;
   return std::make_unique<K>(config, *stats);
 }
+
+template <class K>
+concept Changeable = requires(const K& kernel, const typename K::Config& config) {
+  { kernel.prepare(config) } -> std::same_as<std::unique_ptr<Change>>;
+};
+template <class K>
+std::unique_ptr<Change> change_kernel(Fields& fields, const Kernel& kernel) {
+  typename K::Config config;
+  config.fields(fields);
+  return static_cast<const K&>(kernel).prepare(config);
+}
+template <class K>
+constexpr auto change_of() -> decltype(KernelType::change) {
+  if constexpr (Changeable<K>) return &change_kernel<K>;
+  return nullptr;
+}
 }  // namespace detail
 
-/// A two-sided inline kernel: `K::Config` with `fields(Fields&)`, and `K(const Config&, Stats&)`.
+/// A two-sided inline kernel: `K::Config` with `fields(Fields&)`, and `K(const Config&, Stats&)`. Where it has
+/// `std::unique_ptr<Change> prepare(const Config&) const`, its options can be changed while it runs.
 template <class K>
 constexpr KernelType two_sided_kernel(const char* name, const char* summary, const Example* examples = nullptr) {
-  return {kKernelAbi, name, summary, Shape::kTwoSided, 2, 2, examples, &detail::make_kernel<K>};
+  return {kKernelAbi, name, summary, Shape::kTwoSided, 2, 2, examples, &detail::make_kernel<K>, detail::change_of<K>()};
 }
 
 /// A kernel with its own numbered inputs and outputs.
 template <class K>
 constexpr KernelType one_way_kernel(const char* name, const char* summary, Port inputs, Port outputs,
                                     const Example* examples = nullptr) {
-  return {kKernelAbi, name, summary, Shape::kOneWay, inputs, outputs, examples, &detail::make_kernel<K>};
+  return {kKernelAbi,
+          name,
+          summary,
+          Shape::kOneWay,
+          inputs,
+          outputs,
+          examples,
+          &detail::make_kernel<K>,
+          detail::change_of<K>()};
 }
 
 }  // namespace rocebox

@@ -4,6 +4,6 @@
 
 extern "C" const rocebox::KernelType* rocebox_kernel_types() {
   static const rocebox::KernelType types[] = {
-      {rocebox::kKernelAbi + 1, "future", "", rocebox::Shape::kTwoSided, 2, 2, nullptr, nullptr}, {}};
+      {rocebox::kKernelAbi + 1, "future", "", rocebox::Shape::kTwoSided, 2, 2, nullptr, nullptr, nullptr}, {}};
   return types;
 }

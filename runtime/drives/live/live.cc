@@ -95,6 +95,12 @@ void Live::for_each_shard(const std::function<void(Shard&)>& work) {
   }
 }
 
+std::vector<Shard*> Live::shards() {
+  std::vector<Shard*> all;
+  for (const auto& shard : shards_) all.push_back(shard.get());
+  return all;
+}
+
 void Live::report_ports(Json& report) const {
   Json& rows = report["ports"] = Json::array();
   for (std::size_t i = 0; i < ports_.size(); i++) {

@@ -32,6 +32,8 @@ class Live {
   /// Has `work` done for every shard, one after another: on its core between two bursts while packets flow, here
   /// otherwise. On any thread but the shards'; see Mailbox.
   void for_each_shard(const std::function<void(Shard&)>& work);
+  /// What another thread may look at of them: what packets do not change.
+  std::vector<Shard*> shards();
 
  private:
   // What a core is started with.

@@ -100,6 +100,10 @@ void Shard::run(const std::atomic<bool>& stop, Nanos drain) {
   flush();
 }
 
+void Shard::change(unsigned device, unsigned kernel, Change& change) {
+  change.apply(testbed_.device(device).kernel(kernel), now_);
+}
+
 // One burst from every queue. False when the core has slept, and other things than packets may have come to pass.
 bool Shard::loop() {
   const Nanos now = now_ = clock_.now();

@@ -41,6 +41,9 @@ class Shard {
   /// Runs until `stop`, then lets go what is held, for at most `drain`. To be called on the core.
   void run(const std::atomic<bool>& stop, Nanos drain);
 
+  /// Gives a kernel new options. To be called on the core, or while it does not run.
+  void change(unsigned device, unsigned kernel, Change& change);
+
   unsigned number() const { return number_; }
   /// Serves between bursts while run() does, until it was told to stop.
   Mailbox& mailbox() { return mailbox_; }

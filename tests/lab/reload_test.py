@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""SIGHUP while numbered packets flow: none is lost, what can change changes, what cannot is refused."""
+import signal
+import time
+
+import bed
+
+RECEIVE = """
+import socket, struct, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+s.bind(("10.99.0.2", 9000))
+print("ready", flush=True)
+s.settimeout(20)
+numbers = []
+try:
+    while True:
+        numbers.append(struct.unpack("!I", s.recv(2048)[:4])[0])
+        s.settimeout(3)
+except socket.timeout:
+    pass
+print(*numbers)
+"""
+SEND = """
+import socket, struct, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+start = time.monotonic()
+number = 0
+while time.monotonic() - start < 4:
+    for _ in range(8):
+        s.sendto(struct.pack("!I", number) + bytes(200), ("10.99.0.2", 9000))
+        number += 1
+    time.sleep(0.001)
+print(number)
+"""
+
+
+class Reload(bed.BedTest):
+    def begin(self, options):
+        self.run_ = self.start("a <-> inspect <-> wan <-> z", f"kernels: {{wan: {{type: link, {options}}}}}")
+        self.config = self.dir / "run.yaml"
+
+    def rewrite(self, before, after):
+        text = self.config.read_text()
+        self.assertIn(before, text)
+        self.config.write_text(text.replace(before, after))
+
+    def hang_up(self, until):
+        """Sends SIGHUP and reads what the run says, up to the line that has `until`."""
+        self.run_.send_signal(signal.SIGHUP)
+        said = ""
+        while until not in said:
+            line = self.run_.stderr.readline()
+            self.assertTrue(line, said)
+            said += line
+        return said
+
+    def test_no_numbered_packet_is_lost_or_overtaken(self):
+        self.begin("delay: 2ms, packets: 4096")
+        receiver = self.child_within(self.right, bed.PYTHON, "-c", RECEIVE)
+        self.assertEqual(receiver.stdout.readline(), "ready\n")
+        sender = self.child_within(self.left, bed.PYTHON, "-c", SEND)
+        delays = ["2ms", "0", "5ms", "100us", "1ms"]
+        for before, after in zip(delays, delays[1:]):
+            time.sleep(0.6)
+            self.rewrite(f"delay: {before},", f"delay: {after},")
+            self.assertIn("devices.bump.kernels.wan.delay is now", self.hang_up("delay is now"))
+        sent = int(sender.communicate(timeout=30)[0])
+        received = [int(number) for number in receiver.communicate(timeout=30)[0].split()]
+        self.assertGreater(sent, 1000)
+        self.assertEqual(received, list(range(sent)))
+        report = self.stop(self.run_)
+        self.assertEqual(report["devices"]["bump"]["counters"]["packets_dropped"], 0)
+
+    def test_loss_can_be_switched_on_and_off(self):
+        self.begin("loss: 0%")
+        self.within(self.left, "ping", "-c", "3", "-i", "0.1", "10.99.0.2")
+        self.rewrite("loss: 0%", "loss: 100%")
+        self.hang_up("loss is now 100%")
+        lost = bed.subprocess.run(["ip", "netns", "exec", self.left, "ping", "-c", "3", "-i", "0.1", "-W", "1", "10.99.0.2"],
+                                  capture_output=True, text=True)
+        self.assertIn("100% packet loss", lost.stdout)
+        self.rewrite("loss: 100%", "loss: 0%")
+        self.hang_up("loss is now 0")
+        self.within(self.left, "ping", "-c", "3", "-i", "0.1", "10.99.0.2")
+        report = self.stop(self.run_)
+        self.assertGreaterEqual(report["devices"]["bump"]["kernels"]["wan"]["counters"]["forward_drop_loss"], 3)
+
+    def test_what_cannot_change_is_refused_and_the_old_stays(self):
+        self.begin("loss: 0%")
+        good = self.config.read_text()
+        for before, after, reason in (
+                ("loss: 0%", "loss: 100%, packets: 128", r"packets.*cannot be changed while the link runs"),
+                ("small: 8192", "small: 4096", r"pool\.small is 8192 and would be 4096"),
+                ("a <-> inspect <-> wan", "a <-> wan", r"devices\.bump\.path"),
+                ("loss: 0%", "loss: lots", r"run\.yaml:1:\d+: .*loss"),
+                ("devices:", "device:", r"did you mean `devices`")):
+            with self.subTest(after):
+                self.rewrite(before, after)
+                said = self.hang_up("stays in force")
+                self.assertRegex(said, reason)
+                self.config.write_text(good)
+        self.assertIn("nothing is new", self.hang_up("nothing is new"))
+        self.within(self.left, "ping", "-c", "3", "-i", "0.1", "10.99.0.2")
+        self.stop(self.run_)
+
+
+if __name__ == "__main__":
+    bed.main()
