@@ -75,7 +75,8 @@ class Machine:
         sh("ip", "tuntap", "add", self.tap, "mode", "tap")
         # This side of a TAP has no stack of its own to say anything.
         pathlib.Path(f"/proc/sys/net/ipv6/conf/{self.tap}/disable_ipv6").write_text("1")
-        sh("ip", "link", "set", self.tap, "mtu", "4200", "up")
+        # A READ's answers may all be on their way while the host gives this machine no time.
+        sh("ip", "link", "set", self.tap, "mtu", "4200", "txqueuelen", "8192", "up")
 
     def boot(self):
         """Begins to boot; the process that is returned ends when the machine runs commands."""
@@ -93,12 +94,17 @@ class Machine:
         return subprocess.Popen(self.command(words, seconds), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def wait_for_listener(self, port):
-        self.run("sh", "-c", f"until grep -q ':{port:04X} .* 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.05; done", seconds=20)
+        self.run("sh", "-c", f"until grep -q ':{port:04X} .* 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.2; done", seconds=20)
 
-    def counters(self):
-        """Soft-RoCE's own counts, by name."""
-        text = self.run("sh", "-c", "cd /sys/class/infiniband/rxe0/ports/1/hw_counters && grep . *")
-        return {name: int(value) for name, value in (line.split(":") for line in text.split())}
+    def begin_counters(self):
+        """Asks for Soft-RoCE's own counts; `counters` takes the answer."""
+        return self.begin("sh", "-c", "cd /sys/class/infiniband/rxe0/ports/1/hw_counters && grep . *")
+
+    @staticmethod
+    def counters(asked):
+        said = asked.communicate()[0]
+        assert asked.returncode == 0, said
+        return {name: int(value) for name, value in (line.split(":") for line in said.split())}
 
     def set_mtu(self, mtu):
         self.run("ip", "link", "set", "eth0", "mtu", mtu)
@@ -137,8 +143,8 @@ devices:
       far: {{type: inspect}}
       link: {{{link}}}
 ports:
-  left: {{af_packet: {self.left.tap}}}
-  right: {{af_packet: {self.right.tap}}}
+  left: {{af_packet: {self.left.tap}, rx_descriptors: 4096}}
+  right: {{af_packet: {self.right.tap}, rx_descriptors: 4096}}
 live: {{idle: interrupt}}   # the machines need the cores
 """)
         process = subprocess.Popen([ROCEBOX, "run", config, "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -190,7 +196,8 @@ live: {{idle: interrupt}}   # the machines need the cores
         """Soft-RoCE's counts on the left and on the right, once nothing moves any more."""
         before = None
         while True:
-            now = self.left.counters(), self.right.counters()
+            asked = [machine.begin_counters() for machine in (self.left, self.right)]
+            now = [Machine.counters(each) for each in asked]
             if now == before:
                 return now
             before = now

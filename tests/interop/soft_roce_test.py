@@ -21,6 +21,8 @@ IPV4_GID, IPV6_GID = 1, 2  # 0 is the link-local one
 
 
 class SoftRoce(bed.BedTest):
+    counts = None
+
     def words(self, program, messages, roce_mtu, gid):
         if program == "ibv_rc_pingpong":  # sleeps on events: a program that polls takes its machine's only CPU from Soft-RoCE
             return (program, "-d", "rxe0", "-g", gid, "-m", roce_mtu, "-s", PINGPONG_BYTES, "-n", messages, "-c", "-e")
@@ -30,10 +32,10 @@ class SoftRoce(bed.BedTest):
     def exchange(self, program, roce_mtu=1024, link="", gid=IPV4_GID):
         """Runs the program over a wire with these faults, and holds all books against each other. Returns the report."""
         messages = 300 if program == "ibv_rc_pingpong" else 100
-        before = self.quiet_counters()
+        before, SoftRoce.counts = SoftRoce.counts or self.quiet_counters(), None  # nothing moved since the exchange before
         wire = self.start(link)
         self.pair(*self.words(program, messages, roce_mtu, gid))
-        after = self.quiet_counters()
+        after = SoftRoce.counts = self.quiet_counters()
         report = self.stop(wire)
         rxe = {side: {name: after[n][name] - before[n][name] for name in after[n]} for n, side in enumerate(("left", "right"))}
         self.payload_arrived(program, report, messages, roce_mtu, gid)

@@ -22,10 +22,10 @@ programs_if_here=(ethtool tc rping ucmatose udaddy udpong mckey cmtime rdma_clie
 packages='qemu-system-x86 busybox-static cpio kmod iproute2 rdma-core ibverbs-providers ibverbs-utils perftest'
 
 read_arguments() {
-  kernel_package=
+  kernel_package=''
   folder=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rocebox/vm
   if [ "${1:-}" = --kernel-package ]; then
-    [ $# -ge 2 ] && [ -f "$2" ] || { say "--kernel-package: no file \`${2:-}\`"; exit 2; }
+    [ -f "${2:-}" ] || { say "--kernel-package: no file \`${2:-}\`"; exit 2; }
     kernel_package=$(realpath "$2")
     shift 2
   fi
@@ -63,7 +63,7 @@ find_kernel() {
     kernel_id=$(sha256sum <"$kernel_package")
     return
   fi
-  kernel_name= kernel_version=
+  kernel_name='' kernel_version=''
   read -r kernel_name kernel_version < <(apt-cache show --no-all-versions linux-image-amd64 2>/dev/null |
     sed -n 's/^Depends:.*\(linux-image-[^ ,]*\) (= \([^)]*\)).*/\1 \2/p') || true
   if [ -z "$kernel_name" ]; then
