@@ -53,16 +53,28 @@ def why_not():
     return ""
 
 
+def scratch():
+    """A folder for one run. `ROCEBOX_BED` is whose: the process outside, by which a later run knows that this one ended."""
+    return tempfile.TemporaryDirectory(prefix=f"rocebox-interop-{os.environ['ROCEBOX_BED']}-")
+
+
+def remove_what_killed_runs_left():
+    for folder in pathlib.Path(tempfile.gettempdir()).glob("rocebox-interop-*-*"):
+        if not pathlib.Path("/proc", folder.name.split("-")[2]).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def main():
     """Runs the tests of the main module inside namespaces of their own."""
-    if os.environ.get("ROCEBOX_BED") == "inside":
+    if "ROCEBOX_BED" in os.environ:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
         unittest.main()
     reason = why_not()
     if reason:
         print("skipped:", reason)
         sys.exit(SKIPPED)
-    environment = dict(os.environ, ROCEBOX_BED="inside", ROCEBOX_VM_IMAGE=build_image())
+    remove_what_killed_runs_left()
+    environment = dict(os.environ, ROCEBOX_BED=str(os.getpid()), ROCEBOX_VM_IMAGE=build_image())
     os.execvpe(UNSHARE[0], UNSHARE + [sys.executable, *sys.argv], environment)  # who kills this process kills all of it
 
 
@@ -118,7 +130,7 @@ class BedTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="rocebox-interop-")
+        folder = scratch()
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
         sh("ip", "link", "set", "lo", "up")

@@ -6,7 +6,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -18,7 +17,7 @@ import machine as machines  # noqa: E402
 
 class VmTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="rocebox-interop-")
+        folder = bed.scratch()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.state = self.folder / ("a long name " * 12).strip()  # longer than a socket's path may be
