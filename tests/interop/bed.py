@@ -201,7 +201,8 @@ live: {{idle: interrupt}}   # the machines need the cores
             raise AssertionError(f"{error}\nthe server said: {server.communicate()[0]}") from None
         said = server.communicate()[0]
         self.assertEqual(server.returncode, 0, said)
-        print(f"  {' '.join(map(str, words))}: {time.monotonic() - begun:.1f} s", flush=True)
+        result = [line for line in client.splitlines() if line.strip(" -")][-1]
+        print(f"  {' '.join(map(str, words))}: {time.monotonic() - begun:.1f} s: {' '.join(result.split())}", flush=True)
         return said + client
 
     def quiet_counters(self):

@@ -55,6 +55,11 @@ class VmTest(unittest.TestCase):
         pid = json.loads((self.state / "machine.json").read_text())["pid"]
         self.assertIn("qemu", pathlib.Path(f"/proc/{pid}/comm").read_text())
         self.assertIn("runs in", self.start(status=1))
+        other = self.folder / "other"
+        said = self.vm("start", "--state", other, "--tap", "tap7", "--address", "10.77.0.8/24", "--image",
+                       os.environ["ROCEBOX_VM_IMAGE"], status=1)
+        self.assertIn("busy", said, "two machines on one TAP")
+        self.assertFalse(other.exists())
         self.vm("stop", "--state", self.state)
         self.assertIsNone(machines.start_time(pid))
         self.assertFalse(self.state.exists())
@@ -92,10 +97,11 @@ class VmTest(unittest.TestCase):
         for change in ({"start_time": ours["start_time"] - 1}, {"boot_id": "another boot"}):
             self.state.mkdir()
             (self.state / "machine.json").write_text(json.dumps({**ours, **change}))
-            self.assertIn("no machine runs", self.vm("exec", "--state", self.state, "--", "true", status=125))
+            self.assertIn("ended", self.vm("exec", "--state", self.state, "--", "true", status=125))
             self.vm("stop", "--state", self.state)
             self.assertIsNone(other.poll())
             self.assertFalse(self.state.exists())
+            self.assertIn("no machine runs", self.vm("exec", "--state", self.state, "--", "true", status=125))
         self.state.mkdir()
         (self.state / "machine.json").write_text(json.dumps(ours))  # the test can fail: this one is ended
         (self.state / "notes").write_text("not ours to remove")

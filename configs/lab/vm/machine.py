@@ -101,7 +101,7 @@ class Machine:
         return words
 
     def start(self, name, image, tap, addresses, mac, mtu, memory, accelerator):
-        """Starts QEMU and returns; it outlives this process. Raises MachineError, and then nothing is left."""
+        """Starts QEMU and returns; it outlives this process. Raises MachineError or OSError, and then nothing is left."""
         if not shutil.which("qemu-system-x86_64"):
             raise MachineError("qemu-system-x86_64 is not installed: apt-get install qemu-system-x86")
         check_tap(tap, mtu)
@@ -110,9 +110,13 @@ class Machine:
         self.forget()
         self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         words = self.command(name, image, tap, addresses, mac, mtu, memory, accelerator)
-        with open(self.state / QEMU_LOG, "wb") as log:
-            return subprocess.Popen(words, cwd=self.state, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                    start_new_session=True, preexec_fn=lambda: self.remember(name))
+        try:
+            with open(self.state / QEMU_LOG, "wb") as log:
+                subprocess.Popen(words, cwd=self.state, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                 start_new_session=True, preexec_fn=lambda: self.remember(name))
+        except OSError:
+            self.forget()
+            raise
 
     def why_ended(self):
         """What QEMU and the machine's console said last."""

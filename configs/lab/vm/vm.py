@@ -108,6 +108,8 @@ def start(arguments):
 
 def execute(arguments):
     machine = Machine(arguments.state)
+    if not machine.running() and machine.identity():
+        raise MachineError(f"the machine of {arguments.state} ended; it said last:\n{machine.why_ended()}")
     if not machine.running():
         raise MachineError(f"no machine runs in {arguments.state}: vm.py start --state {arguments.state} ...")
     opened = machine.open_channel(arguments.timeout)
