@@ -16,7 +16,6 @@ using test::stage;
 
 // A batch holds kBatchMax packets; a larger cut must be refused or brought down to that, not written beyond the batch.
 TEST(PipelineRefusal, BatchMaxBeyondTheBatch) {
-  testing::FLAGS_gtest_death_test_style = "fast";
   auto run = [] {
     std::vector<Stage> stages;
     stages.push_back(stage("k", {out(0)}, [](Context&, Port, Batch& b) {
@@ -32,7 +31,6 @@ TEST(PipelineRefusal, BatchMaxBeyondTheBatch) {
 
 // A kernel without outputs (a sink) that forgets to drop: an unconnected output, or an abort with words; not undefined.
 TEST(PipelineRefusal, PassOfAKernelWithoutOutputs) {
-  testing::FLAGS_gtest_death_test_style = "fast";
   auto run = [] {
     std::vector<Stage> stages;
     stages.push_back(stage("sink", {}));

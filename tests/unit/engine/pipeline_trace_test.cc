@@ -200,7 +200,6 @@ TEST(PipelineRandom, SeedsDifferByRunDeviceAndKernel) {
 
 class PipelineDeath : public testing::Test {
  protected:
-  void SetUp() override { testing::FLAGS_gtest_death_test_style = "fast"; }
 };
 
 TEST_F(PipelineDeath, BrokenInvariantsEndTheProcessWithWords) {
