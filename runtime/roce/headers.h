@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/limits.h"
+
 namespace rocebox::roce {
 
 /// An unsigned big-endian number of N bytes; alignment 1.
@@ -120,6 +122,21 @@ struct Deth {
 struct Cnp {
   std::uint8_t reserved[16];
 };
+
+/// Walks Ethernet and its VLAN tags to the network header: its `offset`, and its `type` as the last tag says. False
+/// when the frame is too short for that.
+inline bool find_network(const std::uint8_t* data, std::uint32_t size, std::uint32_t& offset, std::uint32_t& type) {
+  if (size < sizeof(Ethernet)) return false;
+  offset = sizeof(Ethernet);
+  type = static_cast<std::uint32_t>(data[12] << 8 | data[13]);
+  for (unsigned tags = 0; tags < kVlanTagsMax; tags++) {
+    if (type != kEtherVlan && type != kEtherQinq && type != kEtherQinqOld) break;
+    if (size < offset + sizeof(VlanTag)) return false;
+    type = static_cast<std::uint32_t>(data[offset + 2] << 8 | data[offset + 3]);
+    offset += static_cast<std::uint32_t>(sizeof(VlanTag));
+  }
+  return true;
+}
 
 static_assert(sizeof(Ethernet) == 14 && sizeof(VlanTag) == 4 && sizeof(Ipv4) == 20 && sizeof(Ipv6) == 40);
 static_assert(sizeof(Udp) == 8 && sizeof(Bth) == 12 && sizeof(Reth) == 16 && sizeof(Aeth) == 4);

@@ -19,20 +19,6 @@ struct Ip {
   bool first_fragment = false, later_fragment = false;
 };
 
-// Walks Ethernet and its tags; false when the frame is too short.
-bool find_network(const std::uint8_t* data, std::uint32_t size, std::uint32_t& offset, std::uint32_t& type) {
-  if (size < sizeof(Ethernet)) return false;
-  offset = sizeof(Ethernet);
-  type = u16(data + 12);
-  for (unsigned tags = 0; tags < kVlanTagsMax; tags++) {
-    if (type != kEtherVlan && type != kEtherQinq && type != kEtherQinqOld) break;
-    if (size < offset + sizeof(VlanTag)) return false;
-    type = u16(data + offset + 2);
-    offset += sizeof(VlanTag);
-  }
-  return true;
-}
-
 ParseStatus read_ipv4(Packet packet, const std::uint8_t* data, std::uint32_t offset, Ip& ip) {
   const std::uint32_t size = packet.size();
   if (size < offset + sizeof(Ipv4)) return ParseStatus::kSnappedIp;

@@ -5,7 +5,6 @@
 
 #include <cstring>
 
-#include "runtime/limits.h"
 #include "runtime/roce/headers.h"
 
 namespace rocebox {
@@ -30,15 +29,9 @@ std::uint16_t load16(const std::uint8_t* p) {
 
 // The whole TCP segment or UDP datagram of a packet that is not a fragment; bytes 0 when there is none.
 Segment find_segment(Packet packet) {
-  std::uint32_t l3 = 14;
-  const std::uint8_t* data = packet.data();
-  if (packet.size() < 14) return {};
-  auto type = [&] { return static_cast<unsigned>(data[l3 - 2] << 8 | data[l3 - 1]); };
-  for (unsigned tags = 0; tags < kVlanTagsMax && (type() == roce::kEtherVlan || type() == roce::kEtherQinq); tags++) {
-    l3 += 4;
-    if (packet.size() < l3) return {};
-  }
-  if (type() == roce::kEtherIpv4) {
+  std::uint32_t l3 = 0, type = 0;
+  if (!roce::find_network(packet.data(), packet.size(), l3, type)) return {};
+  if (type == roce::kEtherIpv4) {
     const auto* ip = packet.header<rte_ipv4_hdr>(l3);
     if (!ip) return {};
     const std::uint32_t header = (ip->version_ihl & 0xFu) * 4u, total = rte_be_to_cpu_16(ip->total_length);
@@ -46,7 +39,7 @@ Segment find_segment(Packet packet) {
     if (header < 20 || total < header || l3 + total > packet.size() || fragment) return {};
     return {l3 + header, total - header, ip->next_proto_id, rte_ipv4_phdr_cksum(ip, 0)};
   }
-  if (type() == roce::kEtherIpv6) {
+  if (type == roce::kEtherIpv6) {
     const auto* ip = packet.header<rte_ipv6_hdr>(l3);
     if (!ip) return {};
     const std::uint32_t bytes = rte_be_to_cpu_16(ip->payload_len);
