@@ -15,6 +15,12 @@ inline constexpr unsigned kStagesMax = 128;
 /// Packets waiting between two shards: sixteen bursts of the longest kind.
 inline constexpr unsigned kExchangePackets = 1024;
 
+/// Packets of a capture read ahead of a live run, for one port: at 10 Mpps what a reader's short sleep takes twice.
+inline constexpr unsigned kCaptureAheadPackets = 1024;
+
+/// Packets that have left by a port and wait for their file: what a disk that is busy for a moment leaves behind.
+inline constexpr unsigned kCaptureBehindPackets = 2048;
+
 /// Shards of one run: as many as a large machine has cores to spare; every pair of them has a queue.
 inline constexpr unsigned kShardsMax = 32;
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "runtime/cli/commands.h"
 #include "runtime/drives/replay.h"
 
@@ -33,19 +31,8 @@ void print_plan(const config::RunConfig& config) {
   }
   for (const config::LiveBinding& binding : config.live_ports)
     fmt::print("#   {} <-> {}, when live\n", binding.port.text(), binding.live.text());
-  for (const config::DeviceConfig& device : config.devices) {
-    for (const std::string& port : device.wiring.ports) {
-      const config::PortName name{device.name, port};
-      const bool live = std::any_of(config.live_ports.begin(), config.live_ports.end(),
-                                    [&](const auto& b) { return b.port == name; });
-      const bool bound =
-          live ||
-          std::any_of(config.captures.begin(), config.captures.end(), [&](const auto& b) { return b.port == name; }) ||
-          std::any_of(config.links.begin(), config.links.end(),
-                      [&](const auto& l) { return l.between[0] == name || l.between[1] == name; });
-      if (!bound) fmt::print("#   {}: bound to nothing; what leaves there is counted\n", name.text());
-    }
-  }
+  for (const config::PortName& port : config::unbound_ports(config))
+    fmt::print("#   {}: bound to nothing; what leaves there is counted\n", port.text());
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ int kernels(const KernelsArguments& arguments);
 Registry make_registry(const std::vector<std::string>& plugins);
 /// Loads a configuration; throws ConfigError with every mistake, one a line.
 config::RunConfig load_or_throw(const std::string& file, Registry& registry);
+/// Throws ConfigError when the configuration's pool needs more memory than there is.
+void require_memory(const config::RunConfig& config);
 /// Starts DPDK's environment with memory for the configuration's pool. Throws ConfigError.
 void start_for(const config::RunConfig& config);
 

@@ -25,12 +25,16 @@ config::RunConfig load_or_throw(const std::string& file, Registry& registry) {
   return config;
 }
 
-void start_for(const config::RunConfig& config) {
+void require_memory(const config::RunConfig& config) {
   try {
     config.pool.require_memory(available_memory_bytes());
   } catch (const ConfigError& error) {
     throw ConfigError(config.file + ": " + error.what());
   }
+}
+
+void start_for(const config::RunConfig& config) {
+  require_memory(config);
   start_eal(config.pool.mebibytes());
 }
 

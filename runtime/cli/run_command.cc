@@ -2,12 +2,12 @@
 // `rocebox run`: live traffic through a configuration, until a signal or for a stated time.
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
+#include <csignal>
+#include <stdexcept>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/notify.h"
@@ -16,11 +16,13 @@
 #include "runtime/drives/live/reload.h"
 #include "runtime/drives/output_file.h"
 #include "runtime/packet/eal.h"
-#include "runtime/packet/memory.h"
 #include "runtime/telemetry/expectations.h"
 
 namespace rocebox::cli {
 namespace {
+
+// How often it is looked at whether the captures have ended.
+constexpr Nanos kLook = 10 * kMillisecond;
 
 // Signals as events, for this thread alone: the cores are not to be disturbed.
 class Signals {
@@ -77,14 +79,17 @@ void reload_file(const RunArguments& arguments, Live& live, config::RunConfig& r
   }
 }
 
-// Until a signal ends the run, or its time is over.
+// Until a signal ends the run, or its time is over; or captures have ended or failed, which nothing tells of.
 void serve(const RunArguments& arguments, Nanos duration, Signals& signals, Live& live, ServiceManager& manager,
            const std::string& status, const config::RunConfig& config) {
   config::RunConfig running = config;
   const Clock clock;
   const Nanos end = duration < 0 ? -1 : clock.now() + duration;
-  for (;;) {
-    const int signal = signals.wait(end < 0 ? -1 : std::max<Nanos>(end - clock.now(), 0));
+  const Nanos look = config.captures.empty() ? INT64_MAX : kLook;
+  while (!live.ended() && live.failed().empty()) {
+    const Nanos left = end < 0 ? INT64_MAX : std::max<Nanos>(end - clock.now(), 0);
+    const int signal = signals.wait(left == INT64_MAX && look == INT64_MAX ? -1 : std::min(left, look));
+    if (signal == 0 && left > look) continue;
     if (signal != SIGHUP) return;
     manager.reloading("the configuration is read again");
     reload_file(arguments, live, running);
@@ -112,33 +117,36 @@ int run(const RunArguments& arguments) {
   eal.more = arguments.eal;
   for (const config::LiveBinding& binding : config.live_ports)
     if (binding.live.kind == config::PortKind::kPci) eal.pci.push_back(binding.live.pci);
-  config.pool.require_memory(available_memory_bytes());
-  std::optional<OutputFile> json;
-  if (!arguments.json.empty()) json.emplace(arguments.json);
+  require_memory(config);
+  // As in replay: standard output belongs to a capture or to the JSON when one of them asks for it.
+  const bool capture_on_stdout = std::any_of(config.captures.begin(), config.captures.end(),
+                                             [](const auto& b) { return is_standard_output(b.out); });
+  const bool json_on_stdout = is_standard_output(arguments.json);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing
   start_eal(eal);
   Pool pool(config.pool);
-  Live live(config, pool, cores);
+  Live live(config, pool, cores, {{}, arguments.json, !capture_on_stdout && !json_on_stdout});
   Expectations expectations;
   expectations.read(config, live.report());
+  for (const config::PortName& port : config::unbound_ports(config))
+    fmt::print(stderr, "rocebox: port `{}` is bound to nothing; what leaves there is dropped (drop_unbound)\n",
+               port.text());
   live.start();
-  const std::string status =
-      fmt::format("{}: {} port(s), {} shard(s) on core(s) {}, memory in {}", arguments.config, config.live_ports.size(),
-                  cores.size(), fmt::join(cores, ","), eal_has_hugepages() ? "hugepages" : "ordinary pages");
+  const std::string status = fmt::format("{}: {} port(s), {} shard(s) on core(s) {}, memory in {}", arguments.config,
+                                         config.live_ports.size() + config.captures.size(), cores.size(),
+                                         fmt::join(cores, ","), eal_has_hugepages() ? "hugepages" : "ordinary pages");
   fmt::print(stderr, "rocebox run {}\n", status);
   ServiceManager manager;
   manager.ready(status);
   serve(arguments, duration, signals, live, manager, status, config);
   manager.stopping("what is held leaves");
   live.stop();
+  if (const std::string why = live.failed(); !why.empty()) throw std::runtime_error(why);
   Json report = live.report();
   expectations.add_to(report);
-  if (json) {
-    const std::string text = json_text(report);
-    json->write(text.data(), text.size());
-    json->close();
-    json->publish();
-  }
-  if (!is_standard_output(arguments.json)) print_report(report, stdout);
+  live.publish(report);
+  std::signal(SIGPIPE, SIG_DFL);
+  if (!json_on_stdout) print_report(report, capture_on_stdout ? stderr : stdout);
   return expectations.hold(report) ? 0 : 1;
 }
 

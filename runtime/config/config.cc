@@ -8,6 +8,7 @@
 
 #include "runtime/config/describe.h"
 #include "runtime/config/top_fields.h"
+#include "runtime/config/units.h"
 #include "runtime/limits.h"
 
 namespace rocebox::config {
@@ -171,6 +172,9 @@ class Loader {
       for (const std::string& file : raw.in) binding.in.push_back(beside(config_.file, file));
       binding.out = beside(config_.file, raw.out);
       binding.filter = raw.filter;
+      binding.pace = parse_pace(raw.pace).value_or(1);
+      binding.loop = raw.loop;
+      binding.place = node->place;
       const Node* pcap = node->find("pcap");
       const Node* in = pcap ? pcap->find("in") : nullptr;
       const Node* filter = pcap ? pcap->find("filter") : nullptr;
@@ -179,6 +183,9 @@ class Loader {
       if (filter && raw.in.empty())
         mistakes_.add(filter->place,
                       fmt::format("port `{}` has a `filter:` but no `in:` whose packets it could choose", raw.name));
+      for (const char* key : {"pace", "loop"})
+        if (const Node* option = pcap ? pcap->find(key) : nullptr; option && raw.in.empty())
+          mistakes_.add(option->place, fmt::format("port `{}` has a `{}:` but no `in:` to send", raw.name, key));
       config_.captures.push_back(std::move(binding));
     }
   }

@@ -45,13 +45,16 @@ struct PortName {
   bool operator==(const PortName&) const = default;
 };
 
-/// What a port is bound to in replay.
+/// The captures that a port is bound to, in replay and live.
 struct CaptureBinding {
   PortName port;
   std::vector<std::string> in;             ///< files, merged by time; `-` is standard input
   std::string filter;                      ///< libpcap filter over `in`; empty: everything
   std::string out;                         ///< file; empty: what leaves is counted only; `-` is standard output
   std::string in_place{}, filter_place{};  ///< who says so, for messages: `FILE:LINE:COLUMN`, or an option
+  double pace = 1;                         ///< live: times as fast as captured; 0: as fast as packets are taken
+  std::int64_t loop = 1;                   ///< live: how often `in` is sent; 0: until the run is stopped
+  Place place{};                           ///< of the port's row
 };
 
 /// What a port is bound to in the live drive.
@@ -98,6 +101,9 @@ RunConfig load_text(std::string_view text, const std::string& file, Registry& re
 /// Finds the port that `name` means: `device.port`, or `port` when one device has such a port. Explains in `why`
 /// when there is none.
 bool resolve_port(const RunConfig& config, std::string_view name, PortName& port, std::string& why);
+
+/// The ports of devices that no binding and no link names.
+std::vector<PortName> unbound_ports(const RunConfig& config);
 
 /// The effective configuration as YAML: every option with its value, groups and lists as far as they were written;
 /// loads to the same configuration.

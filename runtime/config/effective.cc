@@ -176,6 +176,8 @@ std::string effective_yaml(const RunConfig& config) {
     write_list("in", as_written(config, binding.in), 6, out);
     if (!binding.filter.empty()) out += fmt::format("      filter: {}\n", yaml_text(binding.filter));
     if (!binding.out.empty()) out += fmt::format("      out: {}\n", yaml_text(as_written(config, binding.out)));
+    if (!binding.in.empty())
+      out += fmt::format("      pace: {}\n      loop: {}\n", format_pace(binding.pace), binding.loop);
   }
   for (const LiveBinding& binding : config.live_ports) {
     out += fmt::format("  {}:\n", binding.port.text());

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "runtime/limits.h"
 
 namespace rocebox::config {
@@ -10,6 +13,16 @@ namespace {
 
 constexpr std::string_view kRoles[] = {"server", "client"};
 constexpr std::string_view kIdles[] = {"poll", "pause", "interrupt"};
+
+// [domain:]bus:device.function, in hexadecimal.
+bool is_pci_address(std::string_view text) {
+  static constexpr std::string_view kForms[] = {"xxxx:xx:xx.x", "xx:xx.x"};
+  auto fits = [text](std::string_view form) {
+    return std::equal(text.begin(), text.end(), form.begin(), form.end(),
+                      [](char c, char f) { return f == 'x' ? std::isxdigit(static_cast<unsigned char>(c)) : c == f; });
+  };
+  return std::any_of(std::begin(kForms), std::end(kForms), fits);
+}
 
 }  // namespace
 
@@ -29,6 +42,8 @@ void LivePort::fields(Fields& f) {
   f.text("af_xdp", af_xdp, "a network interface, through an AF_XDP socket");
   f.text("tap", tap, "a TAP interface that is made, and gone when the run ends");
   f.text("pci", pci, "the PCI address of a NIC bound to a DPDK driver, such as 0000:3b:00.0");
+  if (!pci.empty() && !is_pci_address(pci))
+    f.refuse("pci", fmt::format("must be a PCI address such as 0000:3b:00.0 (`lspci -D`); found `{}`", pci));
   f.group("memif", "a shared-memory interface", [this](Fields& g) { memif.fields(g); });
   f.group("net_null", "packets out of nothing, and into it", [this](Fields& g) { net_null.fields(g); });
   f.text("ring", ring, "a name; the two ports that have it are joined back to back by queues");

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/config/units.h"
 #include "runtime/limits.h"
 
 namespace rocebox::config {
@@ -58,6 +59,15 @@ void TopFields::fields(ConfigFields& f) {
               "it says `vlan` or `ether[...]`");
           h.text("out", row.out,
                  "capture that receives what leaves here: .pcap or .pcapng; `-` is standard output, `-.pcapng` too");
+          h.text("pace", row.pace,
+                 "when live: `as_captured`, by the timestamps; a factor, such as `10x` or `0.5x`; or `max`, as fast as "
+                 "packets are taken");
+          if (!parse_pace(row.pace))
+            h.refuse(
+                "pace",
+                fmt::format("must be `as_captured`, `max`, or a factor from 0.001x to 1000000x; found `{}`", row.pace));
+          h.integer("loop", row.loop, {0, INT64_C(1) << 32},
+                    "when live: how often the captures are sent; 0: until the run is stopped");
         });
         row.live.fields(g);
       });

@@ -29,7 +29,8 @@ class TopFields {
   struct PortRow {
     std::string name;
     std::vector<std::string> in;
-    std::string filter, out;
+    std::string filter, out, pace = "as_captured";
+    std::int64_t loop = 1;
     LivePort live;
   };
 

@@ -113,6 +113,17 @@ std::optional<double> parse_fraction(std::string_view text) {
   return percent ? value / 100 : value;
 }
 
+std::optional<double> parse_pace(std::string_view text) {
+  text = trimmed(text);
+  if (text == "as_captured") return 1;
+  if (text == "max") return 0;
+  double value = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || at + 1 != text.data() + text.size() || *at != 'x') return {};
+  if (!(value >= 0.001 && value <= 1e6)) return {};
+  return value;
+}
+
 std::string format_duration(Nanos nanos) {
   if (nanos == 0) return "0ns";
   if (nanos < 0) return "-" + format_duration(-nanos);
@@ -128,5 +139,7 @@ std::string format_fraction(double fraction) {
   if (parse_fraction(percent) == fraction && percent.size() <= 12) return percent;
   return fmt::format("{}", fraction);
 }
+
+std::string format_pace(double pace) { return pace == 0 ? "max" : fmt::format("{}x", pace); }
 
 }  // namespace rocebox::config

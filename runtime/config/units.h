@@ -22,11 +22,14 @@ std::optional<std::uint64_t> parse_rate(std::string_view text);
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 /// "0.01%", "0.0001", "1e-4".
 std::optional<double> parse_fraction(std::string_view text);
+/// "as_captured" (1), "10x", "0.5x", "max" (0).
+std::optional<double> parse_pace(std::string_view text);
 
 // The shortest text that parses back to the same value.
 std::string format_duration(Nanos nanos);
 std::string format_rate(std::uint64_t bits_per_second);
 std::string format_bytes(std::uint64_t bytes);
 std::string format_fraction(double fraction);
+std::string format_pace(double pace);
 
 }  // namespace rocebox::config

@@ -81,6 +81,16 @@ void ReplayInput::open(const WaitHooks& hooks) {
   origin_ = earliest == INT64_MAX ? 0 : earliest;
 }
 
+void ReplayInput::rewind() {
+  handed_out_ = nullptr;
+  latest_ = INT64_MIN;
+  for (Source& source : sources_) {
+    source.reader = std::make_unique<CaptureReader>(source.path);
+    source.ended = false;
+    fetch(source);
+  }
+}
+
 // Reads on to the next record that a port wants.
 void ReplayInput::fetch(Source& source) {
   while (true) {

@@ -29,6 +29,9 @@ class ReplayInput {
   /// The record stays valid until the next call. Throws std::runtime_error for a file that is broken inside.
   bool next(CaptureRecord& record, FabricPort& to);
 
+  /// Begins again with the first records; counts go on. For regular files, after open(). Throws as open() does.
+  void rewind();
+
   /// The time of the earliest first record, the origin of the run; 0 when all files are empty. After open().
   Nanos origin() const { return origin_; }
   std::uint64_t position() const;

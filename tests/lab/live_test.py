@@ -5,13 +5,7 @@ import re
 import time
 
 import bed
-from wire_tool import read_pcap
-
-
-def roce_frames(path):
-    """The frames of a capture; what the hosts' own stacks say meanwhile (IPv6 discovery) left out."""
-    return [frame for _, _, frame in read_pcap(path)[0]
-            if frame[12:14] in (b"\x08\x00", b"\x86\xdd") and b"\x12\xb7" in frame[34:60]]
+from bed import roce_frames
 
 
 class Ordinary(bed.BedTest):
@@ -103,46 +97,6 @@ class Signals(bed.BedTest):
         report = self.stop(run)
         ping.wait(10)
         self.assertEqual(report["run"]["packets_held"], 0)
-
-
-class Refusals(bed.BedTest):
-    """Each is refused before anything is started: exit 2, one message with the place, the cause and the mend."""
-
-    def refused(self, ports, *said, more="", words=()):
-        config = self.dir / "bad.yaml"
-        config.write_text(f"devices: {{bump: {{path: a <-> z}}}}\nports:\n{ports}pool: {{small: 8192}}\n{more}")
-        done = bed.subprocess.run([bed.ROCEBOX, "run", str(config), "--duration", "1s", *words], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-        self.assertEqual(done.stdout, "")
-        for word in said:
-            self.assertIn(word, done.stderr)
-        self.assertLessEqual(done.stderr.count("\n"), 2, done.stderr)
-
-    def test_ports(self):
-        null = "  z: {net_null: {}}\n"
-        self.refused("  a: {af_packet: nosuch0}\n" + null, "bad.yaml:3:", "no network interface `nosuch0`", "ip link")
-        self.refused(f"  a: {{tap: {self.left_end}}}\n" + null, "exists already", "another name")
-        self.refused("  a: {devargs: 'net_null7,size=frog'}\n" + null, "bad.yaml:3:", "net_null7")
-        self.refused("  a: {devargs: net_nosuch0}\n" + null, "cannot open `net_nosuch0`")
-        self.refused("  a: {pci: '0000:ff:1f.7'}\n" + null, "vfio-pci")
-        self.refused(f"  a: {{af_packet: {self.left_end}, mtu: 9000, tap: x}}\n" + null, "more than one thing")
-        self.refused("  a: {pcap: {out: x.pcap}}\n", "no port is bound to anything live")
-        self.refused("  a: {net_null: {}}\n  z: {devargs: 'net_null8,size=64', rx_descriptors: 32768}\n", "raise `pool: small:`")
-
-    def test_cores_and_expectations(self):
-        ports = "  a: {net_null: {}}\n  z: {net_null: {}}\n"
-        self.refused(ports, "core 4000 is not there", words=("--cores", "4000"))
-        self.refused(ports, "--duration", words=("--duration", "soon"))
-        self.refused(ports, "bad.yaml:6", "did you mean `rx_packets`", more="expect: [bump.a.rx_packet > 0]\n")
-
-    def test_an_expectation_that_does_not_hold_is_status_1(self):
-        config = self.dir / "run.yaml"
-        config.write_text("devices: {bump: {path: a <-> z}}\nports: {a: {ring: r}, z: {ring: r}}\n"
-                          "pool: {small: 8192}\nexpect: [bump.a.rx_packets > 0, 'ports[port=bump.a].tx_full == 0']\n")
-        done = bed.subprocess.run([bed.ROCEBOX, "run", str(config), "--duration", "300ms"], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stdout, r"no +bump.a.rx_packets > 0 +0 +0")
-        self.assertRegex(done.stdout, r"yes +ports\[port=bump.a\].tx_full == 0")
 
 
 if __name__ == "__main__":

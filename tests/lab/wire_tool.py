@@ -13,7 +13,19 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
 from wire import read_pcap  # noqa: E402
 
-ETH_P_ALL, PACKET_OUTGOING, SOL_PACKET, PACKET_IGNORE_OUTGOING = 3, 4, 263, 23
+ETH_P_ALL, PACKET_OUTGOING, SOL_PACKET, PACKET_AUXDATA = 3, 4, 263, 8
+VLAN_VALID, VLAN_TPID_VALID = 1 << 4, 1 << 6
+
+
+def frame_with_tag(data, ancillary):
+    """The kernel takes the outermost VLAN tag out of a frame, and tells it beside."""
+    for level, kind, value in ancillary:
+        if level == SOL_PACKET and kind == PACKET_AUXDATA:
+            status, _, _, _, _, tag, tpid = struct.unpack("=IIIHHHH", value[:20])
+            if status & VLAN_VALID:
+                tpid = tpid if status & VLAN_TPID_VALID else 0x8100
+                return data[:12] + struct.pack(">HH", tpid, tag) + data[12:]
+    return data
 
 
 def packet_socket(interface):
@@ -34,15 +46,17 @@ def send(interface, file, gap_microseconds=50.0):
 
 def receive(interface, file, silence):
     wire = packet_socket(interface)
+    wire.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
     print("ready", flush=True)
     wire.settimeout(20)
     with open(file, "wb") as out:
         out.write(struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
         try:
             while True:
-                frame, address = wire.recvfrom(65536)
+                frame, ancillary, _, address = wire.recvmsg(65536, 256)
                 if address[2] == PACKET_OUTGOING:
                     continue
+                frame = frame_with_tag(frame, ancillary)
                 now = time.time_ns()
                 out.write(struct.pack("=IIII", now // 10**9, now % 10**9, len(frame), len(frame)) + frame)
                 wire.settimeout(silence)

@@ -7,12 +7,19 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
+#include "runtime/drives/live/capabilities.h"
+#include "runtime/drives/live/driver_log.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/packet/eal.h"
 
 namespace rocebox {
 namespace {
@@ -33,9 +40,36 @@ constexpr std::array<std::uint8_t, kKeyBytes> symmetric_key() {
 // What a port with queues of its own in hardware keeps full of packets from the pool.
 bool fills_queues(config::PortKind kind) { return kind == PortKind::kPci || kind == PortKind::kDevargs; }
 
-std::string last_line(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
+// Drivers return -1 for anything, which would read as a lack of permission.
+std::string reason(int error) { return error == -1 ? "" : fmt::format(": {}", rte_strerror(-error)); }
+
+// What is wrong with a control socket, as the file system and who listens there tell.
+std::string explain_memif(const config::LivePort::Memif& memif) {
+  const std::filesystem::path path(memif.socket);
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (memif.socket.size() >= sizeof address.sun_path)
+    return fmt::format("the path of a socket has at most {} characters", sizeof address.sun_path - 1);
+  std::strncpy(address.sun_path, memif.socket.c_str(), sizeof address.sun_path - 1);
+  if (access(folder.c_str(), W_OK) != 0)
+    return fmt::format("its socket cannot be in folder `{}`: {}", folder, std::strerror(errno));
+  const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  const bool listens = connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  close(probe);
+  if (memif.role == 1)
+    return listens ? "its server refuses it" : "nobody listens at its socket; start the server first";
+  if (listens) return "another process is the server of that socket; take another `socket:`, or `role: client`";
+  if (access(memif.socket.c_str(), F_OK) == 0)
+    return "a file is in the way, such as the socket of a process that was killed: remove it";
+  return "DPDK cannot open it";
+}
+
+// Some drivers state the longest frame instead.
+std::uint32_t mtu_max(const rte_eth_dev_info& info) {
+  if (info.max_mtu >= RTE_ETHER_MIN_MTU && info.max_mtu != UINT16_MAX) return info.max_mtu;
+  return info.max_rx_pktlen > 2 * RTE_ETHER_HDR_LEN ? info.max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN
+                                                    : UINT16_MAX;
 }
 
 // Devices that hash nothing although they say they do, or hash by ports too, so that a QP's data and its ACKs part.
@@ -65,8 +99,11 @@ void EthPort::attach(unsigned serial, RingPairs& rings) {
   if (live.kind == PortKind::kAfXdp && if_nametoindex(live.af_xdp.c_str()) == 0)
     refuse(fmt::format("there is no network interface `{}`; `ip link` lists those of this network namespace",
                        live.af_xdp));
+  if (live.kind == PortKind::kTap && live.tap.size() >= IFNAMSIZ)
+    refuse(fmt::format("the name of an interface has at most {} characters", IFNAMSIZ - 1));
   if (live.kind == PortKind::kTap && if_nametoindex(live.tap.c_str()) != 0)
     refuse(fmt::format("an interface `{}` exists already; choose another name", live.tap));
+  check_permission();
   const std::string name = fmt::format("_rb{}", serial);
   switch (live.kind) {
     case PortKind::kAfXdp:
@@ -97,17 +134,29 @@ void EthPort::attach(unsigned serial, RingPairs& rings) {
   refuse("is bound to nothing");
 }
 
+// Before the driver is asked, whose own words name no capability.
+void EthPort::check_permission() const {
+  std::string missing;
+  if (binding_.live.kind == PortKind::kAfXdp)
+    missing = missing_capabilities({Capability::kNetRaw, Capability::kNetAdmin, Capability::kSysAdmin});
+  if (binding_.live.kind == PortKind::kTap) missing = missing_capabilities({Capability::kNetAdmin});
+  if (!missing.empty())
+    refuse(fmt::format("no permission: run as root, or give the capability {}; `man rocebox` has a table", missing));
+}
+
 void EthPort::probe(const std::string& devargs, const std::string& name) {
-  std::string said;
+  std::string cause;
   int result = 0;
   {
-    DpdkLog log;
+    DriverLog log;
     result = rte_dev_probe(devargs.c_str());
-    said = last_line(log.text());
+    cause = log.cause();
   }
-  if (result < 0)
-    refuse(
-        fmt::format("DPDK cannot open `{}`: {}{}{}", devargs, rte_strerror(-result), said.empty() ? "" : ": ", said));
+  if (result < 0) {
+    if (binding_.live.kind == PortKind::kMemif) refuse(explain_memif(binding_.live.memif) + cause);
+    if (binding_.live.kind == PortKind::kAfXdp && result == -EBUSY) cause = ": another process has it" + cause;
+    refuse(fmt::format("DPDK cannot open `{}`{}{}", devargs, reason(result), cause));
+  }
   if (rte_eth_dev_get_port_by_name(name.c_str(), &id_) != 0)
     refuse(fmt::format("`{}` is no network device of DPDK", devargs));
 }
@@ -135,20 +184,22 @@ void EthPort::set_up(unsigned queues, unsigned hash_entries, Pool& pool) {
   if (rte_eth_dev_get_mtu(id_, &mtu) != 0 || mtu == 0) mtu = 1500;
   if (live.mtu) mtu = static_cast<std::uint16_t>(live.mtu);
   const bool spread = hash_entries != 0 && queues > 1 && live.kind != PortKind::kNull;
-  DpdkLog log;
+  DriverLog log;
   configure(queues, spread, mtu);
   set_up_queues(queues, mtu, pool);
   if (live.mtu && live.kind != PortKind::kPci)
     if (const int error = rte_eth_dev_set_mtu(id_, mtu); error < 0 && error != -ENOTSUP)
-      refuse(fmt::format("its MTU cannot be set to {}: {}", mtu, rte_strerror(-error)));
+      refuse(fmt::format("its MTU cannot be set to {}: {}{}", mtu, rte_strerror(-error),
+                         error == -EPERM ? "; that needs the capability CAP_NET_ADMIN" : ""));
+  if (live.kind == PortKind::kPci || live.kind == PortKind::kAfXdp || live.kind == PortKind::kTap) mtu_ = mtu;
   if (spread) spread_over(queues, hash_entries);
 }
 
 void EthPort::configure(unsigned queues, bool spread, std::uint16_t mtu) {
   rte_eth_dev_info info{};
   rte_eth_dev_info_get(id_, &info);
-  if (info.max_mtu >= 68 && mtu > info.max_mtu)
-    refuse(fmt::format("its MTU can be at most {}, not {}", info.max_mtu, mtu));
+  if (const std::uint32_t most = mtu_max(info); binding_.live.mtu && mtu > most)
+    refuse(fmt::format("its MTU can be at most {} with this driver, not {}", most, mtu));
   rte_eth_conf conf{};
   auto key = symmetric_key();
   if (spread) {
@@ -197,8 +248,12 @@ void EthPort::spread_over(unsigned queues, unsigned hash_entries) {
 }
 
 void EthPort::start() {
+  DriverLog log;
   if (const int error = rte_eth_dev_start(id_); error < 0)
-    refuse(fmt::format("it does not start: {}", rte_strerror(-error)));
+    refuse(
+        fmt::format("it does not start{}{}",
+                    binding_.live.kind == PortKind::kMemif ? ": " + explain_memif(binding_.live.memif) : reason(error),
+                    log.cause()));
   started_ = true;
   if (const int error = binding_.live.promiscuous ? rte_eth_promiscuous_enable(id_) : rte_eth_promiscuous_disable(id_);
       error < 0 && error != -ENOTSUP)
@@ -229,7 +284,10 @@ void EthPort::wake_on(unsigned queue, bool on) {
 LivePortCounts EthPort::counts() const {
   rte_eth_stats stats{};
   rte_eth_stats_get(id_, &stats);
-  return {stats.imissed, stats.ierrors, stats.rx_nombuf, stats.oerrors};
+  return {.rx_missed = stats.imissed,
+          .rx_errors = stats.ierrors,
+          .rx_no_packet = stats.rx_nombuf,
+          .tx_errors = stats.oerrors};
 }
 
 bool EthPort::link_up() const {

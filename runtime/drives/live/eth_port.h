@@ -26,9 +26,11 @@ class EthPort final : public LivePort {
   void wake_on(unsigned queue, bool on) override;
   LivePortCounts counts() const override;
   bool link_up() const override;
+  std::uint32_t mtu() const override { return mtu_; }
 
  private:
   void attach(unsigned serial, RingPairs& rings);
+  void check_permission() const;
   void probe(const std::string& devargs, const std::string& name);
   void find_ability();
   void configure(unsigned queues, bool spread, std::uint16_t mtu);
@@ -36,6 +38,7 @@ class EthPort final : public LivePort {
   void spread_over(unsigned queues, unsigned hash_entries);
 
   std::uint16_t id_ = 0;
+  std::uint32_t mtu_ = 0;  // of kinds whose frames are bounded by it
   bool attached_ = false, started_ = false, interrupts_ = false;
   LivePortAbility ability_;
 };

@@ -13,7 +13,7 @@
 namespace rocebox {
 
 Exchange::Exchange(unsigned shards, std::size_t ports)
-    : shards_(shards), ports_(ports), rings_(2 * std::size_t{shards} * shards * ports), full_(shards) {
+    : shards_(shards), ports_(ports), rings_(2 * std::size_t{shards} * ports), full_(shards) {
   for (std::size_t i = 0; i < rings_.size(); i++) {
     rings_[i] = rte_ring_create(fmt::format("rb_exchange_{}", i).c_str(), kExchangePackets, SOCKET_ID_ANY,
                                 RING_F_SP_ENQ | RING_F_SC_DEQ);
@@ -29,19 +29,29 @@ Exchange::~Exchange() {
   }
 }
 
-void Exchange::put(Way way, unsigned from, unsigned to, std::size_t port, std::span<Packet> packets) {
+void Exchange::put(Way way, std::size_t port, unsigned shard, std::span<Packet> packets) {
   void* const* objects = reinterpret_cast<void* const*>(packets.data());
   const auto count = static_cast<unsigned>(packets.size());
-  const unsigned done = rte_ring_sp_enqueue_burst(rings_[index(way, from, to, port)], objects, count, nullptr);
+  const unsigned done = rte_ring_sp_enqueue_burst(ring(way, port, shard), objects, count, nullptr);
   if (done == count) return;
-  full_[from].add(count - done);
+  full_[way == Way::kIn ? owner(port) : shard].add(count - done);
   for (Packet packet : packets.subspan(done)) rte_pktmbuf_free(packet.mbuf());
 }
 
-unsigned Exchange::take(Way way, unsigned from, unsigned to, std::size_t port, std::span<Packet> room) {
+unsigned Exchange::take(Way way, std::size_t port, unsigned shard, std::span<Packet> room) {
   void** objects = reinterpret_cast<void**>(room.data());
-  return rte_ring_sc_dequeue_burst(rings_[index(way, from, to, port)], objects, static_cast<unsigned>(room.size()),
-                                   nullptr);
+  return rte_ring_sc_dequeue_burst(ring(way, port, shard), objects, static_cast<unsigned>(room.size()), nullptr);
+}
+
+bool Exchange::has_room(Way way, std::size_t port, unsigned shard) const {
+  return rte_ring_free_count(ring(way, port, shard)) >= 2 * kBatchMax;
+}
+
+bool Exchange::empty(Way way, unsigned reader) const {
+  for (std::size_t port = 0; port < ports_; port++)
+    for (unsigned shard = 0; shard < shards_; shard++)
+      if ((way == Way::kIn ? shard : owner(port)) == reader && !rte_ring_empty(ring(way, port, shard))) return false;
+  return true;
 }
 
 std::uint64_t Exchange::full() const {
@@ -51,15 +61,10 @@ std::uint64_t Exchange::full() const {
 }
 
 unsigned shard_of(Packet packet, unsigned shards) {
-  std::uint32_t offset = 12;
-  auto type = [&] {
-    const std::uint8_t* at = packet.data() + offset;
-    return offset + 2 <= packet.size() ? static_cast<unsigned>(at[0] << 8 | at[1]) : 0u;
-  };
-  for (unsigned tags = 0; tags < kVlanTagsMax && (type() == roce::kEtherVlan || type() == roce::kEtherQinq); tags++)
-    offset += 4;
-  const bool v4 = type() == roce::kEtherIpv4, v6 = type() == roce::kEtherIpv6;
-  const std::uint32_t addresses = offset + 2 + (v4 ? 12 : 8), words = v4 ? 2 : 8;
+  std::uint32_t offset = 0, type = 0;
+  if (!roce::find_network(packet.data(), packet.size(), offset, type)) return 0;
+  const bool v4 = type == roce::kEtherIpv4, v6 = type == roce::kEtherIpv6;
+  const std::uint32_t addresses = offset + (v4 ? 12 : 8), words = v4 ? 2 : 8;
   if (!(v4 || v6) || addresses + words * 4 > packet.size()) return 0;
   std::uint32_t mixed = 0;  // the order of the addresses does not matter to a xor
   for (std::uint32_t word = 0; word < words; word++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Exchange: hands packets between shards when ports cannot spread them by themselves.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -12,9 +13,9 @@ struct rte_ring;
 
 namespace rocebox {
 
-/// Every port has one queue, served by the shard port % shards. That shard sends each packet that arrives to the shard
-/// which its addresses name, and sends out what the others hand it. One queue, one writer and one reader, for each
-/// pair of shards, each port and each direction; full queues drop and count.
+/// Every port has one queue, served by the shard port % shards, its owner. The owner sends each packet that arrives to
+/// the shard which its addresses name, and sends out what the others hand it. For each port and each shard there is one
+/// queue each way, with one writer and one reader; full queues drop and count.
 class Exchange {
  public:
   /// Throws ConfigError when there is no memory.
@@ -26,23 +27,34 @@ class Exchange {
   unsigned shards() const { return shards_; }
   unsigned owner(std::size_t port) const { return static_cast<unsigned>(port % shards_); }
 
+  /// In: from the owner of a port to a shard. Out: from a shard to the owner of a port.
   enum class Way : std::uint8_t { kIn, kOut };
-  /// From shard `from` to shard `to`; takes the packets over.
-  void put(Way way, unsigned from, unsigned to, std::size_t port, std::span<Packet> packets);
-  /// What waits for shard `to` from shard `from`, up to the room given.
-  unsigned take(Way way, unsigned from, unsigned to, std::size_t port, std::span<Packet> room);
+  /// Takes the packets over.
+  void put(Way way, std::size_t port, unsigned shard, std::span<Packet> packets);
+  /// What waits, up to the room given.
+  unsigned take(Way way, std::size_t port, unsigned shard, std::span<Packet> room);
+  /// Whether two bursts fit.
+  bool has_room(Way way, std::size_t port, unsigned shard) const;
+
+  /// The end of a run: a shard says that it puts nothing more that way.
+  void close(Way way) { closed_[static_cast<unsigned>(way)].fetch_add(1, std::memory_order_release); }
+  /// Whether all shards have said so.
+  bool closed(Way way) const { return closed_[static_cast<unsigned>(way)].load(std::memory_order_acquire) == shards_; }
+  /// Whether nothing waits for shard `reader`.
+  bool empty(Way way, unsigned reader) const;
 
   /// Packets dropped because a queue was full.
   std::uint64_t full() const;
 
  private:
-  std::size_t index(Way way, unsigned from, unsigned to, std::size_t port) const {
-    return ((static_cast<std::size_t>(way) * shards_ + from) * shards_ + to) * ports_ + port;
+  rte_ring* ring(Way way, std::size_t port, unsigned shard) const {
+    return rings_[(static_cast<std::size_t>(way) * ports_ + port) * shards_ + shard];
   }
   unsigned shards_;
   std::size_t ports_;
   std::vector<rte_ring*> rings_;
   std::vector<Counter> full_;  // by writer
+  std::atomic<unsigned> closed_[2] = {};
 };
 
 /// The shard of `shards` that a frame belongs to: a hash of both IP addresses, the same in both directions, so that a

@@ -5,10 +5,13 @@
 #include <rte_launch.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/drives/live/eth_port.h"
+#include "runtime/drives/live/mtus.h"
 #include "runtime/drives/live/raw_port.h"
 #include "runtime/packet/eal.h"
+#include "runtime/telemetry/expectations.h"
 
 namespace rocebox {
 namespace {
@@ -23,29 +26,41 @@ unsigned common_hash_entries(const std::vector<std::unique_ptr<LivePort>>& ports
 
 }  // namespace
 
-Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsigned>& cores)
-    : config_(config), pool_(pool), cores_(cores) {
-  if (config.live_ports.empty())
-    throw ConfigError(fmt::format(
-        "{}: no port is bound to anything live: give such as `ports: {{PORT: {{af_packet: eth0}}}}`", config.file));
-  for (const config::LiveBinding& binding : config.live_ports) {
-    if (binding.live.kind == config::PortKind::kAfPacket)
-      ports_.push_back(std::make_unique<RawPort>(binding, config.file));
-    else
-      ports_.push_back(std::make_unique<EthPort>(binding, config.file, static_cast<unsigned>(ports_.size()), rings_));
-  }
+Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsigned>& cores, ExtraOutputs outputs)
+    : config_(config), pool_(pool), cores_(cores), captures_(config, std::move(outputs), pool, clock_, ports_) {
+  make_ports();
   const auto shards = static_cast<unsigned>(cores.size());
   const unsigned entries = shards > 1 ? common_hash_entries(ports_, shards) : 0;
   if (shards > 1 && entries == 0) exchange_ = std::make_unique<Exchange>(shards, ports_.size());
   check_pool();
   for (const auto& port : ports_) port->set_up(exchange_ ? 1 : shards, entries, pool);
+  check_mtus(config, ports_);
   for (unsigned shard = 0; shard < shards; shard++)
     shards_.push_back(std::make_unique<Shard>(shard, config, pool, ports_, exchange_.get(), clock_));
+  captures_.open();
+}
+
+void Live::make_ports() {
+  if (config_.live_ports.empty() &&
+      std::all_of(config_.captures.begin(), config_.captures.end(), [](const auto& b) { return b.in.empty(); }))
+    throw ConfigError(
+        fmt::format("{}: packets come from nowhere: no port is bound to anything live, nor to a capture; give such as "
+                    "`ports: {{PORT: {{af_packet: eth0}}}}` or `{{pcap: {{in: FILE}}}}`",
+                    config_.file));
+  for (const config::LiveBinding& binding : config_.live_ports) {
+    if (binding.live.kind == config::PortKind::kAfPacket)
+      ports_.push_back(std::make_unique<RawPort>(binding, config_.file));
+    else
+      ports_.push_back(std::make_unique<EthPort>(binding, config_.file, static_cast<unsigned>(ports_.size()), rings_));
+  }
+  std::stable_sort(ports_.begin(), ports_.end(), [](const auto& a, const auto& b) {
+    return std::pair(a->place().line, a->place().column) < std::pair(b->place().line, b->place().column);
+  });
 }
 
 void Live::check_pool() const {
   const auto shards = static_cast<unsigned>(cores_.size());
-  std::uint64_t needed = exchange_ ? std::uint64_t{2} * shards * shards * ports_.size() * kExchangePackets / 4 : 0;
+  std::uint64_t needed = exchange_ ? std::uint64_t{2} * shards * ports_.size() * kExchangePackets / 4 : 0;
   for (const auto& port : ports_) needed += port->packets_needed(exchange_ ? 1 : shards);
   if (needed > config_.pool.small)
     throw ConfigError(
@@ -66,6 +81,7 @@ void Live::start() {
   launches_.clear();
   for (const auto& shard : shards_) launches_.push_back({shard.get(), &stop_, config_.drain});
   running_ = true;
+  captures_.start();
   started_ = clock_.now();
   for (unsigned i = 0; i < launches_.size(); i++)
     rte_eal_remote_launch(
@@ -80,8 +96,10 @@ void Live::start() {
 void Live::stop() {
   const std::lock_guard lock(control_);
   stop_ = true;
+  captures_.stop_reading();
   for (unsigned i = 0; i < shards_.size(); i++) rte_eal_wait_lcore(i + 1);
   stopped_ = clock_.now();
+  captures_.finish_writing();
   running_ = false;
 }
 
@@ -99,6 +117,10 @@ std::vector<Shard*> Live::shards() {
   std::vector<Shard*> all;
   for (const auto& shard : shards_) all.push_back(shard.get());
   return all;
+}
+
+void Live::publish(const Json& report) {
+  captures_.publish([&report] { return json_text(report); });
 }
 
 void Live::report_ports(Json& report) const {
@@ -125,6 +147,7 @@ void Live::report_ports(Json& report) const {
                     {"rx_missed", counts.rx_missed},
                     {"rx_errors", counts.rx_errors},
                     {"rx_no_packet", counts.rx_no_packet},
+                    {"rx_other_mac", counts.rx_other_mac},
                     {"rx_too_long", too_long},
                     {"rx_checksums_finished", finished},
                     {"tx_full", full},
@@ -133,6 +156,7 @@ void Live::report_ports(Json& report) const {
                     {"latency_p50_ns", latency.percentile(50)},
                     {"latency_p99_ns", latency.percentile(99)},
                     {"latency_p999_ns", latency.percentile(99.9)}});
+    ports_[i]->add_to(rows.back());
   }
 }
 
@@ -167,8 +191,9 @@ Json Live::report() const {
   report["command"] = "run";
   report["config"] = config_.file;
   report["seed"] = config_.seed;
-  std::uint64_t loops = 0, busy = 0, held = 0;
+  std::uint64_t loops = 0, busy = 0, held = 0, unbound = 0;
   for (const auto& shard : shards_) {
+    unbound += shard->unbound();
     loops += shard->loops();
     busy += shard->busy_loops();
     held += shard->testbed().fabric().held();
@@ -182,11 +207,13 @@ Json Live::report() const {
                    {"hugepages", eal_has_hugepages()},
                    {"loops", loops},
                    {"busy_loops", busy},
-                   {"exchange_full", exchange_ ? exchange_->full() : 0},
+                   {"drop_exchange_full", exchange_ ? exchange_->full() : 0},
+                   {"drop_unbound", unbound},
                    {"packets_held", held},
                    {"pool_idle", pool_idle_},
                    {"pool_in_use", pool_.in_use()}};
   report_ports(report);
+  if (!running_) captures_.report(report);
   for (const auto& shard : shards_) {
     Json part;
     shard->testbed().report(part, running_ ? Detail::kCounters : Detail::kAll);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/drives/live/captures.h"
 #include "runtime/drives/live/ring_pairs.h"
 #include "runtime/drives/live/shard.h"
 #include "runtime/telemetry/json_report.h"
@@ -16,8 +17,9 @@ namespace rocebox {
 class Live {
  public:
   /// Opens every port and makes every shard; `cores` are the CPUs of the shards, whose lcores 1, 2, ... EAL has.
-  /// Throws ConfigError, and then nothing has been started.
-  Live(const config::RunConfig& config, Pool& pool, const std::vector<unsigned>& cores);
+  /// `outputs` are files beside the captures of the configuration. Throws ConfigError, and then nothing has been
+  /// started.
+  Live(const config::RunConfig& config, Pool& pool, const std::vector<unsigned>& cores, ExtraOutputs outputs = {});
   /// Stops when that was not done.
   ~Live();
 
@@ -25,6 +27,13 @@ class Live {
   void start();
   /// No packet is taken any more; those that are held leave, for at most the configuration's drain.
   void stop();
+
+  /// Whether packets came from captures only, and all of them have come.
+  bool ended() const { return config_.live_ports.empty() && captures_.ended(); }
+  /// Why a capture cannot be read or written any further; empty: all is well.
+  std::string failed() const { return captures_.failed(); }
+  /// Gives the outputs their names, the JSON report among them. After stop(). Throws std::runtime_error.
+  void publish(const Json& report);
 
   /// What happened: counts while packets flow, with the kernels' own tables after stop(). On any thread.
   Json report() const;
@@ -42,6 +51,7 @@ class Live {
     const std::atomic<bool>* stop;
     Nanos drain;
   };
+  void make_ports();
   void check_pool() const;
   void report_ports(Json& report) const;
   void report_stays(Json& report) const;
@@ -51,7 +61,8 @@ class Live {
   std::vector<unsigned> cores_;
   Clock clock_;
   RingPairs rings_;
-  std::vector<std::unique_ptr<LivePort>> ports_;
+  std::vector<std::unique_ptr<LivePort>> ports_;  // in the order in which they are written
+  LiveCaptures captures_;                         // fills and refers to ports_
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Launch> launches_;  // read by the cores until stop()

@@ -7,6 +7,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/packet/pool.h"
+#include "runtime/telemetry/json_report.h"
 
 namespace rocebox {
 
@@ -21,7 +22,8 @@ struct LivePortCounts {
   std::uint64_t rx_missed = 0;     ///< arrived while the receive queue was full
   std::uint64_t rx_errors = 0;     ///< arrived damaged
   std::uint64_t rx_no_packet = 0;  ///< arrived while the pool was dry
-  std::uint64_t tx_errors = 0;     ///< not sent, by the driver's word
+  std::uint64_t rx_other_mac = 0;  ///< for another MAC address, and the port is not promiscuous
+  std::uint64_t tx_errors = 0;     ///< taken over and not sent, by the driver's word
 };
 
 /// Calls are for a burst, never for a packet. receive() and send() of one queue belong to one core; the rest is called
@@ -49,21 +51,30 @@ class LivePort {
   /// Whether receive() fills the packets' metadata (wire_bytes and what the host left undone).
   virtual bool fills_metadata() const { return false; }
 
+  /// When the next packet is to be received, as far as that is known; INT64_MAX: it is not.
+  virtual Nanos next_due() const { return INT64_MAX; }
+  /// Whether packets that are not received now lose nothing by waiting.
+  virtual bool patient() const { return false; }
+
   /// A descriptor that becomes readable when packets arrive while wake_on() holds; -1: there is none.
   virtual int wake_descriptor(unsigned /*queue*/) { return -1; }
   virtual void wake_on(unsigned /*queue*/, bool /*on*/) {}
 
   virtual LivePortCounts counts() const = 0;
   virtual bool link_up() const = 0;
+  /// Bytes of an Ethernet frame's payload that it carries, after set_up(); 0: no limit that is known.
+  virtual std::uint32_t mtu() const { return 0; }
+  /// Adds what only this kind of port has to tell.
+  virtual void add_to(Json& /*row*/) const {}
 
   const config::PortName& port() const { return binding_.port; }
   const config::LivePort& settings() const { return binding_.live; }
-  std::string text() const { return binding_.live.text(); }
-
- protected:
-  /// ConfigError with the port's place.
+  virtual std::string text() const { return binding_.live.text(); }
+  config::Place place() const { return binding_.place; }
+  /// Throws ConfigError with the port's place.
   [[noreturn]] void refuse(const std::string& why) const;
 
+ protected:
   config::LiveBinding binding_;
 
  private:

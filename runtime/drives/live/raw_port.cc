@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/drives/live/raw_port.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <linux/if_ether.h>
 #include <net/if.h>
@@ -44,6 +45,13 @@ void insert_tag(Packet packet, const tpacket2_hdr& header) {
   if (offload.gso_type) offload.header_bytes += kVlanTagBytes;
 }
 
+// A veth hands its host every frame, promiscuous or not; the kernel only says for whom it was.
+bool is_for_another(const tpacket2_hdr& header) {
+  const auto* address = reinterpret_cast<const sockaddr_ll*>(reinterpret_cast<const std::uint8_t*>(&header) +
+                                                             TPACKET_ALIGN(sizeof(tpacket2_hdr)));
+  return address->sll_pkttype == PACKET_OTHERHOST;
+}
+
 }  // namespace
 
 RawPort::RawPort(const config::LiveBinding& binding, const std::string& file) : LivePort(binding, file) {
@@ -71,16 +79,19 @@ void RawPort::set_up(unsigned, unsigned, Pool& pool) {
   pool_ = &pool;
   ifreq request{};
   std::strncpy(request.ifr_name, interface().c_str(), sizeof request.ifr_name - 1);
-  if (binding_.live.mtu) {
-    request.ifr_mtu = static_cast<int>(binding_.live.mtu);
-    if (ioctl(socket_, SIOCSIFMTU, &request) != 0)
-      refuse(fmt::format("its MTU cannot be set to {}: {}", binding_.live.mtu, std::strerror(errno)));
-  }
   if (ioctl(socket_, SIOCGIFMTU, &request) != 0)
     refuse(fmt::format("its MTU cannot be read: {}", std::strerror(errno)));
-  const auto mtu = static_cast<std::uint32_t>(request.ifr_mtu);
-  segment_bytes_max_ = mtu + kEthernetBytes + 2 * kVlanTagBytes;
-  frame_bytes_ = frame_bytes_for(mtu);
+  if (const int wanted = static_cast<int>(binding_.live.mtu); wanted != 0 && wanted != request.ifr_mtu) {
+    request.ifr_mtu = wanted;
+    if (ioctl(socket_, SIOCSIFMTU, &request) != 0)
+      refuse(fmt::format("its MTU cannot be set to {}: {}{}", wanted, std::strerror(errno),
+                         errno == EPERM    ? "; that needs the capability CAP_NET_ADMIN"
+                         : errno == EINVAL ? "; `ip -d link` shows the most that it can have (maxmtu)"
+                                           : ""));
+  }
+  mtu_ = static_cast<std::uint32_t>(request.ifr_mtu);
+  segment_bytes_max_ = mtu_ + kEthernetBytes + 2 * kVlanTagBytes;
+  frame_bytes_ = frame_bytes_for(mtu_);
   set(PACKET_VERSION, TPACKET_V2, "TPACKET_V2");
   set(PACKET_VNET_HDR, 1, "PACKET_VNET_HDR");
   set(PACKET_IGNORE_OUTGOING, 1, "PACKET_IGNORE_OUTGOING");
@@ -126,7 +137,11 @@ unsigned RawPort::receive(unsigned, std::span<Packet> room) {
     auto& header = *reinterpret_cast<tpacket2_hdr*>(frame(at_));
     std::atomic_ref<std::uint32_t> status(header.tp_status);
     if (!(status.load(std::memory_order_acquire) & TP_STATUS_USER)) break;
-    PacketPtr packet = header.tp_status & TP_STATUS_COPY ? take_long(header) : take_frame(header);
+    PacketPtr packet;
+    if (!binding_.live.promiscuous && is_for_another(header))
+      rx_other_mac_.add();
+    else
+      packet = header.tp_status & TP_STATUS_COPY ? take_long(header) : take_frame(header);
     status.store(TP_STATUS_KERNEL, std::memory_order_release);
     at_ = at_ + 1 == frames_ ? 0 : at_ + 1;
     if (packet) room[count++] = packet.release();
@@ -202,12 +217,19 @@ unsigned RawPort::send(unsigned, std::span<Packet> packets) {
   return done;
 }
 
+// An interface that went down leaves an error at the socket, which would be readable for ever.
+void RawPort::wake_on(unsigned, bool on) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (on) getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &size);
+}
+
 LivePortCounts RawPort::counts() const {
   tpacket_stats statistics{};
   socklen_t size = sizeof statistics;
   if (getsockopt(socket_, SOL_PACKET, PACKET_STATISTICS, &statistics, &size) == 0)
     rx_missed_.add(statistics.tp_drops);  // reading them sets them to 0
-  return {rx_missed_.read(), rx_errors_.read(), rx_no_packet_.read(), tx_errors_.read()};
+  return {rx_missed_.read(), rx_errors_.read(), rx_no_packet_.read(), rx_other_mac_.read(), tx_errors_.read()};
 }
 
 bool RawPort::link_up() const {

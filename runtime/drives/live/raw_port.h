@@ -30,6 +30,8 @@ class RawPort final : public LivePort {
   unsigned send(unsigned queue, std::span<Packet> packets) override;
   bool fills_metadata() const override { return true; }
   int wake_descriptor(unsigned) override { return socket_; }
+  void wake_on(unsigned queue, bool on) override;
+  std::uint32_t mtu() const override { return mtu_; }
   LivePortCounts counts() const override;
   bool link_up() const override;
 
@@ -43,9 +45,10 @@ class RawPort final : public LivePort {
   int socket_ = -1, index_ = 0;
   std::uint32_t frame_bytes_ = 0, frames_ = 0, at_ = 0;
   std::uint8_t* ring_ = nullptr;
+  std::uint32_t mtu_ = 0;
   std::uint32_t segment_bytes_max_ = 0;  // frame that the interface takes without segmentation
   Pool* pool_ = nullptr;
-  Counter rx_no_packet_, rx_errors_, tx_errors_;
+  Counter rx_no_packet_, rx_errors_, rx_other_mac_, tx_errors_;
   mutable Counter rx_missed_;
   std::array<mmsghdr, kBatchMax> messages_{};
   std::array<std::array<iovec, 2>, kBatchMax> parts_{};

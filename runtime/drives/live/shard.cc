@@ -69,7 +69,8 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
     const bool owned = !exchange_ || exchange_->owner(i) == number_;
     const unsigned queue = exchange_ ? 0 : number_;
     const bool finish = port.settings().kind == config::PortKind::kAfXdp && port.settings().finish_checksums;
-    rx_.push_back({&port, queue, i, to, owned, port.fills_metadata(), finish});
+    rx_.push_back({&port, queue, i, to, owned, port.fills_metadata(), finish, port.patient()});
+    patient_ |= port.patient();
     tx_[i].port = &port;
     tx_[i].queue = queue;
     tx_[i].owned = owned;
@@ -91,13 +92,7 @@ void Shard::run(const std::atomic<bool>& stop, Nanos drain) {
     for (unsigned i = 0; i < kLoopsPerRound; i++)
       if (!loop()) break;
   }
-  const Nanos end = clock_.now() + drain;
-  for (Nanos now = clock_.now(); now < end && testbed_.fabric().held() > 0; now = clock_.now()) {
-    arrivals_.clear();
-    step(now);
-    flush();
-  }
-  flush();
+  let_go(drain);
 }
 
 void Shard::change(unsigned device, unsigned kernel, Change& change) {
@@ -111,8 +106,7 @@ bool Shard::loop() {
   arrivals_.clear();
   bool busy = false;
   for (RxQueue& rx : rx_) busy |= receive(rx);
-  const Nanos deadline = next_deadline();
-  if (busy || deadline <= now) step(now);
+  if (busy || next_deadline() <= now) step(now);
   flush();
   loops_.add();
   if (busy) {
@@ -120,13 +114,21 @@ bool Shard::loop() {
     idler_.busy();
     return true;
   }
-  idler_.idle(deadline == kNever ? kSecond : std::max<Nanos>(deadline - now, 0));
+  const Nanos next = next_event();
+  idler_.idle(next == kNever ? kSecond : std::max<Nanos>(next - now, 0));
   return false;
+}
+
+Nanos Shard::next_event() const {
+  Nanos next = next_deadline();
+  for (const RxQueue& rx : rx_)
+    if (rx.owned) next = std::min(next, rx.port->next_due());
+  return next;
 }
 
 bool Shard::receive(RxQueue& rx) {
   bool busy = false;
-  if (rx.owned) {
+  if (rx.owned && !(rx.patient && can_wait(rx))) {
     std::array<Packet, kBatchMax>& room = room_[rx.index];
     const unsigned count = rx.port->receive(rx.queue, {room.data(), burst_});
     if (count) {
@@ -134,20 +136,32 @@ bool Shard::receive(RxQueue& rx) {
       const unsigned kept = wire_ && !exchange_ ? count : prepare(rx, {room.data(), count});
       if (exchange_)
         for (unsigned i = 0; i < kept; i++)
-          exchange_->put(Exchange::Way::kIn, number_, shard_of(room[i], exchange_->shards()), rx.index, {&room[i], 1});
+          exchange_->put(Exchange::Way::kIn, rx.index, shard_of(room[i], exchange_->shards()), {&room[i], 1});
       else
         deliver(rx, {room.data(), kept});
       busy = true;
     }
   }
-  if (!exchange_) return busy;
-  // Only the port's owner hands in what arrived there, so its room is free again by now.
-  std::array<Packet, kBatchMax>& room = room_[rx.index];
-  const unsigned from = exchange_->owner(rx.index);
-  const unsigned count = exchange_->take(Exchange::Way::kIn, from, number_, rx.index, {room.data(), burst_});
-  deliver(rx, {room.data(), count});
-  busy |= count != 0;
+  if (exchange_) busy |= take_over(rx);
   return busy;
+}
+
+// What the port's owner hands in for this shard.
+bool Shard::take_over(RxQueue& rx) {
+  if (patient_ && congested_) return false;
+  // Only the owner hands in what arrived there, so its room is free again by now.
+  std::array<Packet, kBatchMax>& room = room_[rx.index];
+  const unsigned count = exchange_->take(Exchange::Way::kIn, rx.index, number_, {room.data(), burst_});
+  deliver(rx, {room.data(), count});
+  return count != 0;
+}
+
+// Whether more packets would only be dropped further on: for ports whose packets lose nothing by waiting.
+bool Shard::can_wait(const RxQueue& rx) const {
+  if (congested_) return true;
+  for (unsigned shard = 0; exchange_ && shard < exchange_->shards(); shard++)
+    if (!exchange_->has_room(Exchange::Way::kIn, rx.index, shard)) return true;
+  return false;
 }
 
 // Fresh metadata, one segment, whole checksums. Returns how many packets are left.
@@ -189,7 +203,7 @@ void Shard::step(Nanos now) {
 
 void Shard::send(std::size_t port, std::span<Packet> packets) {
   TxQueue& tx = tx_[port];
-  if (!tx.owned) return exchange_->put(Exchange::Way::kOut, number_, exchange_->owner(port), port, packets);
+  if (!tx.owned) return exchange_->put(Exchange::Way::kOut, port, number_, packets);
   if (sampled_ && tx.sampled_arrival == 0) tx.sampled_arrival = wire_ ? now_ : packets[0].meta().arrival;
   if (!tx.knows_offload) packets = packets.first(finish(port, packets));
   if (tx.count == 0 && packets.size() >= burst_) {  // a whole burst that nothing stands before goes out as it is
@@ -232,16 +246,19 @@ void Shard::transmit(TxQueue& tx, ShardPortCounters& counters) {
 }
 
 void Shard::flush() {
+  congested_ = false;
   for (std::size_t i = 0; i < tx_.size(); i++) {
     TxQueue& tx = tx_[i];
     if (exchange_ && tx.owned) {
       for (unsigned from = 0; from < exchange_->shards(); from++) {
         const auto room = std::span(tx.packets).subspan(tx.count);
-        tx.count += exchange_->take(Exchange::Way::kOut, from, number_, i,
-                                    {room.data(), std::min<std::size_t>(room.size(), burst_)});
+        tx.count +=
+            exchange_->take(Exchange::Way::kOut, i, from, {room.data(), std::min<std::size_t>(room.size(), burst_)});
       }
     }
     if (tx.count) transmit(tx, counters_[i]);
+    congested_ |= tx.count != 0;
+    if (patient_ && !tx.owned) congested_ |= !exchange_->has_room(Exchange::Way::kOut, i, number_);
   }
   if (sampled_) sample_latency();
 }

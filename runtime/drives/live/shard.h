@@ -56,6 +56,8 @@ class Shard {
   const Stay& stay(unsigned number) const { return stays_[number]; }
   std::uint64_t loops() const { return loops_.read(); }
   std::uint64_t busy_loops() const { return busy_loops_.read(); }
+  /// Packets that left by device ports that nothing is bound to.
+  std::uint64_t unbound() const { return unbound_.read(); }
 
  private:
   struct RxQueue {
@@ -66,6 +68,7 @@ class Shard {
     bool owned;             // this shard takes packets from it
     bool fills_metadata;    // or prepare() does
     bool finish_checksums;  // that a host has left unfinished
+    bool patient;           // what is not taken from it waits
   };
   // What waits for a port: sent at the end of each loop, or before that when it is enough for a burst.
   struct TxQueue {
@@ -81,6 +84,11 @@ class Shard {
 
   bool loop();
   bool receive(RxQueue& rx);
+  bool take_over(RxQueue& rx);
+  bool can_wait(const RxQueue& rx) const;
+  Nanos next_event() const;
+  void let_go(Nanos drain);
+  void send_rest();
   unsigned prepare(RxQueue& rx, std::span<Packet> packets);
   void deliver(const RxQueue& rx, std::span<Packet> packets);
   void send(std::size_t port, std::span<Packet> packets);
@@ -111,6 +119,8 @@ class Shard {
   Counter loops_, busy_loops_, unbound_;
   Nanos now_ = 0;
   bool sampled_ = false;
+  bool patient_ = false;    // packets of some port of the run can wait, and do before they are dropped
+  bool congested_ = false;  // the last loop left packets that a port did not take
   Idler idler_;
   Mailbox mailbox_;
 };

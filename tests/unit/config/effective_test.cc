@@ -16,7 +16,7 @@ TEST(Effective, IsItsOwnEffectiveConfiguration) {
                            "seed: 0x7fffffffffffffff\ndrain: 0\npool: {small: 64, large: 16, giant: 2}\ndevices: {a: "
                            "{path: p <-> inspect <-> q}}\n"
                            "ports: {p: {pcap: {in: [\"a b.pcap\", \"it's.pcap\", '-'], filter: 'ip src 10.0.0.1 and "
-                           "not (arp)', out: '#x: y.pcapng'}}}\n"
+                           "not (arp)', out: '#x: y.pcapng', pace: 2.5x, loop: 0}}, q: {pcap: {in: x, pace: max}}}\n"
                            "expect: ['a.inspect.naks == 0', 'a.p.rx_packets >= 1 - 5', \"1 < 2 # no comment\"]\n"}) {
     Registry registry;
     Mistakes mistakes("f.yaml");
@@ -25,6 +25,18 @@ TEST(Effective, IsItsOwnEffectiveConfiguration) {
     EXPECT_TRUE(mistakes.none()) << mistakes.text() << "\n" << once;
     EXPECT_EQ(once, twice);
   }
+}
+
+TEST(Unbound, PortsThatNothingNames) {
+  Registry registry;
+  Mistakes mistakes("f.yaml");
+  const RunConfig config = load_text(
+      "devices: {one: {path: a <-> b}, two: {path: a <-> b}, three: {path: a <-> b}}\n"
+      "links: {l: {between: [one.b, two.a]}}\nports: {one.a: {pcap: {in: x}}, three.b: {net_null: {}}}\n",
+      "f.yaml", registry, mistakes, false);
+  std::string names;
+  for (const PortName& port : unbound_ports(config)) names += port.text() + " ";
+  EXPECT_EQ(names, "two.b three.a ");
 }
 
 TEST(Describe, ARowForEachOption) {

@@ -162,6 +162,16 @@ TEST(Units, Fractions) {
     EXPECT_FALSE(parse_fraction(text)) << text;
 }
 
+TEST(Units, Paces) {
+  EXPECT_EQ(parse_pace("as_captured"), 1.0);
+  EXPECT_EQ(parse_pace(" 10x "), 10.0);
+  EXPECT_EQ(parse_pace("0.5x"), 0.5);
+  EXPECT_EQ(parse_pace("max"), 0.0);
+  for (const char* text : {"", "x", "10", "0x", "-1x", "nanx", "infx", "1e9x", "0.0001x", "10xx", "10 x", "fast"})
+    EXPECT_FALSE(parse_pace(text)) << text;
+  for (double pace : {0.0, 0.001, 1.0, 2.5, 1e6}) EXPECT_EQ(parse_pace(format_pace(pace)), pace);
+}
+
 TEST(Units, ZeroAndLargest) {
   EXPECT_EQ(format_duration(0), "0ns");
   EXPECT_EQ(format_rate(0), "unlimited");

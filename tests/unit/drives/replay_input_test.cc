@@ -49,6 +49,25 @@ TEST_F(ReplayInputTest, MergesByTimeAndEqualTimesByOrderOfTheFiles) {
   EXPECT_EQ(input.origin(), 5);
 }
 
+TEST_F(ReplayInputTest, RewoundItBeginsAgainAndCountsOn) {
+  const std::string x = capture("x.pcap", {10, 20}, 1), y = capture("y.pcapng", {15}, 2);
+  ReplayInput input({{{"d", "a"}, {x}, "", ""}, {{"d", "b"}, {y}, "", ""}}, resolve);
+  const auto once = all(input);
+  input.rewind();
+  CaptureRecord record;
+  FabricPort to{};
+  for (const auto& [at, mark] : once) {
+    ASSERT_TRUE(input.next(record, to));
+    EXPECT_EQ(record.at, at);
+    EXPECT_EQ(record.bytes.back() * 10 + to.port, mark);
+  }
+  EXPECT_FALSE(input.next(record, to));
+  Json report;
+  input.report(report);
+  EXPECT_EQ(report[0]["packets"], 4);
+  EXPECT_EQ(report[0]["time_went_back"], 0);
+}
+
 TEST_F(ReplayInputTest, TimeThatGoesBackArrivesWithTheLatestAndIsCounted) {
   const std::string x = capture("x.pcap", {100, 90, 95, 110}, 1);
   ReplayInput input({{{"d", "a"}, {x}, "", ""}}, resolve);

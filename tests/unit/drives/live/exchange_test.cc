@@ -68,6 +68,9 @@ TEST(ShardOf, ATagChangesNothingAndWhatIsNotIpIsTheFirst) {
   };
   EXPECT_EQ(shard_of_bytes(tagged), shard);
   for (std::size_t size = 1; size < 14 + 20; size++) EXPECT_EQ(shard_of_bytes(std::span(plain).first(size)), 0u);
+  std::vector<std::uint8_t> old_qinq(plain);
+  old_qinq.insert(old_qinq.begin() + 12, {0x91, 0x00, 0x00, 0x05});
+  EXPECT_EQ(shard_of_bytes(old_qinq), shard);
   std::vector<std::uint8_t> arp(plain);
   arp[12] = 0x08, arp[13] = 0x06;
   EXPECT_EQ(shard_of_bytes(arp), 0u);
@@ -82,22 +85,35 @@ TEST(Exchange, HandsOverInOrderAndCountsWhatDoesNotFit) {
     for (unsigned i = 0; i < kTooMany; i++) {
       Packet packet = pool.allocate(64).release();
       sent.push_back(packet.mbuf());
-      exchange.put(Exchange::Way::kIn, 1, 0, 1, {&packet, 1});
+      exchange.put(Exchange::Way::kIn, 1, 0, {&packet, 1});
     }
     const std::uint64_t room = kTooMany - exchange.full();
     EXPECT_LT(room, kTooMany);
     EXPECT_EQ(pool.in_use(), room) << "what did not fit is back in the pool";
     std::array<Packet, 64> got;
-    EXPECT_EQ(exchange.take(Exchange::Way::kIn, 0, 1, 1, got), 0u);
-    EXPECT_EQ(exchange.take(Exchange::Way::kIn, 1, 0, 0, got), 0u);
-    EXPECT_EQ(exchange.take(Exchange::Way::kOut, 1, 0, 1, got), 0u);
-    ASSERT_EQ(exchange.take(Exchange::Way::kIn, 1, 0, 1, got), 64u);
+    EXPECT_EQ(exchange.take(Exchange::Way::kIn, 1, 1, got), 0u);
+    EXPECT_EQ(exchange.take(Exchange::Way::kIn, 0, 0, got), 0u);
+    EXPECT_EQ(exchange.take(Exchange::Way::kOut, 1, 0, got), 0u);
+    EXPECT_FALSE(exchange.has_room(Exchange::Way::kIn, 1, 0));
+    EXPECT_TRUE(exchange.has_room(Exchange::Way::kIn, 1, 1));
+    EXPECT_FALSE(exchange.empty(Exchange::Way::kIn, 0)) << "port 1, which shard 1 owns, has something for shard 0";
+    EXPECT_TRUE(exchange.empty(Exchange::Way::kIn, 1) && exchange.empty(Exchange::Way::kOut, 0));
+    ASSERT_EQ(exchange.take(Exchange::Way::kIn, 1, 0, got), 64u);
     for (unsigned i = 0; i < 64; i++) {
       EXPECT_EQ(got[i].mbuf(), sent[i]);
       rte_pktmbuf_free(got[i].mbuf());
     }
   }
   EXPECT_EQ(pool.in_use(), 0u) << "the exchange lets go of what it still holds";
+}
+
+TEST(Exchange, IsClosedWhenEveryShardHasSaidSo) {
+  Exchange exchange(2, 1);
+  exchange.close(Exchange::Way::kIn);
+  EXPECT_FALSE(exchange.closed(Exchange::Way::kIn));
+  exchange.close(Exchange::Way::kIn);
+  EXPECT_TRUE(exchange.closed(Exchange::Way::kIn));
+  EXPECT_FALSE(exchange.closed(Exchange::Way::kOut));
 }
 
 }  // namespace
