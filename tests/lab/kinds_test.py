@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ordinary traffic between two hosts through ports of other kinds: TAP, memif, AF_XDP."""
+import re
+import time
+
+import bed
+
+
+class Kinds(bed.BedTest):
+    def check_traffic(self):
+        lost = re.search(r"(\d+)% packet loss", self.within(self.left, "ping", "-c", "5", "-i", "0.1", "10.99.0.2"))
+        self.assertEqual(lost.group(1), "0")
+        self.within(self.left, "ping", "-c", "3", "-i", "0.1", "-s", "4000", "fd99::2")
+        # Checksum offload is on in the hosts: what they left unfinished must be finished on the way.
+        server = self.child_within(self.right, "iperf3", "-s", "-1")
+        time.sleep(0.5)
+        for way in ([], ["-R"]):
+            if way:
+                server = self.child_within(self.right, "iperf3", "-s", "-1")
+                time.sleep(0.5)
+            self.assertIn("iperf Done", self.within(self.left, "iperf3", "-c", "10.99.0.2", "-n", "10M", *way))
+            server.wait(20)
+
+    def test_a_tap(self):
+        bed.sh("ip", "link", "del", self.right_end)
+        tap = f"rbT{bed.os.getpid() % 100000}"
+        run = self.start_with(f"  a: {{af_packet: {self.left_end}}}\n  z: {{tap: {tap}}}\n", "bump: {path: a <-> inspect <-> z}")
+        bed.sh("ip", "link", "set", tap, "netns", self.right, "name", "eth")
+        self.within(self.right, "ip", "link", "set", "eth", "up")
+        self.give_addresses(2)
+        self.check_traffic()
+        report = self.stop(run)
+        self.assertEqual([port["is"] for port in report["ports"]], [f"af_packet {self.left_end}", f"tap {tap}"])
+        self.assertEqual(report["ports"][1]["tx_errors"], 0)
+
+    def test_memif_between_two_processes(self):
+        for inner in ("server", "client"):
+            end = {"server": self.left_end, "client": self.right_end}[inner]
+            process = self.start_with(f"  a: {{af_packet: {end}}}\n"
+                                      f"  z: {{memif: {{socket: {self.dir}/m.sock, id: 7, role: {inner}}}}}\n")
+            if inner == "server":
+                first = process
+        self.check_traffic()
+        for run in (process, first):
+            report = self.stop(run)
+            self.assertGreater(report["ports"][1]["tx_packets"], 100)
+        self.assertFalse((self.dir / "m.sock").exists())
+
+    def test_af_xdp(self):
+        ports = f"  a: {{af_xdp: {self.left_end}}}\n  z: {{af_xdp: {self.right_end}}}\n"
+        config = self.dir / "try.yaml"
+        config.write_text(f"devices: {{bump: {{path: a <-> z}}}}\nports:\n{ports}pool: {{small: 16384}}\n")
+        tried = bed.subprocess.run([bed.ROCEBOX, "run", str(config), "--duration", "200ms"], capture_output=True, text=True)
+        if tried.returncode != 0:
+            self.skipTest("this kernel or DPDK has no AF_XDP here: " + tried.stderr.strip())
+        run = self.start_with(ports, "bump: {path: a <-> inspect <-> z}", pool="small: 16384, large: 1024, giant: 16")
+        self.check_traffic()
+        # The driver keeps what it has sent until it needs the room.
+        report = self.stop(run, kept=2 * 2048)
+        self.assertGreater(sum(port["rx_checksums_finished"] for port in report["ports"]), 100)
+
+
+if __name__ == "__main__":
+    bed.main()
