@@ -87,9 +87,10 @@ void serve(const RunArguments& arguments, Nanos duration, Signals& signals, Live
   const Nanos end = duration < 0 ? -1 : clock.now() + duration;
   const Nanos look = config.captures.empty() ? INT64_MAX : kLook;
   while (!live.ended() && live.failed().empty()) {
-    const Nanos left = end < 0 ? INT64_MAX : std::max<Nanos>(end - clock.now(), 0);
-    const int signal = signals.wait(left == INT64_MAX && look == INT64_MAX ? -1 : std::min(left, look));
-    if (signal == 0 && left > look) continue;
+    const Nanos left = end < 0 ? INT64_MAX : end - clock.now();
+    if (left <= 0) return;
+    const int signal = signals.wait(std::min(left, look) == INT64_MAX ? -1 : std::min(left, look));
+    if (signal == 0) continue;  // the signals by which DPDK's TAP driver is told of packets end a wait, too
     if (signal != SIGHUP) return;
     manager.reloading("the configuration is read again");
     reload_file(arguments, live, running);
