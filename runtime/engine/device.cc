@@ -36,23 +36,21 @@ Bump::Bump(std::string name, std::vector<std::string> ports, std::vector<Edge> i
     const std::string counter = "rx_" + std::string(roce::parse_status_name(status));
     status_counters_[i] = &stats_.counter(counter, roce::parse_status_sentence(status));
   }
+  for (const Edge& input : inputs) wires_.push_back(input.stage == Edge::kOutside ? input.port : -1);
   pipeline_ = std::make_unique<Pipeline>(std::move(stages), std::move(inputs), pool, stats_);
 }
 
 Bump::~Bump() = default;
 
-void Bump::count_in(const Arrivals& arrival, std::uint64_t bytes) {
-  port_counters_[arrival.in].rx_packets.add(arrival.packets.size());
-  port_counters_[arrival.in].rx_bytes.add(bytes);
+void Bump::count_wire(Port in, Port out, std::uint64_t packets, std::uint64_t bytes) {
+  port_counters_[in].rx_packets.add(packets);
+  port_counters_[in].rx_bytes.add(bytes);
+  port_counters_[out].tx_packets.add(packets);
+  port_counters_[out].tx_bytes.add(bytes);
+  pipeline_->count_wire(packets);
 }
 
 void Bump::enter(Nanos now, const Arrivals& arrival) {
-  if (cut_through_ && !trace_) {
-    std::uint64_t bytes = 0;
-    for (Packet packet : arrival.packets) bytes += packet.mbuf()->pkt_len;
-    cut_through_bytes_ = bytes;
-    return count_in(arrival, bytes);
-  }
   roce::parse(std::span<const Packet>(arrival.packets));
   std::uint64_t bytes = 0;
   for (Packet packet : arrival.packets) {
@@ -63,7 +61,8 @@ void Bump::enter(Nanos now, const Arrivals& arrival) {
     bytes += meta.wire_bytes;
     status_counters_[static_cast<std::size_t>(meta.status)]->add();
   }
-  count_in(arrival, bytes);
+  port_counters_[arrival.in].rx_packets.add(arrival.packets.size());
+  port_counters_[arrival.in].rx_bytes.add(bytes);
   if (!trace_) [[likely]]
     return;
   for (Packet packet : arrival.packets) {
@@ -74,13 +73,6 @@ void Bump::enter(Nanos now, const Arrivals& arrival) {
 }
 
 void Bump::step(Nanos now, std::span<const Arrivals> arrivals) {
-  if (cut_through_ && !trace_) {  // one by one: what comes in is what goes out, so its bytes are counted once
-    for (const Arrivals& arrival : arrivals) {
-      enter(now, arrival);
-      pipeline_->step(now, {&arrival, 1});
-    }
-    return;
-  }
   for (const Arrivals& arrival : arrivals) enter(now, arrival);
   pipeline_->step(now, arrivals);
 }
@@ -88,10 +80,7 @@ void Bump::step(Nanos now, std::span<const Arrivals> arrivals) {
 void Bump::set_sink(Sink sink) {
   pipeline_->set_sink([this, sink = std::move(sink)](Port out, std::span<Packet> packets, Nanos now) {
     std::uint64_t bytes = 0;
-    if (cut_through_ && !trace_)
-      bytes = cut_through_bytes_;
-    else
-      for (Packet packet : packets) bytes += packet.wire_bytes();
+    for (Packet packet : packets) bytes += packet.wire_bytes();
     port_counters_[out].tx_packets.add(packets.size());
     port_counters_[out].tx_bytes.add(bytes);
     sink(out, packets, now);

@@ -29,9 +29,10 @@ class Device {
   virtual void set_trace(TraceSink* trace) = 0;
   virtual void set_probe(Probe* probe) = 0;
   virtual void set_batch_max(unsigned packets) = 0;
-  /// On: packets of a device without kernels pass without a look inside, so parsing counts nothing. For ports, where
-  /// a wire must cost no more than a wire.
-  virtual void set_cut_through(bool on) = 0;
+  /// The port by which packets of port `in` leave when nothing looks at them on their way, or -1. Where a wire must
+  /// cost no more than a wire, a drive may pass them on by itself and tell it by count_wire(), instead of step().
+  virtual int wire_from(Port in) const = 0;
+  virtual void count_wire(Port in, Port out, std::uint64_t packets, std::uint64_t bytes) = 0;
 
   /// Kernel `number`, in the order of report(); for what changes its options.
   virtual Kernel& kernel(unsigned number) = 0;
@@ -73,7 +74,8 @@ class Bump final : public Device {
   void set_trace(TraceSink* trace) override;
   void set_probe(Probe* probe) override { pipeline_->set_probe(probe); }
   void set_batch_max(unsigned packets) override { pipeline_->set_batch_max(packets); }
-  void set_cut_through(bool on) override { cut_through_ = on && kernel_types_.empty(); }
+  int wire_from(Port in) const override { return trace_ ? -1 : wires_[in]; }
+  void count_wire(Port in, Port out, std::uint64_t packets, std::uint64_t bytes) override;
   Kernel& kernel(unsigned number) override { return *pipeline_->stages()[number].kernel; }
   Conservation conservation() const override { return pipeline_->conservation(); }
   void report(Report& report, Detail detail = Detail::kAll) const override;
@@ -81,7 +83,6 @@ class Bump final : public Device {
 
  private:
   void enter(Nanos now, const Arrivals& arrival);
-  void count_in(const Arrivals& arrival, std::uint64_t bytes);
 
   std::string name_;
   std::vector<std::string> ports_;
@@ -93,8 +94,7 @@ class Bump final : public Device {
   std::unique_ptr<Pipeline> pipeline_;
   TraceSink* trace_ = nullptr;
   std::uint64_t sequence_ = 0;
-  bool cut_through_ = false;
-  std::uint64_t cut_through_bytes_ = 0;  // of the arrival that is passing
+  std::vector<int> wires_;  // by input: where it leads when that is an output; else -1
 };
 
 /// The seed of a stream of its own for (run seed, device, kernel): adding a device shifts no other's draws.

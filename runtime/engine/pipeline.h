@@ -65,6 +65,12 @@ class Pipeline {
   /// A drive may call again with the same `now` when another device hands over without delay.
   void step(Nanos now, std::span<const Arrivals> arrivals);
 
+  /// Books packets that went from an input straight to an output without step().
+  void count_wire(std::uint64_t packets) {
+    books_.in.add(packets);
+    books_.out.add(packets);
+  }
+
   /// When step() must be called next although nothing arrives; kNever when no timer is armed.
   Nanos next_deadline() const { return timers_.empty() ? kNever : timers_.top().at; }
 

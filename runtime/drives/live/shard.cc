@@ -45,7 +45,7 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
           config, pool, shard_seed(config, number),
           [this](FabricPort from, std::span<Packet> packets, Nanos) {
             const int port = out_ports_[from.device][from.port];
-            if (port >= 0) return send(static_cast<std::size_t>(port), packets);
+            if (port >= 0) return send(static_cast<std::size_t>(port), packets, packets[0].meta().arrival);
             unbound_.add(packets.size());
             for (Packet packet : packets) rte_pktmbuf_free(packet.mbuf());
           },
@@ -58,7 +58,6 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
       counters_(ports.size()),
       idler_(config.live.idle, config.live.idle_sleep) {
   for (unsigned device = 0; device < testbed_.device_count(); device++) {
-    testbed_.device(device).set_cut_through(true);
     testbed_.device(device).set_probe(&stays_.emplace_back(clock, kernels_of(config, device)));
     out_ports_.emplace_back(testbed_.device(device).ports().size(), -1);
   }
@@ -106,7 +105,7 @@ bool Shard::loop() {
   arrivals_.clear();
   bool busy = false;
   for (RxQueue& rx : rx_) busy |= receive(rx);
-  if (busy || next_deadline() <= now) step(now);
+  if ((alone_ ? !arrivals_.empty() : busy) || next_deadline() <= now) step(now);
   flush();
   loops_.add();
   if (busy) {
@@ -133,12 +132,13 @@ bool Shard::receive(RxQueue& rx) {
     const unsigned count = rx.port->receive(rx.queue, {room.data(), burst_});
     if (count) {
       counters_[rx.index].rx_packets.add(count);
-      const unsigned kept = wire_ && !exchange_ ? count : prepare(rx, {room.data(), count});
+      const int wire = exchange_ ? -1 : wire_from(rx);
+      const unsigned kept = wire_ && wire >= 0 ? count : prepare(rx, {room.data(), count});
       if (exchange_)
         for (unsigned i = 0; i < kept; i++)
           exchange_->put(Exchange::Way::kIn, rx.index, shard_of(room[i], exchange_->shards()), {&room[i], 1});
       else
-        deliver(rx, {room.data(), kept});
+        deliver(rx, wire, {room.data(), kept});
       busy = true;
     }
   }
@@ -152,7 +152,7 @@ bool Shard::take_over(RxQueue& rx) {
   // Only the owner hands in what arrived there, so its room is free again by now.
   std::array<Packet, kBatchMax>& room = room_[rx.index];
   const unsigned count = exchange_->take(Exchange::Way::kIn, rx.index, number_, {room.data(), burst_});
-  deliver(rx, {room.data(), count});
+  deliver(rx, wire_from(rx), {room.data(), count});
   return count != 0;
 }
 
@@ -187,12 +187,21 @@ unsigned Shard::prepare(RxQueue& rx, std::span<Packet> packets) {
   return kept;
 }
 
-void Shard::deliver(const RxQueue& rx, std::span<Packet> packets) {
+// `wire`: where nothing looks at packets on their way, the device port by which they leave.
+void Shard::deliver(const RxQueue& rx, int wire, std::span<Packet> packets) {
   if (packets.empty()) return;
-  if (alone_)
-    arrivals_.push_back({rx.to.port, packets});
-  else
-    testbed_.fabric().inject(rx.to, packets);
+  if (!alone_) return testbed_.fabric().inject(rx.to, packets);
+  if (wire >= 0) return pass(rx, static_cast<Port>(wire), packets);
+  arrivals_.push_back({rx.to.port, packets});
+}
+
+void Shard::pass(const RxQueue& rx, Port out, std::span<Packet> packets) {
+  std::uint64_t bytes = 0;
+  for (Packet packet : packets) bytes += packet.mbuf()->pkt_len;
+  testbed_.device(0).count_wire(rx.to.port, out, packets.size(), bytes);
+  if (const int port = out_ports_[0][out]; port >= 0) return send(static_cast<std::size_t>(port), packets, now_);
+  unbound_.add(packets.size());
+  free_all(packets);
 }
 
 void Shard::step(Nanos now) {
@@ -201,10 +210,10 @@ void Shard::step(Nanos now) {
   testbed_.fabric().run(now);
 }
 
-void Shard::send(std::size_t port, std::span<Packet> packets) {
+void Shard::send(std::size_t port, std::span<Packet> packets, Nanos arrival) {
   TxQueue& tx = tx_[port];
   if (!tx.owned) return exchange_->put(Exchange::Way::kOut, port, number_, packets);
-  if (sampled_ && tx.sampled_arrival == 0) tx.sampled_arrival = wire_ ? now_ : packets[0].meta().arrival;
+  if (sampled_ && tx.sampled_arrival == 0) tx.sampled_arrival = arrival;
   if (!tx.knows_offload) packets = packets.first(finish(port, packets));
   if (tx.count == 0 && packets.size() >= burst_) {  // a whole burst that nothing stands before goes out as it is
     const unsigned sent = tx.port->send(tx.queue, packets);

@@ -90,8 +90,10 @@ class Shard {
   void let_go(Nanos drain);
   void send_rest();
   unsigned prepare(RxQueue& rx, std::span<Packet> packets);
-  void deliver(const RxQueue& rx, std::span<Packet> packets);
-  void send(std::size_t port, std::span<Packet> packets);
+  int wire_from(const RxQueue& rx) const { return alone_ ? testbed_.device(0).wire_from(rx.to.port) : -1; }
+  void deliver(const RxQueue& rx, int wire, std::span<Packet> packets);
+  void pass(const RxQueue& rx, Port out, std::span<Packet> packets);
+  void send(std::size_t port, std::span<Packet> packets, Nanos arrival);
   unsigned finish(std::size_t port, std::span<Packet> packets);
   void transmit(TxQueue& tx, ShardPortCounters& counters);
   void flush();
