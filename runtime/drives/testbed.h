@@ -24,6 +24,7 @@ class Testbed {
   const Fabric& fabric() const { return fabric_; }
   FabricPort port(const config::PortName& name) const;
   Device& device(unsigned number) { return *devices_[number]; }
+  const Device& device(unsigned number) const { return *devices_[number]; }
   /// Devices of the configuration first, then its links.
   unsigned device_count() const { return static_cast<unsigned>(devices_.size()); }
 
