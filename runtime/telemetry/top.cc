@@ -160,6 +160,10 @@ Json top_block(const Json& before, const Json& after) {
                                {"busy", run.seconds > 0 ? std::clamp(busy / 1e9 / run.seconds, 0.0, 1.0) : 0.0}});
   }
   Json& drops = block["drops"];
+  const Json run_before = {{"run", before["run"]}, {"elapsed_ns", number(before["run"], "elapsed_ns")}};
+  const Json run_after = {{"run", after["run"]}, {"elapsed_ns", number(after["run"], "elapsed_ns")}};
+  for (const auto& [name, value] : after["run"].items())
+    if (is_drop(name)) add_drop(drops, "run", name, Span{run_before, run_after}, "run");
   auto each = [&](const char* list, auto use) {
     for (const auto& [name, now] : after[list].items()) use(name, Span{member(before[list], name), now});
   };

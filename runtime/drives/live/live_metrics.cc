@@ -9,13 +9,16 @@
 namespace rocebox {
 namespace {
 
-// What the numbers of a port's row in the report mean; its durations are told as a summary.
+// What the numbers of a port's row in the report mean; its latency is told as a summary.
 constexpr std::pair<std::string_view, std::string_view> kPortSentences[] = {
     {"rx_packets", "packets taken from the port"},
     {"tx_packets", "packets that the port took"},
     {"rx_missed", "packets that arrived while the receive queue was full"},
     {"rx_errors", "packets that arrived damaged"},
     {"rx_no_packet", "packets that arrived while the pool was dry"},
+    {"rx_other_mac", "packets for another MAC address, and the port is not promiscuous"},
+    {"rx_unsent", "packets of the capture that the run did not take"},
+    {"pacing_packets", "packets of the capture that came by its schedule"},
     {"rx_too_long", "dropped: in more segments than fit into one"},
     {"rx_checksums_finished", "packets whose checksum a host had left to its hardware"},
     {"tx_full", "dropped: the port did not take packets for as long as the buffer lasted"},
@@ -65,8 +68,10 @@ void Live::add_run_metrics(Metrics& metrics, const Json& report) const {
   gauge("rocebox_elapsed_seconds", "time since packets began to flow", "elapsed_ns", 1e9);
   gauge("rocebox_pool_in_use_packets", "packets that exist now", "pool_in_use");
   gauge("rocebox_pool_idle_packets", "packets in use by the ports alone, before the first arrived", "pool_idle");
-  metrics.counter("rocebox_exchange_full", "packets dropped on their way to another shard", {},
-                  run["exchange_full"].get<double>());
+  metrics.counter("rocebox_drop_exchange_full", "packets dropped on their way to another shard", {},
+                  run["drop_exchange_full"].get<double>());
+  metrics.counter("rocebox_drop_unbound", "packets that left by device ports that nothing is bound to", {},
+                  run["drop_unbound"].get<double>());
   for (const Json& shard : report["shards"]) {
     const std::string number = shard["shard"].dump(), core = shard["core"].dump();
     const Metrics::Labels labels = {{"shard", number}, {"core", core}};
@@ -82,9 +87,14 @@ void Live::add_port_metrics(Metrics& metrics, const Json& report) const {
     const Metrics::Labels labels = {{"device", port.device}, {"port", port.port}};
     const Json& row = report["ports"][i];
     metrics.gauge("rocebox_port_up", "whether the link is up", labels, row["link"] == "up");
-    for (const auto& [name, value] : row.items())
-      if (value.is_number_integer() && !name.ends_with("_ns"))
+    for (const auto& [name, value] : row.items()) {
+      if (!value.is_number_integer() || name.starts_with("latency_")) continue;
+      if (!name.ends_with("_ns"))
         metrics.counter("rocebox_port_" + name, port_sentence(name), labels, value.get<double>());
+      else
+        metrics.gauge("rocebox_port_" + name.substr(0, name.size() - 3) + "_seconds",
+                      "how late packets of the capture come, against its schedule", labels, value.get<double>() / 1e9);
+    }
     Histogram latency;
     for (const auto& shard : shards_) latency.add(shard->latency(i));
     metrics.summary("rocebox_port_latency_seconds", "time from arrival at any port until sent by this one, of a sample",

@@ -11,7 +11,8 @@ Json sample(std::int64_t seconds) {
   const std::int64_t packets = 1000 * seconds, now = seconds * 1'000'000'000;
   const Json latency = {{"samples", 3}, {"p50_ns", 1500}, {"p99_ns", 2'000'000}, {"p999_ns", 3'000'000'000}};
   Json all;
-  all["run"] = {{"instance", "tor"}, {"config", "tor.yaml"}, {"elapsed_ns", now}, {"pool_in_use", 7}, {"pool_idle", 5}};
+  all["run"] = {{"instance", "tor"}, {"config", "tor.yaml"}, {"elapsed_ns", now},
+                {"pool_in_use", 7},  {"pool_idle", 5},       {"drop_unbound", 30 * seconds}};
   all["run"]["shards"]["0"] = {{"shard", 0}, {"core", 3}, {"busy_ns", now / 4}};
   all["ports"]["bump.a"] = {
       {"elapsed_ns", now},
@@ -45,6 +46,7 @@ TEST(Top, RatesAreThoseOfTheTimeBetween) {
   EXPECT_EQ(block["devices"][0]["packets_held"], 2);
   EXPECT_EQ(block["kernels"][0]["packets_per_second"], 1500);
   const Json drops = {
+      {{"at", "run"}, {"reason", "drop_unbound"}, {"packets", 360}, {"packets_per_second", 30}},
       {{"at", "bump.a"}, {"reason", "rx_missed"}, {"packets", 120}, {"packets_per_second", 10}},
       {{"at", "bump.link"}, {"reason", "forward_drop_loss"}, {"packets", 1200}, {"packets_per_second", 100}}};
   EXPECT_EQ(block["drops"], drops);
@@ -81,6 +83,7 @@ TEST(Top, TextIsForPeople) {
             "bump.link  1.50 kpps  1.5 us  2.0 ms  3.0 s\n"
             "\n"
             "drops at   reason             packets      now\n"
+            "run        drop_unbound           360   30 pps\n"
             "bump.a     rx_missed              120   10 pps\n"
             "bump.link  forward_drop_loss     1200  100 pps\n");
 }
