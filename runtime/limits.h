@@ -77,4 +77,7 @@ inline constexpr std::size_t kConfigNamesMax = 4096;
 /// Mistakes listed for one configuration; more do not help the reader.
 inline constexpr std::size_t kConfigMistakesMax = 50;
 
+/// Characters of the name of a live run: a socket's path has 107 bytes for it and the folders above it.
+inline constexpr std::size_t kInstanceNameMax = 48;
+
 }  // namespace rocebox

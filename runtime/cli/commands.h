@@ -30,6 +30,8 @@ struct RunArguments {
   std::string cores;             ///< such as 1,3-5; empty: as the configuration says
   std::string duration;          ///< such as 10s; empty: until a signal
   std::string json;              ///< as in ReplayArguments
+  std::string name;              ///< of the instance; empty: made from the configuration's
+  std::string metrics;           ///< ADDRESS:PORT; empty: as the configuration says
 };
 int run(const RunArguments& arguments);
 
@@ -46,6 +48,15 @@ struct KernelsArguments {
   bool json = false;
 };
 int kernels(const KernelsArguments& arguments);
+
+struct TopArguments {
+  std::string instance;  ///< name, or path of a socket; empty: the only one that runs
+  std::string interval;  ///< such as 1s
+  bool once = false;
+  bool json = false;
+  bool list = false;
+};
+int top(const TopArguments& arguments);
 
 /// A registry with the in-tree kernels and `plugins`. Throws ConfigError.
 Registry make_registry(const std::vector<std::string>& plugins);

@@ -60,6 +60,14 @@ void add_run(CLI::App& app, RunArguments& a) {
   command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")->type_name("N");
   command->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")
       ->type_name("FILE");
+  command
+      ->add_option("--name", a.name,
+                   "Name of this run for `rocebox top` and dpdk-telemetry.py; without it the configuration's file name")
+      ->type_name("NAME");
+  command
+      ->add_option("--metrics", a.metrics,
+                   "Serve /metrics (OpenMetrics) at this address, such as 127.0.0.1:9464; instead of `live: metrics:`")
+      ->type_name("ADDRESS:PORT");
   command->add_option("EAL", a.eal, "Behind --: arguments for DPDK's EAL");
   add_plugins(*command, a.plugins);
 }
@@ -79,6 +87,15 @@ void add_kernels(CLI::App& app, KernelsArguments& a) {
   add_plugins(*command, a.plugins);
 }
 
+void add_top(CLI::App& app, TopArguments& a) {
+  CLI::App* command = app.add_subcommand("top", "Show what a live run does now: rates, drops, latencies");
+  command->add_option("INSTANCE", a.instance, "Name of the run, or path of its socket; may be left out when one runs");
+  command->add_flag("--once", a.once, "One block, of one interval, and end");
+  command->add_option("--interval", a.interval, "Time between two blocks; 1s without it")->type_name("TIME");
+  command->add_flag("--json", a.json, "One JSON object a line");
+  command->add_flag("--list", a.list, "List the runs that are going on, with their sockets, and end");
+}
+
 // A full disk shows when the last bytes are written.
 void flush_stdout() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout))
@@ -91,12 +108,14 @@ struct Arguments {
   RunArguments run;
   CheckArguments check;
   KernelsArguments kernels;
+  TopArguments top;
 };
 
 int dispatch(const CLI::App& app, const Arguments& a) {
   const int status = app.got_subcommand("replay")  ? replay(a.replay)
                      : app.got_subcommand("run")   ? run(a.run)
                      : app.got_subcommand("check") ? check(a.check)
+                     : app.got_subcommand("top")   ? top(a.top)
                                                    : kernels(a.kernels);
   flush_stdout();
   return status;
@@ -113,6 +132,7 @@ int command(int argc, char** argv) {
   add_run(app, arguments.run);
   add_check(app, arguments.check);
   add_kernels(app, arguments.kernels);
+  add_top(app, arguments.top);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -11,6 +11,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/notify.h"
+#include "runtime/cli/run_observers.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/live/live.h"
 #include "runtime/drives/live/reload.h"
@@ -124,6 +125,8 @@ int run(const RunArguments& arguments) {
                                              [](const auto& b) { return is_standard_output(b.out); });
   const bool json_on_stdout = is_standard_output(arguments.json);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing
+  RunObservers observers(arguments, config);
+  observers.add_to(eal);
   start_eal(eal);
   Pool pool(config.pool);
   Live live(config, pool, cores, {{}, arguments.json, !capture_on_stdout && !json_on_stdout});
@@ -132,10 +135,13 @@ int run(const RunArguments& arguments) {
   for (const config::PortName& port : config::unbound_ports(config))
     fmt::print(stderr, "rocebox: port `{}` is bound to nothing; what leaves there is dropped (drop_unbound)\n",
                port.text());
+  const RunObservers::Watch watch(live, observers);
   live.start();
-  const std::string status = fmt::format("{}: {} port(s), {} shard(s) on core(s) {}, memory in {}", arguments.config,
-                                         config.live_ports.size() + config.captures.size(), cores.size(),
-                                         fmt::join(cores, ","), eal_has_hugepages() ? "hugepages" : "ordinary pages");
+  const std::string name = observers.name().empty() ? "" : observers.name() + ": ";
+  const std::string status =
+      fmt::format("{}{}: {} port(s), {} shard(s) on core(s) {}, memory in {}{}", name, arguments.config,
+                  config.live_ports.size() + config.captures.size(), cores.size(), fmt::join(cores, ","),
+                  eal_has_hugepages() ? "hugepages" : "ordinary pages", observers.metrics_text());
   fmt::print(stderr, "rocebox run {}\n", status);
   ServiceManager manager;
   manager.ready(status);

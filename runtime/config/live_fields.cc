@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "runtime/config/units.h"
 #include "runtime/limits.h"
 
 namespace rocebox::config {
@@ -97,6 +98,10 @@ void LiveOptions::fields(Fields& f) {
   f.duration("idle_sleep", idle_sleep, {kMicrosecond, kMillisecond}, "longest pause while idle");
   f.integer("burst", burst, {1, kBatchMax}, "packets taken from a port at a time");
   f.integer("shards", shards, {1, kShardsMax}, "instances of the datapath, each on a core; --cores sets the cores");
+  f.text("metrics", metrics,
+         "address and port where /metrics is served as OpenMetrics, such as 127.0.0.1:9464; empty: nowhere");
+  if (!metrics.empty() && !parse_socket_address(metrics))
+    f.refuse("metrics", fmt::format("is no ADDRESS:PORT: `{}`; write such as 127.0.0.1:9464 or [::1]:9464", metrics));
 }
 
 }  // namespace rocebox::config

@@ -48,6 +48,7 @@ struct LiveOptions {
   Nanos idle_sleep = 50 * kMicrosecond;
   std::int64_t burst = 32;
   std::int64_t shards = 1;
+  std::string metrics;  ///< ADDRESS:PORT of /metrics; empty: none
   void fields(Fields& f);
 };
 

@@ -142,4 +142,25 @@ std::string format_fraction(double fraction) {
 
 std::string format_pace(double pace) { return pace == 0 ? "max" : fmt::format("{}x", pace); }
 
+std::string SocketAddress::text() const {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+}
+
+std::optional<SocketAddress> parse_socket_address(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  std::string_view host = text.substr(0, colon);
+  const std::string_view digits = text.substr(colon + 1);
+  if (host.starts_with('[') && host.ends_with(']'))
+    host = host.substr(1, host.size() - 2);
+  else if (host.find_first_of(":[]") != std::string_view::npos)  // whether the last part is a port nobody can tell
+    return std::nullopt;
+  const bool number = !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+  const std::int64_t port = number ? parse_integer(digits).value_or(-1) : -1;
+  if (host.empty() || host.find_first_of(" \t\n/") != std::string_view::npos || port < 0 || port > 65535)
+    return std::nullopt;
+  return SocketAddress{std::string(host), static_cast<int>(port)};
+}
+
 }  // namespace rocebox::config

@@ -25,6 +25,16 @@ std::optional<double> parse_fraction(std::string_view text);
 /// "as_captured" (1), "10x", "0.5x", "max" (0).
 std::optional<double> parse_pace(std::string_view text);
 
+/// Where a TCP server listens.
+struct SocketAddress {
+  std::string host;  ///< an address or a name
+  int port = 0;      ///< 0: any that is free
+  /// "127.0.0.1:9464", "[::1]:9464".
+  std::string text() const;
+};
+/// "127.0.0.1:9464", "[::1]:9464", "localhost:9464"; empty when it is nothing of the kind.
+std::optional<SocketAddress> parse_socket_address(std::string_view text);
+
 // The shortest text that parses back to the same value.
 std::string format_duration(Nanos nanos);
 std::string format_rate(std::uint64_t bits_per_second);

@@ -12,10 +12,39 @@ std::uint64_t stream_seed(std::uint64_t run_seed, std::string_view device, std::
   return XXH64(kernel.data(), kernel.size(), outer);
 }
 
+namespace {
+
 void report_counters(Report& report, const CounterSet& counters) {
   for (const CounterSet::Row& row : counters.rows())
     report.count(row.name, static_cast<std::int64_t>(row.counter.read()));
 }
+
+// What a port counts.
+struct PortRow {
+  std::string_view name, sentence;
+  Counter PortCounters::*counter;
+};
+constexpr PortRow kPortRows[] = {
+    {"rx_packets", "packets that came in by the port", &PortCounters::rx_packets},
+    {"rx_bytes", "their bytes on the wire, without FCS", &PortCounters::rx_bytes},
+    {"tx_packets", "packets that left by the port", &PortCounters::tx_packets},
+    {"tx_bytes", "their bytes on the wire, without FCS", &PortCounters::tx_bytes},
+};
+
+// The books of a device.
+struct BookRow {
+  std::string_view name, sentence;
+  std::uint64_t value;
+};
+std::array<BookRow, 5> book_rows(const Conservation& c) {
+  return {{{"packets_in", "packets that came in", c.in},
+           {"packets_made", "packets that kernels made", c.made},
+           {"packets_out", "packets that left", c.out},
+           {"packets_dropped", "packets that were dropped, each counted by its reason too", c.dropped},
+           {"packets_held", "packets that kernels hold now", c.held()}}};
+}
+
+}  // namespace
 
 Bump::Bump(std::string name, std::vector<std::string> ports, std::vector<Edge> inputs, std::vector<KernelPlan> plans,
            Pool& pool, std::uint64_t run_seed)
@@ -96,21 +125,13 @@ void Bump::report(Report& report, Detail detail) const {
   report.object("ports", [&](Report& ports) {
     for (std::size_t i = 0; i < ports_.size(); i++) {
       ports.object(ports_[i], [&](Report& port) {
-        const PortCounters& counters = port_counters_[i];
-        port.count("rx_packets", static_cast<std::int64_t>(counters.rx_packets.read()));
-        port.count("rx_bytes", static_cast<std::int64_t>(counters.rx_bytes.read()));
-        port.count("tx_packets", static_cast<std::int64_t>(counters.tx_packets.read()));
-        port.count("tx_bytes", static_cast<std::int64_t>(counters.tx_bytes.read()));
+        for (const PortRow& row : kPortRows)
+          port.count(row.name, static_cast<std::int64_t>((port_counters_[i].*row.counter).read()));
       });
     }
   });
   report.object("counters", [&](Report& counters) {
-    const Conservation c = conservation();
-    counters.count("packets_in", static_cast<std::int64_t>(c.in));
-    counters.count("packets_made", static_cast<std::int64_t>(c.made));
-    counters.count("packets_out", static_cast<std::int64_t>(c.out));
-    counters.count("packets_dropped", static_cast<std::int64_t>(c.dropped));
-    counters.count("packets_held", static_cast<std::int64_t>(c.held()));
+    for (const BookRow& row : book_rows(conservation())) counters.count(row.name, static_cast<std::int64_t>(row.value));
     report_counters(counters, stats_);
   });
   report.object("kernels", [&](Report& kernels) {
@@ -123,6 +144,17 @@ void Bump::report(Report& report, Detail detail) const {
       });
     }
   });
+}
+
+void Bump::for_each_counter(const std::function<void(const CounterView&)>& each) const {
+  for (std::size_t i = 0; i < ports_.size(); i++)
+    for (const PortRow& row : kPortRows)
+      each({ports_[i], {}, {}, row.name, row.sentence, (port_counters_[i].*row.counter).read()});
+  for (const BookRow& row : book_rows(conservation())) each({{}, {}, {}, row.name, row.sentence, row.value});
+  for (const CounterSet::Row& row : stats_.rows()) each({{}, {}, {}, row.name, row.sentence, row.counter.read()});
+  for (std::size_t i = 0; i < kernel_types_.size(); i++)
+    for (const CounterSet::Row& row : kernel_stats_[i].rows())
+      each({{}, pipeline_->stages()[i].name, kernel_types_[i], row.name, row.sentence, row.counter.read()});
 }
 
 std::string_view Bump::counter_name(const Counter* counter) const {

@@ -2,6 +2,7 @@
 // Device: one instance with its own state and numbered ports, as a drive sees it.
 #pragma once
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +15,13 @@ namespace rocebox {
 
 /// How much of a device is reported.
 enum class Detail : std::uint8_t { kCounters, kAll };
+
+/// One number that a device counts, and what counts it: the port or kernel, or the device itself when both are empty.
+struct CounterView {
+  std::string_view port, kernel, kernel_type;
+  std::string_view name, sentence;
+  std::uint64_t value;
+};
 
 /// What a drive calls. Two instances share nothing, so hundreds live in one process.
 class Device {
@@ -40,6 +48,8 @@ class Device {
   /// What the report says of this device: ports, kernels, their counters; and what the kernels themselves have to say
   /// when `detail` is kAll. Counters may be read on any thread while packets flow, kernels not.
   virtual void report(Report& report, Detail detail = Detail::kAll) const = 0;
+  /// Every number of report(), with its sentence. On any thread while packets flow.
+  virtual void for_each_counter(const std::function<void(const CounterView&)>& each) const = 0;
   /// The name of a counter of this device or of one of its kernels; empty when it is another's.
   virtual std::string_view counter_name(const Counter* counter) const = 0;
 };
@@ -79,6 +89,7 @@ class Bump final : public Device {
   Kernel& kernel(unsigned number) override { return *pipeline_->stages()[number].kernel; }
   Conservation conservation() const override { return pipeline_->conservation(); }
   void report(Report& report, Detail detail = Detail::kAll) const override;
+  void for_each_counter(const std::function<void(const CounterView&)>& each) const override;
   std::string_view counter_name(const Counter* counter) const override;
 
  private:
@@ -99,8 +110,5 @@ class Bump final : public Device {
 
 /// The seed of a stream of its own for (run seed, device, kernel): adding a device shifts no other's draws.
 std::uint64_t stream_seed(std::uint64_t run_seed, std::string_view device, std::string_view kernel);
-
-/// Writes a counter set to a report, in order.
-void report_counters(Report& report, const CounterSet& counters);
 
 }  // namespace rocebox

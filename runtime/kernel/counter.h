@@ -11,7 +11,7 @@ namespace rocebox {
 class Counter {
  public:
   void add(std::uint64_t n = 1) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
-  /// Remembers the largest value seen; for high-water marks.
+  /// Remembers the largest value seen; for high-water marks, whose names end in `_max`.
   void raise_to(std::uint64_t n) {
     if (n > value_.load(std::memory_order_relaxed)) value_.store(n, std::memory_order_relaxed);
   }

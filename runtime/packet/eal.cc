@@ -22,45 +22,60 @@ namespace rocebox {
 namespace {
 
 bool hugepages_used = false;
-std::string telemetry_folder;
 
-// "0@(0,3,5)": lcore 0 on all CPUs that the process may use, so a pinned or limited sandbox is respected; then one each
-// for the cores that are asked for: "1@3,2@5".
+// "0@(0,3,5)": lcore 0 on the CPUs that the process may use, so a pinned or limited sandbox is respected; then one each
+// for the cores that are asked for: "1@3,2@5". What runs on lcore 0 and all other threads (telemetry, metrics) keep off
+// those cores, unless there are no others.
 std::string lcore_map(const std::vector<unsigned>& cores) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) CPU_SET(0, &allowed);
+  cpu_set_t others = allowed;
+  for (const unsigned core : cores) CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) == 0) others = allowed;
   std::string cpus;
   for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-    if (CPU_ISSET(cpu, &allowed)) cpus += (cpus.empty() ? "" : ",") + std::to_string(cpu);
+    if (CPU_ISSET(cpu, &others)) cpus += (cpus.empty() ? "" : ",") + std::to_string(cpu);
   std::string map = "0@(" + cpus + ")";
   for (std::size_t i = 0; i < cores.size(); i++) map += fmt::format(",{}@{}", i + 1, cores[i]);
   return map;
 }
 
-// EAL makes a run-time folder even when it shares nothing, at a place that it takes from the environment; here it is
-// one that is gone again when EAL is up. Where none can be made EAL goes without.
-class RuntimeFolder {
+// Where EAL puts its run-time folder, which it takes from the environment.
+class RuntimeDirectory {
  public:
-  RuntimeFolder() {
-    const char* parent = std::getenv("TMPDIR");
-    path_ = std::string(parent && *parent ? parent : "/tmp") + "/rocebox-XXXXXX";
-    if (!mkdtemp(path_.data())) path_.clear();
+  explicit RuntimeDirectory(const std::string& path) {
     if (const char* was = std::getenv(kName)) was_ = was;
-    if (!path_.empty()) setenv(kName, path_.c_str(), 1);
+    if (!path.empty()) setenv(kName, path.c_str(), 1);
   }
-  ~RuntimeFolder() {
-    was_ ? setenv(kName, was_->c_str(), 1) : unsetenv(kName);
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  RuntimeFolder(const RuntimeFolder&) = delete;
-  RuntimeFolder& operator=(const RuntimeFolder&) = delete;
+  ~RuntimeDirectory() { was_ ? setenv(kName, was_->c_str(), 1) : unsetenv(kName); }
+  RuntimeDirectory(const RuntimeDirectory&) = delete;
+  RuntimeDirectory& operator=(const RuntimeDirectory&) = delete;
 
  private:
   static constexpr const char* kName = "RUNTIME_DIRECTORY";
-  std::string path_;
   std::optional<std::string> was_;
+};
+
+// EAL makes that folder even when it shares nothing; here it is one that is gone again when EAL is up. Where none can
+// be made EAL goes without.
+class PassingFolder {
+ public:
+  PassingFolder() {
+    const char* parent = std::getenv("TMPDIR");
+    path_ = std::string(parent && *parent ? parent : "/tmp") + "/rocebox-XXXXXX";
+    if (!mkdtemp(path_.data())) path_.clear();
+  }
+  ~PassingFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  PassingFolder(const PassingFolder&) = delete;
+  PassingFolder& operator=(const PassingFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
 };
 
 // Whether as much memory is free in hugepages of the default size.
@@ -103,12 +118,6 @@ std::vector<std::string> eal_arguments(const EalOptions& options) {
   return words;
 }
 
-// Removes what EAL leaves of its telemetry.
-void remove_telemetry_folder() {
-  std::error_code ignored;
-  if (!telemetry_folder.empty()) std::filesystem::remove_all(telemetry_folder, ignored);
-}
-
 }  // namespace
 
 DpdkLog::DpdkLog() : stream_(open_memstream(&text_, &size_)) { rte_openlog_stream(stream_); }
@@ -123,7 +132,6 @@ std::string DpdkLog::text() {
 }
 
 bool eal_has_hugepages() { return hugepages_used; }
-std::string eal_folder() { return telemetry_folder; }
 
 void start_eal(const EalOptions& options) {
   static bool started = false;
@@ -135,17 +143,14 @@ void start_eal(const EalOptions& options) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  std::optional<RuntimeFolder> folder;
-  if (options.instance.empty()) folder.emplace();
+  std::optional<PassingFolder> passing;
+  if (options.instance.empty()) passing.emplace();
+  const RuntimeDirectory directory(passing ? passing->path() : options.directory);
   DpdkLog log;
   if (rte_eal_init(static_cast<int>(words.size()), argv.data()) < 0)
     throw ConfigError(fmt::format("DPDK's environment did not start: {} (asked for {} MiB of memory)\n{}",
                                   rte_strerror(rte_errno), options.mebibytes, log.text()));
-  if (!options.instance.empty()) telemetry_folder = rte_eal_get_runtime_dir();
-  std::atexit([] {
-    rte_eal_cleanup();
-    remove_telemetry_folder();
-  });
+  std::atexit([] { rte_eal_cleanup(); });
   started = true;
 }
 

@@ -9,17 +9,20 @@
 namespace rocebox {
 
 struct EalOptions {
-  std::uint64_t mebibytes = 0;       ///< memory for pools and ports
-  std::vector<unsigned> cores = {};  ///< CPUs of the polling lcores 1, 2, ...; lcore 0 floats over all that are allowed
+  std::uint64_t mebibytes = 0;         ///< memory for pools and ports
+  std::vector<unsigned> cores = {};    ///< CPUs of the polling lcores 1, 2, ...; lcore 0 floats over the others
   std::vector<std::string> pci = {};   ///< addresses of the NICs to take; none: the PCI bus is not looked at
   bool hugepages = false;              ///< use them when enough are free
   std::string instance = {};           ///< name of the telemetry socket's folder; empty: no telemetry
+  std::string directory = {};          ///< what that folder is in: DIRECTORY/dpdk/rocebox-INSTANCE
   std::vector<std::string> more = {};  ///< the user's own EAL arguments
 };
 
 /// Starts EAL, once for the process; calling it again does nothing. It needs no hugepages, PCI device, root or
 /// configuration file, and shares nothing with other processes, so any number of instances run side by side.
-/// Without telemetry it leaves no file behind; with it, its folder is removed by stop_eal(). Throws ConfigError.
+/// Without telemetry it leaves no file behind; with it, its socket, in a folder that is the caller's to remove when the
+/// process ends. Threads that the caller makes afterwards keep off the polling cores, where there are others. Throws
+/// ConfigError.
 void start_eal(const EalOptions& options);
 inline void start_eal(std::uint64_t mebibytes) { start_eal(EalOptions{.mebibytes = mebibytes}); }
 
@@ -40,7 +43,5 @@ class DpdkLog {
 
 /// Whether EAL's memory is in hugepages.
 bool eal_has_hugepages();
-/// The folder of EAL's sockets; empty without telemetry.
-std::string eal_folder();
 
 }  // namespace rocebox

@@ -17,9 +17,9 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-def offered(folder, *words):
+def offered(folder, *words, command=ROCEBOX):
     """The words that bash offers for the last of `words`, parted as COMP_WORDBREAKS does (`=` is a word)."""
-    done = subprocess.run(["bash", "--norc", "-uc", SCRIPT, "bash", str(ROOT / "runtime/cli/completion/rocebox"), ROCEBOX, *words],
+    done = subprocess.run(["bash", "--norc", "-uc", SCRIPT, "bash", str(ROOT / "runtime/cli/completion/rocebox"), command, *words],
                           capture_output=True, text=True, cwd=folder)
     assert done.stderr == "", done.stderr
     return sorted(done.stdout.split())
@@ -66,6 +66,13 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered("kernels", ""), sorted(listed))
         self.assertEqual(self.offered("kernels", "--json", "li"), ["link"])
 
+    def test_offers_the_runs_that_are_going_on(self):
+        stand_in = self.folder / "rocebox"
+        stand_in.write_text(f'#!/bin/sh\n[ "$*" = "top --list" ] || exec {ROCEBOX} "$@"\nprintf "%s\\n" "bump  /a" "tor-2  /b"\n')
+        stand_in.chmod(0o755)
+        self.assertEqual(offered(self.folder, "top", "", command=str(stand_in)), ["bump", "tor-2"])
+        self.assertEqual(offered(self.folder, "top", "--once", "t", command=str(stand_in)), ["tor-2"])
+
     def test_offers_files_of_the_kind_that_an_option_takes(self):
         self.assertEqual(self.offered("replay", "--in", "near.host", "=", ""), ["sub", "trace.pcap", "trace.pcapng"])
         self.assertEqual(self.offered("replay", "--out", "b", "="), ["sub", "trace.pcap", "trace.pcapng"])
@@ -75,7 +82,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered("replay", "--trace-out", "t"), ["trace.pcapng"])
 
     def test_offers_nothing_where_it_cannot_know(self):
-        for words in (("replay", "--in", "po"), ("replay", "--filter", "a", "=", "i"), ("run", "--cores", ""),
+        for words in (("replay", "--in", "po"), ("replay", "--filter", "a", "=", "i"), ("run", "--cores", ""), ("run", "--name", ""), ("run", "--metrics", ""),
                       ("run", "run.yaml", "--", "r"), ("=",), ("=", "x")):
             self.assertEqual(self.offered(*words), [], words)
 

@@ -44,7 +44,7 @@ class Deb(unittest.TestCase):
                      "share/bash-completion/completions/rocebox", "share/doc/rocebox/README.md", "share/doc/rocebox/changelog.gz",
                      "share/doc/rocebox/copyright", "share/man/man1/rocebox.1.gz", "share/man/man5/rocebox.5.gz",
                      "share/rocebox/configs/live/bump.yaml", "share/rocebox/configs/replay/inspect.yaml",
-                     "share/rocebox/configs/rocebox.schema.json"):
+                     "share/rocebox/configs/rocebox.schema.json", "share/dpdk/telemetry-endpoints/rocebox.py"):
             self.assertIn(f"/usr/{path}", self.listing)
         for path in self.listing:
             self.assertTrue("/usr/".startswith(path) or path.startswith("/usr/"), path)
@@ -60,7 +60,7 @@ class Deb(unittest.TestCase):
         self.assertEqual(self.field("Version"), re.search(r"VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text().split("project(")[1]).group(1))
         depends = self.field("Depends")
         # By the linker, and (mempool-ring, bus-vdev) by name: without that driver there is no packet pool.
-        for library in ("libc6", "libpcap0.8", r"librte-eal\d+", r"librte-mempool-ring\d+", r"librte-bus-vdev\d+", r"libyaml-cpp[\d.]+"):
+        for library in ("libc6", "libpcap0.8", r"librte-eal\d+", r"librte-mempool-ring\d+", r"librte-bus-vdev\d+", r"libyaml-cpp[\d.]+", r"libcpp-httplib[\d.]+"):
             self.assertRegex(depends, rf"(^|, ){library}(,| |$)")
         names = re.findall(r"[\w.+-]+(?=[ ,]|$)", re.sub(r"\([^)]*\)", "", depends))
         sh("dpkg-query", "-W", *names, *self.field("Recommends").split(", "))  # they exist: the build took them

@@ -184,6 +184,16 @@ void Live::report_stays(Json& report) const {
   for (const config::LinkConfig& config : config_.links) report["links"][config.name]["latency"] = device(i++);
 }
 
+void Live::report_shards(Json& report) const {
+  Json& rows = report["shards"] = Json::array();
+  for (const auto& shard : shards_)
+    rows.push_back({{"shard", shard->number()},
+                    {"core", cores_[shard->number()]},
+                    {"loops", shard->loops()},
+                    {"busy_loops", shard->busy_loops()},
+                    {"busy_ns", shard->busy_nanos()}});
+}
+
 Json Live::report() const {
   const std::lock_guard lock(observer_);
   Json report;
@@ -212,6 +222,7 @@ Json Live::report() const {
                    {"packets_held", held},
                    {"pool_idle", pool_idle_},
                    {"pool_in_use", pool_.in_use()}};
+  report_shards(report);
   report_ports(report);
   if (!running_) captures_.report(report);
   for (const auto& shard : shards_) {

@@ -11,6 +11,7 @@
 #include "runtime/drives/live/ring_pairs.h"
 #include "runtime/drives/live/shard.h"
 #include "runtime/telemetry/json_report.h"
+#include "runtime/telemetry/metrics.h"
 
 namespace rocebox {
 
@@ -37,6 +38,8 @@ class Live {
 
   /// What happened: counts while packets flow, with the kernels' own tables after stop(). On any thread.
   Json report() const;
+  /// The same numbers as metrics, with their sentences. On any thread.
+  void add_metrics(Metrics& metrics) const;
 
   /// Has `work` done for every shard, one after another: on its core between two bursts while packets flow, here
   /// otherwise. On any thread but the shards'; see Mailbox.
@@ -55,6 +58,10 @@ class Live {
   void check_pool() const;
   void report_ports(Json& report) const;
   void report_stays(Json& report) const;
+  void report_shards(Json& report) const;
+  void add_run_metrics(Metrics& metrics, const Json& report) const;
+  void add_port_metrics(Metrics& metrics, const Json& report) const;
+  void add_stay_metrics(Metrics& metrics) const;
 
   const config::RunConfig& config_;
   Pool& pool_;

@@ -100,7 +100,8 @@ void Shard::change(unsigned device, unsigned kernel, Change& change) {
 
 // One burst from every queue. False when the core has slept, and other things than packets may have come to pass.
 bool Shard::loop() {
-  const Nanos now = now_ = clock_.now();
+  const Nanos before = now_, now = now_ = clock_.now();
+  if (busy_) busy_nanos_.add(static_cast<std::uint64_t>(now - before));
   if (const bool on = loops_.read() % kLatencyEveryLoops == 0; on != sampled_) sample(on);
   arrivals_.clear();
   bool busy = false;
@@ -108,6 +109,7 @@ bool Shard::loop() {
   if ((alone_ ? !arrivals_.empty() : busy) || next_deadline() <= now) step(now);
   flush();
   loops_.add();
+  busy_ = busy;
   if (busy) {
     busy_loops_.add();
     idler_.busy();

@@ -58,6 +58,8 @@ class Shard {
   std::uint64_t busy_loops() const { return busy_loops_.read(); }
   /// Packets that left by device ports that nothing is bound to.
   std::uint64_t unbound() const { return unbound_.read(); }
+  /// Time in loops that found something to do, in nanoseconds, with nothing lost between one loop and the next.
+  std::uint64_t busy_nanos() const { return busy_nanos_.read(); }
 
  private:
   struct RxQueue {
@@ -118,8 +120,9 @@ class Shard {
   std::deque<Stay> stays_;                           // by device
   std::vector<std::array<Packet, kBatchMax>> room_;  // of what arrived, by queue
   std::vector<Arrivals> arrivals_;
-  Counter loops_, busy_loops_, unbound_;
+  Counter loops_, busy_loops_, busy_nanos_, unbound_;
   Nanos now_ = 0;
+  bool busy_ = false;  // the last loop
   bool sampled_ = false;
   bool patient_ = false;    // packets of some port of the run can wait, and do before they are dropped
   bool congested_ = false;  // the last loop left packets that a port did not take

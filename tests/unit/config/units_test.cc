@@ -182,5 +182,17 @@ TEST(Units, ZeroAndLargest) {
   EXPECT_EQ(format_duration(INT64_MAX), "9223372036854775807ns");
 }
 
+TEST(Units, SocketAddresses) {
+  for (const std::string text : {"127.0.0.1:9464", "[::1]:9464", "localhost:0", "[fe80::1%eth0]:65535"}) {
+    const auto address = parse_socket_address(text);
+    ASSERT_TRUE(address) << text;
+    EXPECT_EQ(address->text(), text);
+  }
+  EXPECT_EQ(parse_socket_address("[::1]:9464")->host, "::1");
+  for (const std::string text : {"", ":", "9464", "127.0.0.1", "127.0.0.1:", ":9464", "::1:9464", "[]:1", "a:65536",
+                                 "a:-1", "a:+1", "a:0x10", "a b:1", "a:1_0", "[::1]", "http://a:1"})
+    EXPECT_FALSE(parse_socket_address(text)) << text;
+}
+
 }  // namespace
 }  // namespace rocebox::config

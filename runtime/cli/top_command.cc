@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `rocebox top`: live counters of a run, over its telemetry socket.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "runtime/cli/commands.h"
+#include "runtime/config/units.h"
+#include "runtime/telemetry/expectations.h"
+#include "runtime/telemetry/top.h"
+
+namespace rocebox::cli {
+namespace {
+
+// Less would show the noise of single bursts, and of the 20 ms for which a run's answers are the same.
+constexpr Nanos kIntervalMin = 100 * kMillisecond;
+
+// Whether Ctrl-C or SIGTERM came within that time.
+class Waiter {
+ public:
+  Waiter() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGINT);
+    sigaddset(&set_, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set_, nullptr);
+  }
+  bool interrupted_within(Nanos nanos) {
+    const timespec time{nanos / kSecond, nanos % kSecond};
+    return sigtimedwait(&set_, nullptr, &time) > 0;
+  }
+
+ private:
+  sigset_t set_;
+};
+
+// As many lines as the terminal has, each of them cleared to its end, from the top on; what is below is cleared too.
+void draw(const std::string& text) {
+  winsize size{};
+  std::size_t rows = 24;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 1) rows = size.ws_row;
+  std::string screen = "\033[H";
+  std::size_t begin = 0;
+  for (std::size_t row = 1; row < rows && begin < text.size(); row++) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    screen +=
+        text.substr(begin, size.ws_col ? std::min<std::size_t>(end - begin, size.ws_col) : end - begin) + "\033[K\n";
+    begin = end + 1;
+  }
+  std::fputs((screen + "\033[J").c_str(), stdout);
+}
+
+void print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+    throw std::runtime_error(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
+}
+
+int list_instances(bool json) {
+  Json rows = Json::array();
+  for (const RunningInstance& one : running_instances()) {
+    if (json)
+      rows.push_back({{"instance", one.name}, {"socket", one.socket}});
+    else
+      print(fmt::format("{}  {}\n", one.name, one.socket));
+  }
+  if (json) print(json_text(rows));
+  return 0;
+}
+
+}  // namespace
+
+int top(const TopArguments& arguments) {
+  Nanos interval = kSecond;
+  if (!arguments.interval.empty()) {
+    const auto parsed = config::parse_duration(arguments.interval);
+    if (!parsed || *parsed < kIntervalMin)
+      throw ConfigError(fmt::format("--interval {}: write such as 1s, from 100ms on", arguments.interval));
+    interval = *parsed;
+  }
+  if (arguments.list) return list_instances(arguments.json);
+  const RunningInstance instance = find_instance(arguments.instance);
+  Waiter waiter;
+  bool shown = false;
+  try {
+    TelemetryClient client(instance.socket);
+    const bool screen = isatty(STDOUT_FILENO) && !arguments.json && !arguments.once;
+    Json before = take_sample(client);
+    if (screen) print("\033[2J");
+    do {
+      if (waiter.interrupted_within(interval)) return 0;
+      Json after = take_sample(client);
+      const Json block = top_block(before, after);
+      if (arguments.json)
+        print(block.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+      else if (screen)
+        draw(top_text(block));
+      else
+        print((shown ? "\n" : "") + top_text(block));
+      std::fflush(stdout);
+      shown = true;
+      before = std::move(after);
+    } while (!arguments.once);
+  } catch (const TelemetryError& error) {
+    if (!shown) throw;
+    fmt::print(stderr, "rocebox top: {}: {}\n", instance.name, error.what());
+  }
+  return 0;
+}
+
+}  // namespace rocebox::cli
