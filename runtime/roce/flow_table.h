@@ -53,7 +53,8 @@ class ZeroedArray {
 
 /// Mixes plain bytes into 64 bits by folded 128-bit products (the construction of wyhash and of
 /// Abseil's hash).
-inline std::uint64_t hash_bytes(const void* bytes, std::size_t size) {
+template <std::size_t kSize>
+std::uint64_t hash_bytes(const void* bytes) {
   __extension__ using Wide = unsigned __int128;
   const auto fold = [](std::uint64_t a, std::uint64_t b) {
     const Wide product = Wide{a} * b;
@@ -61,14 +62,16 @@ inline std::uint64_t hash_bytes(const void* bytes, std::size_t size) {
   };
   constexpr std::uint64_t kOdd1 = 0xa0761d6478bd642full, kOdd2 = 0xe7037ed1a0b428dbull;
   const auto* at = static_cast<const std::uint8_t*>(bytes);
-  std::uint64_t hash = kOdd1 ^ size;
-  for (; size > 0;) {
-    std::uint64_t words[2] = {0, 0};
-    const std::size_t take = size < sizeof(words) ? size : sizeof(words);
-    std::memcpy(words, at, take);
+  std::uint64_t hash = kOdd1 ^ kSize, words[2];
+  constexpr std::size_t kRest = kSize % sizeof words, kWhole = kSize - kRest;
+  for (std::size_t i = 0; i < kWhole; i += sizeof words) {
+    std::memcpy(words, at + i, sizeof words);
     hash = fold(words[0] ^ kOdd2 ^ hash, words[1] ^ kOdd1);
-    at += take;
-    size -= take;
+  }
+  if constexpr (kRest > 0) {
+    words[0] = words[1] = 0;
+    std::memcpy(words, at + kWhole, kRest);
+    hash = fold(words[0] ^ kOdd2 ^ hash, words[1] ^ kOdd1);
   }
   return fold(hash ^ kOdd1, kOdd2);
 }
@@ -95,7 +98,7 @@ class FlowTable {
   /// All keys, in order of insertion.
   std::span<const Key> keys() const { return {keys_.data(), size_}; }
 
-  static std::uint64_t hash(const Key& key) { return hash_bytes(&key, sizeof(Key)); }
+  static std::uint64_t hash(const Key& key) { return hash_bytes<sizeof(Key)>(&key); }
   /// Brings the slot of `hash` nearer; for batches: hash all, prefetch all, then find.
   void prefetch(std::uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
 

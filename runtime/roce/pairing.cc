@@ -168,7 +168,7 @@ std::uint32_t Pairing::learn(std::uint32_t half, std::uint32_t psn) {
 
 Pairing::Handshake* Pairing::handshake(const HandshakeKey& key, bool make) {
   const std::size_t sets = handshakes_.size() / kWays;
-  Handshake* set = &handshakes_[hash_bytes(&key, sizeof(key)) % sets * kWays];
+  Handshake* set = &handshakes_[hash_bytes<sizeof(key)>(&key) % sets * kWays];
   Handshake* oldest = set;
   for (Handshake* entry = set; entry != set + kWays; entry++) {
     if (entry->age != 0 && entry->key == key) return entry;

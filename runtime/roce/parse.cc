@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/roce/parse.h"
 
+#include <bit>
 #include <cstring>
 
 #include "runtime/limits.h"
@@ -214,12 +215,18 @@ std::string_view parse_status_sentence(ParseStatus status) {
 }
 
 Addresses addresses(Packet packet) {
-  Addresses result{};
+  Addresses result;
   const std::uint8_t* header = packet.data() + packet.meta().l3_offset;
   if (packet.meta().ip_version == 4) {
-    result.source[10] = result.source[11] = result.destination[10] = result.destination[11] = 0xFF;
-    std::memcpy(result.source.data() + 12, header + offsetof(Ipv4, source), 4);
-    std::memcpy(result.destination.data() + 12, header + offsetof(Ipv4, destination), 4);
+    // In whole words: who reads the result by words would wait for bytes that were stored one by one.
+    std::uint32_t ends[2];
+    std::memcpy(ends, header + offsetof(Ipv4, source), sizeof ends);
+    static_assert(offsetof(Ipv4, destination) == offsetof(Ipv4, source) + 4 &&
+                  std::endian::native == std::endian::little);
+    const std::uint64_t words[4] = {0, 0xFFFF0000u | std::uint64_t{ends[0]} << 32, 0,
+                                    0xFFFF0000u | std::uint64_t{ends[1]} << 32};
+    std::memcpy(result.source.data(), words, 16);
+    std::memcpy(result.destination.data(), words + 2, 16);
   } else {
     std::memcpy(result.source.data(), header + offsetof(Ipv6, source), 16);
     std::memcpy(result.destination.data(), header + offsetof(Ipv6, destination), 16);
