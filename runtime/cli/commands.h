@@ -24,6 +24,7 @@ int replay(const ReplayArguments& arguments);
 
 struct RunArguments {
   std::string config;
+  std::vector<std::string> ports;  ///< PORT=BINDING
   std::vector<std::string> plugins;
   std::vector<std::string> eal;  ///< for DPDK's EAL, as they are
   std::string seed;              ///< empty: the configuration's

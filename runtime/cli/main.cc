@@ -54,6 +54,10 @@ void add_replay(CLI::App& app, ReplayArguments& a) {
 void add_run(CLI::App& app, RunArguments& a) {
   CLI::App* command = app.add_subcommand("run", "Run live traffic through a configuration, until Ctrl-C");
   command->add_option("CONFIG", a.config, "Configuration (YAML)")->required();
+  command
+      ->add_option("--port", a.ports, "What PORT is bound to, instead of what the configuration says: 'a={tap: tap0}'")
+      ->type_name("PORT=BINDING")
+      ->allow_extra_args(false);
   command->add_option("--cores", a.cores, "One shard on each of these CPUs, such as 1,3-5; instead of `live: shards:`")
       ->type_name("LIST");
   command->add_option("--duration", a.duration, "Stop after this time, such as 10s")->type_name("TIME");

@@ -59,10 +59,10 @@ struct CaptureBinding {
 
 /// What a port is bound to in the live drive.
 struct LiveBinding {
-  PortName port;
-  LivePort live;
-  Place place;
-  Node written;  ///< what was written, for the effective configuration
+  PortName port{};
+  LivePort live{};
+  Place place{};   ///< line 0: the command line (--port) says so
+  Node written{};  ///< what was written, for the effective configuration
 };
 
 struct LinkConfig {
@@ -108,6 +108,10 @@ std::vector<PortName> unbound_ports(const RunConfig& config);
 /// The effective configuration as YAML: every option with its value, groups and lists as far as they were written;
 /// loads to the same configuration.
 std::string effective_yaml(const RunConfig& config);
+
+/// Binds a port to something live, in place of what the configuration says: `PORT=BINDING`, BINDING as it would stand
+/// under `ports:`, such as `{af_packet: eth0}`. Throws ConfigError.
+void bind_port(RunConfig& config, const std::string& argument);
 
 /// JSON Schema (draft 2020-12) of the configuration with the kernels of `registry`.
 nlohmann::ordered_json schema(const Registry& registry);
