@@ -36,6 +36,18 @@ struct RunArguments {
 };
 int run(const RunArguments& arguments);
 
+struct LabArguments {
+  enum class What { kRun, kUp, kDown, kSchema };
+  What what = What::kRun;
+  std::string config;
+  std::string name;  ///< empty: the configuration's
+  std::vector<std::string> plugins;
+  std::string json;  ///< as in ReplayArguments
+};
+int lab(const LabArguments& arguments);
+/// Checks the configuration of a lab, and prints what would be built.
+void check_lab(const std::string& file, const std::vector<std::string>& plugins);
+
 struct CheckArguments {
   std::string config;
   std::vector<std::string> plugins;
