@@ -60,7 +60,9 @@ int run_lab(const LabArguments& arguments) {
     lab.up();
     fmt::print(stderr, "rocebox lab run {}: {} host(s), {} appliance(s), {} command(s)\n", config.name,
                config.hosts.size(), config.appliances.size(), config.traffic.size());
-    report.update(lab.run(failures));
+    report.update(lab.run(failures, [](const lab::TrafficStep& step) {
+      if (isatty(STDERR_FILENO)) fmt::print(stderr, "  {} in {}: {}\n", step.name, step.host, step.run);
+    }));
   }
   expectations.add_to(report);
   report["failures"] = failures;

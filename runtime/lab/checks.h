@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whether single values of a lab's configuration can be what they are meant to be.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <string_view>
 

@@ -43,8 +43,8 @@ void Lab::up() {
   interrupts_.wait({}, 0);
 }
 
-Json Lab::run(std::vector<std::string>& failures) {
-  TrafficRun traffic(config_, claim_->folder(), *appliances_, interrupts_);
+Json Lab::run(std::vector<std::string>& failures, std::function<void(const TrafficStep&)> progress) {
+  TrafficRun traffic(config_, claim_->folder(), *appliances_, interrupts_, std::move(progress));
   traffic.run(failures);
   appliances_->stop(failures);
   Json report;

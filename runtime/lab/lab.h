@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A lab: hosts and appliances on one machine, joined by wires, for as long as it stands.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,8 +28,8 @@ class Lab {
   /// away what was built.
   void up();
   /// Runs the traffic, ends the appliances, and takes all down. Returns the report; what went wrong is added to
-  /// `failures`.
-  Json run(std::vector<std::string>& failures);
+  /// `failures`. `progress` is told of each command that is about to start.
+  Json run(std::vector<std::string>& failures, std::function<void(const TrafficStep&)> progress);
   /// It stands on without us.
   void leave();
   /// How to look at it and into it, for a person.

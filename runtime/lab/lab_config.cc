@@ -52,7 +52,7 @@ std::string LabConfig::place_text(config::Place place) const {
 bool is_lab(const config::Node& root) { return root.is_map() && root.find("lab"); }
 
 LabConfig load_text(std::string_view text, const std::string& file, const std::vector<std::string>& plugins,
-                    config::Mistakes& mistakes) {
+                    config::Mistakes& mistakes, bool follow) {
   const config::Node root = config::parse_yaml(text, mistakes);
   if (!mistakes.none()) return {};
   if (!root.is_map()) {
@@ -63,7 +63,7 @@ LabConfig load_text(std::string_view text, const std::string& file, const std::v
     mistakes.add(root.place, "this is no lab, which has `lab: NAME` and `hosts:`; `rocebox run` takes this file");
     return {};
   }
-  LabConfig lab = LabLoader(file, plugins, mistakes).load(root);
+  LabConfig lab = LabLoader(file, plugins, mistakes, follow).load(root);
   if (is_lab(root))
     if (const std::string why = why_no_lab_name(lab.name); !why.empty())
       mistakes.add(root.find("lab")->place, fmt::format("`{}` is no name for a lab: {}", lab.name, why));

@@ -12,6 +12,8 @@
 
 namespace rocebox::lab {
 
+/// A machine of the lab: a network namespace. One of another kind (a virtual machine) would need what this kind has in
+/// three places: an end for its wires and its settings (network.cc), and words that run a command in it (traffic.cc).
 struct HostConfig {
   std::string name;
   config::Place place;
@@ -73,9 +75,9 @@ bool is_lab(const config::Node& root);
 /// Reads and checks the configuration of a lab, and those of its appliances. Throws ConfigError with every mistake, one
 /// a line. `plugins`: to load for every appliance.
 LabConfig load(const std::string& file, const std::vector<std::string>& plugins);
-/// The same from a text, for tests and fuzzing.
+/// The same from a text, for tests and fuzzing; `follow` false: files that it names are not looked at.
 LabConfig load_text(std::string_view text, const std::string& file, const std::vector<std::string>& plugins,
-                    config::Mistakes& mistakes);
+                    config::Mistakes& mistakes, bool follow = true);
 
 /// The name of the lab that `argument` means: the `lab:` of a file, whatever else stands in it, or the name itself.
 /// Throws ConfigError.

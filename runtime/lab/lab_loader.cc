@@ -40,8 +40,9 @@ config::Place place_of_text(const config::Node& node, const char* key, std::size
   return list->kind == config::Node::Kind::kList && index < list->items.size() ? list->items[index].place : list->place;
 }
 
-LabLoader::LabLoader(const std::string& file, const std::vector<std::string>& plugins, config::Mistakes& mistakes)
-    : plugins_(plugins), mistakes_(mistakes) {
+LabLoader::LabLoader(const std::string& file, const std::vector<std::string>& plugins, config::Mistakes& mistakes,
+                     bool follow)
+    : plugins_(plugins), mistakes_(mistakes), follow_(follow) {
   lab_.file = file;
 }
 
@@ -115,7 +116,7 @@ void LabLoader::appliance(const LabFields::Appliance& raw, const config::Node& n
   if (!node.is_map()) return;
   if (!raw.config.empty()) {
     appliance.file = beside(lab_.file, raw.config);
-    appliance_file(appliance, node);
+    if (follow_) appliance_file(appliance, node);
   } else if (!node.find("config")) {
     inline_appliance(appliance, node);
   }
@@ -149,7 +150,7 @@ void LabLoader::inline_appliance(ApplianceConfig& appliance, const config::Node&
     return;
   }
   const std::size_t before = mistakes_.count();
-  appliance.config = config::load_node(own, lab_.file, *appliance.registry, mistakes_);
+  appliance.config = config::load_node(own, lab_.file, *appliance.registry, mistakes_, follow_);
   if (mistakes_.count() > before) appliance.config.devices.clear();  // what follows from a mistake is none
 }
 

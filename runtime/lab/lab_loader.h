@@ -10,7 +10,7 @@ namespace rocebox::lab {
 
 class LabLoader {
  public:
-  LabLoader(const std::string& file, const std::vector<std::string>& plugins, config::Mistakes& mistakes);
+  LabLoader(const std::string& file, const std::vector<std::string>& plugins, config::Mistakes& mistakes, bool follow);
   /// Call once; what comes is usable only when there are no mistakes.
   LabConfig load(const config::Node& root);
 
@@ -28,6 +28,7 @@ class LabLoader {
 
   std::vector<std::string> plugins_;
   config::Mistakes& mistakes_;
+  bool follow_;
   LabConfig lab_;
 };
 

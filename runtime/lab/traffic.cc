@@ -28,8 +28,13 @@ std::string folder_of(const std::string& file) {
 
 }  // namespace
 
-TrafficRun::TrafficRun(const LabConfig& lab, std::string folder, Appliances& appliances, Interrupts& interrupts)
-    : lab_(lab), folder_(std::move(folder)), appliances_(appliances), interrupts_(interrupts) {}
+TrafficRun::TrafficRun(const LabConfig& lab, std::string folder, Appliances& appliances, Interrupts& interrupts,
+                       Progress progress)
+    : lab_(lab),
+      folder_(std::move(folder)),
+      appliances_(appliances),
+      interrupts_(interrupts),
+      progress_(std::move(progress)) {}
 
 std::string TrafficRun::file(const Step& step, const char* kind) const {
   return fmt::format("{}/traffic.{}.{}", folder_, step.config->name, kind);
@@ -50,6 +55,7 @@ void TrafficRun::fail(const Step& step, const std::string& why) const {
 void TrafficRun::run(std::vector<std::string>& failures) {
   try {
     for (std::size_t i = 0; i < lab_.traffic.size(); i++) {
+      if (progress_) progress_(lab_.traffic[i]);
       Step& step = start(lab_.traffic[i]);
       step.config->background ? until_ready(step) : foreground(step);
     }

@@ -2,6 +2,7 @@
 // The traffic of a lab: commands in its hosts, one after the other, and what became of them.
 #pragma once
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,10 @@ namespace rocebox::lab {
 
 class TrafficRun {
  public:
-  /// `folder`: for what the commands print.
-  TrafficRun(const LabConfig& lab, std::string folder, Appliances& appliances, Interrupts& interrupts);
+  using Progress = std::function<void(const TrafficStep&)>;
+  /// `folder`: for what the commands print. `progress` is told of each command that is about to start.
+  TrafficRun(const LabConfig& lab, std::string folder, Appliances& appliances, Interrupts& interrupts,
+             Progress progress);
 
   /// Runs all commands; the first that fails, an appliance that ends, or an interruption is the end, and stands in
   /// `failures` then. Ends those in the background.
@@ -51,6 +54,7 @@ class TrafficRun {
   std::string folder_;
   Appliances& appliances_;
   Interrupts& interrupts_;
+  Progress progress_;
   std::deque<Step> steps_;
 };
 
