@@ -179,6 +179,14 @@ traffic:
             self.assert_nothing_left(lab)
 
 
+    def test_one_name_is_one_lab(self):
+        path, lab = self.two("traffic: [{host: left, run: sleep 3}]\n")
+        processes = [self.start(path) for _ in range(2)]
+        said = [process.communicate(timeout=150)[1] for process in processes]
+        self.assertEqual(sorted(process.returncode for process in processes), [0, 2], said)
+        self.assert_nothing_left(lab)
+
+
 class Judges(LabTest):
     def run_two(self, more, status):
         path, lab = self.two(more)
@@ -392,6 +400,26 @@ class Refusals(LabTest):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("CAP_SYS_ADMIN", done.stderr)
         self.assert_nothing_left(lab)
+
+
+class PortOption(LabTest):
+    """`rocebox run --port`, which labs start their appliances with."""
+
+    def test_takes_the_place_of_the_configuration(self):
+        path = self.dir / "run.yaml"
+        path.write_text("devices: {bump: {path: a <-> z}}\nports: {a: {af_packet: nosuch0}}\npool: {small: 8192}\n")
+        done = self.rocebox("run", path, "--duration", "200ms", "--port", "a={ring: r}", "--port", "bump.z={ring: r}", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([port["is"] for port in json.loads(done.stdout)["ports"]], ["ring r", "ring r"])
+
+    def test_refusals(self):
+        path = self.dir / "run.yaml"
+        path.write_text("devices: {bump: {path: a <-> z}}\npool: {small: 8192}\n")
+        for port, said in (("a={af_packet: nosuch0}", "run.yaml: --port: port `bump.a` (af_packet nosuch0): "), ("b={ring: r}", "there is no port `b`"),
+                           ("a={rong: r}", "did you mean `ring`?")):
+            done = self.rocebox("run", path, "--duration", "1s", "--port", port)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), port)
+            self.assertIn(said, done.stderr)
 
 
 class Check(LabTest):
