@@ -145,7 +145,8 @@ class WireReader {
     }
     const bool any =
         std::any_of(claimed_.begin(), claimed_.end(), [&](const auto& c) { return c.first.node == appliance.name; });
-    if (!any && appliance.config.live_ports.empty() && !appliance.config.devices.empty())
+    if (!any && appliance.config.live_ports.empty() && appliance.config.captures.empty() &&
+        !appliance.config.devices.empty())
       mistakes_.add(appliance.place, fmt::format("appliance `{}` is joined to nothing: give `wires:`", appliance.name));
   }
 
