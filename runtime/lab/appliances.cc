@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "runtime/lab/namespaces.h"
+#include "runtime/limits.h"
 
 namespace rocebox::lab {
 namespace {
@@ -99,6 +100,8 @@ void Appliances::start_one(const ApplianceConfig& appliance, std::size_t number)
                      {"--port", fmt::format("{}={{{}: '{}'}}", end.port, bind_word(appliance.bind), end.interface)});
   if (!appliance.cores.empty()) words.insert(words.end(), {"--cores", appliance.cores});
   for (const std::string& plugin : plugins_) words.insert(words.end(), {"--plugin", plugin});
+  if (const std::string name = instance_name(lab_.name, appliance.name); name.size() <= kInstanceNameMax)
+    words.insert(words.end(), {"--name", name});
   words.insert(words.end(), {"--json", fmt::format("{}/{}{}", folder_, appliance.name, kReportSuffix)});
   const int descriptor = notify_socket(socket);
   try {
@@ -177,6 +180,10 @@ Json Appliances::reports() const {
   for (const ApplianceConfig& appliance : lab_.appliances)
     if (found.contains(appliance.name)) all[appliance.name] = found[appliance.name];
   return all;
+}
+
+std::string instance_name(const std::string& lab, const std::string& appliance) {
+  return fmt::format("{}.{}", lab, appliance);
 }
 
 Json reports_in(const std::string& folder) {

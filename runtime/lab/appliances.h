@@ -52,6 +52,9 @@ class Appliances {
   std::deque<Running> all_;
 };
 
+/// The name of an appliance's run for `rocebox top`; one that is too long for that goes without.
+std::string instance_name(const std::string& lab, const std::string& appliance);
+
 /// The reports in a lab's folder, by the names of their appliances: of a lab whose configuration need not be known.
 Json reports_in(const std::string& folder);
 

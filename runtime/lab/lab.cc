@@ -82,7 +82,8 @@ std::string Lab::how_to_enter() const {
                         namespace_name(config_.name, host.name));
   }
   for (const ApplianceConfig& appliance : config_.appliances) {
-    text += fmt::format("  appliance {}\n", appliance.name);
+    text += fmt::format("  appliance {}\n    rocebox top {}\n", appliance.name,
+                        instance_name(config_.name, appliance.name));
     for (const WireConfig& wire : config_.wires)
       for (const End& end : wire.ends)
         if (end.node == appliance.name && !wire.tap)

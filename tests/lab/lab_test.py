@@ -309,6 +309,9 @@ class Stands(LabTest):
         self.assertIn(f"rocebox lab down {lab}", done.stdout)
         self.assertEqual(namespaces(lab), [f"rocebox.{lab}.{node}" for node in ("bump", "left", "right")])
         bed.sh("ip", "netns", "exec", f"rocebox.{lab}.left", "ping", "-c", "3", "-i", "0.1", "10.97.0.2")
+        self.assertIn(f"rocebox top {lab}.bump", done.stdout)
+        top = json.loads(self.rocebox("top", f"{lab}.bump", "--once", "--json").stdout)
+        self.assertEqual(top["instance"], f"{lab}.bump")
         for command in ("up", "run"):
             again = self.rocebox("lab", command, path)
             self.assertEqual((again.returncode, again.stdout), (2, ""))
