@@ -23,6 +23,6 @@ build_packages=(g++ cmake ninja-build pkg-config dpdk-dev libpcap-dev libisal-de
                 libyaml-cpp-dev libfmt-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev)
 # What the tests take besides: independent judges of the wire, sanitizer run-times, fuzzing, formatting, virtual machines.
 test_packages=(libgtest-dev libbenchmark-dev tshark python3 python3-scapy python3-jsonschema python3-yaml clang
-               clang-format libclang-rt-14-dev git iproute2 iputils-ping iperf3 ethtool man-db groff-base systemd
+               clang-format libclang-rt-14-dev git iproute2 procps iputils-ping iperf3 ethtool man-db groff-base systemd
                dpkg-dev file qemu-system-x86 busybox-static cpio kmod rdma-core ibverbs-providers ibverbs-utils perftest
                python3-prometheus-client dpdk)

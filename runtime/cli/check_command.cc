@@ -3,6 +3,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/drives/replay.h"
+#include "runtime/lab/lab_config.h"
 
 namespace rocebox::cli {
 namespace {
@@ -44,6 +45,11 @@ int check(const CheckArguments& arguments) {
     return 0;
   }
   if (arguments.config.empty()) throw ConfigError("check: give a configuration, or --schema");
+  if (config::Mistakes ignored(arguments.config);
+      lab::is_lab(config::parse_yaml(config::read_text_file(arguments.config), ignored))) {
+    check_lab(arguments.config, arguments.plugins);
+    return 0;
+  }
   const config::RunConfig config = load_or_throw(arguments.config, registry);
   resolve(config);
   fmt::print("# {}: good. Every option with its value:\n{}", config.file, config::effective_yaml(config));

@@ -24,6 +24,7 @@ int replay(const ReplayArguments& arguments);
 
 struct RunArguments {
   std::string config;
+  std::vector<std::string> ports;  ///< PORT=BINDING
   std::vector<std::string> plugins;
   std::vector<std::string> eal;  ///< for DPDK's EAL, as they are
   std::string seed;              ///< empty: the configuration's
@@ -34,6 +35,18 @@ struct RunArguments {
   std::string metrics;           ///< ADDRESS:PORT; empty: as the configuration says
 };
 int run(const RunArguments& arguments);
+
+struct LabArguments {
+  enum class What { kRun, kUp, kDown, kSchema };
+  What what = What::kRun;
+  std::string config;
+  std::string name;  ///< empty: the configuration's
+  std::vector<std::string> plugins;
+  std::string json;  ///< as in ReplayArguments
+};
+int lab(const LabArguments& arguments);
+/// Checks the configuration of a lab, and prints what would be built.
+void check_lab(const std::string& file, const std::vector<std::string>& plugins);
 
 struct CheckArguments {
   std::string config;

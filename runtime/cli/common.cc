@@ -45,8 +45,9 @@ std::int64_t seed_of(const std::string& text) {
 }
 
 void print_report(Json report, std::FILE* stream) {
-  const std::string head = fmt::format("rocebox {} {}   seed {}\n\n", report["command"].get<std::string>(),
-                                       report["config"].get<std::string>(), report["seed"].get<std::int64_t>());
+  const std::string seed = report.contains("seed") ? fmt::format("   seed {}", report["seed"].get<std::int64_t>()) : "";
+  const std::string head = fmt::format("rocebox {} {}{}\n\n", report["command"].get<std::string>(),
+                                       report["config"].get<std::string>(), seed);
   const std::string hash =
       report.contains("hash") ? "\nhash of all that left  " + report["hash"].get<std::string>() + "\n" : "";
   for (const char* key : {"schema_version", "command", "config", "seed", "hash"}) report.erase(key);

@@ -54,6 +54,10 @@ void add_replay(CLI::App& app, ReplayArguments& a) {
 void add_run(CLI::App& app, RunArguments& a) {
   CLI::App* command = app.add_subcommand("run", "Run live traffic through a configuration, until Ctrl-C");
   command->add_option("CONFIG", a.config, "Configuration (YAML)")->required();
+  command
+      ->add_option("--port", a.ports, "What PORT is bound to, instead of what the configuration says: 'a={tap: tap0}'")
+      ->type_name("PORT=BINDING")
+      ->allow_extra_args(false);
   command->add_option("--cores", a.cores, "One shard on each of these CPUs, such as 1,3-5; instead of `live: shards:`")
       ->type_name("LIST");
   command->add_option("--duration", a.duration, "Stop after this time, such as 10s")->type_name("TIME");
@@ -96,6 +100,30 @@ void add_top(CLI::App& app, TopArguments& a) {
   command->add_flag("--list", a.list, "List the runs that are going on, with their sockets, and end");
 }
 
+void add_lab(CLI::App& app, LabArguments& a) {
+  CLI::App* lab = app.add_subcommand("lab", "Testbeds on this machine: hosts, appliances and wires from one file");
+  lab->require_subcommand(1);
+  const auto add = [&](const char* name, const char* doc, LabArguments::What what) {
+    CLI::App* command = lab->add_subcommand(name, doc);
+    command->callback([&a, what] { a.what = what; });
+    return command;
+  };
+  CLI::App* run =
+      add("run", "Build a lab, run its traffic, check what it expects, take it down again", LabArguments::What::kRun);
+  CLI::App* up = add("up", "Build a lab and let it stand", LabArguments::What::kUp);
+  CLI::App* down = add("down", "Take a lab down, whatever is left of it", LabArguments::What::kDown);
+  CLI::App* schema = add("schema", "Print the JSON Schema of labs, for editors", LabArguments::What::kSchema);
+  for (CLI::App* command : {run, up}) command->add_option("CONFIG", a.config, "Configuration (YAML)")->required();
+  down->add_option("CONFIG", a.config, "Configuration (YAML), or the name of the lab")->required();
+  for (CLI::App* command : {run, up, down})
+    command->add_option("--name", a.name, "Name of the lab, instead of the configuration's")->type_name("NAME");
+  run->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")
+      ->type_name("FILE");
+  down->add_option("--json", a.json, "Write the appliances' reports as JSON; `-`: to standard output")
+      ->type_name("FILE");
+  for (CLI::App* command : {run, up, schema}) add_plugins(*command, a.plugins);
+}
+
 // A full disk shows when the last bytes are written.
 void flush_stdout() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout))
@@ -107,6 +135,7 @@ struct Arguments {
   ReplayArguments replay;
   RunArguments run;
   CheckArguments check;
+  LabArguments lab;
   KernelsArguments kernels;
   TopArguments top;
 };
@@ -116,6 +145,7 @@ int dispatch(const CLI::App& app, const Arguments& a) {
                      : app.got_subcommand("run")   ? run(a.run)
                      : app.got_subcommand("check") ? check(a.check)
                      : app.got_subcommand("top")   ? top(a.top)
+                     : app.got_subcommand("lab")   ? lab(a.lab)
                                                    : kernels(a.kernels);
   flush_stdout();
   return status;
@@ -130,6 +160,7 @@ int command(int argc, char** argv) {
   Arguments arguments;
   add_replay(app, arguments.replay);
   add_run(app, arguments.run);
+  add_lab(app, arguments.lab);
   add_check(app, arguments.check);
   add_kernels(app, arguments.kernels);
   add_top(app, arguments.top);

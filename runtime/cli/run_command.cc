@@ -59,6 +59,7 @@ class Signals {
 // The configuration as the command line changes it. Throws ConfigError.
 config::RunConfig load_for_run(const RunArguments& arguments, Registry& registry) {
   config::RunConfig config = load_or_throw(arguments.config, registry);
+  for (const std::string& port : arguments.ports) config::bind_port(config, port);
   if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);
   return config;
 }

@@ -28,12 +28,6 @@ std::string beside(const std::string& file, const std::string& path) {
   return (std::filesystem::path(file).parent_path() / path).lexically_normal().string();
 }
 
-// Names stand in paths of the report and in `device.port`, so they are plain words.
-bool is_plain_name(std::string_view name) {
-  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-  return !name.empty() && name.find_first_not_of(kLetters) == std::string_view::npos && name != "null";
-}
-
 // Turns the raw document, whose shape top_fields() has checked, into the configuration.
 class Loader {
  public:
@@ -232,6 +226,15 @@ RunConfig load_text(std::string_view text, const std::string& file, Registry& re
     mistakes.add(root.place, fmt::format("expected a mapping with `devices:`, found {}", kind_name(root.kind)));
     return {};
   }
+  if (const Node* lab = root.find("lab")) {
+    mistakes.add(lab->place, "this is a lab: give it to `rocebox lab run`, or to `rocebox check`");
+    return {};
+  }
+  return load_node(root, file, registry, mistakes, load_plugins);
+}
+
+RunConfig load_node(const Node& root, const std::string& file, Registry& registry, Mistakes& mistakes,
+                    bool load_plugins) {
   return Loader(file, registry, mistakes).load(root, load_plugins);
 }
 

@@ -59,10 +59,10 @@ struct CaptureBinding {
 
 /// What a port is bound to in the live drive.
 struct LiveBinding {
-  PortName port;
-  LivePort live;
-  Place place;
-  Node written;  ///< what was written, for the effective configuration
+  PortName port{};
+  LivePort live{};
+  Place place{};   ///< line 0: the command line (--port) says so
+  Node written{};  ///< what was written, for the effective configuration
 };
 
 struct LinkConfig {
@@ -98,12 +98,20 @@ RunConfig load(const std::string& file, Registry& registry, Mistakes& mistakes);
 RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes,
                     bool load_plugins = true);
 
+/// The same from a mapping that may be a part of the document `file`: places and paths are those of the document.
+RunConfig load_node(const Node& root, const std::string& file, Registry& registry, Mistakes& mistakes,
+                    bool load_plugins = true);
+
 /// Finds the port that `name` means: `device.port`, or `port` when one device has such a port. Explains in `why`
 /// when there is none.
 bool resolve_port(const RunConfig& config, std::string_view name, PortName& port, std::string& why);
 
 /// The ports of devices that no binding and no link names.
 std::vector<PortName> unbound_ports(const RunConfig& config);
+
+/// Binds a port to something live, in place of what the configuration says: `PORT=BINDING`, BINDING as it would stand
+/// under `ports:`, such as `{af_packet: eth0}`. Throws ConfigError.
+void bind_port(RunConfig& config, const std::string& argument);
 
 /// The effective configuration as YAML: every option with its value, groups and lists as far as they were written;
 /// loads to the same configuration.

@@ -224,6 +224,11 @@ Node parse_yaml(std::string_view text, Mistakes& mistakes) {
   return {};
 }
 
+bool is_plain_name(std::string_view name) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  return !name.empty() && name.find_first_not_of(kLetters) == std::string_view::npos && name != "null";
+}
+
 std::string read_text_file(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw ConfigError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));

@@ -58,6 +58,9 @@ std::string_view kind_name(Node::Kind kind);
 /// limits, and keys that are no plain words are added to `mistakes`. Total on all inputs.
 Node parse_yaml(std::string_view text, Mistakes& mistakes);
 
+/// Names stand in paths of the report and in `device.port`, so they are plain words: letters, digits, _ and -.
+bool is_plain_name(std::string_view name);
+
 /// Reads a file of at most kConfigBytesMax; throws ConfigError.
 std::string read_text_file(const std::string& path);
 

@@ -7,9 +7,10 @@
 
 namespace rocebox {
 
-void Expectations::read(const config::RunConfig& config, const Json& skeleton) {
+void Expectations::read(const std::string& file, const std::vector<config::Expectation>& expectations,
+                        const Json& skeleton) {
   std::string mistakes;
-  for (const config::Expectation& expectation : config.expectations) {
+  for (const config::Expectation& expectation : expectations) {
     std::string why;
     try {
       Expectation parsed(expectation.text);
@@ -20,7 +21,7 @@ void Expectations::read(const config::RunConfig& config, const Json& skeleton) {
     } catch (const ConfigError& error) {
       why = error.what();
     }
-    mistakes += fmt::format("{}{}:{}:{}: {}", mistakes.empty() ? "" : "\n", config.file, expectation.place.line,
+    mistakes += fmt::format("{}{}:{}:{}: {}", mistakes.empty() ? "" : "\n", file, expectation.place.line,
                             expectation.place.column, why);
   }
   if (!mistakes.empty()) throw ConfigError(mistakes);

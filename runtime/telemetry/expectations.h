@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The expectations of a configuration, as a drive keeps them.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "runtime/config/config.h"
@@ -10,9 +11,10 @@ namespace rocebox {
 
 class Expectations {
  public:
-  /// Reads those of a configuration. Throws ConfigError that lists every one that is no condition, or that leads to
+  /// Reads those that stand in `file`. Throws ConfigError that lists every one that is no condition, or that leads to
   /// nothing in `skeleton`: the report of a run that has not begun.
-  void read(const config::RunConfig& config, const Json& skeleton);
+  void read(const std::string& file, const std::vector<config::Expectation>& expectations, const Json& skeleton);
+  void read(const config::RunConfig& config, const Json& skeleton) { read(config.file, config.expectations, skeleton); }
   /// Adds them to the report that they are about.
   void add_to(Json& report) const;
   bool hold(const Json& report) const;

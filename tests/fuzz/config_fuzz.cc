@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A configuration text: mistakes or a configuration; and the effective one must load to itself.
+// A configuration text: mistakes or a configuration; and the effective one must load to itself. Labs too.
 #include <string>
 
 #include "runtime/config/config.h"
 #include "runtime/kernel/counter_set.h"
+#include "runtime/lab/lab_config.h"
 #include "runtime/telemetry/expect.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -28,7 +29,12 @@ void check_fixpoint(const config::RunConfig& config, Registry& registry) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static Registry registry;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  config::Mistakes mistakes("fuzz.yaml");
+  config::Mistakes mistakes("fuzz.yaml"), lab_mistakes("fuzz.yaml");
+  const lab::LabConfig lab = lab::load_text(text, "fuzz.yaml", {}, lab_mistakes, false);
+  for (const lab::WireConfig& wire : lab.wires)
+    if (lab_mistakes.none()) require(lab.mtu(wire) >= 68, "what is joined is there");
+  for (const lab::ApplianceConfig& appliance : lab.appliances)
+    if (lab_mistakes.none() && appliance.file.empty()) check_fixpoint(appliance.config, *appliance.registry);
   const config::RunConfig config = config::load_text(text, "fuzz.yaml", registry, mistakes, false);
   require(mistakes.none() == mistakes.text().empty(), "mistakes have words");
   if (!mistakes.none()) return 0;

@@ -44,7 +44,8 @@ class Completion(unittest.TestCase):
         self.assertIn("-F _rocebox rocebox", done.stdout)
 
     def test_offers_every_command(self):
-        self.assertEqual(self.offered(""), sorted(commands()))
+        self.assertEqual(self.offered(""), sorted({command.split()[0] for command in commands()}))
+        self.assertEqual(self.offered("lab", ""), sorted(c.split()[1] for c in commands() if c.startswith("lab ")))
         self.assertEqual(self.offered("rep"), ["replay"])
         self.assertEqual(self.offered("-"), ["--help", "--version"])
 
@@ -54,8 +55,8 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered("replay", "run.yaml", "--tr"), ["--trace", "--trace-out"])
 
     def test_offers_configurations(self):
-        for command in ("replay", "run", "check"):
-            self.assertEqual(self.offered(command, ""), ["more.yml", "run.yaml", "sub"])
+        for command in ("replay", "run", "check", "lab run", "lab up", "lab down"):
+            self.assertEqual(self.offered(*command.split(), ""), ["more.yml", "run.yaml", "sub"])
         self.assertEqual(self.offered("check", "--plugin", "kernel.so", "r"), ["run.yaml"])
         self.assertEqual(self.offered("check", "--schema", "r"), ["run.yaml"])
         self.assertEqual(self.offered("check", "sub/"), ["sub/deep.yaml"])

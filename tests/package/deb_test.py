@@ -44,7 +44,8 @@ class Deb(unittest.TestCase):
                      "share/bash-completion/completions/rocebox", "share/doc/rocebox/README.md", "share/doc/rocebox/changelog.gz",
                      "share/doc/rocebox/copyright", "share/man/man1/rocebox.1.gz", "share/man/man5/rocebox.5.gz",
                      "share/rocebox/configs/live/bump.yaml", "share/rocebox/configs/replay/inspect.yaml",
-                     "share/rocebox/configs/rocebox.schema.json", "share/dpdk/telemetry-endpoints/rocebox.py"):
+                     "share/rocebox/configs/rocebox.schema.json", "share/dpdk/telemetry-endpoints/rocebox.py",
+                     "share/rocebox/configs/rocebox-lab.schema.json", "share/rocebox/configs/lab/two_hosts.yaml"):
             self.assertIn(f"/usr/{path}", self.listing)
         for path in self.listing:
             self.assertTrue("/usr/".startswith(path) or path.startswith("/usr/"), path)

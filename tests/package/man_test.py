@@ -66,6 +66,11 @@ class Man(unittest.TestCase):
         told = parts(rendered(5))["OPTIONS"]
         self.assertEqual(set(re.findall(r"^ {7}(\w+):", told, re.M)), set(schema["properties"]))
 
+    def test_tells_every_part_of_a_lab(self):
+        schema = json.loads(subprocess.run([ROCEBOX, "lab", "schema"], check=True, capture_output=True, text=True).stdout)
+        told = parts(rendered(5))["LABS"]
+        self.assertEqual(set(re.findall(r"^ {7}(\w+):", told, re.M)), set(schema["properties"]))
+
     def test_has_an_example_that_is_good(self):
         block = re.search(r"\.SH EXAMPLE\n\.EX\n(.*?)\.EE", PAGES[5].read_text(), re.S).group(1).replace("\\-", "-")
         with tempfile.TemporaryDirectory() as folder:

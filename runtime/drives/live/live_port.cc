@@ -8,8 +8,9 @@
 namespace rocebox {
 
 void LivePort::refuse(const std::string& why) const {
-  throw ConfigError(fmt::format("{}:{}:{}: port `{}` ({}): {}", file_, binding_.place.line, binding_.place.column,
-                                binding_.port.text(), text(), why));
+  const config::Place place = binding_.place;
+  const std::string by = place.line ? fmt::format("{}:{}:{}", file_, place.line, place.column) : file_ + ": --port";
+  throw ConfigError(fmt::format("{}: port `{}` ({}): {}", by, binding_.port.text(), text(), why));
 }
 
 }  // namespace rocebox

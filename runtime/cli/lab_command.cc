@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `rocebox lab run|up|down|schema`: testbeds on this machine.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <optional>
+#include <vector>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/lab_skeleton.h"
+#include "runtime/drives/output_file.h"
+#include "runtime/lab/lab.h"
+#include "runtime/telemetry/expectations.h"
+
+namespace rocebox::cli {
+namespace {
+
+void write_json(std::optional<OutputFile>& file, const Json& report) {
+  if (!file) return;
+  const std::string text = json_text(report);
+  file->write(text.data(), text.size());
+  file->close();
+  file->publish();
+}
+
+lab::LabConfig load_lab(const LabArguments& arguments) {
+  lab::LabConfig config = lab::load(arguments.config, arguments.plugins);
+  if (arguments.name.empty()) return config;
+  lab::require_lab_name(arguments.name, "--name");
+  config.name = arguments.name;
+  return config;
+}
+
+Json head(const lab::LabConfig& config) {
+  Json report;
+  report["schema_version"] = kReportSchemaVersion;
+  report["command"] = "lab run";
+  report["config"] = config.file;
+  report["lab"] = config.name;
+  return report;
+}
+
+// What a command printed as JSON is for expectations and --json; a person would have to wade through it.
+Json without_printed_json(Json report) {
+  for (auto& [name, row] : report["traffic"].items()) row.erase("json");
+  return report;
+}
+
+int run_lab(const LabArguments& arguments) {
+  const lab::LabConfig config = load_lab(arguments);
+  Expectations expectations;
+  expectations.read(config.file, config.expectations, lab::skeleton(config, appliance_skeletons(config)));
+  std::optional<OutputFile> json;
+  if (!arguments.json.empty()) json.emplace(arguments.json);
+  Json report = head(config);
+  std::vector<std::string> failures;
+  {
+    lab::Interrupts interrupts;
+    lab::Lab lab(config, arguments.plugins, interrupts);
+    lab.up();
+    fmt::print(stderr, "rocebox lab run {}: {} host(s), {} appliance(s), {} command(s)\n", config.name,
+               config.hosts.size(), config.appliances.size(), config.traffic.size());
+    report.update(lab.run(failures, [](const lab::TrafficStep& step) {
+      if (isatty(STDERR_FILENO)) fmt::print(stderr, "  {} in {}: {}\n", step.name, step.host, step.run);
+    }));
+  }
+  expectations.add_to(report);
+  report["failures"] = failures;
+  write_json(json, report);
+  if (!is_standard_output(arguments.json)) print_report(without_printed_json(report), stdout);
+  for (const std::string& failure : failures) fmt::print(stderr, "rocebox: {}\n", failure);
+  return failures.empty() && expectations.hold(report) ? 0 : 1;
+}
+
+int lab_up(const LabArguments& arguments) {
+  const lab::LabConfig config = load_lab(arguments);
+  Expectations().read(config.file, config.expectations, lab::skeleton(config, appliance_skeletons(config)));
+  lab::Interrupts interrupts;
+  lab::Lab lab(config, arguments.plugins, interrupts);
+  lab.up();
+  fmt::print("lab {} stands\n{}take it down: rocebox lab down {}\n", config.name, lab.how_to_enter(), config.name);
+  lab.leave();
+  return 0;
+}
+
+int lab_down(const LabArguments& arguments) {
+  const std::string name = arguments.name.empty() ? lab::lab_name(arguments.config) : arguments.name;
+  lab::require_lab_name(name, "--name");
+  std::optional<OutputFile> json;
+  if (!arguments.json.empty()) json.emplace(arguments.json);
+  const lab::TakenDown done = lab::take_down(name);
+  write_json(json, {{"schema_version", kReportSchemaVersion},
+                    {"command", "lab down"},
+                    {"lab", name},
+                    {"killed", done.killed},
+                    {"appliances", done.reports}});
+  if (is_standard_output(arguments.json)) return 0;
+  if (done.anything) {
+    fmt::print("lab {} is down{}\n", name,
+               done.killed ? fmt::format("; {} process(es) had to be killed", done.killed) : "");
+    return 0;
+  }
+  const std::vector<std::string> others = lab::standing_labs();
+  fmt::print("nothing of lab {} is here{}\n", name,
+             others.empty() ? "" : fmt::format("; these stand: {}", fmt::join(others, ", ")));
+  return 0;
+}
+
+}  // namespace
+
+int lab(const LabArguments& arguments) {
+  switch (arguments.what) {
+    case LabArguments::What::kRun:
+      return run_lab(arguments);
+    case LabArguments::What::kUp:
+      return lab_up(arguments);
+    case LabArguments::What::kDown:
+      return lab_down(arguments);
+    case LabArguments::What::kSchema:
+      fmt::print("{}\n", lab::schema(make_registry(arguments.plugins)).dump(2));
+      return 0;
+  }
+  return 0;
+}
+
+void check_lab(const std::string& file, const std::vector<std::string>& plugins) {
+  const lab::LabConfig config = lab::load(file, plugins);
+  Expectations().read(config.file, config.expectations, lab::skeleton(config, appliance_skeletons(config)));
+  fmt::print("# {}: good. What `rocebox lab run` would build:\n", config.file);
+  for (const lab::HostConfig& host : config.hosts)
+    for (const lab::Interface& each : host.interfaces)
+      fmt::print("#   host {}: {} mtu {} {}\n", host.name, each.name, each.mtu, fmt::join(each.addresses, ", "));
+  for (const lab::WireConfig& wire : config.wires) fmt::print("#   wire {}{}\n", wire.text, wire.tap ? ", a TAP" : "");
+  for (const lab::TrafficStep& step : config.traffic)
+    fmt::print("#   {} in {}{}: {}\n", step.name, step.host, step.background ? ", in the background" : "", step.run);
+  for (const config::Expectation& expectation : config.expectations) fmt::print("#   expect {}\n", expectation.text);
+  for (const lab::ApplianceConfig& appliance : config.appliances)
+    fmt::print("# appliance {}, every option with its value:\n{}", appliance.name,
+               config::effective_yaml(appliance.config));
+}
+
+}  // namespace rocebox::cli

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/lab/lab.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+#include "runtime/lab/namespaces.h"
+#include "runtime/lab/network.h"
+#include "runtime/lab/traffic.h"
+
+namespace rocebox::lab {
+namespace {
+
+// Longer than an appliance takes to let out what its links hold, with `drain:` as it is when left out.
+constexpr Nanos kPatience = 15 * kSecond;
+
+}  // namespace
+
+Lab::Lab(const LabConfig& config, const std::vector<std::string>& plugins, Interrupts& interrupts)
+    : config_(config), interrupts_(interrupts) {
+  require_tools(config);
+  claim_.emplace(config.name, Claim::For::kNew);
+  stands_ = true;
+  appliances_.emplace(config, claim_->folder(), plugins);
+}
+
+Lab::~Lab() {
+  try {
+    take_down();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "rocebox: {}\n", error.what());
+  }
+}
+
+void Lab::up() {
+  interrupts_.wait({}, 0);
+  build_network(config_);
+  appliances_->start(interrupts_);
+  join_taps(config_);
+  interrupts_.wait({}, 0);
+}
+
+Json Lab::run(std::vector<std::string>& failures, std::function<void(const TrafficStep&)> progress) {
+  TrafficRun traffic(config_, claim_->folder(), *appliances_, interrupts_, std::move(progress));
+  traffic.run(failures);
+  appliances_->stop(failures);
+  Json report;
+  report["traffic"] = traffic.report();
+  report["appliances"] = appliances_->reports();
+  try {
+    take_down();
+  } catch (const std::exception& error) {
+    failures.emplace_back(error.what());
+  }
+  return report;
+}
+
+void Lab::leave() {
+  appliances_->leave();
+  stands_ = false;
+}
+
+void Lab::take_down() {
+  if (!std::exchange(stands_, false)) return;
+  const std::vector<std::string> spaces = namespaces_of(config_.name);
+  end_processes(spaces, kPatience);
+  delete_namespaces(spaces);
+  claim_->remove();
+}
+
+std::string Lab::how_to_enter() const {
+  std::string text;
+  for (const HostConfig& host : config_.hosts) {
+    std::string addresses;
+    for (const Interface& each : host.interfaces)
+      for (const std::string& address : each.addresses)
+        addresses += fmt::format("  {} {}", each.name, address.substr(0, address.find('/')));
+    text += fmt::format("  host {}{}\n    ip netns exec {} bash\n", host.name, addresses,
+                        namespace_name(config_.name, host.name));
+  }
+  for (const ApplianceConfig& appliance : config_.appliances) {
+    text += fmt::format("  appliance {}\n    rocebox top {}\n", appliance.name,
+                        instance_name(config_.name, appliance.name));
+    for (const WireConfig& wire : config_.wires)
+      for (const End& end : wire.ends)
+        if (end.node == appliance.name && !wire.tap)
+          text += fmt::format("    ip netns exec {} tcpdump -ni {}      # {}\n",
+                              namespace_name(config_.name, appliance.name), end.interface, end.port);
+  }
+  return text;
+}
+
+Json skeleton(const LabConfig& config, Json appliances) {
+  Json report;
+  report["traffic"] = TrafficRun::skeleton(config);
+  report["appliances"] = std::move(appliances);
+  return report;
+}
+
+TakenDown take_down(const std::string& lab) {
+  TakenDown result;
+  Claim claim(lab, Claim::For::kOld);
+  const std::vector<std::string> spaces = namespaces_of(lab);
+  if (is_within(spaces))
+    throw ConfigError(fmt::format("this process is inside lab `{}`: leave it first, with `exit`", lab));
+  result.anything = claim.held() || !spaces.empty();
+  result.killed = end_processes(spaces, kPatience);
+  result.reports = reports_in(claim.folder());
+  delete_namespaces(spaces);
+  if (claim.held()) claim.remove();
+  return result;
+}
+
+}  // namespace rocebox::lab
