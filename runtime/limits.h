@@ -24,6 +24,15 @@ inline constexpr unsigned kCaptureBehindPackets = 2048;
 /// Shards of one run: as many as a large machine has cores to spare; every pair of them has a queue.
 inline constexpr unsigned kShardsMax = 32;
 
+/// Traces and captures at a time: each packet's events are matched against every one of them, and marks are bits.
+inline constexpr unsigned kRecordingsMax = 8;
+
+/// Traces and captures that have ended and are still listed, so that who asked can read how they ended.
+inline constexpr std::size_t kRecordingsEndedMax = 16;
+
+/// What one shard has recorded and nobody has written yet: some milliseconds of 10 Gbps in full length. A power of two.
+inline constexpr std::size_t kRecordRingBytes = std::size_t{8} << 20;
+
 /// Ports of one device or of one kernel. Verdicts 0xF0 and above are reserved for the engine.
 inline constexpr unsigned kPortsMax = 0xF0;
 

@@ -2,6 +2,7 @@
 // The commands of `rocebox`. Each returns the exit status: 0 done, 1 the run failed or an expectation did not hold,
 // 2 bad arguments or configuration (nothing was started).
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct RunArguments {
   std::string json;              ///< as in ReplayArguments
   std::string name;              ///< of the instance; empty: made from the configuration's
   std::string metrics;           ///< ADDRESS:PORT; empty: as the configuration says
+  std::string trace;             ///< as in ReplayArguments
+  std::vector<std::string> trace_outs;
 };
 int run(const RunArguments& arguments);
 
@@ -80,6 +83,9 @@ void require_memory(const config::RunConfig& config);
 /// Starts DPDK's environment with memory for the configuration's pool. Throws ConfigError.
 void start_for(const config::RunConfig& config);
 
+/// The files of a trace: those named, and standard output or stderr when none of them is for text. Throws ConfigError.
+std::vector<std::string> trace_files(const std::string& filter, const std::vector<std::string>& named,
+                                     bool text_to_stdout);
 /// The number behind --seed; throws ConfigError.
 std::int64_t seed_of(const std::string& text);
 /// Prints a report for a person. Throws std::runtime_error when it cannot be written.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
 
 #include "runtime/cli/commands.h"
 #include "runtime/config/units.h"
+#include "runtime/drives/capture_writer.h"
 #include "runtime/packet/eal.h"
 #include "runtime/packet/memory.h"
 
@@ -36,6 +38,15 @@ void require_memory(const config::RunConfig& config) {
 void start_for(const config::RunConfig& config) {
   require_memory(config);
   start_eal(config.pool.mebibytes());
+}
+
+std::vector<std::string> trace_files(const std::string& filter, const std::vector<std::string>& named,
+                                     bool text_to_stdout) {
+  if (filter.empty() && !named.empty()) throw ConfigError("--trace-out needs --trace FILTER");
+  std::vector<std::string> files = named;
+  const bool has_text = std::any_of(files.begin(), files.end(), [](const auto& file) { return !is_pcapng_name(file); });
+  if (!filter.empty() && !has_text) files.emplace_back(text_to_stdout ? "-" : "/dev/stderr");
+  return files;
 }
 
 std::int64_t seed_of(const std::string& text) {

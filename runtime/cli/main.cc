@@ -20,6 +20,16 @@ void add_plugins(CLI::App& command, std::vector<std::string>& plugins) {
       ->allow_extra_args(false);
 }
 
+void add_trace(CLI::App& command, std::string& filter, std::vector<std::string>& files) {
+  command.add_option("--trace", filter, "Follow packets: 'qpn=0x11 psn=100-120 opcode=17 src=IP dst=IP', or 'all'")
+      ->type_name("FILTER");
+  command
+      .add_option("--trace-out", files,
+                  "Where the trace goes: .pcapng gets packets with comments, other names text (may be given again)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+}
+
 void add_replay(CLI::App& app, ReplayArguments& a) {
   CLI::App* command =
       app.add_subcommand("replay", "Run captures through a configuration; time is the captures' timestamps");
@@ -41,13 +51,7 @@ void add_replay(CLI::App& app, ReplayArguments& a) {
   command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")->type_name("N");
   command->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")
       ->type_name("FILE");
-  command->add_option("--trace", a.trace, "Follow packets: 'qpn=0x11 psn=100-120 opcode=17 src=IP dst=IP', or 'all'")
-      ->type_name("FILTER");
-  command
-      ->add_option("--trace-out", a.trace_outs,
-                   "Where the trace goes: .pcapng gets packets with comments, other names text (may be given again)")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+  add_trace(*command, a.trace, a.trace_outs);
   add_plugins(*command, a.plugins);
 }
 
@@ -72,6 +76,7 @@ void add_run(CLI::App& app, RunArguments& a) {
       ->add_option("--metrics", a.metrics,
                    "Serve /metrics (OpenMetrics) at this address, such as 127.0.0.1:9464; instead of `live: metrics:`")
       ->type_name("ADDRESS:PORT");
+  add_trace(*command, a.trace, a.trace_outs);
   command->add_option("EAL", a.eal, "Behind --: arguments for DPDK's EAL");
   add_plugins(*command, a.plugins);
 }

@@ -108,13 +108,6 @@ class Progress {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Where the trace goes when no option names a file for its text.
-void add_trace_text(ExtraOutputs& outputs) {
-  const bool named = std::any_of(outputs.traces.begin(), outputs.traces.end(),
-                                 [](const std::string& file) { return !is_pcapng_name(file); });
-  if (!named) outputs.traces.emplace_back(outputs.text_to_stdout ? "-" : "/dev/stderr");
-}
-
 // The first signal ends the reading; a second one ends the process as it would have without this.
 void install_signals() {
   static StopRequest stop;
@@ -130,7 +123,6 @@ void install_signals() {
 }  // namespace
 
 int replay(const ReplayArguments& arguments) {
-  if (arguments.trace.empty() && !arguments.trace_outs.empty()) throw ConfigError("--trace-out needs --trace FILTER");
   Registry registry = make_registry(arguments.plugins);
   config::RunConfig config = load_or_throw(arguments.config, registry);
   apply(arguments, config);
@@ -142,8 +134,8 @@ int replay(const ReplayArguments& arguments) {
   Progress progress;
   ReplayOptions options;
   options.trace = arguments.trace;
-  options.outputs = {arguments.trace_outs, arguments.json, !capture_on_stdout && !json_on_stdout};
-  if (!arguments.trace.empty()) add_trace_text(options.outputs);
+  options.outputs = {{}, arguments.json, !capture_on_stdout && !json_on_stdout};
+  options.outputs.traces = trace_files(arguments.trace, arguments.trace_outs, options.outputs.text_to_stdout);
   options.progress = [&progress](std::uint64_t done, std::uint64_t all, std::uint64_t packets) {
     progress(done, all, packets);
   };

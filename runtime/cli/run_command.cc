@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 #include <stdexcept>
 
 #include "runtime/cli/commands.h"
@@ -14,6 +15,7 @@
 #include "runtime/cli/run_observers.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/live/live.h"
+#include "runtime/drives/live/recorder.h"
 #include "runtime/drives/live/reload.h"
 #include "runtime/drives/output_file.h"
 #include "runtime/packet/eal.h"
@@ -100,6 +102,27 @@ void serve(const RunArguments& arguments, Nanos duration, Signals& signals, Live
   }
 }
 
+// The trace that the command line asks for; empty without one. Throws ConfigError.
+std::optional<RecordingRequest> trace_request(const RunArguments& arguments, const config::RunConfig& config,
+                                              bool text_to_stdout) {
+  RecordingRequest request;
+  request.trace = true;
+  request.filter = arguments.trace;
+  request.files = trace_files(arguments.trace, arguments.trace_outs, text_to_stdout);
+  if (arguments.trace.empty()) return {};
+  const TraceFilter checked(arguments.trace);
+  std::vector<std::string> others = {arguments.json};
+  for (const config::CaptureBinding& binding : config.captures) others.push_back(binding.out);
+  for (const std::string& file : request.files)
+    for (const std::string& other : others)
+      if (const std::string key = file_key(file, STDOUT_FILENO);
+          !other.empty() && !key.empty() && key == file_key(other, STDOUT_FILENO))
+        throw ConfigError(fmt::format("{}: would be the trace and is {}; an output must be a file of its own",
+                                      is_dash(file) ? "standard output" : file,
+                                      other == arguments.json ? "the JSON report" : "a port's capture"));
+  return request;
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments) {
@@ -125,6 +148,7 @@ int run(const RunArguments& arguments) {
   const bool capture_on_stdout = std::any_of(config.captures.begin(), config.captures.end(),
                                              [](const auto& b) { return is_standard_output(b.out); });
   const bool json_on_stdout = is_standard_output(arguments.json);
+  const auto trace = trace_request(arguments, config, !capture_on_stdout && !json_on_stdout);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing
   RunObservers observers(arguments, config);
   observers.add_to(eal);
@@ -136,6 +160,8 @@ int run(const RunArguments& arguments) {
   for (const config::PortName& port : config::unbound_ports(config))
     fmt::print(stderr, "rocebox: port `{}` is bound to nothing; what leaves there is dropped (drop_unbound)\n",
                port.text());
+  Recorder recorder(live, config);
+  if (trace) recorder.start(*trace);
   const RunObservers::Watch watch(live, observers);
   live.start();
   const std::string name = observers.name().empty() ? "" : observers.name() + ": ";
@@ -149,12 +175,17 @@ int run(const RunArguments& arguments) {
   serve(arguments, duration, signals, live, manager, status, config);
   manager.stopping("what is held leaves");
   live.stop();
+  recorder.finish();
   if (const std::string why = live.failed(); !why.empty()) throw std::runtime_error(why);
   Json report = live.report();
+  const Json recordings = recorder.list();
+  if (!recordings.empty()) report["recordings"] = recordings;
   expectations.add_to(report);
   live.publish(report);
   std::signal(SIGPIPE, SIG_DFL);
   if (!json_on_stdout) print_report(report, capture_on_stdout ? stderr : stdout);
+  for (const Json& row : recordings)  // the first is the command line's
+    if (trace && row["id"] == 1 && row.contains("error")) throw std::runtime_error(row["error"].get<std::string>());
   return expectations.hold(report) ? 0 : 1;
 }
 

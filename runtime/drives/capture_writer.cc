@@ -19,8 +19,9 @@ struct PcapRecord {
 };
 
 // pcapng blocks (draft-ietf-opsawg-pcapng).
-constexpr std::uint32_t kSection = 0x0A0D0D0A, kInterface = 1, kEnhancedPacket = 6;
-constexpr std::uint16_t kOptEnd = 0, kOptComment = 1, kOptIfName = 2, kOptIfTsResol = 9, kOptUserApplication = 4;
+constexpr std::uint32_t kSection = 0x0A0D0D0A, kInterface = 1, kStatistics = 5, kEnhancedPacket = 6;
+constexpr std::uint16_t kOptEnd = 0, kOptComment = 1, kOptIfName = 2, kOptIfTsResol = 9, kOptUserApplication = 4,
+                        kOptPacketFlags = 2, kOptDroppedBySystem = 7;
 
 void append(std::string& block, const void* data, std::size_t size) {
   block.append(static_cast<const char*>(data), size);
@@ -47,8 +48,8 @@ std::string finished(std::uint32_t type, std::string body) {
 
 }  // namespace
 
-CaptureWriter::CaptureWriter(const std::string& path, const std::vector<std::string>& interfaces)
-    : file_(path), pcapng_(is_pcapng_name(path)) {
+CaptureWriter::CaptureWriter(const std::string& path, const std::vector<std::string>& interfaces, Patience patience)
+    : file_(path, patience), pcapng_(is_pcapng_name(path)) {
   write_header(interfaces);
 }
 
@@ -79,36 +80,46 @@ void CaptureWriter::write_header(const std::vector<std::string>& interfaces) {
   }
 }
 
-void CaptureWriter::write(unsigned interface, Nanos at, Packet packet, std::string_view comment) {
+void CaptureWriter::write(unsigned interface, Nanos at, const CapturedFrame& frame, std::string_view comment) {
   const auto time = static_cast<std::uint64_t>(at);
   packets_++;
-  bytes_ += packet.wire_bytes();
+  bytes_ += frame.wire_bytes;
+  const auto held = static_cast<std::uint32_t>(frame.held.size());
   if (!pcapng_) {
     const PcapRecord record{static_cast<std::uint32_t>(time / 1'000'000'000),
-                            static_cast<std::uint32_t>(time % 1'000'000'000), packet.size(), packet.wire_bytes()};
+                            static_cast<std::uint32_t>(time % 1'000'000'000), held, frame.wire_bytes};
     file_.write(&record, sizeof record);
-    return file_.write(packet.data(), packet.size());
+    return file_.write(frame.held.data(), held);
   }
-  const std::uint32_t padding = (4 - packet.size() % 4) % 4;
+  const std::uint32_t padding = (4 - held % 4) % 4;
   std::string options;
-  if (!comment.empty()) {
-    append_option(options, kOptComment, comment.substr(0, 65535));
-    append_option(options, kOptEnd, "");
+  if (!comment.empty()) append_option(options, kOptComment, comment.substr(0, 65535));
+  if (frame.direction != Direction::kUnknown) {
+    const auto flags = static_cast<std::uint32_t>(frame.direction);
+    append_option(options, kOptPacketFlags, {reinterpret_cast<const char*>(&flags), sizeof flags});
   }
-  const auto total = static_cast<std::uint32_t>(32 + packet.size() + padding + options.size());
-  const std::uint32_t head[7] = {kEnhancedPacket,
-                                 total,
-                                 interface,
-                                 static_cast<std::uint32_t>(time >> 32),
-                                 static_cast<std::uint32_t>(time),
-                                 packet.size(),
-                                 packet.wire_bytes()};
+  if (!options.empty()) append_option(options, kOptEnd, "");
+  const auto total = static_cast<std::uint32_t>(32 + held + padding + options.size());
+  const std::uint32_t head[7] = {
+      kEnhancedPacket, total, interface, static_cast<std::uint32_t>(time >> 32), static_cast<std::uint32_t>(time), held,
+      frame.wire_bytes};
   const std::uint32_t zero = 0;
   file_.write(head, sizeof head);
-  file_.write(packet.data(), packet.size());
+  file_.write(frame.held.data(), held);
   file_.write(&zero, padding);
   file_.write(options.data(), options.size());
   file_.write(&total, sizeof total);
+}
+
+void CaptureWriter::write_lost(std::uint64_t packets) {
+  if (!pcapng_) return;
+  std::string body;
+  append(body, std::uint32_t{0});  // the first interface, and no time
+  append(body, std::uint64_t{0});
+  append_option(body, kOptDroppedBySystem, {reinterpret_cast<const char*>(&packets), sizeof packets});
+  append_option(body, kOptEnd, "");
+  const std::string block = finished(kStatistics, std::move(body));
+  file_.write(block.data(), block.size());
 }
 
 }  // namespace rocebox

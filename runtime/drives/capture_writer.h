@@ -2,6 +2,7 @@
 // Captures out: pcap and pcapng with nanosecond time.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,15 +12,31 @@
 
 namespace rocebox {
 
+/// Which way a packet went, as pcapng knows it.
+enum class Direction : std::uint8_t { kUnknown, kInbound, kOutbound };
+
+/// What a capture keeps of a packet: the bytes held, its length on the wire, its direction.
+struct CapturedFrame {
+  std::span<const std::uint8_t> held;
+  std::uint32_t wire_bytes;
+  Direction direction = Direction::kUnknown;
+};
+
 /// Writes one capture to an OutputFile: a failed run leaves nothing under the final name.
 class CaptureWriter {
  public:
   /// `path` ends in `.pcapng` for pcapng, else the format is pcap; `-` is standard output, `-.pcapng` too. `interfaces`
   /// name the places of capture (pcapng has one interface block each). Throws ConfigError when it cannot be opened.
-  CaptureWriter(const std::string& path, const std::vector<std::string>& interfaces);
+  CaptureWriter(const std::string& path, const std::vector<std::string>& interfaces,
+                Patience patience = Patience::kEndless);
 
   /// `at` is nanoseconds since 1970. `comment` is for pcapng. Errors are kept for failed().
-  void write(unsigned interface, Nanos at, Packet packet, std::string_view comment = {});
+  void write(unsigned interface, Nanos at, Packet packet, std::string_view comment = {}) {
+    write(interface, at, {packet.bytes(), packet.wire_bytes()}, comment);
+  }
+  void write(unsigned interface, Nanos at, const CapturedFrame& frame, std::string_view comment = {});
+  /// Says in a pcapng that its maker lost so many packets: the file has what was left.
+  void write_lost(std::uint64_t packets);
 
   OutputFile& file() { return file_; }
   /// Closes the file and gives it its name. Throws std::runtime_error naming file and reason.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,12 +56,49 @@ bool status_of(const Place& place, struct stat& status) {
 }
 
 std::string cannot_be_written(const std::string& name, int error) {
-  return fmt::format("{}: cannot be written: {}", name, std::strerror(error));
+  const char* why = error == ENXIO       ? "nobody reads from this pipe"
+                    : error == ETIMEDOUT ? "its reader has stopped reading"
+                                         : std::strerror(error);
+  return fmt::format("{}: cannot be written: {}", name, why);
 }
 
 }  // namespace
 
-OutputFile::OutputFile(const std::string& path) : name_(is_dash(path) ? "standard output" : path) {
+// A reader that takes nothing for that long must not hold up those who write to others: the first wait that is in vain
+// is the last.
+class BoundedPipe {
+ public:
+  explicit BoundedPipe(int descriptor) : descriptor_(descriptor) {}
+  ~BoundedPipe() { ::close(descriptor_); }
+  BoundedPipe(const BoundedPipe&) = delete;
+  BoundedPipe& operator=(const BoundedPipe&) = delete;
+
+  // How much was written; less than all, with errno, is the end.
+  ssize_t write(const char* data, std::size_t size) {
+    std::size_t done = 0;
+    while (done < size && error_ == 0) {
+      const ssize_t count = ::write(descriptor_, data + done, size - done);
+      if (count >= 0)
+        done += static_cast<std::size_t>(count);
+      else if (errno == EAGAIN)
+        wait();
+      else if (errno != EINTR)
+        error_ = errno;
+    }
+    errno = error_;
+    return static_cast<ssize_t>(done);
+  }
+
+ private:
+  void wait() {
+    pollfd room{descriptor_, POLLOUT, 0};
+    if (poll(&room, 1, kPatienceMilliseconds) == 0) error_ = ETIMEDOUT;
+  }
+  static constexpr int kPatienceMilliseconds = 2000;
+  int descriptor_, error_ = 0;
+};
+
+OutputFile::OutputFile(const std::string& path, Patience patience) : name_(is_dash(path) ? "standard output" : path) {
   const Place place = follow(path);
   path_ = place.path;
   struct stat status {};
@@ -72,6 +110,8 @@ OutputFile::OutputFile(const std::string& path) : name_(is_dash(path) ? "standar
     errno = ELOOP;
   } else if (exists && access(path_.c_str(), W_OK) != 0) {
     // An old file that may not be written must not be replaced behind the user's back.
+  } else if (exists && S_ISFIFO(status.st_mode) && patience == Patience::kBounded) {
+    open_pipe();
   } else if ((exists && !S_ISREG(status.st_mode)) || path_.starts_with("/proc/")) {
     const int descriptor = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (descriptor >= 0) file_ = fdopen(descriptor, "wb");
@@ -101,6 +141,18 @@ void OutputFile::open_part(unsigned mode) {
   file_ = fdopen(descriptor, "wb");
 }
 
+// A pipe without a reader is refused: errno is ENXIO then.
+void OutputFile::open_pipe() {
+  const int descriptor = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return;
+  pipe_ = std::make_unique<BoundedPipe>(descriptor);
+  cookie_io_functions_t functions{};
+  functions.write = [](void* pipe, const char* data, std::size_t size) {
+    return static_cast<BoundedPipe*>(pipe)->write(data, size);
+  };
+  file_ = fopencookie(pipe_.get(), "wb", functions);
+}
+
 void OutputFile::keep_error() {
   if (error_ == 0) error_ = errno ? errno : EIO;
 }
@@ -110,6 +162,7 @@ std::string OutputFile::failed() const { return error_ ? cannot_be_written(name_
 void OutputFile::close() {
   flush();
   if (std::fclose(std::exchange(file_, nullptr)) != 0) keep_error();
+  pipe_.reset();  // its reader sees the end
   if (error_) throw std::runtime_error(failed());
 }
 

@@ -3,11 +3,18 @@
 #pragma once
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace rocebox {
+
+class BoundedPipe;
+
+/// How long an output waits for room in a named pipe. Bounded: opening fails when nobody reads, and so does writing
+/// when the reader takes nothing for two seconds.
+enum class Patience : std::uint8_t { kEndless, kBounded };
 
 /// One output. A regular file is whole or not there: its bytes go to `NAME.part` (another name when that is taken)
 /// until publish() gives it its name, and the destructor removes what was not published. Links are followed. Standard
@@ -16,7 +23,7 @@ class OutputFile {
  public:
   /// `path`: `-` is standard output (`-.pcapng` too, for captures). Throws ConfigError naming file and reason when it
   /// cannot be opened.
-  explicit OutputFile(const std::string& path);
+  explicit OutputFile(const std::string& path, Patience patience = Patience::kEndless);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -41,10 +48,12 @@ class OutputFile {
 
  private:
   void open_part(unsigned mode);
+  void open_pipe();
   void keep_error();
 
   std::string name_, path_, part_;  // path_: where links lead; part_: empty when written directly
   std::FILE* file_ = nullptr;
+  std::unique_ptr<BoundedPipe> pipe_;  // behind file_, when its patience is bounded
   int error_ = 0;
   std::vector<char> buffer_;
 };

@@ -28,6 +28,8 @@ class Testbed {
   /// Devices of the configuration first, then its links.
   unsigned device_count() const { return static_cast<unsigned>(devices_.size()); }
 
+  bool is_link(unsigned number) const { return number >= devices_.size() - links_.size(); }
+
   /// Adds `devices` and `links`; see Device::report.
   void report(Json& report, Detail detail = Detail::kAll) const;
 

@@ -3,21 +3,26 @@
 
 namespace rocebox {
 
-TraceOutput::TraceOutput(const std::vector<std::string>& files, const std::vector<std::string>& devices) {
+TraceOutput::TraceOutput(const std::vector<std::string>& files, const std::vector<std::string>& interfaces,
+                         Patience patience) {
   for (const std::string& file : files) {
-    if (is_pcapng_name(file))
-      captures_.emplace_back(file, devices);
+    if (is_pcapng_name(file) || file.ends_with(".pcap"))
+      captures_.emplace_back(file, interfaces, patience);
     else
-      texts_.emplace_back(file);
+      texts_.emplace_back(file, patience);
   }
 }
 
-void TraceOutput::write(unsigned device, Nanos origin, const TraceEvent& event, const std::string& line) {
+void TraceOutput::write(unsigned interface, Nanos at, const CapturedFrame& frame, std::string_view line) {
   for (OutputFile& text : texts_) {
     text.write(line.data(), line.size());
     text.write("\n", 1);
   }
-  for (CaptureWriter& capture : captures_) capture.write(device, origin + event.at, event.packet, line);
+  for (CaptureWriter& capture : captures_) capture.write(interface, at, frame, line);
+}
+
+void TraceOutput::write_lost(std::uint64_t events) {
+  for (CaptureWriter& capture : captures_) capture.write_lost(events);
 }
 
 void TraceOutput::for_each_file(const std::function<void(OutputFile&)>& each) {
@@ -30,7 +35,8 @@ void Tracer::record(const TraceEvent& event) {
   if (event.verdict == TraceVerdict::kArrive || event.verdict == TraceVerdict::kLeave)
     port = device_.ports()[event.port];
   const std::string_view reason = event.reason ? device_.counter_name(event.reason) : std::string_view();
-  output_.write(number_, origin_, event, trace_line(event, device_.name(), port, reason));
+  output_.write(number_, origin_ + event.at, {event.packet.bytes(), event.packet.wire_bytes()},
+                trace_line(event, device_.name(), port, reason));
 }
 
 }  // namespace rocebox

@@ -15,9 +15,16 @@ namespace rocebox {
 /// The files of a trace, shared by the tracers of all devices.
 class TraceOutput {
  public:
-  /// Opens `files`, `-` for standard output: .pcapng gets packets, other names text. Throws ConfigError.
-  TraceOutput(const std::vector<std::string>& files, const std::vector<std::string>& devices);
-  void write(unsigned device, Nanos origin, const TraceEvent& event, const std::string& line);
+  /// Opens `files`, `-` for standard output: .pcapng gets packets with comments, .pcap packets, other names text.
+  /// `interfaces` are a capture's. Throws ConfigError.
+  TraceOutput(const std::vector<std::string>& files, const std::vector<std::string>& interfaces,
+              Patience patience = Patience::kEndless);
+  /// `at` is nanoseconds since 1970; `line` is a line of text, or a packet's comment.
+  void write(unsigned interface, Nanos at, const CapturedFrame& frame, std::string_view line);
+  /// Says in captures that so many events were lost before they could be written.
+  void write_lost(std::uint64_t events);
+  /// Whether packets' bytes are written.
+  bool wants_bytes() const { return !captures_.empty(); }
   /// Calls `each` with every file.
   void for_each_file(const std::function<void(OutputFile&)>& each);
 
@@ -31,7 +38,7 @@ class Tracer final : public TraceSink {
  public:
   Tracer(const TraceFilter& filter, TraceOutput& output, const Device& device, unsigned number, Nanos origin)
       : filter_(filter), output_(output), device_(device), number_(number), origin_(origin) {}
-  bool follows(Packet packet) override { return filter_.matches(packet); }
+  std::uint8_t follows(Packet packet) override { return filter_.matches(packet) ? 1 : 0; }
   void record(const TraceEvent& event) override;
 
  private:

@@ -96,7 +96,7 @@ void Bump::enter(Nanos now, const Arrivals& arrival) {
     return;
   for (Packet packet : arrival.packets) {
     packet.meta().traced = trace_->follows(packet);
-    if (packet.meta().traced)
+    if (trace_->every_port || packet.meta().traced)
       trace_->record({now, {}, TraceVerdict::kArrive, arrival.in, nullptr, trace_info(packet), packet});
   }
 }
@@ -149,12 +149,25 @@ void Bump::report(Report& report, Detail detail) const {
 void Bump::for_each_counter(const std::function<void(const CounterView&)>& each) const {
   for (std::size_t i = 0; i < ports_.size(); i++)
     for (const PortRow& row : kPortRows)
-      each({ports_[i], {}, {}, row.name, row.sentence, (port_counters_[i].*row.counter).read()});
-  for (const BookRow& row : book_rows(conservation())) each({{}, {}, {}, row.name, row.sentence, row.value});
-  for (const CounterSet::Row& row : stats_.rows()) each({{}, {}, {}, row.name, row.sentence, row.counter.read()});
+      each({ports_[i],
+            {},
+            {},
+            row.name,
+            row.sentence,
+            (port_counters_[i].*row.counter).read(),
+            &(port_counters_[i].*row.counter)});
+  for (const BookRow& row : book_rows(conservation())) each({{}, {}, {}, row.name, row.sentence, row.value, nullptr});
+  for (const CounterSet::Row& row : stats_.rows())
+    each({{}, {}, {}, row.name, row.sentence, row.counter.read(), &row.counter});
   for (std::size_t i = 0; i < kernel_types_.size(); i++)
     for (const CounterSet::Row& row : kernel_stats_[i].rows())
-      each({{}, pipeline_->stages()[i].name, kernel_types_[i], row.name, row.sentence, row.counter.read()});
+      each({{},
+            pipeline_->stages()[i].name,
+            kernel_types_[i],
+            row.name,
+            row.sentence,
+            row.counter.read(),
+            &row.counter});
 }
 
 std::string_view Bump::counter_name(const Counter* counter) const {

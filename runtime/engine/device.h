@@ -21,6 +21,7 @@ struct CounterView {
   std::string_view port, kernel, kernel_type;
   std::string_view name, sentence;
   std::uint64_t value;
+  const Counter* counter;  ///< where it is counted, and what drops name as their reason; null: it is computed
 };
 
 /// What a drive calls. Two instances share nothing, so hundreds live in one process.

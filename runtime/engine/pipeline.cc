@@ -22,7 +22,7 @@ namespace {
 
 TraceInfo trace_info(Packet packet) {
   const PacketMeta& meta = packet.meta();
-  TraceInfo info{meta.sequence, 0, 0, meta.opcode, meta.traced != 0, meta.bth_offset != 0};
+  TraceInfo info{meta.sequence, 0, 0, meta.opcode, meta.traced, meta.bth_offset != 0};
   if (info.has_bth) {
     info.qpn = static_cast<std::uint32_t>(roce::bth(packet).destination_qp);
     info.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
@@ -179,7 +179,7 @@ void Pipeline::leave(Port out, Batch& batch) {
   books_.out.add(batch.size_);
   if (trace_) [[unlikely]]
     for (unsigned i = 0; i < batch.size_; i++)
-      if (Packet packet = batch.packets_[i]; packet.meta().traced)
+      if (Packet packet = batch.packets_[i]; trace_->every_port || packet.meta().traced)
         trace_->record({now_, {}, TraceVerdict::kLeave, out, nullptr, trace_info(packet), packet});
   if (probe_ && probe_->sampling) [[unlikely]]
     probe_->device_left(probe_->now() - batch.packets_[0].meta().arrival);
@@ -191,25 +191,27 @@ void Pipeline::discard(Batch& batch, Counter& reason) {
   books_.dropped.add(batch.size_);
   for (unsigned i = 0; i < batch.size_; i++) {
     Packet packet = batch.packets_[i];
-    if (trace_ && packet.meta().traced) [[unlikely]]
+    if (traces_drop(packet)) [[unlikely]]
       trace_->record({now_, {}, TraceVerdict::kDrop, 0, &reason, trace_info(packet), packet});
     rte_pktmbuf_free(packet.mbuf());
   }
 }
 
-// A reference to each packet that is followed keeps its bytes in reach, whatever the kernel does with it.
+// A reference to each packet that is followed, or may be dropped, keeps its bytes in reach, whatever the kernel does
+// with it.
 void Pipeline::trace_process(unsigned stage, Port in, Context& context, Batch& batch) {
   std::array<TraceInfo, kBatchMax> infos;
   std::array<Packet, kBatchMax> packets;
+  const bool drops = trace_->every_drop;
   for (unsigned i = 0; i < batch.size_; i++) {
     packets[i] = batch.packets_[i];
     infos[i] = trace_info(packets[i]);
-    if (infos[i].traced) rte_mbuf_refcnt_update(packets[i].mbuf(), 1);
+    if (infos[i].traced || drops) rte_mbuf_refcnt_update(packets[i].mbuf(), 1);
   }
   stages_[stage].kernel->process(context, in, batch);
   for (unsigned i = 0; i < batch.size_; i++) {
-    if (!infos[i].traced) continue;
-    trace_verdict(stage, batch, i, infos[i], packets[i]);
+    if (!infos[i].traced && !drops) continue;
+    if (infos[i].traced || batch.verdicts_[i] == Batch::kDropped) trace_verdict(stage, batch, i, infos[i], packets[i]);
     rte_pktmbuf_free(packets[i].mbuf());
   }
 }
@@ -253,7 +255,7 @@ void Context::drop(PacketPtr packet, Counter& reason) {
   if (!packet) return;
   reason.add();
   pipeline_.books_.dropped.add();
-  if (pipeline_.trace_ && packet->meta().traced) [[unlikely]]
+  if (pipeline_.traces_drop(*packet)) [[unlikely]]
     pipeline_.trace_->record(
         {now_, pipeline_.stages_[stage_].name, TraceVerdict::kDrop, 0, &reason, trace_info(*packet), *packet});
 }

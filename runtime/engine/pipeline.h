@@ -80,7 +80,7 @@ class Pipeline {
   }
   const std::vector<Stage>& stages() const { return stages_; }
 
-  /// Follows marked packets (PacketMeta::traced) from now on; null switches off.
+  /// Tells of packets as the sink wants it (PacketMeta::traced, TraceSink::every_drop) from now on; null switches off.
   void set_trace(TraceSink* trace) { trace_ = trace; }
 
   /// Times a sample of packets from now on; null switches off.
@@ -114,6 +114,7 @@ class Pipeline {
   Packet enter_made(unsigned stage, Follower& follower);
   void call(unsigned stage, Port in, Batch& batch);
   void trace_process(unsigned stage, Port in, Context& context, Batch& batch);
+  bool traces_drop(Packet packet) const { return trace_ && (trace_->every_drop || packet.meta().traced); }
   void trace_verdict(unsigned stage, const Batch& batch, unsigned i, const TraceInfo& info, Packet packet);
 
   std::vector<Stage> stages_;

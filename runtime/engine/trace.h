@@ -25,7 +25,8 @@ struct TraceInfo {
   std::uint64_t sequence;  ///< number of arrival at the device; 0: made
   std::uint32_t qpn, psn;
   std::uint8_t opcode;
-  bool traced, has_bth;
+  std::uint8_t traced;  ///< what TraceSink::follows() said
+  bool has_bth;
 };
 /// Takes the identity of a packet; cheap enough for traced runs only.
 TraceInfo trace_info(Packet packet);
@@ -43,9 +44,12 @@ struct TraceEvent {
 
 class TraceSink {
  public:
-  /// Whether a packet that enters or was made is to be followed.
-  virtual bool follows(Packet packet) = 0;
+  /// Whether a packet that enters or was made is to be followed: 0, or a mark that its events will bear.
+  virtual std::uint8_t follows(Packet packet) = 0;
   virtual void record(const TraceEvent& event) = 0;
+
+  bool every_port = false;  ///< kArrive and kLeave of all packets are recorded, of those that nobody follows too
+  bool every_drop = false;  ///< kDrop likewise; packets that were held before the trace began are among them
 
  protected:
   ~TraceSink() = default;

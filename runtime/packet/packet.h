@@ -73,7 +73,7 @@ struct PacketMeta {
   std::uint8_t opcode = 0;      ///< BTH opcode, valid when bth_offset is
   std::uint8_t ip_version = 0;  ///< 4 or 6, 0 when not IP
   std::uint8_t pad_bytes = 0;   ///< BTH PadCnt
-  std::uint8_t traced = 0;      ///< the packet trace follows this packet
+  std::uint8_t traced = 0;      ///< the packet trace follows this packet; see TraceSink::follows
   HostOffload offload;          ///< of packets from an interface of this machine
   std::uint8_t spare[4] = {};
   Nanos entered = 0;  ///< when it entered the present kernel, of packets in a probe's sample; else 0

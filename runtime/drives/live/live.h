@@ -35,6 +35,7 @@ class Live {
   std::string failed() const { return captures_.failed(); }
   /// Gives the outputs their names, the JSON report among them. After stop(). Throws std::runtime_error.
   void publish(const Json& report);
+  const Clock& clock() const { return clock_; }
 
   /// What happened: counts while packets flow, with the kernels' own tables after stop(). On any thread.
   Json report() const;

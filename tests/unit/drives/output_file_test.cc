@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <stdexcept>
 
 #include "runtime/kernel/kernel.h"
@@ -54,6 +56,30 @@ TEST(OutputFile, ADescriptorIsWrittenWhereItStands) {
   close(descriptor);
   EXPECT_EQ(test::read_bytes(folder / "a"), "head tail");
   EXPECT_THROW(OutputFile("/dev/fd/999"), ConfigError);
+}
+
+// A live run does not wait for a reader: without one there is no opening, and one that leaves is an error of writing.
+TEST(OutputFile, APipeWithBoundedPatience) {
+  test::TemporaryFolder folder;
+  const std::string path = folder / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(OutputFile(path, Patience::kBounded), ConfigError);
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  std::signal(SIGPIPE, SIG_IGN);
+  OutputFile file(path, Patience::kBounded);
+  EXPECT_TRUE(file.direct());
+  file.write("abc", 3);
+  file.flush();
+  char bytes[4] = {};
+  EXPECT_EQ(read(reader, bytes, sizeof bytes), 3);
+  EXPECT_STREQ(bytes, "abc");
+  close(reader);
+  EXPECT_EQ(file.failed(), "");
+  file.write("d", 1);
+  file.flush();
+  EXPECT_NE(file.failed().find("Broken pipe"), std::string::npos) << file.failed();
+  EXPECT_THROW(file.close(), std::runtime_error);
+  std::signal(SIGPIPE, SIG_DFL);
 }
 
 TEST(OutputFile, WhatCannotBeOpenedIsAConfigErrorThatNamesIt) {

@@ -12,10 +12,10 @@ using test::out;
 using test::PipelineBox;
 using test::stage;
 
-class Recorder final : public TraceSink {
+class EventLog final : public TraceSink {
  public:
-  explicit Recorder(const CounterSet& stats) : stats_(stats) {}
-  bool follows(Packet packet) override { return packet.data()[0] >= 100; }
+  explicit EventLog(const CounterSet& stats) : stats_(stats) {}
+  std::uint8_t follows(Packet packet) override { return packet.data()[0] >= 100; }
   void record(const TraceEvent& e) override {
     static constexpr const char* kNames[] = {"arrive", "pass", "send", "drop", "hold", "emit", "leave", "note"};
     std::string line = std::string(e.stage) + " " + kNames[static_cast<int>(e.verdict)];
@@ -79,7 +79,7 @@ TEST(PipelineTrace, AnEventForEachVerdict) {
   stages.push_back(stage("b", {{Edge::kNowhere, 0}}));
   PipelineBox box(std::move(stages));
   stats = &box.stats;
-  Recorder recorder(box.stats);
+  EventLog recorder(box.stats);
   box.pipeline.set_trace(&recorder);
   std::vector<Packet> packets;
   for (unsigned number : {100u, 101u, 102u, 103u, 104u, 105u, 106u, 7u}) {
@@ -115,6 +115,48 @@ TEST(PipelineTrace, AnEventForEachVerdict) {
   EXPECT_EQ(box.pool.in_use(), 0u);
 }
 
+// Without any mark: what was held before the trace began is told of, too.
+TEST(PipelineTrace, EveryDropAndEveryPort) {
+  std::vector<PacketPtr> held;
+  CounterSet* stats = nullptr;
+  std::vector<Stage> stages;
+  stages.push_back(stage(
+      "a", {out(1)},
+      [&](Context& c, Port, Batch& b) {
+        for (unsigned i = 0; i < b.size(); i++) {
+          if (b[i].data()[0] == 1) b.drop(i, stats->counter("drop_test", ""));
+          if (b[i].data()[0] == 2 || b[i].data()[0] == 3) held.push_back(b.take(i)), c.arm(10, 0);
+        }
+      },
+      [&](Context& c, std::uint64_t) {
+        if (held.empty()) return;
+        c.emit(std::move(held[0]), 0);
+        c.drop(std::move(held[1]), stats->counter("drop_test", ""));
+        held.clear();
+      }));
+  PipelineBox box(std::move(stages));
+  stats = &box.stats;
+  EventLog log(box.stats);
+  auto send = [&](std::initializer_list<unsigned> numbers) {
+    std::vector<Packet> packets;
+    for (unsigned number : numbers) packets.push_back(box.packet(number));
+    const Arrivals arrivals{0, packets};
+    box.pipeline.step(0, {&arrivals, 1});
+  };
+  send({2, 3});
+  box.pipeline.set_trace(&log);
+  send({0, 1});
+  EXPECT_EQ(log.lines, std::vector<std::string>{}) << "nobody asked";
+  log.every_drop = true;
+  send({0, 1});
+  EXPECT_EQ(log.lines, std::vector<std::string>{"a drop drop_test #6"});
+  log.every_port = true;
+  box.tick(10);
+  const std::vector<std::string> expected = {"a drop drop_test #6", "a drop drop_test #2", " leave1 #1"};
+  EXPECT_EQ(log.lines, expected);
+  EXPECT_EQ(box.pool.in_use(), 0u);
+}
+
 // What a kernel did to a packet is told in its place; nothing is recorded of a packet that no trace follows.
 TEST(PipelineTrace, NotesOfTheKernel) {
   std::vector<Stage> stages;
@@ -126,7 +168,7 @@ TEST(PipelineTrace, NotesOfTheKernel) {
   }));
   PipelineBox box(std::move(stages));
   box.send(0, {101});  // without a trace
-  Recorder recorder(box.stats);
+  EventLog recorder(box.stats);
   box.pipeline.set_trace(&recorder);
   std::vector<Packet> packets = {box.packet(101), box.packet(7)};
   packets[0].meta().traced = true;
@@ -145,7 +187,7 @@ TEST(PipelineTrace, APacketTakenAndDroppedAtOnce) {
       stage("a", {out(0)}, [&](Context& c, Port, Batch& b) { c.drop(b.take(0), stats->counter("drop_test", "")); }));
   PipelineBox box(std::move(stages));
   stats = &box.stats;
-  Recorder recorder(box.stats);
+  EventLog recorder(box.stats);
   box.pipeline.set_trace(&recorder);
   Packet packet = box.packet(103);
   packet.meta().traced = true;
