@@ -74,6 +74,22 @@ struct TopArguments {
 };
 int top(const TopArguments& arguments);
 
+/// Of `trace` and `capture`: what is recorded of a live run, see RecordingRequest.
+struct RecordArguments {
+  bool trace = false;
+  std::string instance;            ///< name, or path of its socket; empty: the only one that runs
+  std::string filter;              ///< a TraceFilter
+  std::vector<std::string> ports;  ///< DEVICE.PORT, with `:rx` or `:tx`
+  std::vector<std::string> drops;  ///< patterns of reasons
+  std::vector<std::string> files;  ///< `-`: standard output
+  std::string duration;            ///< such as 10s; empty: until a signal
+  std::uint64_t count = 0;         ///< 0: no limit
+  std::uint32_t snap_bytes = 0;    ///< 0: whole packets
+  bool list = false;               ///< only tell what is being recorded
+  std::string stop;                ///< only end this one
+};
+int record(const RecordArguments& arguments);
+
 /// A registry with the in-tree kernels and `plugins`. Throws ConfigError.
 Registry make_registry(const std::vector<std::string>& plugins);
 /// Loads a configuration; throws ConfigError with every mistake, one a line.

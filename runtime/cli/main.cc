@@ -129,6 +129,49 @@ void add_lab(CLI::App& app, LabArguments& a) {
   for (CLI::App* command : {run, up, schema}) add_plugins(*command, a.plugins);
 }
 
+void add_record(CLI::App& command, RecordArguments& a) {
+  command.add_option("INSTANCE", a.instance, "Name of the run, or path of its socket; may be left out when one runs");
+  command.add_option("--filter", a.filter, "Packets: 'qpn=0x11 psn=100-120 opcode=17 src=IP dst=IP', or 'all'")
+      ->type_name("FILTER");
+  command.add_option("--duration", a.duration, "Stop after this time, such as 10s")->type_name("TIME");
+  command.add_flag("--list", a.list, "List the traces and captures of the run, and end");
+  command.add_option("--stop", a.stop, "End the trace or capture of this number in --list, and end")->type_name("ID");
+}
+
+void add_trace_command(CLI::App& app, RecordArguments& a) {
+  CLI::App* command = app.add_subcommand("trace", "Follow packets of a live run stage by stage, until Ctrl-C");
+  add_record(*command, a);
+  a.trace = true;
+  command->add_option("--count", a.count, "Stop after so many events")->type_name("N");
+  command
+      ->add_option(
+          "-w,--write", a.files,
+          "Where the trace goes: .pcapng gets packets with comments, other names text; without one for text it "
+          "goes to standard output (may be given again)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+}
+
+void add_capture_command(CLI::App& app, RecordArguments& a) {
+  CLI::App* command =
+      app.add_subcommand("capture", "Capture packets of a live run at its ports or where it drops them");
+  add_record(*command, a);
+  command->add_option("--port", a.ports, "What passes this port; :rx or :tx for one direction (may be given again)")
+      ->type_name("DEVICE.PORT[:rx|:tx]")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--drop", a.drops,
+                   "What is dropped for this reason, such as bump.link.forward_drop_loss or '*drop_loss', or for 'all' "
+                   "(may be given again)")
+      ->type_name("REASON")
+      ->allow_extra_args(false);
+  command->add_option("--count", a.count, "Stop after so many packets")->type_name("N");
+  command->add_option("--snap", a.snap_bytes, "Keep so many bytes of each packet")->type_name("BYTES");
+  command->add_option("-w,--write", a.files, "The file: pcapng, or pcap when its name ends so; `-` is standard output")
+      ->type_name("FILE")
+      ->expected(1);
+}
+
 // A full disk shows when the last bytes are written.
 void flush_stdout() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout))
@@ -143,15 +186,18 @@ struct Arguments {
   LabArguments lab;
   KernelsArguments kernels;
   TopArguments top;
+  RecordArguments trace, capture;
 };
 
 int dispatch(const CLI::App& app, const Arguments& a) {
-  const int status = app.got_subcommand("replay")  ? replay(a.replay)
-                     : app.got_subcommand("run")   ? run(a.run)
-                     : app.got_subcommand("check") ? check(a.check)
-                     : app.got_subcommand("top")   ? top(a.top)
-                     : app.got_subcommand("lab")   ? lab(a.lab)
-                                                   : kernels(a.kernels);
+  const int status = app.got_subcommand("replay")    ? replay(a.replay)
+                     : app.got_subcommand("run")     ? run(a.run)
+                     : app.got_subcommand("check")   ? check(a.check)
+                     : app.got_subcommand("top")     ? top(a.top)
+                     : app.got_subcommand("trace")   ? record(a.trace)
+                     : app.got_subcommand("capture") ? record(a.capture)
+                     : app.got_subcommand("lab")     ? lab(a.lab)
+                                                     : kernels(a.kernels);
   flush_stdout();
   return status;
 }
@@ -169,6 +215,8 @@ int command(int argc, char** argv) {
   add_check(app, arguments.check);
   add_kernels(app, arguments.kernels);
   add_top(app, arguments.top);
+  add_trace_command(app, arguments.trace);
+  add_capture_command(app, arguments.capture);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -15,7 +15,7 @@
 #include "runtime/cli/run_observers.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/live/live.h"
-#include "runtime/drives/live/recorder.h"
+#include "runtime/drives/live/recorder_endpoints.h"
 #include "runtime/drives/live/reload.h"
 #include "runtime/drives/output_file.h"
 #include "runtime/packet/eal.h"
@@ -163,6 +163,7 @@ int run(const RunArguments& arguments) {
   Recorder recorder(live, config);
   if (trace) recorder.start(*trace);
   const RunObservers::Watch watch(live, observers);
+  const RecorderEndpoints endpoints(recorder);
   live.start();
   const std::string name = observers.name().empty() ? "" : observers.name() + ": ";
   const std::string status =

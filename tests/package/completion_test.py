@@ -73,6 +73,9 @@ class Completion(unittest.TestCase):
         stand_in.chmod(0o755)
         self.assertEqual(offered(self.folder, "top", "", command=str(stand_in)), ["bump", "tor-2"])
         self.assertEqual(offered(self.folder, "top", "--once", "t", command=str(stand_in)), ["tor-2"])
+        for command in ("trace", "capture"):
+            self.assertEqual(offered(self.folder, command, "", command=str(stand_in)), ["bump", "tor-2"])
+        self.assertEqual(self.offered("capture", "--write", "t"), ["trace.pcapng"])
 
     def test_offers_files_of_the_kind_that_an_option_takes(self):
         self.assertEqual(self.offered("replay", "--in", "near.host", "=", ""), ["sub", "trace.pcap", "trace.pcapng"])

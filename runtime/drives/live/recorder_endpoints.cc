@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/live/recorder_endpoints.h"
+
+#include "runtime/config/units.h"
+
+namespace rocebox {
+
+namespace {
+
+// Why it was refused may be longer than the 127 bytes of a text in an answer: it comes in pieces.
+Json started(Recorder& recorder, bool trace, const std::string& json) {
+  constexpr std::size_t kPieceBytes = 120;
+  try {
+    return {{"id", recorder.start(RecordingRequest::parse(trace, json))}};
+  } catch (const ConfigError& error) {
+    const std::string why = error.what();
+    Json pieces = Json::array();
+    for (std::size_t at = 0; at < why.size(); at += kPieceBytes) pieces.push_back(why.substr(at, kPieceBytes));
+    return {{"refused", pieces}};
+  }
+}
+
+}  // namespace
+
+RecorderEndpoints::RecorderEndpoints(Recorder& recorder) {
+  endpoints_.add("/rocebox/trace/start", "Follows packets. Parameters: JSON object",
+                 [&](const std::string& json) { return started(recorder, true, json); });
+  endpoints_.add("/rocebox/capture/start", "Captures ports or drops. Parameters: JSON object",
+                 [&](const std::string& json) { return started(recorder, false, json); });
+  endpoints_.add("/rocebox/capture/stop", "Ends a trace or capture. Parameters: its id", [&](const std::string& text) {
+    const std::optional<std::int64_t> id = config::parse_integer(text);
+    if (!id || *id < 0 || *id > UINT32_MAX) throw ConfigError("the parameter is the id of a trace or capture");
+    recorder.stop(static_cast<unsigned>(*id));
+    return Json{{"id", *id}};
+  });
+  endpoints_.add("/rocebox/capture/list", "Traces and captures, and how far they are",
+                 [&](const std::string&) { return recorder.list(); });
+}
+
+}  // namespace rocebox
