@@ -74,6 +74,11 @@ struct TopArguments {
 };
 int top(const TopArguments& arguments);
 
+struct ReloadArguments {
+  std::string instance;  ///< name or socket; empty: the only one
+};
+int reload(const ReloadArguments& arguments);
+
 /// Of `trace` and `capture`: what is recorded of a live run, see RecordingRequest.
 struct RecordArguments {
   bool trace = false;

@@ -96,6 +96,11 @@ void add_kernels(CLI::App& app, KernelsArguments& a) {
   add_plugins(*command, a.plugins);
 }
 
+void add_reload(CLI::App& app, ReloadArguments& a) {
+  CLI::App* command = app.add_subcommand("reload", "Have a live run read its configuration again");
+  command->add_option("INSTANCE", a.instance, "Name of the run, or path of its socket; may be left out when one runs");
+}
+
 void add_top(CLI::App& app, TopArguments& a) {
   CLI::App* command = app.add_subcommand("top", "Show what a live run does now: rates, drops, latencies");
   command->add_option("INSTANCE", a.instance, "Name of the run, or path of its socket; may be left out when one runs");
@@ -186,6 +191,7 @@ struct Arguments {
   LabArguments lab;
   KernelsArguments kernels;
   TopArguments top;
+  ReloadArguments reload;
   RecordArguments trace, capture;
 };
 
@@ -194,6 +200,7 @@ int dispatch(const CLI::App& app, const Arguments& a) {
                      : app.got_subcommand("run")     ? run(a.run)
                      : app.got_subcommand("check")   ? check(a.check)
                      : app.got_subcommand("top")     ? top(a.top)
+                     : app.got_subcommand("reload")  ? reload(a.reload)
                      : app.got_subcommand("trace")   ? record(a.trace)
                      : app.got_subcommand("capture") ? record(a.capture)
                      : app.got_subcommand("lab")     ? lab(a.lab)
@@ -215,6 +222,7 @@ int command(int argc, char** argv) {
   add_check(app, arguments.check);
   add_kernels(app, arguments.kernels);
   add_top(app, arguments.top);
+  add_reload(app, arguments.reload);
   add_trace_command(app, arguments.trace);
   add_capture_command(app, arguments.capture);
   try {

@@ -12,11 +12,11 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/notify.h"
+#include "runtime/cli/reloader.h"
 #include "runtime/cli/run_observers.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/live/live.h"
 #include "runtime/drives/live/recorder_endpoints.h"
-#include "runtime/drives/live/reload.h"
 #include "runtime/drives/output_file.h"
 #include "runtime/packet/eal.h"
 #include "runtime/telemetry/expectations.h"
@@ -66,27 +66,16 @@ config::RunConfig load_for_run(const RunArguments& arguments, Registry& registry
   return config;
 }
 
-// Takes over what the configuration file says now; says on standard error what came of it. `running` becomes what is
-// in force.
-void reload_file(const RunArguments& arguments, Live& live, config::RunConfig& running) {
-  try {
-    Registry registry = make_registry(arguments.plugins);
-    config::RunConfig next = load_for_run(arguments, registry);
-    const std::vector<config::Difference> changed = reload(live, running, next);
-    for (const config::Difference& d : changed)
-      fmt::print(stderr, "rocebox run {}: {} is now {}, was {}\n", arguments.config, d.path, d.after, d.before);
-    if (changed.empty()) fmt::print(stderr, "rocebox run {}: reloaded, and nothing is new\n", arguments.config);
-    running = std::move(next);
-  } catch (const ConfigError& error) {
-    fmt::print(stderr, "{}\nrocebox run {}: not reloaded; the configuration before it stays in force\n", error.what(),
-               arguments.config);
-  }
-}
-
 // Until a signal ends the run, or its time is over; or captures have ended or failed, which nothing tells of.
 void serve(const RunArguments& arguments, Nanos duration, Signals& signals, Live& live, ServiceManager& manager,
            const std::string& status, const config::RunConfig& config) {
-  config::RunConfig running = config;
+  const auto load = [&] {
+    Registry registry = make_registry(arguments.plugins);
+    return load_for_run(arguments, registry);
+  };
+  Reloader reloader(live, config, load, [&](bool begins) {
+    begins ? manager.reloading("the configuration is read again") : manager.ready(status);
+  });
   const Clock clock;
   const Nanos end = duration < 0 ? -1 : clock.now() + duration;
   const Nanos look = config.captures.empty() ? INT64_MAX : kLook;
@@ -96,9 +85,7 @@ void serve(const RunArguments& arguments, Nanos duration, Signals& signals, Live
     const int signal = signals.wait(std::min(left, look) == INT64_MAX ? -1 : std::min(left, look));
     if (signal == 0) continue;  // the signals by which DPDK's TAP driver is told of packets end a wait, too
     if (signal != SIGHUP) return;
-    manager.reloading("the configuration is read again");
-    reload_file(arguments, live, running);
-    manager.ready(status);
+    (void)reloader.reload();
   }
 }
 

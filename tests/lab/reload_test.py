@@ -87,6 +87,22 @@ class Reload(bed.BedTest):
         report = self.stop(self.run_)
         self.assertGreaterEqual(report["devices"]["bump"]["kernels"]["wan"]["counters"]["forward_drop_loss"], 3)
 
+    def test_the_command_says_what_came_of_it(self):
+        self.run_ = self.start("a <-> wan <-> z", "kernels: {wan: {type: link, loss: 0%}}", "--name", f"reload{bed.os.getpid()}")
+        self.config = self.dir / "run.yaml"
+        command = [bed.ROCEBOX, "reload", f"reload{bed.os.getpid()}"]
+        self.rewrite("loss: 0%", "loss: 100%")
+        done = bed.subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("devices.bump.kernels.wan.loss is now 100%, was 0", done.stdout)
+        self.rewrite("small: 8192", "small: 4096")
+        done = bed.subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"pool\.small is 8192 and would be 4096.*\n.*stays in force")
+        self.stop(self.run_)
+        done = bed.subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2, "the run is over")
+
     def test_what_cannot_change_is_refused_and_the_old_stays(self):
         self.begin("loss: 0%")
         good = self.config.read_text()
