@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`rocebox run` beside dpdk-testpmd, on the same ports and the same core, one after the other, several times.
 usage: live_speed.py BUILD_FOLDER JSON_FILE [SECONDS]
-Exit status: 0 measured, 2 it could not be."""
+Exit status: 0 measured and all bounds hold, 1 one does not, 2 it could not be measured."""
 import json
 import os
 import pathlib
@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 ROUNDS = 3
+BOUNDS = {"empty bump": 0.95, "bump with inspect": 0.6, "two shards": 1.8}  # by the first words of what is compared
 FLOWS, FLOW_PACKETS = 64, 64
 
 
@@ -90,8 +91,13 @@ def main():
                 lambda: rocebox(build, folder, "a <-> inspect <-> z", ports, core, seconds),
                 lambda: rocebox(build, folder, "a <-> inspect <-> z", ports, f"{cpus[-2]},{core}", seconds))
     pathlib.Path(out).write_text(json.dumps(results, indent=1))
+    failed = 0
     for name, result in results.items():
-        print(f"{name:64s} {result['peer'] / 1e6:7.2f} Mpps {result['ours'] / 1e6:7.2f} Mpps  {result['ratio']:.2f} x")
+        bound = next(bound for words, bound in BOUNDS.items() if name.startswith(words))
+        failed += result["ratio"] < bound
+        print(f"{name:64s} {result['peer'] / 1e6:7.2f} Mpps {result['ours'] / 1e6:7.2f} Mpps  {result['ratio']:.2f} x  "
+              f"(>= {bound}) {'pass' if result['ratio'] >= bound else 'FAIL'}")
+    sys.exit(1 if failed else 0)
 
 
 main()

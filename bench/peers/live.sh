@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The live drive's speed beside dpdk-testpmd, and its latency beside a Linux bridge. usage: bench/peers/live.sh [BUILD_FOLDER]
+# Exit status: 0 all bounds hold, 1 one does not, 2 it could not be measured.
+set -euo pipefail
+root=$(realpath "$(dirname "$0")/../..")
+build=$(realpath "${1:-$root/build/release}")
+results=$(mktemp -d "${TMPDIR:-/tmp}/rocebox-live.XXXXXX")
+trap 'rm -rf "$results"' EXIT
+cmake --build "$build" --target rocebox make_capture veth_latency &> "$results/log" || { tail -40 "$results/log" >&2; exit 2; }
+echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), load $(cut -d' ' -f1 /proc/loadavg)"
+status=0
+python3 "$root/bench/peers/live_speed.py" "$build" "$results/speed.json" || status=$?
+((status < 2)) || exit 2
+if [[ $EUID == 0 ]]; then
+  python3 "$root/bench/peers/live_latency.py" "$build" "$results/latency.json" || exit 2
+else
+  echo "latency: not measured, which needs root for a network namespace"
+fi
+exit "$status"
