@@ -109,6 +109,12 @@ class SoftRoce(bed.BedTest):
         self.assertEqual(done.stdout, "$HOME * a  b\n", "words are words: no shell reads them")
         done = subprocess.run(self.left.command(["sh", "-c", "echo begun; sleep 60"], seconds=1), capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (124, "begun\n"))
+        talks = subprocess.Popen(self.left.command(["sh", "-c", "trap 'echo ended >&2; exit 5' TERM; printf begun; sleep 60 & wait"]),
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(talks.stdout.read(5), "begun", "output comes as it is printed")
+        talks.terminate()
+        self.assertEqual(talks.communicate(timeout=30)[1], "ended\n", "the command has the signal")
+        self.assertEqual(talks.returncode, 5)
         asked = subprocess.Popen(self.left.command(["sh", "-c", "sleep 2; echo stale"], seconds=5), stdout=subprocess.DEVNULL)
         asked.kill()  # nobody waits for this answer any more
         asked.wait()

@@ -3,9 +3,9 @@
 # Makes what vm.py boots: a Debian kernel with Soft-RoCE, and an initramfs with this machine's rdma-core and perftest.
 #   build_image.sh [--kernel-package FILE.deb] [FOLDER]
 # The kernel package is downloaded by apt and unpacked, not installed; nothing needs root. FOLDER (default:
-# rocebox/vm in $XDG_CACHE_HOME or ~/.cache) keeps images by a hash of all that goes into them, the two used last.
-# Prints the folder of the image, which holds `vmlinux` and `initramfs.cpio`. Exit status: 0 done, 1 failed, 2 bad
-# arguments, 77 what it takes is not here; the reason is on standard error.
+# $ROCEBOX_VM_IMAGES, or else rocebox/vm in $XDG_CACHE_HOME or ~/.cache) keeps images by a hash of all that goes into
+# them, the two used last. Prints the folder of the image, which holds `vmlinux` and `initramfs.cpio`. Exit status: 0 done, 1
+# failed, 2 bad arguments, 77 what it takes is not here; the reason is on standard error.
 set -euo pipefail
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
@@ -23,7 +23,7 @@ packages='qemu-system-x86 busybox-static cpio kmod iproute2 rdma-core ibverbs-pr
 
 read_arguments() {
   kernel_package=''
-  folder=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rocebox/vm
+  folder=${ROCEBOX_VM_IMAGES:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rocebox/vm}
   if [ "${1:-}" = --kernel-package ]; then
     [ -f "${2:-}" ] || { say "--kernel-package: no file \`${2:-}\`"; exit 2; }
     kernel_package=$(realpath "$2")

@@ -9,6 +9,7 @@ import socket
 import time
 
 CHANNELS = 4  # commands that one machine runs at a time
+CONTROL = CHANNELS  # one channel more, for ending them
 ANSWER_SECONDS = 3.0  # an agent that is free answers a ping in milliseconds; this is for a machine that is short of CPU
 
 
@@ -18,6 +19,12 @@ class ChannelError(Exception):
 
 def socket_name(number):
     return f"channel{number}.sock"
+
+
+def may_begin(mark, data):
+    """The end of `data` with which `mark` may begin."""
+    lengths = range(min(len(mark) - 1, len(data)), 0, -1)
+    return next((mark[:length] for length in lengths if data.endswith(mark[:length])), b"")
 
 
 class Channel:
@@ -45,22 +52,41 @@ class Channel:
         self.wire.close()
         self.lock.close()
 
-    def ask(self, words, seconds):
-        """Sends a request; returns the words of the answer behind its tag, or None when none comes in time."""
+    def send(self, words):
+        """Sends a request; returns its tag, by which the answer is known."""
         tag = secrets.token_hex(8)
         self.wire.settimeout(ANSWER_SECONDS)
         self.wire.sendall(f"\n{tag} {words}\n".encode())  # whoever was here before may have left half a line
-        begin = f"{tag} ".encode()
+        return tag
+
+    def ask(self, words, seconds):
+        """Sends a request; returns the words of the answer behind its tag, or None when none comes in time."""
+        begin = f"{self.send(words)} ".encode()
         if not self.fill(lambda: begin in self.read and b"\n" in self.read.split(begin, 1)[1], seconds):
             return None
         line, self.read = self.read.split(begin, 1)[1].split(b"\n", 1)
         return line.decode().split()
 
-    def take(self, count, seconds):
-        if not self.fill(lambda: len(self.read) >= count, seconds):
-            raise ChannelError("its answer breaks off")
-        data, self.read = self.read[:count], self.read[count:]
-        return data
+    def follow(self, tag, seconds, out, error):
+        """Writes what the command of that tag prints to `out` and `error`, as it comes; returns its status."""
+        begin, end = f"{tag} ".encode(), time.monotonic() + seconds
+        while True:
+            printed, found, rest = self.read.partition(begin)
+            kept = b"" if found else may_begin(begin, printed)
+            out.write(printed[:len(printed) - len(kept)])
+            out.flush()
+            self.read = found + rest if found else kept
+            enough = (lambda: b"\n" in self.read) if found else (lambda: len(self.read) > len(kept))
+            if not self.fill(enough, end - time.monotonic()):
+                raise ChannelError(f"no answer within {seconds:g} s")
+            if not found:
+                continue
+            line, _, self.read = self.read.partition(b"\n")
+            verb, _, text = line[len(begin):].partition(b" ")
+            if verb == b"done":
+                return int(text)
+            error.write(text + b"\n")
+            error.flush()
 
     def fill(self, enough, seconds):
         """Reads until `enough()`; false when that takes longer than `seconds`."""
@@ -80,11 +106,11 @@ class Channel:
         return True
 
 
-def open_channel(state, seconds, still_there):
-    """A channel whose agent answers, waiting for one up to `seconds`; gives up early when `still_there()` is false."""
+def open_channel(state, seconds, still_there, numbers=range(CHANNELS)):
+    """A channel of these whose agent answers, waiting for one up to `seconds`; gives up early when `still_there()` is false."""
     end = time.monotonic() + seconds
     while True:
-        for number in range(CHANNELS):
+        for number in numbers:
             try:
                 channel = Channel(state, number)
             except OSError:
@@ -102,11 +128,7 @@ def open_channel(state, seconds, still_there):
         time.sleep(0.1)
 
 
-def run(channel, words, seconds):
-    """Runs a command, words as for exec; returns (status, output, errors), both bytes. 124: it took too long."""
-    command = base64.b64encode(shlex.join(words).encode()).decode()
-    answer = channel.ask(f"run {seconds:g} {command}", seconds + 10)
-    if answer is None:
-        raise ChannelError(f"no answer within {seconds + 10:g} s to a command that may take {seconds:g} s")
-    status, out_bytes, error_bytes = map(int, answer[1:])
-    return status, channel.take(out_bytes, 60), channel.take(error_bytes, 60)
+def start(channel, words, seconds):
+    """Starts a command, words as for exec; returns its tag, to follow it or end it by."""
+    command = "exec " + shlex.join(words)  # no shell between it and the signals that it gets
+    return channel.send(f"run {seconds:g} {base64.b64encode(command.encode()).decode()}")

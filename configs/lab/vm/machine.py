@@ -17,7 +17,7 @@ import channel
 
 SIOCGIFFLAGS, SIOCGIFMTU, IFF_UP = 0x8913, 0x8921, 1
 IDENTITY, CONSOLE, QEMU_LOG = "machine.json", "console.log", "qemu.log"
-FILES = (IDENTITY, CONSOLE, QEMU_LOG) + tuple(f"channel{n}.{end}" for n in range(channel.CHANNELS) for end in ("sock", "lock"))
+FILES = (IDENTITY, CONSOLE, QEMU_LOG) + tuple(f"channel{n}.{end}" for n in range(channel.CHANNELS + 1) for end in ("sock", "lock"))
 END_SECONDS = 5.0  # from SIGTERM to SIGKILL
 
 
@@ -95,7 +95,7 @@ class Machine:
                  "-kernel", f"{image}/vmlinux", "-initrd", f"{image}/initramfs.cpio", "-append", tell,
                  "-netdev", f"tap,id=wire,ifname={tap},script=no,downscript=no,vhost=off",
                  "-device", f"virtio-net-pci,netdev=wire,mac={mac},romfile={offloads}", "-device", "virtio-serial-pci"]
-        for number in range(channel.CHANNELS):
+        for number in (*range(channel.CHANNELS), channel.CONTROL):
             words += ["-chardev", f"socket,id=channel{number},path={channel.socket_name(number)},server=on,wait=off",
                       "-device", f"virtserialport,chardev=channel{number},name=rocebox.{number}"]
         return words
@@ -128,11 +128,19 @@ class Machine:
                 pass
         return said.strip() or "and it said nothing"
 
-    def open_channel(self, seconds):
+    def open_channel(self, seconds, **more):
         try:
-            return channel.open_channel(self.state, seconds, self.running)
+            return channel.open_channel(self.state, seconds, self.running, **more)
         except channel.ChannelError as error:
             raise MachineError(f"{error}; it said last:\n{self.why_ended()}") from None
+
+    def end_command(self, tag):
+        """Sends SIGTERM to the command of that tag."""
+        opened = self.open_channel(channel.ANSWER_SECONDS, numbers=(channel.CONTROL,))
+        try:
+            opened.ask(f"end {tag}", channel.ANSWER_SECONDS)
+        finally:
+            opened.close()
 
     def stop(self):
         """Ends the machine if it runs, and removes what it left. A process that is not it is never touched."""

@@ -7,8 +7,8 @@
   vm.py stop  --state DIR
 
 DIR is the machine: a folder that `start` makes and `stop` removes. `start` returns when the machine runs commands. `exec`
-passes on what the command prints and its exit status; 124: it took longer than --timeout, and was ended; 125: the
-machine did not do it. Up to four commands run at a time. `stop` ends what `start` left, however that ended, and is
+passes on what the command prints, as it comes, and its exit status; 124: it took longer than --timeout, and was ended;
+125: the machine did not do it. SIGTERM and SIGINT to `exec` end the command. Up to four run at a time. `stop` ends what `start` left, however that ended, and is
 done when nothing is there. Other failures: 1; bad arguments: 2.
 """
 import argparse
@@ -16,6 +16,7 @@ import ipaddress
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -60,7 +61,7 @@ def parse(words):
     parser = argparse.ArgumentParser(prog="vm.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     start = verbs.add_parser("start", help="boot a machine and wait until it runs commands")
-    start.add_argument("--name", type=matching(r"[A-Za-z0-9][A-Za-z0-9-]{0,31}", "host name"), default="vm", help="its host name")
+    start.add_argument("--name", type=matching(r"[A-Za-z0-9_-]{1,64}", "host name"), default="vm", help="its host name")
     start.add_argument("--tap", type=matching(r"[^\s/,]{1,15}", "name of an interface"), required=True,
                        help="TAP of this network namespace: there, up, and with the MTU")
     start.add_argument("--address", type=address_type, action="append", required=True, help="ADDRESS/BITS; may be repeated")
@@ -83,7 +84,8 @@ def parse(words):
 
 def find_image(image):
     if image is None:
-        built = subprocess.run([pathlib.Path(__file__).resolve().parent / "build_image.sh"], stdout=subprocess.PIPE, text=True)
+        script = pathlib.Path(__file__).resolve().parent / "build_image.sh"  # where it is installed, it is no program
+        built = subprocess.run(["bash", script], stdout=subprocess.PIPE, text=True)
         if built.returncode != 0:
             raise MachineError("no image: see above")
         image = pathlib.Path(built.stdout.strip())
@@ -114,14 +116,14 @@ def execute(arguments):
         raise MachineError(f"no machine runs in {arguments.state}: vm.py start --state {arguments.state} ...")
     opened = machine.open_channel(arguments.timeout)
     try:
-        status, out, error = channel.run(opened, arguments.command, arguments.timeout)
+        tag = channel.start(opened, arguments.command, arguments.timeout)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: machine.end_command(tag))
+        return opened.follow(tag, arguments.timeout + 10, sys.stdout.buffer, sys.stderr.buffer)
     except (channel.ChannelError, OSError) as problem:
         raise MachineError(f"{problem}; it said last:\n{machine.why_ended()}") from None
     finally:
         opened.close()
-    sys.stdout.buffer.write(out)
-    sys.stderr.buffer.write(error)
-    return status
 
 
 def stop(arguments):
