@@ -129,8 +129,10 @@ void check_lab(const std::string& file, const std::vector<std::string>& plugins)
   fmt::print("# {}: good. What `rocebox lab run` would build:\n", config.file);
   for (const lab::HostConfig& host : config.hosts)
     for (const lab::Interface& each : host.interfaces)
-      fmt::print("#   host {}: {} mtu {} {}\n", host.name, each.name, each.mtu, fmt::join(each.addresses, ", "));
-  for (const lab::WireConfig& wire : config.wires) fmt::print("#   wire {}{}\n", wire.text, wire.tap ? ", a TAP" : "");
+      fmt::print("#   host {}{}: {} mtu {} {}\n", host.name, host.machine ? ", a virtual machine" : "", each.name,
+                 each.mtu, fmt::join(each.addresses, ", "));
+  for (const lab::WireConfig& wire : config.wires)
+    fmt::print("#   wire {}{}\n", wire.text, wire.tap || wire.machine ? ", a TAP" : "");
   for (const lab::TrafficStep& step : config.traffic)
     fmt::print("#   {} in {}{}: {}\n", step.name, step.host, step.background ? ", in the background" : "", step.run);
   for (const config::Expectation& expectation : config.expectations) fmt::print("#   expect {}\n", expectation.text);

@@ -84,4 +84,21 @@ bool parse_number_rule(const std::string& text, NumberRule& rule, std::string& w
   return false;
 }
 
+std::vector<std::string> neighbour_words(const std::string& neighbour, const std::string& interface) {
+  std::vector<std::string> words = {"ip", "neighbour", "replace"};
+  for_each_word(neighbour, [&](std::string word) {
+    if (words.size() == 4) words.push_back("lladdr");
+    words.push_back(std::move(word));
+  });
+  words.insert(words.end(), {"dev", interface});
+  return words;
+}
+
+std::vector<std::string> route_words(const std::string& route) {
+  std::vector<std::string> words = {"ip", "route", "add"};
+  if (route.find(':') != std::string::npos) words.insert(words.begin() + 1, "-6");
+  for_each_word(route, [&](std::string word) { words.push_back(std::move(word)); });
+  return words;
+}
+
 }  // namespace rocebox::lab

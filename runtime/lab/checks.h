@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rocebox::lab {
 
@@ -26,6 +27,10 @@ struct NumberRule {
 };
 /// Explains in `why` when it is none.
 bool parse_number_rule(const std::string& text, NumberRule& rule, std::string& why);
+
+/// What adds a neighbour ("ADDRESS MAC") or a route, as `ip route add` has it.
+std::vector<std::string> neighbour_words(const std::string& neighbour, const std::string& interface);
+std::vector<std::string> route_words(const std::string& route);
 
 /// Words parted by blanks.
 template <class Use>

@@ -16,14 +16,17 @@ namespace {
 
 // Longer than an appliance takes to let out what its links hold, with `drain:` as it is when left out.
 constexpr Nanos kPatience = 15 * kSecond;
+constexpr Nanos kEnterTimeout = 60 * kSecond;  // of a command in a virtual machine, as shown to a person
 
 }  // namespace
 
 Lab::Lab(const LabConfig& config, const std::vector<std::string>& plugins, Interrupts& interrupts)
     : config_(config), interrupts_(interrupts) {
   require_tools(config);
+  require_machine_tools(config);
   claim_.emplace(config.name, Claim::For::kNew);
   stands_ = true;
+  machines_.emplace(config, claim_->folder());
   appliances_.emplace(config, claim_->folder(), plugins);
 }
 
@@ -37,7 +40,10 @@ Lab::~Lab() {
 
 void Lab::up() {
   interrupts_.wait({}, 0);
+  machines_->find_image(interrupts_);
   build_network(config_);
+  machines_->boot(interrupts_);
+  join_machines(config_);
   appliances_->start(interrupts_);
   join_taps(config_);
   interrupts_.wait({}, 0);
@@ -78,8 +84,10 @@ std::string Lab::how_to_enter() const {
     for (const Interface& each : host.interfaces)
       for (const std::string& address : each.addresses)
         addresses += fmt::format("  {} {}", each.name, address.substr(0, address.find('/')));
-    text += fmt::format("  host {}{}\n    ip netns exec {} bash\n", host.name, addresses,
-                        namespace_name(config_.name, host.name));
+    const std::vector<std::string> enter = host.machine
+                                               ? in_machine(claim_->folder(), host.name, kEnterTimeout, {"COMMAND"})
+                                               : within(namespace_name(config_.name, host.name), {"bash"});
+    text += fmt::format("  host {}{}\n    {}\n", host.name, addresses, fmt::join(enter, " "));
   }
   for (const ApplianceConfig& appliance : config_.appliances) {
     text += fmt::format("  appliance {}\n    rocebox top {}\n", appliance.name,

@@ -10,6 +10,7 @@
 #include "runtime/lab/claim.h"
 #include "runtime/lab/interrupts.h"
 #include "runtime/lab/lab_config.h"
+#include "runtime/lab/machines.h"
 #include "runtime/telemetry/json_report.h"
 
 namespace rocebox::lab {
@@ -41,6 +42,7 @@ class Lab {
   const LabConfig& config_;
   Interrupts& interrupts_;
   std::optional<Claim> claim_;
+  std::optional<Machines> machines_;
   std::optional<Appliances> appliances_;
   bool stands_ = false;
 };

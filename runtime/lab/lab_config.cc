@@ -32,6 +32,10 @@ std::string why_no_lab_name(const std::string& name) {
 
 const HostConfig* LabConfig::host(std::string_view name_of) const { return find_named(hosts, name_of); }
 const ApplianceConfig* LabConfig::appliance(std::string_view name_of) const { return find_named(appliances, name_of); }
+bool LabConfig::is_machine(const End& end) const {
+  const HostConfig* found = end.is_host() ? host(end.node) : nullptr;
+  return found && found->machine;
+}
 const Interface& LabConfig::interface(const End& end) const {
   return *find_named(host(end.node)->interfaces, end.interface);
 }

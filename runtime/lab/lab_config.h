@@ -4,6 +4,7 @@
 #pragma once
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,13 +13,13 @@
 
 namespace rocebox::lab {
 
-/// A machine of the lab: a network namespace. One of another kind (a virtual machine) would need what this kind has in
-/// three places: an end for its wires and its settings (network.cc), and words that run a command in it (traffic.cc).
+/// A machine of the lab: a network namespace, or a virtual machine whose QEMU lives in one.
 struct HostConfig {
   std::string name;
   config::Place place;
   std::vector<Interface> interfaces;
   std::vector<std::string> routes, sysctls;
+  std::optional<VirtualMachine> machine = {};
 };
 
 /// One `rocebox run`.
@@ -45,7 +46,8 @@ struct WireConfig {
   std::string text;
   config::Place place;
   End ends[2];
-  bool tap = false;  ///< from a TAP of an appliance to a host; otherwise a veth pair
+  bool tap = false;      ///< from a TAP of an appliance to a host
+  bool machine = false;  ///< from the TAP of a virtual machine; when neither: a veth pair
 };
 
 struct TrafficStep : Traffic {
@@ -62,6 +64,7 @@ struct LabConfig {
 
   const HostConfig* host(std::string_view name) const;
   const ApplianceConfig* appliance(std::string_view name) const;
+  bool is_machine(const End& end) const;
   const Interface& interface(const End& end) const;
   /// The MTU of a wire: that of its host's interface; between appliances, the largest of the lab.
   std::uint64_t mtu(const WireConfig& wire) const;

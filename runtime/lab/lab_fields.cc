@@ -7,6 +7,7 @@ namespace rocebox::lab {
 namespace {
 
 constexpr std::string_view kSettings[] = {"default", "on", "off"};
+constexpr std::string_view kAccelerators[] = {"tcg", "kvm"};
 constexpr std::string_view kBinds[] = {"af_packet", "af_xdp", "tap"};
 
 template <class Row>
@@ -43,6 +44,13 @@ void Interface::fields(Fields& f) {
           [this](Fields& g) { offloads.fields(g); });
 }
 
+void VirtualMachine::fields(Fields& f) {
+  f.bytes("memory", memory, {std::uint64_t{256} << 20, std::uint64_t{64} << 30}, "its RAM, whole MiB");
+  f.text("image", image,
+         "folder with the `vmlinux` and `initramfs.cpio` that it boots; made of Debian packages when left out, once");
+  f.choice("accel", accel, kAccelerators, "`tcg` runs everywhere; `kvm` is faster where it works");
+}
+
 void Traffic::fields(Fields& f) {
   f.text("name", name, "its name in the report; step_N when left out, N counted from 1");
   f.text("host", host, "the host that it runs in");
@@ -62,7 +70,8 @@ void Traffic::fields(Fields& f) {
 
 void LabFields::fields(config::ConfigFields& f) {
   f.text("lab", lab, "name of the lab; labs of different names stand side by side");
-  f.named("hosts", "machines of the lab, each a network namespace, by name", names_in(hosts),
+  f.named("hosts", "machines of the lab, each a network namespace or, with `vm:`, a virtual machine, by name",
+          names_in(hosts),
           [&](config::ConfigFields& g, const std::string& name) { host_fields(g, added(hosts, name)); });
   f.named("appliances", "instances of `rocebox run`, each in a network namespace of its own, by name",
           names_in(appliances),
@@ -76,6 +85,9 @@ void LabFields::fields(config::ConfigFields& f) {
 }
 
 void LabFields::host_fields(config::ConfigFields& f, Host& host) {
+  host.is_machine = f.given("vm");
+  f.group("vm", "makes the host a virtual machine with Soft-RoCE (`rxe0`) on its interface, for RDMA programs",
+          [&](Fields& g) { host.machine.fields(g); });
   host.only.name = "eth0";
   host.only.fields(f);
   for (const char* field : {"addresses", "mac", "mtu", "neighbours", "offloads"})

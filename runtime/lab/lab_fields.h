@@ -32,6 +32,17 @@ struct Interface {
   void fields(Fields& f);
 };
 
+/// How a virtual machine's instructions are carried out.
+enum class Accelerator : std::uint8_t { kTcg, kKvm };
+
+/// What a host that is a virtual machine has besides.
+struct VirtualMachine {
+  std::uint64_t memory = std::uint64_t{512} << 20;  ///< bytes
+  std::string image;                                ///< folder of what it boots; empty: made here, or found made
+  Accelerator accel = Accelerator::kTcg;
+  void fields(Fields& f);
+};
+
 /// What an appliance binds its wired ports to.
 enum class Bind : std::uint8_t { kAfPacket, kAfXdp, kTap };
 
@@ -58,6 +69,8 @@ class LabFields {
     std::vector<Interface> interfaces;
     bool has_interfaces = false, has_only = false;
     std::vector<std::string> routes, sysctls;
+    VirtualMachine machine;
+    bool is_machine = false;
   };
   struct Appliance {
     std::string name, config, cores;

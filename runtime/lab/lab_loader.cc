@@ -24,6 +24,8 @@ std::vector<std::string> run_keys(const Registry& registry) {
   return keys;
 }
 
+constexpr std::uint64_t kMachineMtuMin = 1280, kMachineMtuMax = 9000;  // IPv6's least; what vm.py takes
+
 bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -93,7 +95,29 @@ void LabLoader::host(const LabFields::Host& raw, const config::Node& node) {
   for (const Interface& each : host.interfaces)
     interface(each, raw.has_interfaces ? *node.find("interfaces")->find(each.name) : node);
   texts(node, "sysctls", is_sysctl, "NAME=VALUE, such as net.ipv4.ip_forward=1");
+  if (raw.is_machine) {
+    machine(raw, node);
+    host.machine = raw.machine;
+    if (!raw.machine.image.empty()) host.machine->image = beside(lab_.file, raw.machine.image);
+  }
   lab_.hosts.push_back(std::move(host));
+}
+
+// What is good for a namespace, but not for a virtual machine.
+void LabLoader::machine(const LabFields::Host& raw, const config::Node& node) {
+  const auto place = [&](const char* key) { return node.find(key) ? node.find(key)->place : node.place; };
+  if (raw.has_interfaces)
+    mistakes_.add(place("interfaces"), fmt::format("host `{}` is a virtual machine, which has one interface: give its "
+                                                   "addresses and the like beside `vm:`",
+                                                   raw.name));
+  else if (raw.only.addresses.empty())
+    mistakes_.add(node.place, fmt::format("host `{}` is a virtual machine, which needs `addresses:`", raw.name));
+  if (raw.only.mtu < kMachineMtuMin || raw.only.mtu > kMachineMtuMax)
+    mistakes_.add(place("mtu"), fmt::format("the `mtu` of a virtual machine must be from {} to {} B", kMachineMtuMin,
+                                            kMachineMtuMax));
+  if (node.find("offloads"))
+    mistakes_.add(place("offloads"), fmt::format("host `{}` is a virtual machine, which has no offloads", raw.name));
+  if (raw.machine.memory % (1u << 20) != 0) mistakes_.add(place("vm"), "`memory` must be whole MiB, such as 512MiB");
 }
 
 void LabLoader::interface(const Interface& raw, const config::Node& node) {

@@ -16,6 +16,7 @@ class LabLoader {
 
  private:
   void host(const LabFields::Host& raw, const config::Node& node);
+  void machine(const LabFields::Host& raw, const config::Node& node);
   void interface(const Interface& raw, const config::Node& node);
   void appliance(const LabFields::Appliance& raw, const config::Node& node);
   void appliance_file(ApplianceConfig& appliance, const config::Node& node);

@@ -119,9 +119,20 @@ class WireReader {
   }
 
   void find_tap(WireConfig& wire) {
+    const End &a = wire.ends[0], &b = wire.ends[1];
+    wire.machine = lab_.is_machine(a) || lab_.is_machine(b);
+    if (lab_.is_machine(a) && lab_.is_machine(b))
+      return mistakes_.add(
+          wire.place, fmt::format("`{}` and `{}` are virtual machines: put an appliance between them", a.node, b.node));
     for (const End& end : wire.ends) {
       const ApplianceConfig* appliance = end.is_host() ? nullptr : lab_.appliance(end.node);
       if (!appliance || appliance->bind != Bind::kTap) continue;
+      if (wire.machine) {
+        mistakes_.add(wire.place, fmt::format("appliance `{}` has `bind: tap`, and a virtual machine brings a TAP "
+                                              "itself: leave `bind:` out",
+                                              appliance->name));
+        continue;
+      }
       wire.tap = true;
       const End& other = &end == &wire.ends[0] ? wire.ends[1] : wire.ends[0];
       if (!other.is_host())

@@ -88,18 +88,14 @@ class Builder {
     ip({"link", "set", "dev", name, "up"});
     for (const std::string& address : interface.addresses) ip({"address", "add", address, "dev", name});
     for (const std::string& neighbour : interface.neighbours) {
-      Words words = {"neighbour", "replace"};
-      for_each_word(neighbour, [&](std::string word) {
-        if (words.size() == 3) words.push_back("lladdr");
-        words.push_back(std::move(word));
-      });
-      words.insert(words.end(), {"dev", name});
-      ip(words);
+      const Words words = neighbour_words(neighbour, name);
+      ip(Words(words.begin() + 1, words.end()));
     }
   }
 
-  // What a host of TAPs is given waits until it has them.
+  // What a host of TAPs is given waits until it has them. A virtual machine sees to itself.
   void host(const HostConfig& host, bool taps) {
+    if (host.machine) return;
     const std::string space = namespace_name(lab_.name, host.name);
     const bool complete = has_taps(host) == taps;
     if (complete)
@@ -108,18 +104,27 @@ class Builder {
       if (is_tap(host, each) == taps) interface(host, each);
     if (!complete) return;
     for (const std::string& route : host.routes) {
-      Words words = {"ip", "-n", space, "route", "add"};
-      if (route.find(':') != std::string::npos) words.insert(words.begin() + 1, "-6");
-      for_each_word(route, [&](std::string word) { words.push_back(std::move(word)); });
+      Words words = route_words(route);
+      words.insert(words.begin() + 1, {"-n", space});
       run(host.place, words);
     }
   }
 
   void move_tap(const WireConfig& wire) {
-    const End& tap = wire.ends[wire.ends[0].is_host() ? 1 : 0];
-    const End& host = wire.ends[wire.ends[0].is_host() ? 0 : 1];
-    run(wire.place, {"ip", "-n", space_of(tap), "link", "set", "dev", tap.interface, "netns", space_of(host), "name",
-                     host.interface});
+    const int maker = wire.machine ? (lab_.is_machine(wire.ends[0]) ? 0 : 1) : (wire.ends[0].is_host() ? 1 : 0);
+    const End &from = wire.ends[maker], &to = wire.ends[1 - maker];
+    run(wire.place, {"ip", "-n", space_of(from), "link", "set", "dev", from.interface, "netns", space_of(to), "name",
+                     to.interface});
+    if (!to.is_host()) run(wire.place, {"ip", "-n", space_of(to), "link", "set", "dev", to.interface, "up"});
+  }
+
+  // A TAP where QEMU can take it. Its queue holds what the machine has no time to take yet, and drops in silence
+  // beyond.
+  void machine_tap(const HostConfig& host) {
+    const std::string space = namespace_name(lab_.name, host.name), &name = host.interfaces[0].name;
+    run(host.place, {"ip", "-n", space, "tuntap", "add", "dev", name, "mode", "tap"});
+    run(host.place, {"ip", "-n", space, "link", "set", "dev", name, "mtu", std::to_string(host.interfaces[0].mtu),
+                     "txqueuelen", "8192", "up"});
   }
 
  private:
@@ -128,7 +133,7 @@ class Builder {
   bool is_tap(const HostConfig& host, const Interface& interface) const {
     return std::any_of(lab_.wires.begin(), lab_.wires.end(), [&](const WireConfig& wire) {
       const End end{host.name, interface.name, {}};
-      return wire.tap && (wire.ends[0] == end || wire.ends[1] == end);
+      return (wire.tap || wire.machine) && (wire.ends[0] == end || wire.ends[1] == end);
     });
   }
   bool has_taps(const HostConfig& host) const {
@@ -165,20 +170,27 @@ void require_tools(const LabConfig& lab) {
 
 void build_network(const LabConfig& lab) {
   Builder builder(lab);
-  for (const HostConfig& host : lab.hosts) builder.node(host.name, host.place, true);
+  for (const HostConfig& host : lab.hosts) builder.node(host.name, host.place, !host.machine);
   for (const ApplianceConfig& appliance : lab.appliances) builder.node(appliance.name, appliance.place, false);
   for (const WireConfig& wire : lab.wires)
-    if (!wire.tap) builder.veth(wire);
+    if (!wire.tap && !wire.machine) builder.veth(wire);
+  for (const HostConfig& host : lab.hosts)
+    if (host.machine) builder.machine_tap(host);
   for (const HostConfig& host : lab.hosts) builder.host(host, false);
+}
+
+void join_machines(const LabConfig& lab) {
+  Builder builder(lab);
+  for (const WireConfig& wire : lab.wires)
+    if (wire.machine) builder.move_tap(wire);
 }
 
 void join_taps(const LabConfig& lab) {
   Builder builder(lab);
   bool any = false;
   for (const WireConfig& wire : lab.wires) {
-    if (!wire.tap) continue;
-    builder.move_tap(wire);
-    any = true;
+    if (wire.tap) builder.move_tap(wire);
+    any = any || wire.tap || wire.machine;
   }
   if (!any) return;
   for (const HostConfig& host : lab.hosts) builder.host(host, true);

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
 #include "runtime/lab/checks.h"
+#include "runtime/lab/machines.h"
 #include "runtime/lab/namespaces.h"
 #include "runtime/lab/output.h"
 
@@ -19,6 +21,8 @@ namespace {
 
 constexpr Nanos kLookAgain = 20 * kMillisecond;  // while waiting for a word or a port, which nothing announces
 constexpr Nanos kEndPatience = 5 * kSecond;      // from SIGTERM to SIGKILL
+// The same in a virtual machine, which must be asked; and how much later than us it may notice a timeout.
+constexpr Nanos kMachinePatience = 30 * kSecond;
 constexpr std::size_t kSaidBytes = 4096, kSaidLines = 20;
 
 std::string folder_of(const std::string& file) {
@@ -66,10 +70,19 @@ void TrafficRun::run(std::vector<std::string>& failures) {
   end_background(failures);
 }
 
+std::vector<std::string> TrafficRun::words(const TrafficStep& config) const {
+  std::vector<std::string> all = {"sh", "-c", config.run};
+  if (lab_.host(config.host)->machine) {
+    constexpr Nanos kAny = std::numeric_limits<Nanos>::max();
+    all = in_machine(folder_, config.host, config.background ? kAny : config.timeout + kMachinePatience, all);
+  }
+  return within(namespace_name(lab_.name, config.host), all);
+}
+
 TrafficRun::Step& TrafficRun::start(const TrafficStep& config) {
   const std::string base = fmt::format("{}/traffic.{}", folder_, config.name);
   steps_.push_back({&config,
-                    Process({.words = within(namespace_name(lab_.name, config.host), {"sh", "-c", config.run}),
+                    Process({.words = words(config),
                              .environment = {"ROCEBOX_LAB_FOLDER=" + folder_},
                              .folder = folder_of(lab_.file),
                              .out = config.output.empty() ? base + ".stdout" : config.output,
@@ -102,12 +115,23 @@ void TrafficRun::foreground(Step& step) {
   fail(step, fmt::format("not done after {:.3f} s (`timeout:`)", static_cast<double>(step.config->timeout) / 1e9));
 }
 
-bool TrafficRun::is_ready(const Step& step) const {
+bool TrafficRun::is_ready(Step& step) const {
   const TrafficStep& config = *step.config;
   if (!config.ready.empty() && read_tail(output_file(step), kOutputBytesMax).find(config.ready) == std::string::npos &&
       read_tail(file(step, "stderr"), kOutputBytesMax).find(config.ready) == std::string::npos)
     return false;
-  return config.ready_port == 0 || is_listening(step.process.id(), static_cast<unsigned>(config.ready_port));
+  return config.ready_port == 0 || listens(step);
+}
+
+bool TrafficRun::listens(Step& step) const {
+  const TrafficStep& config = *step.config;
+  if (!lab_.host(config.host)->machine)
+    return is_listening(step.process.id(), static_cast<unsigned>(config.ready_port));
+  if (!step.listener)
+    step.listener.emplace(Command{.words = within(namespace_name(lab_.name, config.host),
+                                                  in_machine(folder_, config.host, config.timeout,
+                                                             {"sh", "-c", until_listening(config.ready_port)}))});
+  return step.listener->status() == 0;
 }
 
 void TrafficRun::until_ready(Step& step) {
@@ -124,7 +148,8 @@ void TrafficRun::until_ready(Step& step) {
 
 void TrafficRun::end(Step& step) {
   step.process.signal(SIGTERM);
-  const Nanos deadline = steady_now() + kEndPatience;
+  if (step.listener) step.listener->signal(SIGTERM);
+  const Nanos deadline = steady_now() + (lab_.host(step.config->host)->machine ? kMachinePatience : kEndPatience);
   while (!step.process.status()) {
     if (steady_now() >= deadline) step.process.signal(SIGKILL);
     usleep(5000);

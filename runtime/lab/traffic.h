@@ -3,6 +3,7 @@
 #pragma once
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ class TrafficRun {
     const TrafficStep* config;
     Process process;
     Nanos started, ended = -1;
+    std::optional<Process> listener = {};  // in a virtual machine: ends when `ready_port` is listened on
     bool timed_out = false, ended_by_lab = false;
   };
   void foreground(Step& step);
@@ -46,7 +48,9 @@ class TrafficRun {
   void check_exit(Step& step) const;
   std::string file(const Step& step, const char* kind) const;
   std::string output_file(const Step& step) const;
-  bool is_ready(const Step& step) const;
+  bool is_ready(Step& step) const;
+  bool listens(Step& step) const;
+  std::vector<std::string> words(const TrafficStep& config) const;
   Json row(Step& step) const;
   [[noreturn]] void fail(const Step& step, const std::string& why) const;
 

@@ -51,6 +51,26 @@ TEST(LabConfig, ReadsAWholeOne) {
   EXPECT_EQ(lab.expectations[0].text, "a == b");
 }
 
+TEST(LabConfig, VirtualMachines) {
+  std::string found;
+  const LabConfig lab = lab_of(
+      kHead +
+          "hosts:\n  left: {vm: {memory: 1GiB, image: images/a, accel: kvm}, addresses: 10.0.0.1/24, mtu: 4200}\n"
+          "  right: {vm: {}, addresses: 'fd00::1/64'}\n  plain: {}\n"
+          "appliances: {bump: {devices: {dev: {path: a <-> inspect <-> z}}}}\n"
+          "wires: [left <-> bump.a, plain <-> right]\n",
+      found);
+  ASSERT_EQ(found, "");
+  ASSERT_TRUE(lab.hosts[0].machine && lab.hosts[1].machine);
+  EXPECT_FALSE(lab.hosts[2].machine);
+  EXPECT_EQ(lab.hosts[0].machine->memory, std::uint64_t{1} << 30);
+  EXPECT_EQ(lab.hosts[0].machine->image, "dir/images/a") << "beside the file";
+  EXPECT_EQ(lab.hosts[0].machine->accel, Accelerator::kKvm);
+  EXPECT_EQ(lab.hosts[1].machine->memory, std::uint64_t{512} << 20);
+  EXPECT_TRUE(lab.wires[0].machine && lab.wires[1].machine);
+  EXPECT_FALSE(lab.wires[0].tap || lab.wires[1].tap) << "no appliance's";
+}
+
 TEST(LabConfig, InterfacesOfAppliancesHaveNamesThatLinuxTakes) {
   std::string found;
   const LabConfig lab =
@@ -112,6 +132,18 @@ TEST(LabConfig, MistakesWithTheirPlaces) {
        ":3:38: path `a <-> inspekt <-> b`: unknown kernel"},
       {kHead + kHosts + "appliances: {b: {devices: {d: {path: a <-> b}}, ports: {a: {af_packet: eth7}}}}\n",
        "`af_packet eth7`, which is not in the lab"},
+      {host("vm: {}"), ":2:12: host `h` is a virtual machine, which needs `addresses:`"},
+      {host("vm: {cores: 2}, addresses: 10.0.0.1/24"), ":2:18: unknown key `cores`"},
+      {host("vm: {memory: 300MB}, addresses: 10.0.0.1/24"), "must be whole MiB"},
+      {host("vm: {memory: 64MiB}, addresses: 10.0.0.1/24"), "`memory` must be from 256MiB"},
+      {host("vm: {}, addresses: 10.0.0.1/24, mtu: 9216"), "`mtu` of a virtual machine must be from 1280 to 9000"},
+      {host("vm: {}, addresses: 10.0.0.1/24, offloads: {gro: off}"), "which has no offloads"},
+      {host("vm: {}, interfaces: {p: {}}"), ":2:33: host `h` is a virtual machine, which has one interface"},
+      {kHead + "hosts: {a: {vm: {}, addresses: 10.0.0.1/24}, b: {vm: {}, addresses: 10.0.0.2/24}}\nwires: [a <-> b]\n",
+       ":3:9: `a` and `b` are virtual machines: put an appliance between them"},
+      {kHead + "hosts: {a: {vm: {}, addresses: 10.0.0.1/24}, b: {}}\nappliances: {x: {bind: tap, devices: {d: {path: "
+               "p <-> q}}}}\nwires: [a <-> x.p, x.q <-> b]\n",
+       ":4:9: appliance `x` has `bind: tap`, and a virtual machine brings a TAP itself"},
       {joined, "appliance `bump` is joined to nothing"},
       {joined + "wires: [left - bump.a]\n", ":4:9: `left - bump.a` is no wire"},
       {joined + "wires: [left <-> bump]\n", "name its port: `bump.a`"},
@@ -179,7 +211,7 @@ TEST(LabConfig, SchemaHasEveryKeyAndWhatARunHas) {
   for (const char* key : {"config", "cores", "bind", "devices", "links", "pool"})
     EXPECT_TRUE(appliance.contains(key)) << key;
   const auto& host = json["properties"]["hosts"]["additionalProperties"]["properties"];
-  for (const char* key : {"addresses", "interfaces", "routes"}) EXPECT_TRUE(host.contains(key)) << key;
+  for (const char* key : {"addresses", "interfaces", "routes", "vm"}) EXPECT_TRUE(host.contains(key)) << key;
 }
 
 }  // namespace
