@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "runtime/cli/commands.h"
+#include "runtime/packet/eal.h"
 
 namespace rocebox::cli {
 namespace {
@@ -247,4 +248,4 @@ int command(int argc, char** argv) {
 }  // namespace
 }  // namespace rocebox::cli
 
-int main(int argc, char** argv) { return rocebox::cli::command(argc, argv); }
+int main(int argc, char** argv) { rocebox::leave_process(rocebox::cli::command(argc, argv)); }

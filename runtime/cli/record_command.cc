@@ -37,12 +37,10 @@ class Stream {
   // `folder` is the run's. Throws ConfigError when the file or the pipe cannot be made.
   Stream(const std::string& path, const std::string& folder, unsigned number, const char* suffix)
       : file_(path), pipe_(fmt::format("{}/{}-{}{}", folder, getpid(), number, suffix)) {
-    if (mkfifo(pipe_.c_str(), 0600) != 0)
+    if (!make(folder))
       throw ConfigError(fmt::format("{}: no pipe can be made there: {}; be the user who runs it, or root", folder,
                                     std::strerror(errno)));
-    chmod(pipe_.c_str(), 0666);  // the folder is the run's alone, whose user may be another than this one
-    descriptor_ = ::open(pipe_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor_ >= 0) fcntl(descriptor_, F_SETPIPE_SZ, kPipeBytes);
+    fcntl(descriptor_, F_SETPIPE_SZ, kPipeBytes);
   }
   ~Stream() {
     hide();
@@ -84,6 +82,26 @@ class Stream {
   }
 
  private:
+  // The folder is the run's, whose user may be another than this one, and less trusted: the pipe has its mode from the
+  // first, and nothing that was put in its place is touched.
+  bool make(const std::string& folder) {
+    const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory < 0) return false;
+    const char* name = pipe_.c_str() + folder.size() + 1;
+    const mode_t mask = umask(0);
+    bool made = mkfifoat(directory, name, 0666) == 0;
+    umask(mask);
+    if (made) {
+      descriptor_ = openat(directory, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+      struct stat what {};
+      made = descriptor_ >= 0 && fstat(descriptor_, &what) == 0 && S_ISFIFO(what.st_mode);
+    }
+    const int error = errno;
+    close(directory);
+    errno = error;
+    return made;
+  }
+
   OutputFile file_;
   std::string pipe_;
   int descriptor_ = -1;
@@ -175,8 +193,11 @@ int print_list(TelemetryClient& client) {
 
 void check(const RecordArguments& arguments) {
   if (!arguments.filter.empty()) const TraceFilter checked(arguments.filter);
-  if (!arguments.duration.empty() && !config::parse_duration(arguments.duration))
+  if (!arguments.duration.empty() && config::parse_duration(arguments.duration).value_or(0) <= 0)
     throw ConfigError(fmt::format("--duration {}: write such as 10s", arguments.duration));
+  for (const std::string& file : arguments.files)
+    if (arguments.trace && file.ends_with(".pcap"))
+      throw ConfigError(file + ": a trace is text, or packets with comments in a .pcapng; pcap has no comments");
   if (arguments.trace && arguments.filter.empty())
     throw ConfigError("--filter is needed: such as `qpn=0x11 psn=100-120`, or `all`");
   if (!arguments.trace && arguments.ports.empty() && arguments.drops.empty())

@@ -22,6 +22,7 @@ namespace rocebox {
 namespace {
 
 bool hugepages_used = false;
+bool telemetry_answers = false;
 
 // "0@(0,3,5)": lcore 0 on the CPUs that the process may use, so a pinned or limited sandbox is respected; then one each
 // for the cores that are asked for: "1@3,2@5". What runs on lcore 0 and all other threads (telemetry, metrics) keep off
@@ -120,6 +121,12 @@ std::vector<std::string> eal_arguments(const EalOptions& options) {
 
 }  // namespace
 
+void leave_process(int status) {
+  if (!telemetry_answers) std::exit(status);
+  std::fflush(nullptr);
+  std::quick_exit(status);
+}
+
 DpdkLog::DpdkLog() : stream_(open_memstream(&text_, &size_)) { rte_openlog_stream(stream_); }
 DpdkLog::~DpdkLog() {
   rte_openlog_stream(nullptr);
@@ -150,7 +157,8 @@ void start_eal(const EalOptions& options) {
   if (rte_eal_init(static_cast<int>(words.size()), argv.data()) < 0)
     throw ConfigError(fmt::format("DPDK's environment did not start: {} (asked for {} MiB of memory)\n{}",
                                   rte_strerror(rte_errno), options.mebibytes, log.text()));
-  std::atexit([] { rte_eal_cleanup(); });
+  telemetry_answers = !options.instance.empty();
+  if (!telemetry_answers) std::atexit([] { rte_eal_cleanup(); });
   started = true;
 }
 

@@ -26,6 +26,10 @@ struct EalOptions {
 void start_eal(const EalOptions& options);
 inline void start_eal(std::uint64_t mebibytes) { start_eal(EalOptions{.mebibytes = mebibytes}); }
 
+/// Ends the process with `status` after main() is done, output flushed. With telemetry its threads may be answering,
+/// and would find what they look at gone; so nothing is taken down under them then.
+[[noreturn]] void leave_process(int status);
+
 /// What DPDK has to say while this lives: of use when something fails, noise when it does not.
 class DpdkLog {
  public:

@@ -143,8 +143,9 @@ Instance::Claim Instance::claim(const std::string& name) {
     if (fstat(descriptor, &held) == 0 && stat(folder.c_str(), &there) == 0 && held.st_ino == there.st_ino &&
         held.st_uid == geteuid()) {
       own_folder() = folder;
-      std::atexit(remove_own_folder);  // before EAL is up, so that DPDK's own end comes first
-      return Claim::kMine;             // the descriptor stays open, and with it the lock
+      std::atexit(remove_own_folder);         // before EAL is up, so that DPDK's own end comes first
+      std::at_quick_exit(remove_own_folder);  // see leave_process()
+      return Claim::kMine;                    // the descriptor stays open, and with it the lock
     }
     close(descriptor);
     errno = EBUSY;

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import kit
@@ -79,6 +80,26 @@ class Endpoints(kit.RunTest):
         client = self.client("run")
         client.cmd("/rocebox/run")
         self.stop(run)
+
+    def test_questions_to_the_last_moment_do_not_crash_the_run(self):
+        def ask():
+            try:
+                with self.client("run") as client:
+                    while True:
+                        for question in ("/mempool/list", "/eal/lcore/list", "/ethdev/list", "/rocebox/run"):
+                            client.cmd(question)
+            except (OSError, ValueError):
+                pass  # the run is over
+
+        for _ in range(4):
+            run, _ = self.start(self.config())
+            askers = [threading.Thread(target=ask) for _ in range(4)]
+            for asker in askers:
+                asker.start()
+            time.sleep(0.3)
+            self.stop(run)  # which looks at the exit status
+            for asker in askers:
+                asker.join()
 
     def test_clients_that_do_not_wait_for_the_answer_do_no_harm(self):
         run, _ = self.start(self.config())

@@ -46,6 +46,10 @@ std::vector<unsigned> choose_cores(const std::string& list, const config::LiveOp
     for (unsigned core = first; core <= last; core++) cores.push_back(core);
     if (!rest.empty()) rest.remove_prefix(1);
   }
+  for (std::size_t i = 0; i < cores.size(); i++)
+    if (std::find(cores.begin(), cores.begin() + static_cast<std::ptrdiff_t>(i), cores[i]) !=
+        cores.begin() + static_cast<std::ptrdiff_t>(i))
+      throw ConfigError(fmt::format("--cores {}: core {} is named twice; a core has one shard", list, cores[i]));
   for (unsigned core : cores)
     if (std::find(allowed.begin(), allowed.end(), core) == allowed.end())
       throw ConfigError(fmt::format("--cores {}: core {} is not there, or not for this process, which may use {}", list,

@@ -80,7 +80,11 @@ void Live::start() {
   pool_idle_ = pool_.in_use();
   launches_.clear();
   for (const auto& shard : shards_) launches_.push_back({shard.get(), &stop_, config_.drain});
-  running_ = true;
+  for (const auto& shard : shards_) shard->mailbox().open();
+  {
+    const std::lock_guard observed(observer_);  // a report that has begun ends before
+    running_ = true;
+  }
   captures_.start();
   started_ = clock_.now();
   for (unsigned i = 0; i < launches_.size(); i++)
@@ -94,10 +98,13 @@ void Live::start() {
 }
 
 void Live::stop() {
-  const std::lock_guard lock(control_);
-  stop_ = true;
-  captures_.stop_reading();
-  for (unsigned i = 0; i < shards_.size(); i++) rte_eal_wait_lcore(i + 1);
+  {
+    const std::lock_guard lock(control_);
+    stop_ = true;
+    captures_.stop_reading();
+  }
+  for (unsigned i = 0; i < shards_.size(); i++) rte_eal_wait_lcore(i + 1);  // which serve to the end
+  const std::lock_guard observed(observer_);
   stopped_ = clock_.now();
   captures_.finish_writing();
   running_ = false;
@@ -105,12 +112,7 @@ void Live::stop() {
 
 void Live::for_each_shard(const std::function<void(Shard&)>& work) {
   const std::lock_guard lock(control_);
-  for (const auto& shard : shards_) {
-    if (running_)
-      shard->mailbox().have_done([&] { work(*shard); });
-    else
-      work(*shard);
-  }
+  for (const auto& shard : shards_) shard->mailbox().have_done([&] { work(*shard); });
 }
 
 std::vector<Shard*> Live::shards() {

@@ -6,9 +6,20 @@
 
 namespace rocebox {
 
+const std::function<void()> Mailbox::kClosed = [] {};
+
 void Mailbox::have_done(const std::function<void()>& work) {
-  work_.store(&work, std::memory_order_release);
-  while (work_.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  const std::function<void()>* empty = nullptr;
+  if (!work_.compare_exchange_strong(empty, &work, std::memory_order_acq_rel)) return work();  // it is closed
+  while (work_.load(std::memory_order_acquire) == &work) std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+void Mailbox::close() {
+  const std::function<void()>* empty = nullptr;
+  while (!work_.compare_exchange_strong(empty, &kClosed, std::memory_order_acq_rel)) {
+    serve();
+    empty = nullptr;
+  }
 }
 
 }  // namespace rocebox

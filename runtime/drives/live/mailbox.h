@@ -7,13 +7,16 @@
 namespace rocebox {
 
 /// One piece of work at a time is left here and done by a polling core between two bursts, so that what the core owns
-/// needs no lock. A look at an empty box costs one load.
+/// needs no lock. A look at an empty box costs one load. While no core serves the box is closed, and who brings work
+/// does it himself.
 class Mailbox {
  public:
-  /// Has `work` done on the core and returns when it is done. It must not throw, block or allocate much: packets wait
-  /// meanwhile. To be called by one thread at a time, and never by the core; while the core does not serve, never.
+  /// Has `work` done and returns when it is done. It must not throw, block or allocate much: packets wait meanwhile. To
+  /// be called by one thread at a time, and never by the core.
   void have_done(const std::function<void()>& work);
 
+  /// A core is about to serve. Called before it is started.
+  void open() { work_.store(nullptr, std::memory_order_release); }
   /// On the core: does what was left.
   void serve() {
     if (const auto* work = work_.load(std::memory_order_acquire)) [[unlikely]] {
@@ -21,9 +24,12 @@ class Mailbox {
       work_.store(nullptr, std::memory_order_release);
     }
   }
+  /// On the core: serves for the last time.
+  void close();
 
  private:
-  alignas(64) std::atomic<const std::function<void()>*> work_{nullptr};
+  static const std::function<void()> kClosed;
+  alignas(64) std::atomic<const std::function<void()>*> work_{&kClosed};
 };
 
 }  // namespace rocebox

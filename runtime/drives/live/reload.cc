@@ -9,6 +9,9 @@
 namespace rocebox {
 namespace {
 
+// A device that is new or gone differs in each of its options.
+constexpr std::size_t kReasonsMax = 16;
+
 struct Prepared {
   Shard* shard;
   unsigned device, kernel;
@@ -28,7 +31,9 @@ bool prepared_for(const std::vector<Prepared>& all, const Shard* shard, const co
 std::vector<config::Difference> reload(Live& live, const config::RunConfig& running, const config::RunConfig& next) {
   std::vector<config::Difference> all = config::differences(running, next);
   std::string reasons;
+  std::size_t refused = 0;
   auto refuse = [&](const config::Difference& d, const std::string& why) {
+    if (refused++ >= kReasonsMax) return;
     reasons += fmt::format("{}{}: {} is {} and would be {}: {}", reasons.empty() ? "" : "\n", next.file, d.path,
                            text_of(d.before), text_of(d.after), why);
   };
@@ -36,7 +41,12 @@ std::vector<config::Difference> reload(Live& live, const config::RunConfig& runn
   for (const config::Difference& d : all)
     if (d.device == config::Difference::kElsewhere)
       refuse(d, "only options of kernels and links can change while packets flow; start the run again for it");
-  if (!reasons.empty()) throw ConfigError(reasons);  // the kernels of both may not even be the same
+  auto refuse_all = [&] {
+    if (refused > kReasonsMax)
+      reasons += fmt::format("\n{}: and {} more differences", next.file, refused - kReasonsMax);
+    if (refused) throw ConfigError(reasons);
+  };
+  refuse_all();  // the kernels of both may not even be the same
   for (const config::Difference& d : all) {
     try {
       for (Shard* shard : live.shards())
@@ -47,7 +57,7 @@ std::vector<config::Difference> reload(Live& live, const config::RunConfig& runn
       refuse(d, error.what());
     }
   }
-  if (!reasons.empty()) throw ConfigError(reasons);
+  refuse_all();
   live.for_each_shard([&](Shard& shard) {
     for (Prepared& prepared : changes)
       if (prepared.shard == &shard) shard.change(prepared.device, prepared.kernel, *prepared.change);

@@ -21,6 +21,7 @@ void Shard::let_go(Nanos drain) {
   const Nanos end = clock_.now() + drain;
   auto run_until = [&](Nanos limit, auto done) {
     for (now_ = clock_.now(); now_ < limit && !done(); now_ = clock_.now()) {
+      mailbox_.serve();
       arrivals_.clear();
       bool busy = false;
       for (RxQueue& rx : rx_)
@@ -45,6 +46,7 @@ void Shard::let_go(Nanos drain) {
               [&] { return exchange_->closed(Exchange::Way::kOut) && exchange_->empty(Exchange::Way::kOut, number_); });
   }
   send_rest();
+  mailbox_.close();
 }
 
 void Shard::send_rest() {
