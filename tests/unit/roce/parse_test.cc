@@ -194,7 +194,7 @@ const Case kCases[] = {
        });
      }},
     {"LoWAR, whose QPN stands where others have TVer", ParseStatus::kUnknownOpcode,
-     changed(frame(4), [](Bytes& b) { b[kBth4] = kOpcodeLowar, b[kBth4 + 1] = 0xFF; })},
+     [] { return changed(frame(4), [](Bytes& b) { b[kBth4] = kOpcodeLowar, b[kBth4 + 1] = 0xFF; }); }},
     {"TVer 1", ParseStatus::kBadTransportVersion,
      [] { return changed(frame(4), [](Bytes& b) { b[kBth4 + 1] |= 1; }); }},
     {"opcode 0x1F", ParseStatus::kUnknownOpcode, [] { return frame(4, 0x1F); }},
