@@ -121,6 +121,11 @@ void Decoder::answer(Exit& exit, Packet packet) {
   Stream& stream = streams_[index];
   const std::uint32_t psn = psn_of(packet);
   if (stream.held.empty() || buffer_.full() || roce::psn_before(psn, stream.expected)) return;
+  wait_behind(exit, stream, psn);
+}
+
+// The packet takes no place in the sequence, and goes when those up to `psn` have gone.
+void Decoder::wait_behind(Exit& exit, Stream& stream, std::uint32_t psn) {
   buffer_.insert(stream.held, exit.batch->take(exit.slot), psn, exit.context.now(), true, false);
   count_.held.add();
   count_.held_max.raise_to(buffer_.used());
@@ -133,6 +138,8 @@ void Decoder::old(Exit& exit, Stream& stream, Packet packet) {
   const std::uint32_t psn = psn_of(packet), next = roce::psn_add(psn, 1);
   stream.old_run = stream.old_run && psn == roce::psn_add(stream.old_psn, 1) ? stream.old_run + 1 : 1;
   stream.old_psn = psn;
+  if (!stream.held.empty() && !buffer_.full())  // it was sent after those that wait
+    wait_behind(exit, stream, buffer_[stream.held.tail].psn);
   if (stream.old_run < kRetransmissionRun || !roce::psn_before(next, stream.expected)) return;
   skip_all(exit, stream);
   restart(stream, next);

@@ -84,10 +84,11 @@ class Decoder {
   void old(Exit& exit, Stream& stream, Packet packet);
   void hold(Exit& exit, Stream& stream, Packet packet, bool usable);
   void restart(Stream& stream, std::uint32_t psn);
+  void wait_behind(Exit& exit, Stream& stream, std::uint32_t psn);
   bool came_late(Stream& stream, Packet packet, Nanos now);
   // decoder_repair.cc: LoWAR's packets.
   void lowar(Exit& exit, Packet packet);
-  void announced(const NegotiationHeader& header, Packet packet);
+  void announced(Exit& exit, const NegotiationHeader& header, Packet packet);
   void repair(Exit& exit, Packet packet, const RepairHeader& header);
   Outcome try_repair(Exit& exit, Stream& stream, Packet packet, const RepairHeader& header);
   Parts parts_of(const Stream& stream, const RepairHeader& header) const;

@@ -21,23 +21,36 @@ void Decoder::lowar(Exit& exit, Packet packet) {
   if (const auto header = parse_repair(bytes)) return repair(exit, packet, *header);
   const auto header = parse_negotiation(bytes);
   if (!header) return batch.drop(exit.slot, count_.drop_lowar_malformed);
-  if (header->kind == NegotiationKind::kAnnounce) announced(*header, packet);
+  if (header->kind == NegotiationKind::kAnnounce) announced(exit, *header, packet);
   batch.drop(exit.slot, count_.drop_negotiation);
 }
 
-// A stream that begins: its first packet may be lost.
-void Decoder::announced(const NegotiationHeader& header, Packet packet) {
+// A sequence begins: a stream, whose first packet may be lost; a retransmission; or what lies before never came to the
+// far end.
+void Decoder::announced(Exit& exit, const NegotiationHeader& header, Packet packet) {
   const std::uint32_t index = table_.insert(stream_key(packet, header.qpn, header.responses));
   if (index == table_.kNone) return count_.streams_full.add();
   Stream& stream = streams_[index];
-  if (!stream.begun) begin(stream, header.base_psn, header.responses);
+  std::uint32_t psn = header.base_psn;
+  if (!stream.begun) begin(stream, psn, header.responses);
   count_.announcements.add();
   stream.heard = true;
   stream.passive = false;
   stream.next_coding = header.coding;
-  if (roce::psn_before(header.base_psn, stream.expected)) return;
-  stream.boundary = header.base_psn;
+  const std::int32_t ahead = psn_distance(psn, stream.expected);
+  if (ahead > 0 && ahead <= kWindowPsns) {
+    skip_to(exit, stream, psn);
+  } else if (ahead != 0) {
+    const bool overtaken = stream.old_run && !roce::psn_before(stream.old_psn, psn);  // by its first packets
+    if (overtaken) psn = psn_add(stream.old_psn, 1);
+    skip_all(exit, stream);
+    restart(stream, psn);
+    stream.recovered = {};
+    if (overtaken) return;
+  }
+  stream.boundary = psn;
   stream.has_boundary = true;
+  settle(exit, stream);
 }
 
 void Decoder::repair(Exit& exit, Packet packet, const RepairHeader& header) {

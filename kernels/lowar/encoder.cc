@@ -29,7 +29,7 @@ void Encoder::process(Context& context, Batch& batch) {
     hashes[i] = table_.hash(keys[i]);
     table_.prefetch(hashes[i]);
   }
-  Call call{context, batch, 0};
+  Call call{context, batch, 0, {}};
   for (; call.slot < batch.size(); call.slot++)
     if (const Role role = roles[call.slot]; role == Role::kRequest || role == Role::kResponse)
       one(call, role, keys[call.slot], hashes[call.slot]);
@@ -42,16 +42,16 @@ void Encoder::one(Call& call, Role role, const StreamKey& key, std::uint64_t has
   if (index == table_.kNone) return count_.unprotected_streams.add();
   Stream& stream = streams_[index];
   const bool responses = role == Role::kResponse;
-  if (!stream.begun) {
-    count_.streams.add();
-    announce(call, packet, responses);
-  }
   const std::uint32_t psn = psn_of(packet), qpn = qpn_of(packet);
   const roce::OpcodeInfo& info = roce::opcode_info(packet);
   if (stream.block.packets && (psn != stream.next || info.has(roce::kStartsMessage))) [[unlikely]] {
     count_.blocks_cut.add();
+    call.go_ahead();
     end_block(call, stream, packet, qpn);
   }
+  if (!stream.begun) count_.streams.add();
+  if (begins_anew(stream, packet)) announce(call, packet, responses);
+  if (call.taken) call.batch.follow(call.slot, std::move(call.taken), out_);
   if (stream.block.packets == 0) begin_block(stream, packet, responses);
   code(stream, packet);
   if (info.has(roce::kEndsMessage)) {
@@ -75,7 +75,15 @@ bool Encoder::can_be_coded(Packet packet) {
   return false;
 }
 
-// Goes ahead of the stream's first packet, so that the far end knows where the sequence begins if that is lost.
+// At the stream's first packet, at a retransmission, and where packets are missing before they came here. Between
+// messages a jump ahead is usual: READs have taken the PSNs.
+bool Encoder::begins_anew(const Stream& stream, Packet packet) const {
+  const std::int32_t jump = roce::psn_distance(psn_of(packet), stream.next);
+  if (!stream.begun || jump < 0) return true;
+  return jump > 0 && !(stream.block.has_last && roce::opcode_info(packet).has(roce::kStartsMessage));
+}
+
+// Goes ahead of the packet, so that the far end knows where the sequence begins even if that is lost.
 void Encoder::announce(Call& call, Packet packet, bool responses) {
   const NegotiationHeader header{qpn_of(packet), NegotiationKind::kAnnounce, config_.coding(), psn_of(packet),
                                  responses};
@@ -84,9 +92,8 @@ void Encoder::announce(Call& call, Packet packet, bool responses) {
   if (!made) return count_.pool_dry.add();
   build(*made, packet, encode(header), {});
   count_.announcements.add();
-  PacketPtr first = call.batch.take(call.slot);
+  call.go_ahead();
   call.batch.follow(call.slot, std::move(made), out_);
-  call.batch.follow(call.slot, std::move(first), out_);
 }
 
 void Encoder::begin_block(Stream& stream, Packet packet, bool responses) {

@@ -32,10 +32,15 @@ class Encoder {
     Context& context;
     Batch& batch;
     unsigned slot;
+    PacketPtr taken;  // the packet in the slot, when something goes ahead of it
+    void go_ahead() {
+      if (!taken) taken = batch.take(slot);
+    }
   };
 
   void one(Call& call, Role role, const StreamKey& key, std::uint64_t hash);
   bool can_be_coded(Packet packet);
+  bool begins_anew(const Stream& stream, Packet packet) const;
   void announce(Call& call, Packet packet, bool responses);
   void begin_block(Stream& stream, Packet packet, bool responses);
   void code(Stream& stream, Packet packet);

@@ -26,7 +26,7 @@ class ReorderingBuffer {
     Nanos at = 0;           ///< when it came
     std::uint32_t psn = 0;  ///< a repair packet's: its block's first
     std::uint16_t previous = kNone, next = kNone;
-    bool answer = false;  ///< takes no PSN of its own: stands behind all up to its PSN
+    bool answer = false;  ///< takes no PSN: goes behind all up to `psn`
     bool usable = false;  ///< held whole, so that it can be XORed
   };
 
