@@ -7,6 +7,7 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
+import lowar_decoder  # noqa: E402
 import wire  # noqa: E402
 from common import CAPTURES, RoceboxTest  # noqa: E402
 
@@ -118,6 +119,42 @@ class Lowar(RoceboxTest):
                             self.assertTrue(all(packet in rest for packet in packets), "out of order")
                 held = [report["devices"][device]["counters"].get("packets_held", 0) for device in ("near", "far")]
                 self.assertEqual(held, [0, 0])
+
+    def test_a_decoder_written_from_the_readme_rebuilds_every_packet(self):
+        rebuilt = 0
+        for capture in RC_UC:
+            for r, c in ((8, 2), (5, 1)):
+                with self.subTest(capture=capture.stem, r=r, c=c):
+                    config = self.config("devices: {d: {path: host <-> lowar <-> wan, kernels: {lowar: {r: %d, c: %d}}}}\n" % (r, c))
+                    out = self.dir / "coded.pcap"
+                    report = self.replay(config, "--in", f"d.host={capture}", "--out", f"d.wan={out}")
+                    made = [frame for frame in frames(out) if lowar_decoder.lowar(frame)]
+                    counters = report["devices"]["d"]["kernels"]["lowar"]["counters"]
+                    self.assertEqual(len(made), counters["encode_repairs"] + counters["encode_announcements"])
+                    rebuilt += self.rebuild_each(frames(out), r, c)
+        self.assertGreater(rebuilt, 5000)
+
+    def rebuild_each(self, rows, r, c):
+        """Every packet that a repair packet covers, from the others that it covers; how many there were."""
+        latest, count = {}, 0
+        for frame in rows:
+            packet = lowar_decoder.lowar(frame)
+            if packet is None:
+                key, fields = stream(frame), wire.parse(frame)
+                if key is not None and fields["icrc_ok"]:
+                    latest[key, fields["psn"]] = frame
+            elif packet["type"] == lowar_decoder.REPAIR:
+                self.assertEqual((packet["r"], packet["c"]), (r, c))
+                fields = wire.parse(frame)
+                key = fields["src"], fields["dst"], packet["qpn"], bool(packet["flags"] & 4)
+                covered = [latest[key, psn] for psn in lowar_decoder.covers(packet)]
+                for lost, original in enumerate(covered):
+                    self.assertEqual(lowar_decoder.rebuild(packet, covered[:lost] + covered[lost + 1:]), original)
+                    count += 1
+                if len(covered) > 3:  # a right ICRC alone does not prove which packets went in
+                    with self.assertRaises(ValueError):
+                        lowar_decoder.rebuild(packet, covered[3:])
+        return count
 
 
 if __name__ == "__main__":
