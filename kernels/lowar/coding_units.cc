@@ -20,7 +20,7 @@ void merge(std::uint8_t* to, std::uint32_t had, const std::uint8_t* from, std::u
 }  // namespace
 
 CodingUnits::CodingUnits(std::uint32_t count, std::uint32_t image_bytes)
-    : stride_((image_bytes + kCacheLine - 1) / kCacheLine * kCacheLine),
+    : stride_((kLead + image_bytes + kCacheLine - 1) / kCacheLine * kCacheLine),
       image_bytes_max_(image_bytes),
       count_(count),
       free_(count),
@@ -48,14 +48,13 @@ void CodingUnits::release(std::uint16_t unit) {
 
 void CodingUnits::add(std::uint16_t unit, Packet packet) {
   Unit& state = units_[unit - 1u];
-  std::uint8_t* data = data_.data() + (unit - 1u) * stride_;
   const CodedPrefix prefix = prefix_of(packet);
   const std::uint32_t bytes = transport_bytes(packet);
   constexpr std::uint32_t kPrefix = sizeof(CodedPrefix);
   assert(kPrefix + bytes <= image_bytes_max_);
   const std::uint32_t had = state.image_bytes;
-  merge(data, std::min(had, kPrefix), reinterpret_cast<const std::uint8_t*>(&prefix), kPrefix);
-  merge(data + kPrefix, had > kPrefix ? had - kPrefix : 0, transport(packet), bytes);
+  merge(data(unit), std::min(had, kPrefix), reinterpret_cast<const std::uint8_t*>(&prefix), kPrefix);
+  merge(data(unit) + kPrefix, had > kPrefix ? had - kPrefix : 0, transport(packet), bytes);
   state.image_bytes = static_cast<std::uint16_t>(std::max(had, kPrefix + bytes));
   state.packets++;
   state.sums += sums_of(packet);

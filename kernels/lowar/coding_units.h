@@ -34,17 +34,14 @@ class CodingUnits {
   void add(std::uint16_t unit, Packet packet);
 
   const Unit& operator[](std::uint16_t unit) const { return units_[unit - 1u]; }
-  std::span<const std::uint8_t> image(std::uint16_t unit) const {
-    return {data_.data() + (unit - 1u) * stride_, units_[unit - 1u].image_bytes};
-  }
-  std::uint32_t image_bytes_max() const { return image_bytes_max_; }
-  void prefetch(std::uint16_t unit) const {
-    if (unit == kNone) return;
-    __builtin_prefetch(&units_[unit - 1u], 1);
-    __builtin_prefetch(data_.data() + (unit - 1u) * stride_, 1);
-  }
+  std::span<const std::uint8_t> image(std::uint16_t unit) const { return {data(unit), units_[unit - 1u].image_bytes}; }
 
  private:
+  // The prefix stands in front of a cache line's border, so that the XOR of the transport packets begins at one.
+  static constexpr std::size_t kLead = 64 - sizeof(CodedPrefix);
+  std::uint8_t* data(std::uint16_t unit) { return data_.data() + (unit - 1u) * stride_ + kLead; }
+  const std::uint8_t* data(std::uint16_t unit) const { return data_.data() + (unit - 1u) * stride_ + kLead; }
+
   std::size_t stride_;
   std::uint32_t image_bytes_max_, count_, free_, head_ = 0;
   roce::ZeroedArray<std::uint8_t> data_;

@@ -54,22 +54,47 @@ Sums sums_of(Packet packet) {
 
 namespace {
 
-// Whole vectors; what is left over is done byte by byte.
-template <std::size_t Bytes>
-[[gnu::always_inline]] inline void xor_vectors(std::uint8_t* to, const std::uint8_t* from, std::size_t count) {
-  typedef std::uint64_t Vector __attribute__((vector_size(Bytes), aligned(1), may_alias));
+// Words of any alignment. (Members of structs: as template arguments such types would lose their attributes.)
+struct Word32 {
+  typedef std::uint32_t Type __attribute__((aligned(1), may_alias));
+};
+struct Word64 {
+  typedef std::uint64_t Type __attribute__((aligned(1), may_alias));
+};
+struct Word128 {
+  typedef std::uint64_t Type __attribute__((vector_size(16), aligned(1), may_alias));
+};
+struct Word256 {
+  typedef std::uint64_t Type __attribute__((vector_size(32), aligned(1), may_alias));
+};
+
+template <class Word>
+[[gnu::always_inline]] inline void xor_word(std::uint8_t* to, const std::uint8_t* from) {
+  using Type = typename Word::Type;
+  *reinterpret_cast<Type*>(to) ^= *reinterpret_cast<const Type*>(from);
+}
+
+// Vectors four at a time, then ever smaller words: what is left over is mostly a multiple of four.
+template <class Word>
+[[gnu::always_inline]] inline void xor_words(std::uint8_t* to, const std::uint8_t* from, std::size_t count) {
+  constexpr std::size_t kBytes = sizeof(typename Word::Type);
   std::size_t at = 0;
-  for (; at + 4 * Bytes <= count; at += 4 * Bytes)
-    for (std::size_t i = 0; i < 4 * Bytes; i += Bytes)
-      *reinterpret_cast<Vector*>(to + at + i) ^= *reinterpret_cast<const Vector*>(from + at + i);
-  for (; at + Bytes <= count; at += Bytes)
-    *reinterpret_cast<Vector*>(to + at) ^= *reinterpret_cast<const Vector*>(from + at);
+  for (; at + 4 * kBytes <= count; at += 4 * kBytes) {
+    xor_word<Word>(to + at, from + at);
+    xor_word<Word>(to + at + kBytes, from + at + kBytes);
+    xor_word<Word>(to + at + 2 * kBytes, from + at + 2 * kBytes);
+    xor_word<Word>(to + at + 3 * kBytes, from + at + 3 * kBytes);
+  }
+  for (; at + 16 <= count; at += 16) xor_word<Word128>(to + at, from + at);
+  for (; at + 8 <= count; at += 8) xor_word<Word64>(to + at, from + at);
+  for (; at + 4 <= count; at += 4) xor_word<Word32>(to + at, from + at);
   for (; at < count; at++) to[at] ^= from[at];
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] void xor_avx2(std::uint8_t* to, const std::uint8_t* from, std::size_t count) {
-  xor_vectors<32>(to, from, count);
+// Tuned for what has AVX2: for older processors each wide load is cut in two, which takes twice the time.
+[[gnu::target("avx2,tune=haswell")]] void xor_avx2(std::uint8_t* to, const std::uint8_t* from, std::size_t count) {
+  xor_words<Word256>(to, from, count);
 }
 #endif
 
@@ -83,7 +108,7 @@ void xor_into(std::uint8_t* to, const std::uint8_t* from, std::size_t count) {
   }();
   if (has_avx2) return xor_avx2(to, from, count);  // the compiler leaves wide vectors at its end
 #endif
-  xor_vectors<16>(to, from, count);
+  xor_words<Word128>(to, from, count);
 }
 
 }  // namespace rocebox::lowar
