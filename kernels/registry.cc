@@ -6,11 +6,12 @@
 
 #include "kernels/inspect/inspect.h"
 #include "kernels/link/link.h"
+#include "kernels/lowar/lowar.h"
 
 namespace rocebox {
 
 std::span<const KernelType> in_tree_kernels() {
-  static const std::array kernels = {inspect_kernel_type(), link_kernel_type()};
+  static const std::array kernels = {inspect_kernel_type(), link_kernel_type(), lowar_kernel_type()};
   return kernels;
 }
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a kernel costs: a bump with it on RDMA WRITE packets of 1024 B, beside a bump without kernels.
 #include <fmt/format.h>
+#include <isa-l.h>
+
+#include <cstdlib>
+#include <cstring>
 
 #include "bench/micro/packets.h"
 #include "runtime/config/config.h"
 #include "runtime/drives/testbed.h"
 #include "runtime/kernel/registry.h"
+#include "runtime/packet/wide_vectors.h"
 #include "runtime/roce/headers.h"
 #include "runtime/roce/icrc.h"
 
@@ -16,6 +21,7 @@ struct Case {
   const char* label;
   const char* path;
   const char* kernels;
+  Port in = 0;
 };
 constexpr Case kCases[] = {
     {"no kernel", "a <-> b", "{}"},
@@ -26,6 +32,9 @@ constexpr Case kCases[] = {
     {"link, 1% ECN marks", "a <-> link <-> b", "{link: {mark: 1%}}"},
     {"link, 10 us delay", "a <-> link <-> b", "{link: {delay: 10us}}"},
     {"link, 10 us delay, 100 Gbps", "a <-> link <-> b", "{link: {delay: 10us, rate: 100Gbps}}"},
+    {"lowar (8, 1), from the host", "a <-> lowar <-> b", "{lowar: {r: 8, c: 1}}"},
+    {"lowar (32, 1), from the host", "a <-> lowar <-> b", "{lowar: {r: 32, c: 1}}"},
+    {"lowar (32, 1), from a clean link", "a <-> lowar <-> b", "{lowar: {r: 32, c: 1}}", 1},
 };
 // A little less than 100 Gbps with packets of 1088 B on the wire, so that nothing piles up.
 constexpr Nanos kBurstNanos = kBurst * 90;
@@ -84,7 +93,15 @@ class Traffic {
     for (; restored_ < packets; restored_++)
       free_.push_back(pool().copy(flows_[restored_ % flows_.size()].first).release());
   }
-  void back(std::span<Packet> packets) { free_.insert(free_.end(), packets.begin(), packets.end()); }
+  // What a kernel made itself does not go round.
+  void back(std::span<Packet> packets) {
+    for (Packet packet : packets) {
+      if (packet.meta().opcode == roce::kOpcodeLowar)
+        rte_pktmbuf_free(packet.mbuf());
+      else
+        free_.push_back(packet);
+    }
+  }
 
  private:
   struct Flow {
@@ -109,7 +126,7 @@ void kernel(benchmark::State& state) {
   device->set_sink([&](Port, std::span<Packet> out, Nanos) { traffic.back(out); });
   Nanos now = 0;
   auto burst = [&] {
-    const Arrivals arrivals{0, traffic.next()};
+    const Arrivals arrivals{which.in, traffic.next()};
     device->step(now += kBurstNanos, {&arrivals, 1});
     traffic.restore(device->conservation().dropped);
   };
@@ -125,7 +142,36 @@ void kernel(benchmark::State& state) {
   while (device->next_deadline() != kNever) device->step(device->next_deadline(), {});
   if (device->conservation().held() != 0) state.SkipWithError("packets went missing");
 }
-BENCHMARK(kernel)->ArgNames({"case", "flows"})->ArgsProduct({benchmark::CreateDenseRange(0, 7, 1), {1, 64, 1024}});
+BENCHMARK(kernel)
+    ->ArgNames({"case", "flows"})
+    ->ArgsProduct({benchmark::CreateDenseRange(0, std::size(kCases) - 1, 1), {1, 64, 1024}});
+
+// The bare cost of what lowar does with each packet: its CRC and its XOR into a unit, by ISA-L on buffers of that size.
+void isal_crc_and_xor(benchmark::State& state) {
+  const auto packets = static_cast<std::size_t>(std::max<std::int64_t>(state.range(0), 1024));
+  constexpr std::size_t kBytes = 12 + 1024 + 4, kStride = 1088, kHeaders = 28;
+  const std::size_t units = static_cast<std::size_t>(state.range(0));
+  auto* memory = static_cast<std::uint8_t*>(std::aligned_alloc(64, (packets + units) * kStride));
+  std::memset(memory, 0x5A, (packets + units) * kStride);
+  std::size_t at = 0;
+  std::uint32_t crc = 0;
+  {
+    PerItem per_packet(state, kBurst);
+    for (auto _ : state) {
+      for (unsigned i = 0; i < kBurst; i++, at = (at + 1) % packets) {
+        std::uint8_t* packet = memory + at * kStride;
+        std::uint8_t* unit = memory + (packets + at % units) * kStride;
+        crc ^= crc32_gzip_refl(0, packet, kBytes + kHeaders);
+        leave_wide_vectors();
+        void* vectors[] = {packet, unit, unit};
+        xor_gen(3, kBytes / 32 * 32, vectors);
+      }
+      benchmark::DoNotOptimize(crc);
+    }
+  }
+  std::free(memory);
+}
+BENCHMARK(isal_crc_and_xor)->ArgName("flows")->Arg(1)->Arg(64)->Arg(1024);
 
 }  // namespace
 }  // namespace rocebox::bench

@@ -38,8 +38,8 @@ class KernelBox {
   /// `make` builds the kernel from stats: [&](Stats& s) { return std::make_unique<K>(config, s); }.
   template <class Make>
   explicit KernelBox(Make make, std::uint64_t seed = 1, Shape shape = Shape::kTwoSided, Port inputs = 2,
-                     Port outputs = 2)
-      : pool(kPoolSizes) {
+                     Port outputs = 2, const PoolSizes& sizes = kPoolSizes)
+      : pool(sizes) {
     std::vector<Stage> stages(1);
     stages[0].name = "kernel";
     stages[0].kernel = make(static_cast<Stats&>(stats));

@@ -193,6 +193,8 @@ const Case kCases[] = {
          put16(b, kNoTags + 2, 43);
        });
      }},
+    {"LoWAR, whose QPN stands where others have TVer", ParseStatus::kUnknownOpcode,
+     [] { return changed(frame(4), [](Bytes& b) { b[kBth4] = kOpcodeLowar, b[kBth4 + 1] = 0xFF; }); }},
     {"TVer 1", ParseStatus::kBadTransportVersion,
      [] { return changed(frame(4), [](Bytes& b) { b[kBth4 + 1] |= 1; }); }},
     {"opcode 0x1F", ParseStatus::kUnknownOpcode, [] { return frame(4, 0x1F); }},

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/lowar/config.h"
+
+#include <array>
+#include <string>
+
+#include "runtime/roce/opcodes.h"
+
+namespace rocebox::lowar {
+namespace {
+
+constexpr std::array<std::string_view, 5> kMtus = {"256", "512", "1024", "2048", "4096"};
+// BTH, and RETH with immediate data or an AtomicETH, whichever is longer.
+constexpr std::uint32_t kHeadersMax = sizeof(roce::Bth) + sizeof(roce::AtomicEth);
+
+}  // namespace
+
+std::uint32_t Config::transport_bytes_max() const {
+  return kHeadersMax + roce::kPathMtus[static_cast<std::size_t>(roce_mtu)] + roce::kIcrcBytes;
+}
+
+void Config::fields(Fields& f) {
+  f.integer("r", r, {1, kBlockPacketsMax}, "data packets of a coding block");
+  f.integer("c", c, {1, kInterleavingMax},
+            "repair packets of a block, and the longest burst of losses that it repairs");
+  f.choice("roce_mtu", roce_mtu, kMtus,
+           "largest payload of a packet that is protected, in bytes; sizes the coding units");
+  f.bytes("link_mtu", link_mtu, {512, 65535}, "longest IP datagram on the link; longer repair packets are not made");
+  f.integer("streams", streams, {1, kStreamsMax}, "streams of each direction remembered; more go unprotected");
+  f.integer("units", units, {1, kUnitsMax},
+            "coding units of each direction; when all are bound, blocks go unprotected");
+  f.integer("reordering", reordering, {kReorderingMin, kReorderingMax}, "packets in the shared reordering buffer");
+  f.integer("reorder", reorder, {0, kReorderMax}, "packets by which one may be overtaken on the link and not be lost");
+  f.duration("hold_min", hold_min, {kHoldMin, kHoldMax}, "a packet that waits for a lost one waits at least this");
+  f.duration("hold_max", hold_max, {kHoldMin, kHoldMax}, "and no longer than this; between, twice the block's time");
+  if (c > r) f.refuse("c", "must not exceed `r`: a repair packet covers at least one data packet");
+  if (c > units) f.refuse("units", "must be at least `c`, or no block can be coded");
+  if (hold_min > hold_max) f.refuse("hold_min", "must not exceed `hold_max`");
+  const std::uint32_t needed = static_cast<std::uint32_t>(sizeof(roce::Ipv4) + sizeof(roce::Udp) + sizeof(roce::Bth) +
+                                                          sizeof(roce::Reth) + roce::kIcrcBytes) +
+                               roce::kPathMtus[static_cast<std::size_t>(roce_mtu)] + kRepairExtraBytes;
+  if (link_mtu < needed)
+    f.refuse("link_mtu",
+             "is too small: repair packets of `roce_mtu: " + std::string(kMtus[static_cast<std::size_t>(roce_mtu)]) +
+                 "` over IPv4 have " + std::to_string(needed) + " bytes; give that, or a smaller `roce_mtu`");
+}
+
+}  // namespace rocebox::lowar

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What can be written about a LoWAR gateway.
+#pragma once
+#include <cstdint>
+
+#include "kernels/lowar/limits.h"
+#include "kernels/lowar/repair_header.h"
+
+namespace rocebox::lowar {
+
+struct Config {
+  std::int64_t r = 32, c = 1;
+  int roce_mtu = 4;  ///< index into the words: 256, 512, 1024, 2048, 4096
+  std::uint64_t link_mtu = 9000;
+  std::int64_t streams = 4096, units = 1024, reordering = 2048;
+  std::int64_t reorder = 16;
+  Nanos hold_min = 20 * kMicrosecond, hold_max = 10 * kMillisecond;
+
+  Coding coding() const { return {static_cast<std::uint16_t>(r), static_cast<std::uint8_t>(c)}; }
+  /// The longest transport packet that is protected: BTH, RETH and immediate data, payload, ICRC.
+  std::uint32_t transport_bytes_max() const;
+  bool operator==(const Config&) const = default;
+  void fields(Fields& fields);
+};
+
+}  // namespace rocebox::lowar

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a gateway counts: encode_ from host to link, decode_ from link to host.
+#pragma once
+#include "runtime/kernel/counter.h"
+
+namespace rocebox::lowar {
+
+struct EncodeCounters {
+  explicit EncodeCounters(Stats& s)
+      : packets(s.counter("encode_packets", "data packets coded")),
+        bytes(s.counter("encode_bytes", "their bytes on the wire")),
+        blocks(s.counter("encode_blocks", "coding blocks ended, by their length or by the message")),
+        blocks_cut(s.counter("encode_blocks_cut", "of these, ended by a PSN that does not follow: a retransmission")),
+        repairs(s.counter("encode_repairs", "repair packets made")),
+        repair_bytes(s.counter("encode_repair_bytes", "their bytes on the wire")),
+        announcements(s.counter("encode_announcements",
+                                "negotiation packets made: where a sequence begins, and with which (r, c)")),
+        streams(s.counter("encode_streams", "streams seen: requests or READ responses to one QP")),
+        unprotected_streams(s.counter("encode_unprotected_streams", "data packets beyond `streams`")),
+        unprotected_units(s.counter("encode_unprotected_units", "data packets without a coding unit: all were bound")),
+        unprotected_icrc(
+            s.counter("encode_unprotected_icrc", "data packets that came with a wrong ICRC, passed as they are")),
+        unprotected_snapped(s.counter("encode_unprotected_snapped", "data packets not held whole")),
+        unprotected_size(s.counter("encode_unprotected_size", "data packets longer than `roce_mtu` allows")),
+        link_mtu(s.counter("encode_link_mtu", "repair packets not made: longer than `link_mtu`")),
+        pool_dry(s.counter("encode_pool_dry", "repair packets not made: no packet to be had")),
+        units_max(s.counter("encode_units_max", "most coding units bound so far")) {}
+  Counter &packets, &bytes, &blocks, &blocks_cut, &repairs, &repair_bytes, &announcements, &streams;
+  Counter &unprotected_streams, &unprotected_units, &unprotected_icrc, &unprotected_snapped, &unprotected_size;
+  Counter &link_mtu, &pool_dry, &units_max;
+};
+
+struct DecodeCounters {
+  explicit DecodeCounters(Stats& s)
+      : packets(s.counter("decode_packets", "data packets that came over the link")),
+        recovered(s.counter("decode_recovered", "lost packets rebuilt and handed over in their place")),
+        recovered_hops(
+            s.counter("decode_recovered_hops", "of these, with TTL and ToS of the repair packet: hops changed them")),
+        rebuild_failed(s.counter("decode_rebuild_failed", "rebuilt packets that did not prove right: thrown away")),
+        released(s.counter("decode_released", "lost packets given up: those behind them went on")),
+        released_timeout(s.counter("decode_released_timeout", "of these, because the time was up")),
+        released_full(s.counter("decode_released_full", "of these, because the reordering buffer was full")),
+        held(s.counter("decode_held", "packets kept back for a lost one before them")),
+        held_max(s.counter("decode_held_max", "most packets in the reordering buffer so far")),
+        old(s.counter("decode_old", "data packets before the expected one, passed: duplicates, retransmissions")),
+        restarts(s.counter("decode_restarts", "sequences taken up anew: a retransmission, or a PSN far ahead")),
+        announcements(s.counter("decode_announcements", "beginnings of sequences announced by the far end")),
+        streams(s.counter("decode_streams", "streams seen")),
+        streams_full(s.counter("decode_streams_full", "data packets beyond `streams`, passed")),
+        units_full(s.counter("decode_units_full", "blocks that could not be decoded: all coding units were bound")),
+        drop_icrc(s.counter("drop_icrc", "data packets with a wrong ICRC: they count as lost")),
+        drop_late(s.counter("drop_late", "originals that came after they had been recovered")),
+        drop_repair_used(s.counter("drop_repair_used", "repair packets that recovered a packet")),
+        drop_repair_unused(s.counter("drop_repair_unused", "repair packets without a loss to repair")),
+        drop_repair_short(s.counter("drop_repair_short",
+                                    "repair packets of which more than one packet was lost, or the rest not known")),
+        drop_repair_failed(s.counter("drop_repair_failed", "repair packets whose rebuilt packet did not prove right")),
+        drop_repair_full(s.counter("drop_repair_full", "repair packets for which the reordering buffer had no room")),
+        drop_repair_unknown(
+            s.counter("drop_repair_unknown", "repair packets of unknown streams, or far off their PSNs")),
+        drop_lowar_icrc(s.counter("drop_lowar_icrc", "LoWAR packets cut or with a wrong ICRC")),
+        drop_lowar_malformed(
+            s.counter("drop_lowar_malformed", "LoWAR packets with an unknown type or impossible fields")),
+        drop_negotiation(s.counter("drop_negotiation", "negotiation packets, taken in")),
+        drop_rebuilt(s.counter("drop_rebuilt", "packets made and thrown away: see decode_rebuild_failed")),
+        pool_dry(s.counter("decode_pool_dry", "packets not rebuilt: no packet to be had")) {}
+  Counter &packets, &recovered, &recovered_hops, &rebuild_failed, &released, &released_timeout, &released_full, &held,
+      &held_max, &old, &restarts, &announcements, &streams, &streams_full, &units_full;
+  Counter &drop_icrc, &drop_late, &drop_repair_used, &drop_repair_unused, &drop_repair_short, &drop_repair_failed,
+      &drop_repair_full, &drop_repair_unknown, &drop_lowar_icrc, &drop_lowar_malformed, &drop_negotiation,
+      &drop_rebuilt, &pool_dry;
+};
+
+}  // namespace rocebox::lowar

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The decoder (LoWAR, section IV-B2): packets from the link go to the host in order; lost ones are rebuilt from repair
+// packets. What has been handed over is in the coding units, what came behind a lost packet in the reordering buffer;
+// so a repair packet finds each packet of its block in one of the two, whatever was lost.
+#pragma once
+#include <array>
+#include <optional>
+
+#include "kernels/lowar/coding_units.h"
+#include "kernels/lowar/config.h"
+#include "kernels/lowar/counters.h"
+#include "kernels/lowar/reordering_buffer.h"
+#include "kernels/lowar/repair_packet.h"
+#include "kernels/lowar/stream.h"
+#include "runtime/kernel/kernel.h"
+#include "runtime/roce/flow_table.h"
+
+namespace rocebox::lowar {
+
+class Decoder {
+ public:
+  /// `out` is the port of the host.
+  Decoder(const Config& config, Stats& stats, Port out);
+  void process(Context& context, Batch& batch);
+  /// `stream` is the timer's tag.
+  void on_timer(Context& context, std::uint64_t stream);
+  const DecodeCounters& counters() const { return count_; }
+
+ private:
+  struct Recovered {
+    std::uint32_t psn, icrc;
+    Nanos until;
+  };
+  struct Stream {
+    std::uint32_t expected = 0;  // the PSN that the host awaits
+    std::uint32_t base = 0;      // first PSN of the block in the units
+    std::uint32_t boundary = 0;  // a block begins here, as a repair packet said
+    std::uint32_t old_psn = 0, old_run = 0;
+    Coding coding, next_coding;  // of the block in the units; of the next
+    bool begun = false;
+    bool heard = false;    // a LoWAR packet has come: the far end codes this stream
+    bool passive = false;  // nothing is kept back: a loss came to nothing before the far end was heard
+    bool clocked = false;  // `base` is known
+    bool whole = false;    // all that was handed over of the block is in the units
+    bool has_boundary = false;
+    bool message_ended = false;  // the last packet handed over ended its message
+    bool lenient = false;        // the next message may begin at any PSN ahead
+    bool rescan = false;         // `since` is to be found anew
+    std::uint8_t repairs_held = 0, recovered_next = 0;
+    std::uint16_t pmtu = 0;
+    ReorderingBuffer::List held, repairs;
+    Nanos since = 0, armed = 0;      // when the oldest packet came that waits; when a timer fires, 0: none
+    Nanos last = 0, spacing_16 = 0;  // arrival in order; mean distance of arrivals, in 1/16 ns
+    std::array<Recovered, kRecoveredKept> recovered{};
+    std::array<std::uint16_t, kInterleavingMax> units{};
+  };
+  // Where packets leave: behind a packet of a batch, or from a timer.
+  struct Exit {
+    Context& context;
+    Batch* batch;
+    unsigned slot;
+    Port out;
+    void deliver(PacketPtr packet) {
+      if (batch)
+        batch->follow(slot, std::move(packet), out);
+      else
+        context.emit(std::move(packet), out);
+    }
+  };
+  enum class Outcome : std::uint8_t { kUnused, kUsed, kWaits, kShort, kFailed, kFull };
+  // What a repair packet needs: the packets in the buffer that it covers, and the unit with those handed over.
+  struct Parts {
+    std::array<std::uint16_t, kBlockPacketsMax> slots;
+    unsigned held = 0, delivered = 0, missing = 0;
+    std::uint32_t missing_psn = 0;
+    bool usable = true;
+    std::uint16_t unit = CodingUnits::kNone;
+  };
+
+  // decoder.cc: what comes in.
+  void data(Exit& exit, Role role, const StreamKey& key, std::uint64_t hash);
+  void begin(Stream& stream, std::uint32_t psn, bool responses);
+  void answer(Exit& exit, Packet packet);
+  void old(Exit& exit, Stream& stream, Packet packet);
+  void hold(Exit& exit, Stream& stream, Packet packet, bool usable);
+  void restart(Stream& stream, std::uint32_t psn);
+  void wait_behind(Exit& exit, Stream& stream, std::uint32_t psn);
+  bool came_late(Stream& stream, Packet packet, Nanos now);
+  // decoder_repair.cc: LoWAR's packets.
+  void lowar(Exit& exit, Packet packet);
+  void announced(Exit& exit, const NegotiationHeader& header, Packet packet);
+  void repair(Exit& exit, Packet packet, const RepairHeader& header);
+  Outcome try_repair(Exit& exit, Stream& stream, Packet packet, const RepairHeader& header);
+  Parts parts_of(const Stream& stream, const RepairHeader& header) const;
+  PacketPtr rebuild(Context& context, Packet packet, const RepairHeader& header, const Parts& parts);
+  bool proves_right(Packet rebuilt, const RepairHeader& header, std::uint32_t psn) const;
+  Outcome take_in(Exit& exit, Stream& stream, PacketPtr rebuilt, std::uint32_t psn);
+  Counter& reason(Outcome outcome);
+  // decoder_order.cc: what goes out.
+  bool is_next(const Stream& stream, Packet packet, std::uint32_t psn) const;
+  void advance(Stream& stream, Packet packet, bool usable);
+  void enter_block(Stream& stream, std::uint32_t psn, bool starts_message);
+  void begin_block(Stream& stream, std::uint32_t psn);
+  void release_units(Stream& stream);
+  void drain(Exit& exit, Stream& stream);
+  void retry(Exit& exit, Stream& stream);
+  void skip(Exit& exit, Stream& stream);
+  void skip_to(Exit& exit, Stream& stream, std::uint32_t psn);
+  void skip_all(Exit& exit, Stream& stream);
+  void drop_repairs(Context& context, Stream& stream);
+  bool hopeless(const Stream& stream) const;
+  Nanos patience(const Stream& stream) const;
+  void settle(Exit& exit, Stream& stream);
+  void measure(Stream& stream, Packet packet, Nanos now);
+
+  Config config_;
+  Port out_;
+  DecodeCounters count_;
+  CodingUnits units_;
+  ReorderingBuffer buffer_;
+  roce::FlowTable<StreamKey> table_;
+  roce::ZeroedArray<Stream> streams_;
+};
+
+}  // namespace rocebox::lowar

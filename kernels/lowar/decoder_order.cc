@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Decoder: what goes out, in order, and when a lost packet is given up.
+#include <algorithm>
+
+#include "kernels/lowar/decoder.h"
+#include "runtime/roce/psn.h"
+
+namespace rocebox::lowar {
+
+using roce::psn_add;
+using roce::psn_distance;
+
+// READ responses have PSNs of the requests between them, and after a READ of unknown length any PSN may follow.
+bool Decoder::is_next(const Stream& stream, Packet packet, std::uint32_t psn) const {
+  if (psn == stream.expected) return true;
+  return stream.message_ended && stream.lenient && roce::opcode_info(packet).has(roce::kStartsMessage);
+}
+
+// The packet is handed over now: it goes into its unit, and the next one is awaited.
+void Decoder::advance(Stream& stream, Packet packet, bool usable) {
+  const roce::OpcodeInfo& info = roce::opcode_info(packet);
+  const std::uint32_t psn = psn_of(packet);
+  enter_block(stream, psn, info.has(roce::kStartsMessage));
+  if (stream.whole && usable) {
+    std::uint16_t& unit = stream.units[static_cast<unsigned>(psn_distance(psn, stream.base)) % stream.coding.c];
+    if (unit == CodingUnits::kNone) unit = units_.bind();
+    if (unit == CodingUnits::kNone)
+      usable = false, count_.units_full.add();
+    else
+      units_.add(unit, packet);
+  }
+  if (!usable && stream.whole) release_units(stream);
+  stream.expected = psn_add(psn, 1);
+  stream.message_ended = info.has(roce::kEndsMessage);
+  if (info.has(roce::kIsRequest)) {
+    const bool full = info.has(roce::kHasPayload) && !info.has(roce::kEndsMessage);
+    if (full) stream.pmtu = static_cast<std::uint16_t>(packet.meta().payload_bytes);
+    const roce::Reth* reth = packet.meta().opcode == IBV_OPCODE_RC_RDMA_READ_REQUEST ? roce::reth(packet) : nullptr;
+    stream.lenient = reth && !stream.pmtu;
+    if (reth && stream.pmtu && reth->dma_length > 1)
+      stream.expected = psn_add(psn, static_cast<std::int64_t>((reth->dma_length + stream.pmtu - 1) / stream.pmtu));
+  }
+  // The block is complete: nothing of it is lost, whatever its repair packets say.
+  if (stream.message_ended || (stream.clocked && psn_distance(psn, stream.base) + 1 >= stream.coding.r))
+    release_units(stream);
+}
+
+// Blocks begin with a message, where a repair packet said, and after every r packets.
+void Decoder::enter_block(Stream& stream, std::uint32_t psn, bool starts_message) {
+  if (starts_message || (stream.has_boundary && psn == stream.boundary)) return begin_block(stream, psn);
+  if (!stream.clocked) return;
+  const std::int32_t behind = psn_distance(psn, stream.base), r = stream.coding.r;
+  if (behind < r) return;
+  if (behind % r == 0) return begin_block(stream, psn);
+  release_units(stream);  // the block's first packets were given up
+  stream.base = psn_add(stream.base, behind / r * r);
+}
+
+void Decoder::begin_block(Stream& stream, std::uint32_t psn) {
+  release_units(stream);
+  stream.base = psn;
+  stream.coding = stream.next_coding;
+  stream.clocked = stream.whole = true;
+  stream.has_boundary = false;
+}
+
+void Decoder::release_units(Stream& stream) {
+  for (unsigned isn = 0; isn < stream.coding.c; isn++)
+    if (stream.units[isn] != CodingUnits::kNone) units_.release(std::exchange(stream.units[isn], CodingUnits::kNone));
+  stream.whole = false;
+}
+
+void Decoder::drain(Exit& exit, Stream& stream) {
+  while (!stream.held.empty()) {
+    const std::uint16_t mine = stream.held.head;
+    const ReorderingBuffer::Slot& slot = buffer_[mine];
+    const bool before = roce::psn_before(slot.psn, stream.expected);  // a duplicate, or an ACK whose time has come
+    if (slot.answer) {
+      if (!before && !stream.message_ended) return;
+    } else if (!before) {
+      if (!is_next(stream, *slot.packet, slot.psn)) return;
+      advance(stream, *slot.packet, slot.usable);
+    }
+    exit.deliver(buffer_.remove(stream.held, mine));
+    stream.rescan = true;
+  }
+}
+
+// Looks again at the repair packets that wait.
+void Decoder::retry(Exit& exit, Stream& stream) {
+  for (std::uint16_t mine = stream.repairs.head; mine != ReorderingBuffer::kNone;) {
+    const Packet packet = *buffer_[mine].packet;
+    const Outcome outcome = try_repair(exit, stream, packet, *parse_repair(lowar_bytes(packet)));
+    if (outcome == Outcome::kWaits) {
+      mine = buffer_[mine].next;
+      continue;
+    }
+    exit.context.drop(buffer_.remove(stream.repairs, mine), reason(outcome));
+    stream.repairs_held--;
+    stream.rescan = true;
+    if (outcome == Outcome::kUsed) drain(exit, stream);
+    mine = stream.repairs.head;
+  }
+}
+
+// Gives up what is missing before the first packet that waits.
+void Decoder::skip(Exit& exit, Stream& stream) {
+  if (stream.held.empty()) {  // only repair packets told of it: the end of the last block that they cover is next
+    std::uint32_t end = stream.expected;
+    for (std::uint16_t i = stream.repairs.head; i != ReorderingBuffer::kNone; i = buffer_[i].next) {
+      const RepairHeader header = *parse_repair(lowar_bytes(*buffer_[i].packet));
+      const std::uint32_t its_end = psn_add(header.block.base_psn, header.block.packets);
+      if (!roce::psn_before(end, its_end)) continue;
+      end = its_end;
+      stream.message_ended = header.block.has_last;
+    }
+    drop_repairs(exit.context, stream);
+    count_.released.add(static_cast<std::uint64_t>(psn_distance(end, stream.expected)));
+    stream.expected = end;
+    release_units(stream);
+  } else {
+    const ReorderingBuffer::Slot& first = buffer_[stream.held.head];
+    const std::int32_t missing = psn_distance(first.psn, stream.expected) + first.answer;
+    if (missing > 0) {
+      const bool any_psn = stream.message_ended && stream.lenient;  // how many were lost is not known then
+      count_.released.add(any_psn ? 1 : static_cast<std::uint64_t>(missing));
+      stream.expected = psn_add(stream.expected, missing);
+    }
+    release_units(stream);
+    drain(exit, stream);
+  }
+  stream.rescan = true;
+  if (stream.heard || stream.passive) return;
+  stream.passive = true;  // nobody codes at the far end, as far as one can see
+  skip_all(exit, stream);
+}
+
+// What is missing before `psn` is awaited no more, and was not lost on this link as far as one can know.
+void Decoder::skip_to(Exit& exit, Stream& stream, std::uint32_t psn) {
+  while (!stream.held.empty() && roce::psn_before(buffer_[stream.held.head].psn, psn)) skip(exit, stream);
+  if (!roce::psn_before(stream.expected, psn)) return;
+  stream.expected = psn;
+  release_units(stream);
+  drain(exit, stream);
+}
+
+void Decoder::skip_all(Exit& exit, Stream& stream) {
+  while (!stream.held.empty()) skip(exit, stream);
+  drop_repairs(exit.context, stream);
+}
+
+void Decoder::drop_repairs(Context& context, Stream& stream) {
+  while (!stream.repairs.empty())
+    context.drop(buffer_.remove(stream.repairs, stream.repairs.head), count_.drop_repair_short);
+  stream.repairs_held = 0;
+  stream.rescan = true;
+}
+
+// What could still repair has had its time: packets sent well after the block's repair packets have come.
+bool Decoder::hopeless(const Stream& stream) const {
+  if (stream.held.empty()) return false;
+  std::uint16_t last = stream.held.tail;
+  while (last != ReorderingBuffer::kNone && buffer_[last].answer) last = buffer_[last].previous;
+  if (last == ReorderingBuffer::kNone) return false;
+  std::uint32_t end = psn_add(stream.expected, stream.next_coding.r);
+  for (std::uint16_t i = stream.repairs.head; i != ReorderingBuffer::kNone; i = buffer_[i].next) {
+    const RepairHeader header = *parse_repair(lowar_bytes(*buffer_[i].packet));
+    if (!roce::psn_in_window(stream.expected, header.block.base_psn, header.block.packets)) continue;
+    end = psn_add(header.block.base_psn, header.block.packets);
+    break;
+  }
+  return psn_distance(buffer_[last].psn, end) >= static_cast<std::int32_t>(config_.reorder);
+}
+
+// Twice the time that a block and what may overtake it take, as this stream's packets came so far.
+Nanos Decoder::patience(const Stream& stream) const {
+  if (stream.spacing_16 == 0) return config_.hold_max;
+  const Nanos packets = stream.next_coding.r + stream.next_coding.c + config_.reorder;
+  return std::clamp(2 * packets * stream.spacing_16 / 16, config_.hold_min, config_.hold_max);
+}
+
+// After every change: what can go goes, and a timer stands for what waits.
+void Decoder::settle(Exit& exit, Stream& stream) {
+  drain(exit, stream);
+  retry(exit, stream);
+  while (hopeless(stream)) {
+    skip(exit, stream);
+    retry(exit, stream);
+  }
+  if (stream.held.empty() && stream.repairs.empty()) return;
+  if (stream.rescan) {
+    stream.since = exit.context.now();
+    for (const ReorderingBuffer::List* list : {&stream.held, &stream.repairs})
+      for (std::uint16_t i = list->head; i != ReorderingBuffer::kNone; i = buffer_[i].next)
+        stream.since = std::min(stream.since, buffer_[i].at);
+    stream.rescan = false;
+  }
+  const Nanos due = std::max(stream.since + patience(stream), exit.context.now() + 1);
+  if (stream.armed && stream.armed <= due) return;
+  stream.armed = due;
+  exit.context.arm(due, static_cast<std::uint64_t>(&stream - streams_.data()));
+}
+
+void Decoder::on_timer(Context& context, std::uint64_t index) {
+  Stream& stream = streams_[index];
+  if (!stream.armed || context.now() < stream.armed) return;  // stale
+  stream.armed = 0;
+  if (stream.held.empty() && stream.repairs.empty()) return;
+  Exit exit{context, nullptr, 0, out_};
+  if (context.now() >= stream.since + patience(stream)) {
+    const std::uint64_t before = count_.released.read();
+    skip(exit, stream);
+    count_.released_timeout.add(count_.released.read() - before);
+  }
+  settle(exit, stream);
+}
+
+// Within a message packets come as fast as they can; between messages the application may wait.
+void Decoder::measure(Stream& stream, Packet packet, Nanos now) {
+  if (!roce::opcode_info(packet).has(roce::kStartsMessage) && stream.last) {
+    const Nanos gap = std::min(now - stream.last, config_.hold_max);
+    stream.spacing_16 += stream.spacing_16 ? gap - stream.spacing_16 / 16 : gap * 16;
+  }
+  stream.last = now;
+}
+
+}  // namespace rocebox::lowar

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Decoder: repair and negotiation packets. Nothing that they say is believed before a rebuilt packet proves right.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/lowar/decoder.h"
+#include "kernels/lowar/repair_packet.h"
+#include "runtime/roce/icrc.h"
+#include "runtime/roce/psn.h"
+
+namespace rocebox::lowar {
+
+using roce::psn_add;
+using roce::psn_distance;
+
+void Decoder::lowar(Exit& exit, Packet packet) {
+  Batch& batch = *exit.batch;
+  if (!roce::icrc_held(packet) || roce::icrc_compute(packet) != roce::icrc_stored(packet))
+    return batch.drop(exit.slot, count_.drop_lowar_icrc);
+  const std::span<const std::uint8_t> bytes = lowar_bytes(packet);
+  if (const auto header = parse_repair(bytes)) return repair(exit, packet, *header);
+  const auto header = parse_negotiation(bytes);
+  if (!header) return batch.drop(exit.slot, count_.drop_lowar_malformed);
+  if (header->kind == NegotiationKind::kAnnounce) announced(exit, *header, packet);
+  batch.drop(exit.slot, count_.drop_negotiation);
+}
+
+// A sequence begins: a stream, whose first packet may be lost; a retransmission; or what lies before never came to the
+// far end.
+void Decoder::announced(Exit& exit, const NegotiationHeader& header, Packet packet) {
+  const std::uint32_t index = table_.insert(stream_key(packet, header.qpn, header.responses));
+  if (index == table_.kNone) return count_.streams_full.add();
+  Stream& stream = streams_[index];
+  std::uint32_t psn = header.base_psn;
+  if (!stream.begun) begin(stream, psn, header.responses);
+  count_.announcements.add();
+  stream.heard = true;
+  stream.passive = false;
+  stream.next_coding = header.coding;
+  const std::int32_t ahead = psn_distance(psn, stream.expected);
+  if (ahead > 0 && ahead <= kWindowPsns) {
+    skip_to(exit, stream, psn);
+  } else if (ahead != 0) {
+    const bool overtaken = stream.old_run && !roce::psn_before(stream.old_psn, psn);  // by its first packets
+    if (overtaken) psn = psn_add(stream.old_psn, 1);
+    skip_all(exit, stream);
+    restart(stream, psn);
+    stream.recovered = {};
+    if (overtaken) return;
+  }
+  stream.boundary = psn;
+  stream.has_boundary = true;
+  settle(exit, stream);
+}
+
+void Decoder::repair(Exit& exit, Packet packet, const RepairHeader& header) {
+  Batch& batch = *exit.batch;
+  const Block& block = header.block;
+  const std::uint32_t index = table_.find(stream_key(packet, header.qpn, block.responses));
+  if (index == table_.kNone || !streams_[index].begun) return batch.drop(exit.slot, count_.drop_repair_unknown);
+  Stream& stream = streams_[index];
+  const std::int32_t ahead = psn_distance(block.base_psn, stream.expected);
+  if (ahead > kWindowPsns || ahead < -kWindowPsns) return batch.drop(exit.slot, count_.drop_repair_unknown);
+  stream.heard = true;
+  stream.passive = false;
+  stream.next_coding = block.coding;
+  if (ahead + block.packets >= 0) {
+    stream.boundary = psn_add(block.base_psn, block.packets);
+    stream.has_boundary = true;
+  }
+  if (block.anew && ahead > 0) skip_to(exit, stream, block.base_psn);  // what lies before was never coded
+  const Outcome outcome = try_repair(exit, stream, packet, header);
+  if (outcome != Outcome::kWaits) {
+    batch.drop(exit.slot, reason(outcome));
+  } else if (buffer_.full() || stream.repairs_held == kRepairsHeld) {
+    batch.drop(exit.slot, count_.drop_repair_full);
+  } else {
+    if (stream.held.empty() && stream.repairs.empty()) stream.since = exit.context.now();
+    buffer_.insert(stream.repairs, batch.take(exit.slot), block.base_psn, exit.context.now(), false, false);
+    stream.repairs_held++;
+    count_.held_max.raise_to(buffer_.used());
+  }
+  settle(exit, stream);
+}
+
+Counter& Decoder::reason(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kUsed:
+      return count_.drop_repair_used;
+    case Outcome::kFailed:
+      return count_.drop_repair_failed;
+    case Outcome::kFull:
+      return count_.drop_repair_full;
+    case Outcome::kShort:
+    case Outcome::kWaits:
+      return count_.drop_repair_short;
+    case Outcome::kUnused:
+      break;
+  }
+  return count_.drop_repair_unused;
+}
+
+Decoder::Parts Decoder::parts_of(const Stream& stream, const RepairHeader& header) const {
+  const Block& block = header.block;
+  Parts parts;
+  std::uint16_t at = stream.held.head;
+  for (unsigned i = header.isn; i < block.packets; i += block.coding.c) {
+    const std::uint32_t psn = psn_add(block.base_psn, i);
+    if (roce::psn_before(psn, stream.expected)) {
+      parts.delivered++;
+      continue;
+    }
+    at = buffer_.find(at, psn);
+    if (at != ReorderingBuffer::kNone && buffer_[at].psn == psn) {
+      parts.usable &= buffer_[at].usable;
+      parts.slots[parts.held++] = at;
+    } else {
+      parts.missing++;
+      parts.missing_psn = psn;
+    }
+  }
+  if (!parts.delivered) return parts;
+  // What was handed over is known only as the XOR of exactly these packets.
+  const bool same = stream.whole && stream.base == block.base_psn && stream.coding.c == block.coding.c;
+  if (same) parts.unit = stream.units[header.isn];
+  if (parts.unit == CodingUnits::kNone || units_[parts.unit].packets != parts.delivered) parts.usable = false;
+  return parts;
+}
+
+Decoder::Outcome Decoder::try_repair(Exit& exit, Stream& stream, Packet packet, const RepairHeader& header) {
+  const Parts parts = parts_of(stream, header);
+  if (parts.missing == 0) return Outcome::kUnused;
+  if (!parts.usable) return Outcome::kShort;
+  if (parts.missing > 1) return Outcome::kWaits;
+  PacketPtr rebuilt = rebuild(exit.context, packet, header, parts);
+  if (!rebuilt) return Outcome::kFailed;
+  return take_in(exit, stream, std::move(rebuilt), parts.missing_psn);
+}
+
+// XORs what is there onto the repair packet's image. Empty when the result does not prove right.
+PacketPtr Decoder::rebuild(Context& context, Packet packet, const RepairHeader& header, const Parts& parts) {
+  const std::span<const std::uint8_t> image = lowar_bytes(packet).subspan(sizeof(HeaderBytes));
+  CodedPrefix prefix;
+  auto* prefix_bytes = reinterpret_cast<std::uint8_t*>(&prefix);
+  std::memcpy(prefix_bytes, image.data(), sizeof prefix);
+  Sums sums;
+  if (parts.unit != CodingUnits::kNone) {
+    xor_into(prefix_bytes, units_.image(parts.unit).data(), sizeof prefix);
+    sums += units_[parts.unit].sums;
+  }
+  for (unsigned i = 0; i < parts.held; i++) {
+    const Packet held = *buffer_[parts.slots[i]].packet;
+    const CodedPrefix other = prefix_of(held);
+    xor_into(prefix_bytes, reinterpret_cast<const std::uint8_t*>(&other), sizeof prefix);
+    sums += sums_of(held);
+  }
+  const auto bytes = static_cast<std::uint32_t>(prefix.transport_bytes);
+  const std::uint32_t offset = packet.meta().bth_offset;
+  constexpr std::uint32_t kLeast = sizeof(roce::Bth) + roce::kIcrcBytes;
+  if (bytes < kLeast || bytes > image.size() - sizeof prefix) return count_.rebuild_failed.add(), PacketPtr();
+  PacketPtr rebuilt = context.allocate(offset + bytes);
+  if (!rebuilt) return count_.pool_dry.add(), PacketPtr();
+
+  std::uint8_t* to = rebuilt->data() + offset;
+  std::memcpy(to, image.data() + sizeof prefix, bytes);
+  if (parts.unit != CodingUnits::kNone) {
+    const auto unit = units_.image(parts.unit).subspan(sizeof prefix);
+    xor_into(to, unit.data(), std::min<std::size_t>(bytes, unit.size()));
+  }
+  for (unsigned i = 0; i < parts.held; i++) {
+    const Packet held = *buffer_[parts.slots[i]].packet;
+    xor_into(to, transport(held), std::min(bytes, transport_bytes(held)));
+  }
+  put_headers(*rebuilt, packet, prefix, true);
+  if (proves_right(*rebuilt, header, parts.missing_psn)) {
+    sums += sums_of(*rebuilt);
+    if (sums.set == header.set_sum) {
+      if (sums.hops != header.hop_sum) {
+        put_headers(*rebuilt, packet, prefix, false);
+        count_.recovered_hops.add();
+      }
+      return rebuilt;
+    }
+  }
+  count_.rebuild_failed.add();
+  context.drop(std::move(rebuilt), count_.drop_rebuilt);
+  return {};
+}
+
+bool Decoder::proves_right(Packet rebuilt, const RepairHeader& header, std::uint32_t psn) const {
+  const Block& block = header.block;
+  if (role_of(rebuilt) != (block.responses ? Role::kResponse : Role::kRequest)) return false;
+  if (qpn_of(rebuilt) != header.qpn || psn_of(rebuilt) != psn || !roce::icrc_held(rebuilt)) return false;
+  const roce::OpcodeInfo& info = roce::opcode_info(rebuilt);
+  const bool first = psn == block.base_psn, last = psn == psn_add(block.base_psn, block.packets - 1);
+  if (info.has(roce::kStartsMessage) != (first && block.has_first)) return false;
+  if (info.has(roce::kEndsMessage) != (last && block.has_last)) return false;
+  if (last && block.has_last && transport_bytes(rebuilt) != block.last_bytes) return false;
+  return roce::icrc_compute(rebuilt) == roce::icrc_stored(rebuilt);
+}
+
+// A rebuilt packet goes the way of one that came.
+Decoder::Outcome Decoder::take_in(Exit& exit, Stream& stream, PacketPtr rebuilt, std::uint32_t psn) {
+  const Nanos now = exit.context.now();
+  const Packet packet = *rebuilt;
+  if (psn != stream.expected && buffer_.full()) {
+    exit.context.drop(std::move(rebuilt), count_.drop_rebuilt);
+    return Outcome::kFull;
+  }
+  count_.recovered.add();
+  exit.context.note(packet, "recover");
+  stream.recovered[stream.recovered_next++ % kRecoveredKept] = {psn, roce::icrc_stored(packet), now + patience(stream)};
+  if (psn != stream.expected) {
+    if (stream.held.empty() && stream.repairs.empty()) stream.since = now;
+    buffer_.insert(stream.held, std::move(rebuilt), psn, now, false, true);
+    return Outcome::kUsed;
+  }
+  advance(stream, packet, true);
+  exit.deliver(std::move(rebuilt));
+  return Outcome::kUsed;
+}
+
+}  // namespace rocebox::lowar

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every bound of LoWAR, each with its reason. Full means: unprotected or released in order, *and counted*.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/kernel/fields.h"
+#include "runtime/limits.h"
+
+namespace rocebox::lowar {
+
+/// Data packets of one coding block: the paper goes to 128; a longer block is repaired too late to be of use.
+inline constexpr unsigned kBlockPacketsMax = 256;
+
+/// Interleaving depth: the paper goes to 16. A stream's unit numbers stay within one cache line, and what a batch of
+/// block ends makes stays within the followers that the engine has room for.
+inline constexpr unsigned kInterleavingMax = 32;
+
+/// Packets in the reordering buffer: all may leave behind one packet, and the engine has room for so many followers.
+inline constexpr std::int64_t kReorderingMin = 16, kReorderingMax = 3072;
+static_assert(kReorderingMax + kBatchMax * 2 <= static_cast<std::int64_t>(kFollowersReserved));
+static_assert(kBatchMax * (kInterleavingMax + 1) <= kFollowersReserved);
+
+/// Coding units of one direction; their numbers are kept in 16 bits, 0 being none. The paper has 1024.
+inline constexpr std::int64_t kUnitsMax = 65535;
+
+/// Streams of one direction, about 250 bytes each: more QPs than a NIC keeps in its cache.
+inline constexpr std::int64_t kStreamsMax = 65536;
+
+/// PSNs ahead of the expected one that count as loss; farther ahead the sequence has begun anew.
+inline constexpr std::int32_t kWindowPsns = 4096;
+
+/// How long a packet may be kept back, as an option: beyond any block's time, far below a host's retransmission.
+inline constexpr Nanos kHoldMin = kMicrosecond, kHoldMax = kSecond;
+
+/// Packets that may overtake others on the link, as an option.
+inline constexpr std::int64_t kReorderMax = 1024;
+
+/// Recovered packets remembered for each stream, whose originals may still come late: more than one block loses.
+inline constexpr unsigned kRecoveredKept = 8;
+
+/// Repair packets of one stream that wait for late packets: those of a few blocks. Each is looked at again whenever a
+/// packet of the stream comes meanwhile.
+inline constexpr unsigned kRepairsHeld = 2 * kInterleavingMax;
+
+/// Old PSNs in a row that are a retransmission; fewer may be duplicates.
+inline constexpr unsigned kRetransmissionRun = 3;
+
+/// Bytes of IP and UDP headers that a stream's packets may have: IPv6 with some extension headers.
+inline constexpr std::uint32_t kIpUdpBytesMax = 128;
+
+}  // namespace rocebox::lowar

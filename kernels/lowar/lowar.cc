@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/lowar/lowar.h"
+
+#include "kernels/lowar/decoder.h"
+#include "kernels/lowar/encoder.h"
+
+namespace rocebox {
+namespace lowar {
+namespace {
+
+constexpr Port kHost = 0, kLink = 1;
+
+class Gateway final : public Kernel {
+ public:
+  using Config = lowar::Config;
+  Gateway(const Config& config, Stats& stats) : encoder_(config, stats, kLink), decoder_(config, stats, kHost) {}
+
+  void process(Context& context, Port in, Batch& batch) override {
+    if (in == kHost)
+      encoder_.process(context, batch);
+    else
+      decoder_.process(context, batch);
+  }
+  void on_timer(Context& context, std::uint64_t tag) override { decoder_.on_timer(context, tag); }
+
+ private:
+  Encoder encoder_;
+  Decoder decoder_;
+};
+
+constexpr Example kExamples[] = {
+    {"a tenth more for one loss in every eight packets", "{r: 8, c: 1, roce_mtu: 1024, link_mtu: 1500}"},
+    {"bursts of up to eight losses", "{r: 64, c: 8}"},
+    {"limits reached: few streams, units and places to wait",
+     "{r: 4, c: 2, streams: 5, units: 3, reordering: 16, reorder: 0, hold_min: 5us, hold_max: 20us}"},
+    {nullptr, nullptr}};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make(const Config& config, Stats& stats) { return std::make_unique<Gateway>(config, stats); }
+
+}  // namespace lowar
+
+KernelType lowar_kernel_type() {
+  return two_sided_kernel<lowar::Gateway>(
+      "lowar", "forward error correction over a lossy link: repair packets out, lost packets rebuilt",
+      lowar::kExamples);
+}
+
+}  // namespace rocebox

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The reordering buffer: packets that wait for a lost one before them, in slots shared by all streams; each stream's
+// stand in a list by PSN. All memory is taken when made.
+#pragma once
+#include <cassert>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "runtime/packet/packet.h"
+#include "runtime/roce/psn.h"
+
+namespace rocebox::lowar {
+
+class ReorderingBuffer {
+ public:
+  static constexpr std::uint16_t kNone = 0xFFFF;
+
+  /// A list of packets, ascending by PSN.
+  struct List {
+    std::uint16_t head = kNone, tail = kNone;
+    bool empty() const { return head == kNone; }
+  };
+  struct Slot {
+    PacketPtr packet;
+    Nanos at = 0;           ///< when it came
+    std::uint32_t psn = 0;  ///< a repair packet's: its block's first
+    std::uint16_t previous = kNone, next = kNone;
+    bool answer = false;  ///< takes no PSN: goes behind all up to `psn`
+    bool usable = false;  ///< held whole, so that it can be XORed
+  };
+
+  explicit ReorderingBuffer(std::size_t slots) : slots_(slots) {
+    for (std::size_t i = 0; i < slots; i++) slots_[i].next = static_cast<std::uint16_t>(i + 1 < slots ? i + 1 : kNone);
+    free_ = 0;
+  }
+
+  bool full() const { return free_ == kNone; }
+  std::uint32_t used() const { return used_; }
+  Slot& operator[](std::uint16_t slot) { return slots_[slot]; }
+  const Slot& operator[](std::uint16_t slot) const { return slots_[slot]; }
+
+  /// Takes the packet in behind those with a PSN up to its own. Must not be full.
+  void insert(List& list, PacketPtr packet, std::uint32_t psn, Nanos at, bool answer, bool usable) {
+    assert(!full());
+    const std::uint16_t mine = free_;
+    Slot& slot = slots_[mine];
+    free_ = slot.next;
+    used_++;
+    std::uint16_t before = list.tail;
+    while (before != kNone && roce::psn_after(slots_[before].psn, psn)) before = slots_[before].previous;
+    slot.packet = std::move(packet);
+    slot.at = at, slot.psn = psn, slot.answer = answer, slot.usable = usable;
+    slot.previous = before;
+    slot.next = before == kNone ? list.head : slots_[before].next;
+    (before == kNone ? list.head : slots_[before].next) = mine;
+    (slot.next == kNone ? list.tail : slots_[slot.next].previous) = mine;
+  }
+
+  PacketPtr remove(List& list, std::uint16_t mine) {
+    Slot& slot = slots_[mine];
+    (slot.previous == kNone ? list.head : slots_[slot.previous].next) = slot.next;
+    (slot.next == kNone ? list.tail : slots_[slot.next].previous) = slot.previous;
+    slot.next = free_;
+    free_ = mine;
+    used_--;
+    return std::exchange(slot.packet, PacketPtr());
+  }
+
+  /// The first slot from `from` on that holds a data packet with this PSN or a later one; kNone: none.
+  std::uint16_t find(std::uint16_t from, std::uint32_t psn) const {
+    while (from != kNone && (slots_[from].answer || roce::psn_before(slots_[from].psn, psn))) from = slots_[from].next;
+    return from;
+  }
+
+ private:
+  std::vector<Slot> slots_;
+  std::uint16_t free_ = kNone;
+  std::uint32_t used_ = 0;
+};
+
+}  // namespace rocebox::lowar

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/lowar/repair_packet.h"
+
+#include <cstring>
+
+#include "runtime/roce/icrc.h"
+
+namespace rocebox::lowar {
+namespace {
+
+void store_ipv4_checksum(roce::Ipv4& ip) {
+  ip.checksum = 0;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&ip);
+  std::uint32_t sum = 0;
+  for (unsigned i = 0; i < ip.header_bytes(); i += 2) sum += static_cast<std::uint32_t>(bytes[i] << 8 | bytes[i + 1]);
+  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
+  ip.checksum = ~sum & 0xFFFF;
+}
+
+// The headers below BTH of `like`, with lengths for `behind_udp` bytes; the IPv4 checksum is left to the caller.
+roce::Udp& copy_headers(Packet packet, Packet like, std::uint32_t behind_udp) {
+  const PacketMeta& meta = like.meta();
+  std::memcpy(packet.data(), like.data(), meta.bth_offset);
+  const std::uint32_t datagram = datagram_bytes(like, behind_udp);
+  std::uint8_t* ip = packet.data() + meta.l3_offset;
+  if (meta.ip_version == 4)
+    reinterpret_cast<roce::Ipv4*>(ip)->total_length = datagram;
+  else
+    reinterpret_cast<roce::Ipv6*>(ip)->payload_length = datagram - sizeof(roce::Ipv6);
+  auto& udp = *reinterpret_cast<roce::Udp*>(packet.data() + meta.udp_offset);
+  udp.length = sizeof(roce::Udp) + behind_udp;
+  udp.checksum = 0;  // unused, as RDMA NICs send it
+  return udp;
+}
+
+void clear_congestion(std::uint8_t* ip, std::uint8_t version) {
+  std::uint8_t& byte = ip[1];
+  const unsigned shift = version == 4 ? 0 : 4;
+  if ((byte >> shift & roce::kEcnMask) == roce::kEcnCe) byte = static_cast<std::uint8_t>(byte & ~(1u << shift));
+}
+
+}  // namespace
+
+void build(Packet packet, Packet like, const HeaderBytes& header, std::span<const std::uint8_t> image) {
+  const std::uint32_t behind_udp = static_cast<std::uint32_t>(sizeof(HeaderBytes) + image.size()) + roce::kIcrcBytes;
+  copy_headers(packet, like, behind_udp);
+  std::uint8_t* ip = packet.data() + like.meta().l3_offset;
+  clear_congestion(ip, like.meta().ip_version);
+  if (like.meta().ip_version == 4) store_ipv4_checksum(*reinterpret_cast<roce::Ipv4*>(ip));
+  std::uint8_t* at = packet.data() + like.meta().bth_offset;
+  std::memcpy(at, &header, sizeof header);
+  if (!image.empty()) std::memcpy(at + sizeof header, image.data(), image.size());
+  packet.meta().wire_bytes = packet.size();
+  roce::parse(packet);
+  roce::icrc_store(packet);
+}
+
+void put_headers(Packet packet, Packet like, const CodedPrefix& prefix, bool hops_known) {
+  roce::Udp& udp = copy_headers(packet, like, static_cast<std::uint32_t>(prefix.transport_bytes));
+  udp.source_port = prefix.udp_source_port;
+  if (hops_known) udp.checksum = prefix.udp_checksum;
+  std::uint8_t* ip = packet.data() + like.meta().l3_offset;
+  if (like.meta().ip_version == 4) {
+    auto& header = *reinterpret_cast<roce::Ipv4*>(ip);
+    header.identification = prefix.ip_word >> 16;
+    header.flags_fragment = prefix.ip_word & 0xFFFF;
+    if (hops_known) header.ttl = prefix.hop_limit, header.tos = prefix.tos;
+    store_ipv4_checksum(header);
+  } else if (hops_known) {
+    auto& header = *reinterpret_cast<roce::Ipv6*>(ip);
+    header.version_class_label = 0x60000000u | (prefix.ip_word & 0x0FFFFFFF);
+    header.hop_limit = prefix.hop_limit;
+  }
+  packet.meta().wire_bytes = packet.size();
+  roce::parse(packet);
+}
+
+}  // namespace rocebox::lowar

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Frames that LoWAR makes: repair and negotiation packets, and data packets rebuilt from repair packets.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "kernels/lowar/image.h"
+#include "kernels/lowar/repair_header.h"
+
+namespace rocebox::lowar {
+
+/// The IP datagram's bytes of a packet with `like`'s headers below BTH and `behind_udp` bytes behind UDP.
+inline std::uint32_t datagram_bytes(Packet like, std::uint32_t behind_udp) {
+  return like.meta().bth_offset - like.meta().l3_offset + behind_udp;
+}
+
+/// Writes a LoWAR packet into `packet`, which has room for exactly that: the headers below BTH of `like` with the right
+/// lengths and checksums (Congestion Experienced becomes ECT(0): it was said of `like`), `header`, `image`, ICRC.
+void build(Packet packet, Packet like, const HeaderBytes& header, std::span<const std::uint8_t> image);
+
+/// The bytes behind UDP and before the ICRC. Needs roce::icrc_held(packet).
+inline std::span<const std::uint8_t> lowar_bytes(Packet packet) {
+  return {transport(packet), transport_bytes(packet) - roce::kIcrcBytes};
+}
+
+/// Puts the headers below BTH in front of a transport packet of prefix.transport_bytes bytes that lies in `packet` at
+/// like.meta().bth_offset: those of `like`, with what the prefix says. What hops change is taken from the prefix when
+/// `hops_known`, else from `like`. Parses the packet; its ICRC is the rebuilt one, right or not.
+void put_headers(Packet packet, Packet like, const CodedPrefix& prefix, bool hops_known);
+
+}  // namespace rocebox::lowar

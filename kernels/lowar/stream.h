@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Streams: what has a sequence of PSNs. Two go to one QP: requests, and responses to its READs.
+#pragma once
+#include <cstdint>
+
+#include "runtime/roce/opcodes.h"
+#include "runtime/roce/parse.h"
+
+namespace rocebox::lowar {
+
+struct StreamKey {
+  roce::Addresses addresses;
+  std::uint32_t qpn_and_kind;  ///< destination QPN, and bit 24: responses
+  bool operator==(const StreamKey&) const = default;
+};
+inline constexpr std::uint32_t kResponsesBit = 1u << 24;
+
+inline StreamKey stream_key(Packet packet, std::uint32_t qpn, bool responses) {
+  return {roce::addresses(packet), qpn | (responses ? kResponsesBit : 0)};
+}
+
+/// What a packet is to LoWAR.
+enum class Role : std::uint8_t {
+  kOther,     ///< passes untouched
+  kRequest,   ///< RC or UC request: protected
+  kResponse,  ///< RC READ response: protected
+  kAnswer,    ///< RC ACK, NAK, ATOMIC ACK: unprotected, but kept behind the responses before it
+  kLowar,     ///< a repair or negotiation packet
+};
+
+inline Role role_of(Packet packet) {
+  const PacketMeta& meta = packet.meta();
+  if (meta.status == ParseStatus::kUnknownOpcode && meta.opcode == roce::kOpcodeLowar) return Role::kLowar;
+  if (meta.status != ParseStatus::kRoce) return Role::kOther;
+  const roce::OpcodeInfo& info = roce::opcode_info(meta.opcode);
+  if (info.service != roce::Service::kRc && info.service != roce::Service::kUc) return Role::kOther;
+  if (info.has(roce::kIsRequest)) return Role::kRequest;
+  return info.has(roce::kIsReadResponse) ? Role::kResponse : Role::kAnswer;
+}
+
+inline std::uint32_t psn_of(Packet packet) { return static_cast<std::uint32_t>(roce::bth(packet).psn); }
+inline std::uint32_t qpn_of(Packet packet) { return static_cast<std::uint32_t>(roce::bth(packet).destination_qp); }
+
+}  // namespace rocebox::lowar

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A second decoder of LoWAR's repair packets, written from kernels/lowar/README.md alone. Frames in, frames out."""
+import struct
+
+import wire
+
+HEADER, PREFIX, ICRC = 24, 12, 4
+REPAIR, NEGOTIATION = 0x5a, 0xa5
+MASK = (1 << 64) - 1
+
+
+def mix(x):
+    x = x * 0x9E3779B97F4A7C15 & MASK
+    x ^= x >> 32
+    return x * 0xD6E8FEB86659FD93 & MASK
+
+
+def lowar(frame):
+    """The fields of a LoWAR packet, or None. Raises ValueError for one that is wrong."""
+    found = wire.find_udp(frame)
+    if not found or struct.unpack_from(">H", frame, found[1] + 2)[0] != wire.ROCE_PORT or frame[found[1] + 8] != 0x1f:
+        return None
+    ip, udp, end, version = found
+    at = udp + 8
+    word = struct.unpack_from(">IBBHB", frame, at)
+    packet = {"qpn": word[0] & 0xffffff, "type": word[1], "version": word[2] >> 4, "flags": word[2] & 15, "r": word[3],
+              "c": word[4], "base": int.from_bytes(frame[at + 9:at + 12], "big"), "isn": frame[at + 12],
+              "packets": struct.unpack_from(">H", frame, at + 14)[0], "last_bytes": struct.unpack_from(">H", frame, at + 16)[0],
+              "hop_sum": struct.unpack_from(">H", frame, at + 18)[0], "set_sum": struct.unpack_from(">I", frame, at + 20)[0],
+              "headers": frame[:at], "ip": ip, "udp": udp, "ip_version": version, "image": frame[at + HEADER:end - ICRC]}
+    if packet["version"] != 1 or packet["type"] not in (REPAIR, NEGOTIATION):
+        raise ValueError("version or type")
+    if frame[end - ICRC:end] != wire.icrc(frame):
+        raise ValueError("ICRC")
+    if struct.unpack_from(">H", frame, udp + 4)[0] != end - udp or len(frame) != end:
+        raise ValueError("lengths")
+    return packet
+
+
+def covers(packet):
+    """The PSNs that a repair packet covers."""
+    return [(packet["base"] + i) & 0xffffff for i in range(packet["isn"], packet["packets"], packet["c"])]
+
+
+def image(frame):
+    """What is coded of a data packet, and its shares of the two sums."""
+    ip, udp, end, version = wire.find_udp(frame)
+    transport = frame[udp + 8:end]
+    source_port, checksum = struct.unpack_from(">H", frame, udp)[0], struct.unpack_from(">H", frame, udp + 6)[0]
+    if version == 4:
+        word, ttl, tos, label = struct.unpack_from(">I", frame, ip + 4)[0], frame[ip + 8], frame[ip + 1], 0
+    else:
+        word = label = struct.unpack_from(">I", frame, ip)[0] & 0x0fffffff
+        ttl, tos = frame[ip + 7], 0
+    prefix = struct.pack(">HHIBBH", len(transport), source_port, word, ttl, tos, checksum)
+    psn, icrc = int.from_bytes(transport[9:12], "big"), int.from_bytes(transport[-4:], "little")
+    set_share = mix(transport[4] << 56 | psn << 32 | icrc) >> 32
+    hop_share = mix(1 << 52 ^ (label << 32 | checksum << 16 | ttl << 8 | tos)) >> 48
+    return prefix + transport, set_share, hop_share
+
+
+def xor(a, b):
+    size = max(len(a), len(b))
+    a, b = a.ljust(size, b"\0"), b.ljust(size, b"\0")
+    return (int.from_bytes(a, "big") ^ int.from_bytes(b, "big")).to_bytes(size, "big")
+
+
+def ipv4_checksum(header):
+    total = sum(struct.unpack(">%dH" % (len(header) // 2), header))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def rebuild(packet, others):
+    """The frame that a repair packet covers beside the frames `others`; ValueError when it does not prove right."""
+    coded, set_sum, hop_sum = packet["image"], 0, 0
+    for other in others:
+        its, set_share, hop_share = image(other)
+        coded, set_sum, hop_sum = xor(coded, its), set_sum + set_share, hop_sum + hop_share
+    length, source_port, word, ttl, tos, checksum = struct.unpack_from(">HHIBBH", coded)
+    frame = bytearray(packet["headers"] + coded[PREFIX:PREFIX + length])
+    ip, udp = packet["ip"], packet["udp"]
+    struct.pack_into(">H", frame, udp, source_port)
+    struct.pack_into(">HH", frame, udp + 4, 8 + length, checksum)
+    if packet["ip_version"] == 4:
+        struct.pack_into(">HI", frame, ip + 2, len(frame) - ip, word)
+        frame[ip + 8], frame[ip + 1] = ttl, tos
+        struct.pack_into(">H", frame, ip + 10, 0)
+        struct.pack_into(">H", frame, ip + 10, ipv4_checksum(bytes(frame[ip:udp])))
+    else:
+        struct.pack_into(">IH", frame, ip, 6 << 28 | word, len(frame) - ip - 40)
+        frame[ip + 7] = ttl
+    frame = bytes(frame)
+    if frame[-4:] != wire.icrc(frame):
+        raise ValueError("ICRC of the rebuilt packet")
+    _, set_share, hop_share = image(frame)
+    if (set_sum + set_share) & 0xffffffff != packet["set_sum"]:
+        raise ValueError("set sum")
+    if (hop_sum + hop_share) & 0xffff != packet["hop_sum"]:
+        raise ValueError("hop sum")
+    return frame

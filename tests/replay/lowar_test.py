@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two `lowar` gateways with a link between them, on real captures: what comes out at the far end is what went in."""
+import collections
+import json
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+import lowar_decoder  # noqa: E402
+import wire  # noqa: E402
+from common import CAPTURES, RoceboxTest  # noqa: E402
+
+CONFIG = """devices:
+  near: {path: host <-> lowar <-> wan, kernels: {lowar: %(lowar)s}}
+  far: {path: host <-> lowar <-> wan, kernels: {lowar: %(lowar)s}}
+links:
+  haul: {between: [near.wan, far.wan], delay: 20us, events: %(events)s}
+ports:
+  near.host: {pcap: {in: %(capture)s, filter: ether src %(mac)s, out: near.pcap}}
+  far.host: {pcap: {in: %(capture)s, filter: not ether src %(mac)s, out: far.pcap}}
+"""
+PROTECTED = ["data", "read_request", "read_response", "atomic"]
+MAD_QPN = 1
+RC_UC = sorted(path for path in CAPTURES.glob("*.pcap") if not path.stem.startswith(("ud_", "rdma_cm_sidr")))
+
+
+def frames(path):
+    return [bytes(frame) for _, _, frame in wire.read_pcap(str(path))[0]]
+
+
+def stream(frame):
+    """What has PSNs of its own: addresses, QP, and whether it answers READs; None of what is no RoCE."""
+    packet = wire.parse(frame)
+    if packet is None:
+        return None
+    return packet["src"], packet["dst"], packet["qpn"], packet["op"] in wire.READ_RESPONSES
+
+
+def by_stream(rows):
+    streams = collections.defaultdict(list)
+    for frame in rows:
+        key = stream(frame)
+        if key is None or key[2] != MAD_QPN:  # the connection manager's datagrams are not protected
+            streams[key].append(frame)
+    return streams
+
+
+def descents(packets):
+    """How often the PSN goes back; leaving packets out never makes it more."""
+    psns = [(wire.parse(packet) or {"psn": 0})["psn"] for packet in packets]
+    return sum((b - a) % (1 << 24) >= 1 << 23 for a, b in zip(psns, psns[1:]))
+
+
+class Lowar(RoceboxTest):
+    def cross(self, capture, lowar, events=()):
+        """Replays a capture; returns what went in and what came out, (client to server, server to client), and the report."""
+        rows = frames(capture)
+        mac = rows[0][6:12]
+        text = CONFIG % {"lowar": json.dumps(lowar), "events": json.dumps(list(events)), "capture": json.dumps(str(capture)),
+                         "mac": ":".join("%02x" % byte for byte in mac)}
+        report = self.replay(self.config(text))
+        sent = [row for row in rows if row[6:12] == mac], [row for row in rows if row[6:12] != mac]
+        return sent, (frames(self.dir / "far.pcap"), frames(self.dir / "near.pcap")), report
+
+    @staticmethod
+    def counters(report, device):
+        return report["devices"][device]["kernels"]["lowar"]["counters"]
+
+    def wanted(self, rows):
+        """A wrong ICRC that comes from the host cannot be told from one that the link made: such packets end."""
+        return [row for row in rows if (wire.parse(row) or {"icrc_ok": True})["icrc_ok"]]
+
+    def test_without_loss_every_capture_crosses_unchanged(self):
+        self.assertGreater(len(RC_UC), 25)
+        for capture in RC_UC:
+            for lowar in ({"r": 8, "c": 1}, {"r": 64, "c": 8}):
+                with self.subTest(capture=capture.stem, **lowar):
+                    sent, got, report = self.cross(capture, lowar)
+                    for rows, came in zip(sent, got):
+                        self.assertEqual(came, self.wanted(rows))
+                    for device in ("near", "far"):
+                        counters = self.counters(report, device)
+                        for name in ("decode_recovered", "decode_rebuild_failed", "drop_lowar_icrc", "drop_lowar_malformed"):
+                            self.assertEqual(counters.get(name, 0), 0, name)
+
+    def test_what_the_link_loses_is_rebuilt_byte_for_byte(self):
+        """Every seventieth protected packet of each direction, from three beginnings: never two in a block."""
+        recovered = 0
+        for capture in RC_UC:
+            for first in (1, 2, 20):
+                events = [{"kind": PROTECTED, "occurrence": n, "do": "drop"} for n in range(first, 430, 70)]
+                with self.subTest(capture=capture.stem, first=first):
+                    sent, got, report = self.cross(capture, {"r": 8, "c": 1}, events)
+                    haul = report["links"]["haul"]
+                    lost = [row for way in ("forward", "reverse") for row in haul[way]["events_fired"] if row["qpn"] != MAD_QPN]
+                    far, near = self.counters(report, "far"), self.counters(report, "near")
+                    rebuilt = far.get("decode_recovered", 0) + near.get("decode_recovered", 0)
+                    recovered += rebuilt
+                    for rows, came in zip(sent, got):
+                        self.assertEqual(by_stream(came), by_stream(self.wanted(rows)))
+                    if capture.stem != "rc_write_corrupt_rx":  # there an event may drop what would end anyway
+                        self.assertEqual(rebuilt, len(lost))
+        self.assertGreater(recovered, 100)
+
+    def test_beyond_repair_nothing_is_wrong_or_out_of_order(self):
+        for capture in RC_UC:
+            with self.subTest(capture=capture.stem):
+                events = [{"packet": n, "do": "drop"} for n in range(5, 600, 3)]
+                sent, got, report = self.cross(capture, {"r": 8, "c": 1}, events)
+                for rows, came in zip(sent, got):
+                    self.assertEqual(collections.Counter(came) - collections.Counter(rows), collections.Counter())
+                    before = by_stream(rows)
+                    for key, packets in by_stream(came).items():
+                        # A packet sent again may come in the first one's place, and be right there.
+                        self.assertLessEqual(descents(packets), descents(before[key]), "out of order")
+                        if not descents(before[key]):
+                            rest = iter(before[key])
+                            self.assertTrue(all(packet in rest for packet in packets), "out of order")
+                held = [report["devices"][device]["counters"].get("packets_held", 0) for device in ("near", "far")]
+                self.assertEqual(held, [0, 0])
+
+    def test_a_decoder_written_from_the_readme_rebuilds_every_packet(self):
+        rebuilt = 0
+        for capture in RC_UC:
+            for r, c in ((8, 2), (5, 1)):
+                with self.subTest(capture=capture.stem, r=r, c=c):
+                    config = self.config("devices: {d: {path: host <-> lowar <-> wan, kernels: {lowar: {r: %d, c: %d}}}}\n" % (r, c))
+                    out = self.dir / "coded.pcap"
+                    report = self.replay(config, "--in", f"d.host={capture}", "--out", f"d.wan={out}")
+                    made = [frame for frame in frames(out) if lowar_decoder.lowar(frame)]
+                    counters = report["devices"]["d"]["kernels"]["lowar"]["counters"]
+                    self.assertEqual(len(made), counters["encode_repairs"] + counters["encode_announcements"])
+                    rebuilt += self.rebuild_each(frames(out), r, c)
+        self.assertGreater(rebuilt, 5000)
+
+    def rebuild_each(self, rows, r, c):
+        """Every packet that a repair packet covers, from the others that it covers; how many there were."""
+        latest, count = {}, 0
+        for frame in rows:
+            packet = lowar_decoder.lowar(frame)
+            if packet is None:
+                key, fields = stream(frame), wire.parse(frame)
+                if key is not None and fields["icrc_ok"]:
+                    latest[key, fields["psn"]] = frame
+            elif packet["type"] == lowar_decoder.REPAIR:
+                self.assertEqual((packet["r"], packet["c"]), (r, c))
+                fields = wire.parse(frame)
+                key = fields["src"], fields["dst"], packet["qpn"], bool(packet["flags"] & 4)
+                covered = [latest[key, psn] for psn in lowar_decoder.covers(packet)]
+                for lost, original in enumerate(covered):
+                    self.assertEqual(lowar_decoder.rebuild(packet, covered[:lost] + covered[lost + 1:]), original)
+                    count += 1
+                if len(covered) > 3:  # a right ICRC alone does not prove which packets went in
+                    with self.assertRaises(ValueError):
+                        lowar_decoder.rebuild(packet, covered[3:])
+        return count
+
+
+if __name__ == "__main__":
+    unittest.main()
