@@ -25,6 +25,7 @@ constexpr Nanos kReadyPatience = 60 * kSecond;  // a start takes a second; ten o
 constexpr Nanos kStopPatience = 20 * kSecond;   // beyond `drain:`
 constexpr std::size_t kSaidBytes = 4096, kSaidLines = 20;
 constexpr const char* kReportSuffix = ".report.json";
+constexpr const char* kDrain = "drain";  // in a lab's folder, in nanoseconds
 
 int notify_socket(const std::string& path) {
   sockaddr_un address{};
@@ -118,6 +119,9 @@ void Appliances::start_one(const ApplianceConfig& appliance, std::size_t number)
 }
 
 void Appliances::start(Interrupts& interrupts) {
+  Nanos drain = 0;
+  for (const ApplianceConfig& appliance : lab_.appliances) drain = std::max(drain, appliance.config.drain);
+  std::ofstream(fmt::format("{}/{}", folder_, kDrain)) << drain << '\n';
   for (std::size_t i = 0; i < lab_.appliances.size(); i++) start_one(lab_.appliances[i], i);
   const Nanos deadline = steady_now() + kReadyPatience;
   while (true) {
@@ -184,6 +188,12 @@ Json Appliances::reports() const {
 
 std::string instance_name(const std::string& lab, const std::string& appliance) {
   return fmt::format("{}.{}", lab, appliance);
+}
+
+Nanos drain_in(const std::string& folder) {
+  std::ifstream stream(fmt::format("{}/{}", folder, kDrain));
+  Nanos drain = 0;
+  return stream >> drain ? std::max<Nanos>(drain, 0) : config::RunConfig().drain;
 }
 
 Json reports_in(const std::string& folder) {

@@ -55,6 +55,9 @@ class Appliances {
 /// The name of an appliance's run for `rocebox top`; one that is too long for that goes without.
 std::string instance_name(const std::string& lab, const std::string& appliance);
 
+/// The greatest `drain:` of a lab's appliances, from its folder; what it is when left out, where that is not known.
+Nanos drain_in(const std::string& folder);
+
 /// The reports in a lab's folder, by the names of their appliances: of a lab whose configuration need not be known.
 Json reports_in(const std::string& folder);
 

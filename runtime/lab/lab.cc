@@ -14,8 +14,7 @@
 namespace rocebox::lab {
 namespace {
 
-// Longer than an appliance takes to let out what its links hold, with `drain:` as it is when left out.
-constexpr Nanos kPatience = 15 * kSecond;
+constexpr Nanos kPatience = 15 * kSecond;      // with processes that are to end, beyond `drain:`
 constexpr Nanos kEnterTimeout = 60 * kSecond;  // of a command in a virtual machine, as shown to a person
 
 }  // namespace
@@ -115,7 +114,7 @@ TakenDown take_down(const std::string& lab) {
   if (is_within(spaces))
     throw ConfigError(fmt::format("this process is inside lab `{}`: leave it first, with `exit`", lab));
   result.anything = claim.held() || !spaces.empty();
-  result.killed = end_processes(spaces, kPatience);
+  result.killed = end_processes(spaces, kPatience + drain_in(claim.folder()));
   result.reports = reports_in(claim.folder());
   delete_namespaces(spaces);
   if (claim.held()) claim.remove();

@@ -31,6 +31,11 @@ appliances:
 wires: [left <-> bump.a, bump.z <-> right]
 """
 
+# Holds packets for twenty seconds.
+SLOW = TWO.replace("    devices: {bump: {path: a <-> inspect <-> z}}\n", """    drain: 60s
+    devices: {bump: {path: a <-> one <-> two <-> z, kernels: {one: {type: link, delay: 10s}, two: {type: link, delay: 10s}}}}
+""").replace("10.97.0.1/24", "10.97.0.1/24, neighbours: 10.97.0.2 02:00:00:00:00:02")
+
 
 def namespaces(lab):
     return sorted(p.name for p in pathlib.Path("/run/netns").glob(f"rocebox.{lab}.*"))
@@ -325,6 +330,18 @@ class Stands(LabTest):
         done = self.rocebox("lab", "down", path)
         self.assertEqual(done.returncode, 0)
         self.assertIn(f"nothing of lab {lab} is here", done.stdout)
+
+    def test_down_waits_for_what_drains_longer_than_most(self):
+        path, lab = self.lab(SLOW)
+        done = self.rocebox("lab", "up", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        subprocess.run(["ip", "netns", "exec", f"rocebox.{lab}.left", "ping", "-c", "2", "-i", "0.2", "-W", "1", "10.97.0.2"], capture_output=True)
+        report = self.dir / "report.json"
+        done = self.rocebox("lab", "down", path, "--json", report)
+        self.assertEqual((done.returncode, done.stdout), (0, f"lab {lab} is down\n"), done.stderr)
+        counters = json.loads(report.read_text())["appliances"]["bump"]["devices"]["bump"]["counters"]
+        self.assertGreaterEqual(counters["packets_in"], 2)
+        self.assertEqual(counters["packets_held"], 0)
 
     def test_a_lab_in_other_hands_is_left_alone(self):
         path, lab = self.two("traffic: [{host: left, run: sleep 7007}]\n")
