@@ -10,6 +10,7 @@
 #include "runtime/lab/namespaces.h"
 #include "runtime/lab/network.h"
 #include "runtime/lab/traffic.h"
+#include "runtime/telemetry/instance.h"
 
 namespace rocebox::lab {
 namespace {
@@ -72,6 +73,7 @@ void Lab::take_down() {
   if (!std::exchange(stands_, false)) return;
   const std::vector<std::string> spaces = namespaces_of(config_.name);
   end_processes(spaces, kPatience);
+  remove_dead_instances(instance_name(config_.name, ""));
   delete_namespaces(spaces);
   claim_->remove();
 }
@@ -115,6 +117,7 @@ TakenDown take_down(const std::string& lab) {
     throw ConfigError(fmt::format("this process is inside lab `{}`: leave it first, with `exit`", lab));
   result.anything = claim.held() || !spaces.empty();
   result.killed = end_processes(spaces, kPatience + drain_in(claim.folder()));
+  remove_dead_instances(instance_name(lab, ""));
   result.reports = reports_in(claim.folder());
   delete_namespaces(spaces);
   if (claim.held()) claim.remove();

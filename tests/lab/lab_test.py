@@ -18,6 +18,7 @@ from bed import ROCEBOX, ROOT
 
 LABS = ROOT / "configs" / "lab"
 STATE = pathlib.Path("/run/rocebox/lab")
+INSTANCES = pathlib.Path(os.environ.get("RUNTIME_DIRECTORY") or "/var/run") / "dpdk"
 TAG = f"t{os.getpid()}"
 
 TWO = """lab: NAME
@@ -83,6 +84,7 @@ class LabTest(unittest.TestCase):
         self.assertFalse((STATE / lab).exists())
         self.assertEqual(processes(f"rocebox.{lab}."), [])
         self.assertEqual(processes(f"/lab/{lab}/"), [])
+        self.assertEqual(list(INSTANCES.glob(f"rocebox-{lab}.*")), [])
 
     def wait_for(self, what, why, seconds=60):
         deadline = time.monotonic() + seconds
@@ -293,6 +295,21 @@ class Ends(LabTest):
         self.assert_nothing_left(lab)
         for sleeper in ("sleep 5007", "sleep 5017", "sleep 6007"):
             self.assertEqual(processes(sleeper), [])
+
+    def test_down_clears_away_what_killed_appliances_leave_and_no_more(self):
+        path, lab = self.two()
+        other, near = self.two(name=f"lab-{TAG}-x")
+        for each in (path, other):
+            self.assertEqual(self.rocebox("lab", "up", each).returncode, 0)
+        for process in processes(f"--name {lab}.bump"):
+            os.kill(process, signal.SIGKILL)
+        self.wait_for(lambda: not processes(f"--name {lab}.bump"), "it is gone")
+        self.assertTrue((INSTANCES / f"rocebox-{lab}.bump").exists())
+        self.assertEqual(self.rocebox("lab", "down", lab).returncode, 0)
+        self.assert_nothing_left(lab)
+        self.assertEqual(self.rocebox("top", f"{near}.bump", "--once").returncode, 0)
+        self.assertEqual(self.rocebox("lab", "down", near).returncode, 0)
+        self.assert_nothing_left(near)
 
     def test_down_finds_a_lab_whose_folder_is_gone(self):
         path, lab = self.two()
