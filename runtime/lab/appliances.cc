@@ -101,8 +101,8 @@ void Appliances::start_one(const ApplianceConfig& appliance, std::size_t number)
                      {"--port", fmt::format("{}={{{}: '{}'}}", end.port, bind_word(appliance.bind), end.interface)});
   if (!appliance.cores.empty()) words.insert(words.end(), {"--cores", appliance.cores});
   for (const std::string& plugin : plugins_) words.insert(words.end(), {"--plugin", plugin});
-  if (const std::string name = instance_name(lab_.name, appliance.name); name.size() <= kInstanceNameMax)
-    words.insert(words.end(), {"--name", name});
+  if (has_instance_name(lab_.name, appliance.name))
+    words.insert(words.end(), {"--name", instance_name(lab_.name, appliance.name)});
   words.insert(words.end(), {"--json", fmt::format("{}/{}{}", folder_, appliance.name, kReportSuffix)});
   const int descriptor = notify_socket(socket);
   try {
@@ -188,6 +188,10 @@ Json Appliances::reports() const {
 
 std::string instance_name(const std::string& lab, const std::string& appliance) {
   return fmt::format("{}.{}", lab, appliance);
+}
+
+bool has_instance_name(const std::string& lab, const std::string& appliance) {
+  return instance_name(lab, appliance).size() <= kInstanceNameMax;
 }
 
 Nanos drain_in(const std::string& folder) {

@@ -52,8 +52,10 @@ class Appliances {
   std::deque<Running> all_;
 };
 
-/// The name of an appliance's run for `rocebox top`; one that is too long for that goes without.
+/// The name of an appliance's run for `rocebox top`.
 std::string instance_name(const std::string& lab, const std::string& appliance);
+/// Whether its run has that name; one that is too long goes by another.
+bool has_instance_name(const std::string& lab, const std::string& appliance);
 
 /// The greatest `drain:` of a lab's appliances, from its folder; what it is when left out, where that is not known.
 Nanos drain_in(const std::string& folder);

@@ -91,8 +91,9 @@ std::string Lab::how_to_enter() const {
     text += fmt::format("  host {}{}\n    {}\n", host.name, addresses, fmt::join(enter, " "));
   }
   for (const ApplianceConfig& appliance : config_.appliances) {
-    text += fmt::format("  appliance {}\n    rocebox top {}\n", appliance.name,
-                        instance_name(config_.name, appliance.name));
+    text += fmt::format("  appliance {}\n", appliance.name);
+    if (has_instance_name(config_.name, appliance.name))
+      text += fmt::format("    rocebox top {}\n", instance_name(config_.name, appliance.name));
     for (const WireConfig& wire : config_.wires)
       for (const End& end : wire.ends)
         if (end.node == appliance.name && !wire.tap)

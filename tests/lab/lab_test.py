@@ -348,6 +348,15 @@ class Stands(LabTest):
         self.assertEqual(done.returncode, 0)
         self.assertIn(f"nothing of lab {lab} is here", done.stdout)
 
+    def test_up_tells_of_top_where_the_run_has_that_name(self):
+        path, lab = self.two(name="long-" * 8 + "name")
+        done = self.rocebox("lab", "up", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("appliance bump\n", done.stdout)
+        self.assertNotIn("rocebox top", done.stdout)
+        self.assertEqual(self.rocebox("lab", "down", path).returncode, 0)
+        self.assert_nothing_left(lab)
+
     def test_down_waits_for_what_drains_longer_than_most(self):
         path, lab = self.lab(SLOW)
         done = self.rocebox("lab", "up", path)
