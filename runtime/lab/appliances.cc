@@ -158,19 +158,37 @@ std::string Appliances::why_ended() {
   return "";
 }
 
-void Appliances::stop(std::vector<std::string>& failures) {
+// False when those that are left are to be killed because of a signal.
+bool Appliances::wait_for_end(Nanos deadline, std::vector<std::string>& failures, Interrupts& interrupts) {
+  while (steady_now() < deadline) {
+    std::vector<int> left;
+    for (Running& each : all_)
+      if (!each.process.status()) left.push_back(each.process.descriptor());
+    if (left.empty()) return true;
+    try {
+      interrupts.wait(left, deadline - steady_now());
+    } catch (const Interrupted& signal) {
+      if (interrupts.heard() > 1) return false;
+      failures.emplace_back(signal.what());
+      fmt::print(stderr, "rocebox: {}: appliances let out what they hold; once more kills them\n", signal.what());
+    }
+  }
+  return true;
+}
+
+void Appliances::stop(std::vector<std::string>& failures, Interrupts& interrupts) {
   Nanos patience = kStopPatience;
   for (Running& each : all_) {
     each.process.signal(SIGTERM);
     patience = std::max(patience, kStopPatience + each.config->config.drain);
   }
-  const Nanos deadline = steady_now() + patience;
+  const bool in_time = wait_for_end(steady_now() + patience, failures, interrupts);
+  const std::string why = in_time ? fmt::format("did not end within {} s and was killed", patience / kSecond)
+                                  : "was killed by a second signal before it had ended";
   for (Running& each : all_) {
-    while (!each.process.status() && steady_now() < deadline) usleep(5000);
     if (!each.process.status()) {
       each.process.signal(SIGKILL);
-      failures.push_back(
-          fmt::format("appliance `{}` did not end within {} s and was killed", each.config->name, patience / kSecond));
+      failures.push_back(fmt::format("appliance `{}` {}", each.config->name, why));
     } else if (*each.process.status() != 0) {
       failures.push_back(fmt::format("appliance `{}` ended with exit status {}; it said: {}", each.config->name,
                                      *each.process.status(), said_by(*each.config)));

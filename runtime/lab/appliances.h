@@ -30,8 +30,9 @@ class Appliances {
   std::vector<int> descriptors() const;
   /// Why one has ended though nobody asked it to, with what it said; empty: all run.
   std::string why_ended();
-  /// Ends them; what went wrong in it is added to `failures`.
-  void stop(std::vector<std::string>& failures);
+  /// Ends them; what went wrong in it is added to `failures`. The second signal that `interrupts` tells of in its life
+  /// kills those that still let out what they hold.
+  void stop(std::vector<std::string>& failures, Interrupts& interrupts);
   /// Reports of those that have one, by name.
   Json reports() const;
 
@@ -41,6 +42,7 @@ class Appliances {
     Process process;
     int notify;  // the socket that it says READY=1 to; -1: it has
   };
+  bool wait_for_end(Nanos deadline, std::vector<std::string>& failures, Interrupts& interrupts);
   void start_one(const ApplianceConfig& appliance, std::size_t number);
   std::string configuration_file(const ApplianceConfig& appliance) const;
   std::string file(const ApplianceConfig& appliance, const char* kind) const;

@@ -52,7 +52,7 @@ void Lab::up() {
 Json Lab::run(std::vector<std::string>& failures, std::function<void(const TrafficStep&)> progress) {
   TrafficRun traffic(config_, claim_->folder(), *appliances_, interrupts_, std::move(progress));
   traffic.run(failures);
-  appliances_->stop(failures);
+  appliances_->stop(failures, interrupts_);
   Json report;
   report["traffic"] = traffic.report();
   report["appliances"] = appliances_->reports();

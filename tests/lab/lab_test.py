@@ -280,6 +280,24 @@ class Ends(LabTest):
         self.assertEqual(process.returncode, 1, out + error)
         self.assert_nothing_left(lab)
 
+    def test_ctrl_c_twice_kills_appliances_that_still_drain(self):
+        path, lab = self.lab(SLOW + "traffic: [{host: left, run: ping -c 2 -i 0.2 -W 1 10.97.0.2, exit: -1}]\n")
+        process = self.start(path)
+        self.wait_for(lambda: processes("ping -c 2 -i 0.2 -W 1 10.97.0.2"), "the traffic has begun")
+        self.wait_for(lambda: not processes("ping -c 2 -i 0.2 -W 1 10.97.0.2"), "the traffic has ended")
+        time.sleep(1)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.readline() + process.stderr.readline()
+        self.assertIn("interrupted by SIGINT: appliances let out what they hold; once more kills them", said)
+        self.assertTrue(processes(f"--name {lab}.bump"), "one signal lets them have their time")
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assertEqual(process.returncode, 1, out + error)
+        self.assertIn("appliance `bump` was killed by a second signal", error)
+        self.assert_nothing_left(lab)
+
     def test_a_lab_that_was_killed_is_taken_down_by_down(self):
         path, lab, process = self.in_traffic()
         process.kill()
