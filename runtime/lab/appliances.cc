@@ -25,6 +25,7 @@ constexpr Nanos kReadyPatience = 60 * kSecond;  // a start takes a second; ten o
 constexpr Nanos kStopPatience = 20 * kSecond;   // beyond `drain:`
 constexpr std::size_t kSaidBytes = 4096, kSaidLines = 20;
 constexpr const char* kReportSuffix = ".report.json";
+constexpr const char* kDrain = "drain";  // in a lab's folder, in nanoseconds
 
 int notify_socket(const std::string& path) {
   sockaddr_un address{};
@@ -100,8 +101,8 @@ void Appliances::start_one(const ApplianceConfig& appliance, std::size_t number)
                      {"--port", fmt::format("{}={{{}: '{}'}}", end.port, bind_word(appliance.bind), end.interface)});
   if (!appliance.cores.empty()) words.insert(words.end(), {"--cores", appliance.cores});
   for (const std::string& plugin : plugins_) words.insert(words.end(), {"--plugin", plugin});
-  if (const std::string name = instance_name(lab_.name, appliance.name); name.size() <= kInstanceNameMax)
-    words.insert(words.end(), {"--name", name});
+  if (has_instance_name(lab_.name, appliance.name))
+    words.insert(words.end(), {"--name", instance_name(lab_.name, appliance.name)});
   words.insert(words.end(), {"--json", fmt::format("{}/{}{}", folder_, appliance.name, kReportSuffix)});
   const int descriptor = notify_socket(socket);
   try {
@@ -118,6 +119,9 @@ void Appliances::start_one(const ApplianceConfig& appliance, std::size_t number)
 }
 
 void Appliances::start(Interrupts& interrupts) {
+  Nanos drain = 0;
+  for (const ApplianceConfig& appliance : lab_.appliances) drain = std::max(drain, appliance.config.drain);
+  std::ofstream(fmt::format("{}/{}", folder_, kDrain)) << drain << '\n';
   for (std::size_t i = 0; i < lab_.appliances.size(); i++) start_one(lab_.appliances[i], i);
   const Nanos deadline = steady_now() + kReadyPatience;
   while (true) {
@@ -154,19 +158,37 @@ std::string Appliances::why_ended() {
   return "";
 }
 
-void Appliances::stop(std::vector<std::string>& failures) {
+// False when those that are left are to be killed because of a signal.
+bool Appliances::wait_for_end(Nanos deadline, std::vector<std::string>& failures, Interrupts& interrupts) {
+  while (steady_now() < deadline) {
+    std::vector<int> left;
+    for (Running& each : all_)
+      if (!each.process.status()) left.push_back(each.process.descriptor());
+    if (left.empty()) return true;
+    try {
+      interrupts.wait(left, deadline - steady_now());
+    } catch (const Interrupted& signal) {
+      if (interrupts.heard() > 1) return false;
+      failures.emplace_back(signal.what());
+      fmt::print(stderr, "rocebox: {}: appliances let out what they hold; once more kills them\n", signal.what());
+    }
+  }
+  return true;
+}
+
+void Appliances::stop(std::vector<std::string>& failures, Interrupts& interrupts) {
   Nanos patience = kStopPatience;
   for (Running& each : all_) {
     each.process.signal(SIGTERM);
     patience = std::max(patience, kStopPatience + each.config->config.drain);
   }
-  const Nanos deadline = steady_now() + patience;
+  const bool in_time = wait_for_end(steady_now() + patience, failures, interrupts);
+  const std::string why = in_time ? fmt::format("did not end within {} s and was killed", patience / kSecond)
+                                  : "was killed by a second signal before it had ended";
   for (Running& each : all_) {
-    while (!each.process.status() && steady_now() < deadline) usleep(5000);
     if (!each.process.status()) {
       each.process.signal(SIGKILL);
-      failures.push_back(
-          fmt::format("appliance `{}` did not end within {} s and was killed", each.config->name, patience / kSecond));
+      failures.push_back(fmt::format("appliance `{}` {}", each.config->name, why));
     } else if (*each.process.status() != 0) {
       failures.push_back(fmt::format("appliance `{}` ended with exit status {}; it said: {}", each.config->name,
                                      *each.process.status(), said_by(*each.config)));
@@ -184,6 +206,16 @@ Json Appliances::reports() const {
 
 std::string instance_name(const std::string& lab, const std::string& appliance) {
   return fmt::format("{}.{}", lab, appliance);
+}
+
+bool has_instance_name(const std::string& lab, const std::string& appliance) {
+  return instance_name(lab, appliance).size() <= kInstanceNameMax;
+}
+
+Nanos drain_in(const std::string& folder) {
+  std::ifstream stream(fmt::format("{}/{}", folder, kDrain));
+  Nanos drain = 0;
+  return stream >> drain ? std::max<Nanos>(drain, 0) : config::RunConfig().drain;
 }
 
 Json reports_in(const std::string& folder) {

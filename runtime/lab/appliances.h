@@ -30,8 +30,9 @@ class Appliances {
   std::vector<int> descriptors() const;
   /// Why one has ended though nobody asked it to, with what it said; empty: all run.
   std::string why_ended();
-  /// Ends them; what went wrong in it is added to `failures`.
-  void stop(std::vector<std::string>& failures);
+  /// Ends them; what went wrong in it is added to `failures`. The second signal that `interrupts` tells of in its life
+  /// kills those that still let out what they hold.
+  void stop(std::vector<std::string>& failures, Interrupts& interrupts);
   /// Reports of those that have one, by name.
   Json reports() const;
 
@@ -41,6 +42,7 @@ class Appliances {
     Process process;
     int notify;  // the socket that it says READY=1 to; -1: it has
   };
+  bool wait_for_end(Nanos deadline, std::vector<std::string>& failures, Interrupts& interrupts);
   void start_one(const ApplianceConfig& appliance, std::size_t number);
   std::string configuration_file(const ApplianceConfig& appliance) const;
   std::string file(const ApplianceConfig& appliance, const char* kind) const;
@@ -52,8 +54,13 @@ class Appliances {
   std::deque<Running> all_;
 };
 
-/// The name of an appliance's run for `rocebox top`; one that is too long for that goes without.
+/// The name of an appliance's run for `rocebox top`.
 std::string instance_name(const std::string& lab, const std::string& appliance);
+/// Whether its run has that name; one that is too long goes by another.
+bool has_instance_name(const std::string& lab, const std::string& appliance);
+
+/// The greatest `drain:` of a lab's appliances, from its folder; what it is when left out, where that is not known.
+Nanos drain_in(const std::string& folder);
 
 /// The reports in a lab's folder, by the names of their appliances: of a lab whose configuration need not be known.
 Json reports_in(const std::string& folder);

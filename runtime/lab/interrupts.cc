@@ -35,8 +35,9 @@ void Interrupts::wait(const std::vector<int>& descriptors, Nanos nanos) {
   const Nanos milliseconds = std::clamp<Nanos>((nanos + kMillisecond - 1) / kMillisecond, 0, 1 << 30);
   if (poll(all.data(), all.size(), static_cast<int>(milliseconds)) <= 0) return;
   signalfd_siginfo info{};
-  if (read(descriptor_, &info, sizeof info) == sizeof info)
-    throw Interrupted(fmt::format("interrupted by SIG{}", sigabbrev_np(static_cast<int>(info.ssi_signo))));
+  if (read(descriptor_, &info, sizeof info) != sizeof info) return;
+  heard_++;
+  throw Interrupted(fmt::format("interrupted by SIG{}", sigabbrev_np(static_cast<int>(info.ssi_signo))));
 }
 
 Nanos steady_now() {

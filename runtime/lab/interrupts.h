@@ -27,10 +27,13 @@ class Interrupts {
   /// Returns when one of the descriptors is readable or `nanos` have passed. Throws Interrupted when a signal has come,
   /// once for each.
   void wait(const std::vector<int>& descriptors, Nanos nanos);
+  /// How many signals wait() has told of.
+  unsigned heard() const { return heard_; }
 
  private:
   sigset_t before_;
   int descriptor_;
+  unsigned heard_ = 0;
 };
 
 /// A clock that only goes on.

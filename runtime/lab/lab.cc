@@ -10,12 +10,12 @@
 #include "runtime/lab/namespaces.h"
 #include "runtime/lab/network.h"
 #include "runtime/lab/traffic.h"
+#include "runtime/telemetry/instance.h"
 
 namespace rocebox::lab {
 namespace {
 
-// Longer than an appliance takes to let out what its links hold, with `drain:` as it is when left out.
-constexpr Nanos kPatience = 15 * kSecond;
+constexpr Nanos kPatience = 15 * kSecond;      // with processes that are to end, beyond `drain:`
 constexpr Nanos kEnterTimeout = 60 * kSecond;  // of a command in a virtual machine, as shown to a person
 
 }  // namespace
@@ -52,7 +52,7 @@ void Lab::up() {
 Json Lab::run(std::vector<std::string>& failures, std::function<void(const TrafficStep&)> progress) {
   TrafficRun traffic(config_, claim_->folder(), *appliances_, interrupts_, std::move(progress));
   traffic.run(failures);
-  appliances_->stop(failures);
+  appliances_->stop(failures, interrupts_);
   Json report;
   report["traffic"] = traffic.report();
   report["appliances"] = appliances_->reports();
@@ -73,6 +73,7 @@ void Lab::take_down() {
   if (!std::exchange(stands_, false)) return;
   const std::vector<std::string> spaces = namespaces_of(config_.name);
   end_processes(spaces, kPatience);
+  remove_dead_instances(instance_name(config_.name, ""));
   delete_namespaces(spaces);
   claim_->remove();
 }
@@ -90,8 +91,9 @@ std::string Lab::how_to_enter() const {
     text += fmt::format("  host {}{}\n    {}\n", host.name, addresses, fmt::join(enter, " "));
   }
   for (const ApplianceConfig& appliance : config_.appliances) {
-    text += fmt::format("  appliance {}\n    rocebox top {}\n", appliance.name,
-                        instance_name(config_.name, appliance.name));
+    text += fmt::format("  appliance {}\n", appliance.name);
+    if (has_instance_name(config_.name, appliance.name))
+      text += fmt::format("    rocebox top {}\n", instance_name(config_.name, appliance.name));
     for (const WireConfig& wire : config_.wires)
       for (const End& end : wire.ends)
         if (end.node == appliance.name && !wire.tap)
@@ -115,7 +117,8 @@ TakenDown take_down(const std::string& lab) {
   if (is_within(spaces))
     throw ConfigError(fmt::format("this process is inside lab `{}`: leave it first, with `exit`", lab));
   result.anything = claim.held() || !spaces.empty();
-  result.killed = end_processes(spaces, kPatience);
+  result.killed = end_processes(spaces, kPatience + drain_in(claim.folder()));
+  remove_dead_instances(instance_name(lab, ""));
   result.reports = reports_in(claim.folder());
   delete_namespaces(spaces);
   if (claim.held()) claim.remove();

@@ -119,6 +119,26 @@ std::vector<RunningInstance> running_instances() {
   return found;
 }
 
+void remove_dead_instances(const std::string& prefix) {
+  const fs::path parent = fs::path(runtime_directory()) / "dpdk";
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().filename().string().starts_with(std::string(kPrefix) + prefix)) folders.push_back(entry->path());
+  for (const fs::path& folder : folders) {
+    const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (descriptor < 0) continue;
+    // A process that was killed has its lock and socket until its last thread is gone, a moment later.
+    const auto is_over = [&] {
+      return flock(descriptor, LOCK_EX | LOCK_NB) == 0 && !somebody_listens(folder / kSocket);
+    };
+    int looks = 100;
+    while (!is_over() && --looks > 0) usleep(20'000);
+    if (looks > 0) fs::remove_all(folder, error);  // with the lock held: no run takes the folder meanwhile
+    close(descriptor);
+  }
+}
+
 Instance::Claim Instance::claim(const std::string& name) {
   name_ = name;
   directory_ = runtime_directory();

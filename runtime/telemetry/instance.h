@@ -18,6 +18,11 @@ std::vector<RunningInstance> running_instances();
 /// Whether somebody listens on a telemetry socket; a process that was killed leaves one where nobody does.
 bool somebody_listens(const std::string& socket);
 
+/// Removes the folders of runs whose names begin with `prefix` and that are over without having removed them: no
+/// process has them locked and nobody listens in them. Looks where a run of this process would have its own. What
+/// cannot be removed stays.
+void remove_dead_instances(const std::string& prefix);
+
 /// The name of this process' run, and the folder for its sockets, which is its own until the process ends and is
 /// removed then. The folder is where DPDK looks: DIRECTORY/dpdk/rocebox-NAME, DIRECTORY being $RUNTIME_DIRECTORY (set
 /// by systemd), else /var/run for root, else $XDG_RUNTIME_DIR or /tmp.

@@ -9,8 +9,9 @@
 
 namespace rocebox {
 
-/// Two clients are answered at a time, eight wait, and more stay in the kernel's queue of five; one that says nothing
-/// for two seconds is hung up on. Nothing here runs on a polling core or touches the datapath.
+/// Two clients are answered at a time, eight wait, and more stay in the kernel's queue of five; one whose request has
+/// not come whole within two seconds, or that has not taken the answer two seconds after it began, is hung up on.
+/// Nothing here runs on a polling core or touches the datapath.
 class MetricsServer {
  public:
   /// Takes the address; port 0 is any that is free. `place` is who says so, for messages: `FILE:LINE:COLUMN`, or an

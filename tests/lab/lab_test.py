@@ -18,6 +18,7 @@ from bed import ROCEBOX, ROOT
 
 LABS = ROOT / "configs" / "lab"
 STATE = pathlib.Path("/run/rocebox/lab")
+INSTANCES = pathlib.Path(os.environ.get("RUNTIME_DIRECTORY") or "/var/run") / "dpdk"
 TAG = f"t{os.getpid()}"
 
 TWO = """lab: NAME
@@ -30,6 +31,11 @@ appliances:
     pool: {small: 8192, large: 1024, giant: 16}
 wires: [left <-> bump.a, bump.z <-> right]
 """
+
+# Holds packets for twenty seconds.
+SLOW = TWO.replace("    devices: {bump: {path: a <-> inspect <-> z}}\n", """    drain: 60s
+    devices: {bump: {path: a <-> one <-> two <-> z, kernels: {one: {type: link, delay: 10s}, two: {type: link, delay: 10s}}}}
+""").replace("10.97.0.1/24", "10.97.0.1/24, neighbours: 10.97.0.2 02:00:00:00:00:02")
 
 
 def namespaces(lab):
@@ -78,6 +84,7 @@ class LabTest(unittest.TestCase):
         self.assertFalse((STATE / lab).exists())
         self.assertEqual(processes(f"rocebox.{lab}."), [])
         self.assertEqual(processes(f"/lab/{lab}/"), [])
+        self.assertEqual(list(INSTANCES.glob(f"rocebox-{lab}.*")), [])
 
     def wait_for(self, what, why, seconds=60):
         deadline = time.monotonic() + seconds
@@ -273,6 +280,24 @@ class Ends(LabTest):
         self.assertEqual(process.returncode, 1, out + error)
         self.assert_nothing_left(lab)
 
+    def test_ctrl_c_twice_kills_appliances_that_still_drain(self):
+        path, lab = self.lab(SLOW + "traffic: [{host: left, run: ping -c 2 -i 0.2 -W 1 10.97.0.2, exit: -1}]\n")
+        process = self.start(path)
+        self.wait_for(lambda: processes("ping -c 2 -i 0.2 -W 1 10.97.0.2"), "the traffic has begun")
+        self.wait_for(lambda: not processes("ping -c 2 -i 0.2 -W 1 10.97.0.2"), "the traffic has ended")
+        time.sleep(1)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.readline() + process.stderr.readline()
+        self.assertIn("interrupted by SIGINT: appliances let out what they hold; once more kills them", said)
+        self.assertTrue(processes(f"--name {lab}.bump"), "one signal lets them have their time")
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assertEqual(process.returncode, 1, out + error)
+        self.assertIn("appliance `bump` was killed by a second signal", error)
+        self.assert_nothing_left(lab)
+
     def test_a_lab_that_was_killed_is_taken_down_by_down(self):
         path, lab, process = self.in_traffic()
         process.kill()
@@ -288,6 +313,21 @@ class Ends(LabTest):
         self.assert_nothing_left(lab)
         for sleeper in ("sleep 5007", "sleep 5017", "sleep 6007"):
             self.assertEqual(processes(sleeper), [])
+
+    def test_down_clears_away_what_killed_appliances_leave_and_no_more(self):
+        path, lab = self.two()
+        other, near = self.two(name=f"lab-{TAG}-x")
+        for each in (path, other):
+            self.assertEqual(self.rocebox("lab", "up", each).returncode, 0)
+        for process in processes(f"--name {lab}.bump"):
+            os.kill(process, signal.SIGKILL)
+        self.wait_for(lambda: not processes(f"--name {lab}.bump"), "it is gone")
+        self.assertTrue((INSTANCES / f"rocebox-{lab}.bump").exists())
+        self.assertEqual(self.rocebox("lab", "down", lab).returncode, 0)
+        self.assert_nothing_left(lab)
+        self.assertEqual(self.rocebox("top", f"{near}.bump", "--once").returncode, 0)
+        self.assertEqual(self.rocebox("lab", "down", near).returncode, 0)
+        self.assert_nothing_left(near)
 
     def test_down_finds_a_lab_whose_folder_is_gone(self):
         path, lab = self.two()
@@ -325,6 +365,27 @@ class Stands(LabTest):
         done = self.rocebox("lab", "down", path)
         self.assertEqual(done.returncode, 0)
         self.assertIn(f"nothing of lab {lab} is here", done.stdout)
+
+    def test_up_tells_of_top_where_the_run_has_that_name(self):
+        path, lab = self.two(name="long-" * 8 + "name")
+        done = self.rocebox("lab", "up", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("appliance bump\n", done.stdout)
+        self.assertNotIn("rocebox top", done.stdout)
+        self.assertEqual(self.rocebox("lab", "down", path).returncode, 0)
+        self.assert_nothing_left(lab)
+
+    def test_down_waits_for_what_drains_longer_than_most(self):
+        path, lab = self.lab(SLOW)
+        done = self.rocebox("lab", "up", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        subprocess.run(["ip", "netns", "exec", f"rocebox.{lab}.left", "ping", "-c", "2", "-i", "0.2", "-W", "1", "10.97.0.2"], capture_output=True)
+        report = self.dir / "report.json"
+        done = self.rocebox("lab", "down", path, "--json", report)
+        self.assertEqual((done.returncode, done.stdout), (0, f"lab {lab} is down\n"), done.stderr)
+        counters = json.loads(report.read_text())["appliances"]["bump"]["devices"]["bump"]["counters"]
+        self.assertGreaterEqual(counters["packets_in"], 2)
+        self.assertEqual(counters["packets_held"], 0)
 
     def test_a_lab_in_other_hands_is_left_alone(self):
         path, lab = self.two("traffic: [{host: left, run: sleep 7007}]\n")

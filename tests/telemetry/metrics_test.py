@@ -5,6 +5,7 @@ import importlib.util
 import os
 import re
 import socket
+import threading
 import time
 import unittest
 import urllib.error
@@ -176,6 +177,49 @@ class Server(kit.RunTest):
         begin = time.monotonic()
         self.stop(run)
         self.assertLess(time.monotonic() - begin, 30)
+
+    def dribblers(self, port, count):
+        """Clients that never come to the end of their request: a byte each 300 ms, so that no single read takes long."""
+        clients = [socket.create_connection(("127.0.0.1", port), 20) for _ in range(count)]
+        done = threading.Event()
+
+        def dribble():
+            while not done.wait(0.3):
+                for client in clients:
+                    try:
+                        client.send(b"G", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                    except OSError:
+                        pass  # hung up on
+        thread = threading.Thread(target=dribble)
+        thread.start()
+
+        def end():
+            done.set()
+            thread.join()
+            for client in clients:
+                client.close()
+        self.addCleanup(end)
+
+    def test_clients_that_dribble_let_others_have_their_turn(self):
+        run, said = self.start(self.config(), "--metrics", "127.0.0.1:0")
+        port = port_of(said)
+        self.dribblers(port, 2)
+        time.sleep(0.5)
+        begin = time.monotonic()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=15) as answer:
+            self.assertTrue(answer.read().endswith(b"# EOF\n"))
+        self.assertLess(time.monotonic() - begin, 10)
+        self.stop(run)
+
+    def test_clients_that_dribble_do_not_hold_up_the_end(self):
+        for count in (2, 14):  # as many as are answered at a time; more than that and all who may wait
+            with self.subTest(count):
+                run, said = self.start(self.config(), "--metrics", "127.0.0.1:0")
+                self.dribblers(port_of(said), count)
+                time.sleep(1)
+                begin = time.monotonic()
+                self.stop(run)
+                self.assertLess(time.monotonic() - begin, 10)
 
     def test_many_scrapes_while_packets_flow(self):
         config = self.dir / "flood.yaml"
