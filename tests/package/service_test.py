@@ -31,7 +31,7 @@ class Unit(unittest.TestCase):
             self.skipTest("systemd is not installed")
         with tempfile.TemporaryDirectory() as folder:
             copy = pathlib.Path(folder) / "rocebox@test.service"
-            copy.write_text(UNIT.read_text().replace("ExecStart=rocebox ", f"ExecStart={ROCEBOX} "))
+            copy.write_text(re.sub(r"^(Exec\w+)=rocebox ", rf"\1={ROCEBOX} ", UNIT.read_text(), flags=re.M))
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(copy)], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
