@@ -23,6 +23,7 @@ namespace rocebox::lab {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr unsigned kTries = 100, kTryMicroseconds = 10'000;
 constexpr const char* kOwner = "owner";  // the number of the process that holds the lock, for messages
 
 std::string first_line(const std::string& file) {
@@ -71,10 +72,12 @@ void Claim::make() {
     close(std::exchange(descriptor_, -1));
     throw stands_already(lab_);
   }
-  take();
+  // Another who wants the name may look into the folder before this one has it, for a moment.
+  for (unsigned tries = 0; tries < kTries && !try_take(); tries++) usleep(kTryMicroseconds);
+  if (descriptor_ < 0) take();
 }
 
-void Claim::take() {
+bool Claim::try_take() {
   descriptor_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0) throw ConfigError(fmt::format("{}: cannot be opened: {}", folder_, std::strerror(errno)));
   struct stat ours {
@@ -82,10 +85,15 @@ void Claim::take() {
   const bool locked = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
   if (locked && fstat(descriptor_, &ours) == 0 && stat(folder_.c_str(), &there) == 0 && ours.st_ino == there.st_ino) {
     std::ofstream(fmt::format("{}/{}", folder_, kOwner)) << getpid() << '\n';
-    return;
+    return true;
   }
   close(descriptor_);
   descriptor_ = -1;
+  return false;
+}
+
+void Claim::take() {
+  if (try_take()) return;
   const std::string owner = first_line(fmt::format("{}/{}", folder_, kOwner));
   throw ConfigError(fmt::format("lab `{}` is in the hands of process {}: wait for it, or end it with `kill -INT {}`",
                                 lab_, owner.empty() ? "unknown" : owner, owner.empty() ? "PID" : owner));

@@ -35,6 +35,7 @@ class Claim {
 
  private:
   void make();
+  bool try_take();
   void take();
 
   std::string lab_, folder_;
