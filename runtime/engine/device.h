@@ -101,7 +101,7 @@ class Bump final : public Device {
   CounterSet stats_;
   std::deque<CounterSet> kernel_stats_;
   std::vector<std::string> kernel_types_;
-  std::deque<PortCounters> port_counters_;
+  std::vector<PortCounters> port_counters_;  // sized once: their addresses stay valid
   std::array<Counter*, static_cast<std::size_t>(ParseStatus::kCount)> status_counters_{};
   std::unique_ptr<Pipeline> pipeline_;
   TraceSink* trace_ = nullptr;

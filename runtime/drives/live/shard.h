@@ -85,6 +85,7 @@ class Shard {
   };
 
   bool loop();
+  void read_clock();
   bool receive(RxQueue& rx);
   bool take_over(RxQueue& rx);
   bool can_wait(const RxQueue& rx) const;
@@ -123,6 +124,7 @@ class Shard {
   Counter loops_, busy_loops_, busy_nanos_, unbound_;
   Nanos now_ = 0;
   bool busy_ = false;  // the last loop
+  bool busy_since_clock_ = false;
   bool sampled_ = false;
   bool patient_ = false;    // packets of some port of the run can wait, and do before they are dropped
   bool congested_ = false;  // the last loop left packets that a port did not take
