@@ -70,7 +70,7 @@ void Inspector::process(Context& context, Port, Batch& batch) {
   for (unsigned i = 0; i < size; i++) {
     lookups[i].held = held(batch[i]);
     if (lookups[i].held == Held::kNothing) continue;
-    lookups[i] = name(batch[i]);
+    name(batch[i], lookups[i]);
     table_.prefetch(lookups[i].hash);
   }
   for (unsigned i = 0; i < size; i++) {
@@ -95,13 +95,12 @@ Inspector::Held Inspector::held(Packet packet) {
   return packet.meta().status == ParseStatus::kUnsupportedService ? Held::kForeign : Held::kNothing;
 }
 
-Inspector::Lookup Inspector::name(Packet packet) const {
+void Inspector::name(Packet packet, Lookup& lookup) {
   const auto qpn = static_cast<std::uint32_t>(roce::bth(packet).destination_qp);
   const roce::Service service = roce::opcode_info(packet).service;
   // A CNP has no service of its own: it belongs to the QP's flow, which is RC nearly always.
-  const FlowKey key =
-      FlowKey::of(roce::addresses(packet), qpn, service == roce::Service::kCnp ? roce::Service::kRc : service);
-  return {key, roce::FlowTable<FlowKey>::hash(key), kNone, held(packet)};
+  lookup.key = FlowKey::of(roce::addresses(packet), qpn, service == roce::Service::kCnp ? roce::Service::kRc : service);
+  lookup.hash = roce::FlowTable<FlowKey>::hash(lookup.key);
 }
 
 std::uint32_t Inspector::find(const Lookup& lookup, Packet packet) const {

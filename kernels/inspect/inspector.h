@@ -45,7 +45,7 @@ class Inspector final : public Kernel {
   };
 
   static Held held(Packet packet);
-  Lookup name(Packet packet) const;
+  static void name(Packet packet, Lookup& lookup);
   std::uint32_t find(const Lookup& lookup, Packet packet) const;
   std::uint32_t make(const Lookup& lookup, Packet packet);
   void count_other(PacketClass what);
