@@ -105,10 +105,13 @@ bool Shard::loop() {
   const std::uint64_t number = loops_.read();
   if (!wire_ || !busy_ || number % kWireClockEveryLoops == 0) read_clock();
   if (const bool on = number % kLatencyEveryLoops == 0; on != sampled_) sample(on);
-  arrivals_.clear();
   bool busy = false;
-  for (RxQueue& rx : rx_) busy |= receive(rx);
-  if ((alone_ ? !arrivals_.empty() : busy) || next_deadline() <= now_) step(now_);
+  for (RxQueue& rx : rx_) {
+    busy |= receive(rx);
+    // A burst is done with while the first-level cache holds it, before the next port's comes.
+    if (alone_ && !arrivals_.empty()) step(now_);
+  }
+  if ((!alone_ && busy) || next_deadline() <= now_) step(now_);
   flush();
   loops_.add();
   busy_ = busy;
@@ -218,7 +221,10 @@ void Shard::pass(const RxQueue& rx, Port out, std::span<Packet> packets) {
 }
 
 void Shard::step(Nanos now) {
-  if (alone_) return testbed_.fabric().run_alone(now, arrivals_);
+  if (alone_) {
+    testbed_.fabric().run_alone(now, arrivals_);
+    return arrivals_.clear();
+  }
   testbed_.fabric().advance_to(now);
   testbed_.fabric().run(now);
 }

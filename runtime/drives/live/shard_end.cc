@@ -22,7 +22,6 @@ void Shard::let_go(Nanos drain) {
   auto run_until = [&](Nanos limit, auto done) {
     for (now_ = clock_.now(); now_ < limit && !done(); now_ = clock_.now()) {
       mailbox_.serve();
-      arrivals_.clear();
       bool busy = false;
       for (RxQueue& rx : rx_)
         if (exchange_) busy |= take_over(rx);
