@@ -2,16 +2,14 @@
 #include "runtime/lab/network.h"
 
 #include <fmt/format.h>
-#include <linux/capability.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "runtime/lab/checks.h"
 #include "runtime/lab/namespaces.h"
 #include "runtime/lab/process.h"
+#include "runtime/packet/capabilities.h"
 
 namespace rocebox::lab {
 namespace {
@@ -36,14 +34,6 @@ Words offload_words(const Offloads& offloads) {
 }
 
 bool has_ipv6() { return std::filesystem::exists("/proc/sys/net/ipv6"); }
-
-// Capabilities that this process has in effect.
-std::uint64_t capabilities() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("CapEff:")) return std::strtoull(line.c_str() + 7, nullptr, 16);
-  return 0;
-}
 
 class Builder {
  public:
@@ -154,8 +144,7 @@ class Builder {
 }  // namespace
 
 void require_tools(const LabConfig& lab) {
-  constexpr std::uint64_t kNeeded = std::uint64_t{1} << CAP_NET_ADMIN | std::uint64_t{1} << CAP_SYS_ADMIN;
-  if ((capabilities() & kNeeded) != kNeeded)
+  if (!missing_capabilities({Capability::kSysAdmin, Capability::kNetAdmin}).empty())
     throw ConfigError(
         fmt::format("{}: a lab is made of network namespaces, which takes CAP_SYS_ADMIN and "
                     "CAP_NET_ADMIN: run it as root",

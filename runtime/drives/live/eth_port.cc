@@ -17,9 +17,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "runtime/drives/live/capabilities.h"
 #include "runtime/drives/live/driver_log.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/packet/capabilities.h"
 
 namespace rocebox {
 namespace {
