@@ -151,8 +151,9 @@ void TrafficRun::end(Step& step) {
   if (step.listener) step.listener->signal(SIGTERM);
   const Nanos deadline = steady_now() + (lab_.host(step.config->host)->machine ? kMachinePatience : kEndPatience);
   while (!step.process.status()) {
-    if (steady_now() >= deadline) step.process.signal(SIGKILL);
-    usleep(5000);
+    const Nanos left = deadline - steady_now();
+    if (left <= 0) step.process.signal(SIGKILL);
+    interrupts_.wait({step.process.descriptor()}, left > 0 ? left : kLookAgain);
   }
   step.ended = steady_now();
 }
