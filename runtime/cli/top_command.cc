@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `rocebox top`: live counters of a run, over its telemetry socket.
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <stdexcept>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/signals.h"
 #include "runtime/config/units.h"
 #include "runtime/telemetry/expectations.h"
 #include "runtime/telemetry/top.h"
@@ -22,24 +21,6 @@ namespace {
 
 // Less would show the noise of single bursts, and of the 20 ms for which a run's answers are the same.
 constexpr Nanos kIntervalMin = 100 * kMillisecond;
-
-// Whether Ctrl-C or SIGTERM came within that time.
-class Waiter {
- public:
-  Waiter() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGINT);
-    sigaddset(&set_, SIGTERM);
-    sigprocmask(SIG_BLOCK, &set_, nullptr);
-  }
-  bool interrupted_within(Nanos nanos) {
-    const timespec time{nanos / kSecond, nanos % kSecond};
-    return sigtimedwait(&set_, nullptr, &time) > 0;
-  }
-
- private:
-  sigset_t set_;
-};
 
 // As many lines as the terminal has, each of them cleared to its end, from the top on; what is below is cleared too.
 void draw(const std::string& text) {
@@ -86,7 +67,7 @@ int top(const TopArguments& arguments) {
   }
   if (arguments.list) return list_instances(arguments.json);
   const RunningInstance instance = find_instance(arguments.instance);
-  Waiter waiter;
+  Signals signals({SIGINT, SIGTERM});
   bool shown = false;
   try {
     TelemetryClient client(instance.socket);
@@ -94,7 +75,7 @@ int top(const TopArguments& arguments) {
     Json before = take_sample(client);
     if (screen) print("\033[2J");
     do {
-      if (waiter.interrupted_within(interval)) return 0;
+      if (signals.wait(interval)) return 0;
       Json after = take_sample(client);
       const Json block = top_block(before, after);
       if (arguments.json)

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/kernel/report.h"
+#include "runtime/telemetry/histogram.h"
 
 namespace rocebox {
 
@@ -38,6 +39,13 @@ class JsonReport final : public Report {
  private:
   Json& object_;
 };
+
+/// Adds the median, p99 and p99.9 of durations in nanoseconds to a row: `prefix`p50_ns, ...
+inline void add_percentiles(Json& row, const std::string& prefix, const Histogram& durations) {
+  row[prefix + "p50_ns"] = durations.percentile(50);
+  row[prefix + "p99_ns"] = durations.percentile(99);
+  row[prefix + "p999_ns"] = durations.percentile(99.9);
+}
 
 /// The JSON as text for a person: indented blocks, tables where rows are short; counters that are 0 are left out.
 std::string report_text(const Json& report);

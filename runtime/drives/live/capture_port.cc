@@ -124,9 +124,7 @@ void CapturePort::add_to(Json& row) const {
   row["rx_unsent"] = unsent_.read();
   if (pace_ == 0) return;
   row["pacing_packets"] = late_.count();
-  row["pacing_p50_ns"] = late_.percentile(50);
-  row["pacing_p99_ns"] = late_.percentile(99);
-  row["pacing_p999_ns"] = late_.percentile(99.9);
+  add_percentiles(row, "pacing_", late_);
   row["pacing_max_ns"] = late_.max();
 }
 

@@ -125,11 +125,16 @@ void Live::publish(const Json& report) {
   captures_.publish([&report] { return json_text(report); });
 }
 
+Histogram Live::port_latency(std::size_t port) const {
+  Histogram all;
+  for (const auto& shard : shards_) all.add(shard->latency(port));
+  return all;
+}
+
 void Live::report_ports(Json& report) const {
   Json& rows = report["ports"] = Json::array();
   for (std::size_t i = 0; i < ports_.size(); i++) {
     const LivePortCounts counts = ports_[i]->counts();
-    Histogram latency;
     std::uint64_t rx = 0, tx = 0, full = 0, too_long = 0, tx_too_long = 0, finished = 0;
     for (const auto& shard : shards_) {
       const ShardPortCounters& counters = shard->counters(i);
@@ -139,7 +144,6 @@ void Live::report_ports(Json& report) const {
       too_long += counters.rx_too_long.read();
       tx_too_long += counters.tx_too_long.read();
       finished += counters.rx_checksums_finished.read();
-      latency.add(shard->latency(i));
     }
     rows.push_back({{"port", ports_[i]->port().text()},
                     {"is", ports_[i]->text()},
@@ -154,36 +158,41 @@ void Live::report_ports(Json& report) const {
                     {"rx_checksums_finished", finished},
                     {"tx_full", full},
                     {"tx_too_long", tx_too_long},
-                    {"tx_errors", counts.tx_errors},
-                    {"latency_p50_ns", latency.percentile(50)},
-                    {"latency_p99_ns", latency.percentile(99)},
-                    {"latency_p999_ns", latency.percentile(99.9)}});
+                    {"tx_errors", counts.tx_errors}});
+    add_percentiles(rows.back(), "latency_", port_latency(i));
     ports_[i]->add_to(rows.back());
   }
 }
 
-// How long packets stay in each device and kernel, held time included.
-void Live::report_stays(Json& report) const {
-  auto sum = [&](auto histogram_of) {
-    Histogram all;
-    for (const auto& shard : shards_) all.add(histogram_of(*shard));
-    return Json{{"samples", all.count()},
-                {"p50_ns", all.percentile(50)},
-                {"p99_ns", all.percentile(99)},
-                {"p999_ns", all.percentile(99.9)},
-                {"max_ns", all.max()}};
+void Live::for_each_stay(const std::function<void(const StayView&)>& each) const {
+  auto tell = [&](bool link, const std::string& name, const std::string& kernel, auto histogram_of) {
+    StayView view{link, name, kernel, {}};
+    for (const auto& shard : shards_) view.stays.add(histogram_of(*shard));
+    each(view);
   };
-  auto device = [&](unsigned i) { return sum([i](const Shard& s) -> const Histogram& { return s.stay(i).device(); }); };
   unsigned i = 0;
-  for (const config::DeviceConfig& config : config_.devices) {
-    Json& row = report["devices"][config.name];
-    row["latency"] = device(i);
-    for (std::size_t k = 0; k < config.kernels.size(); k++)
-      row["kernels"][config.kernels[k].name]["latency"] =
-          sum([=](const Shard& s) -> const Histogram& { return s.stay(i).kernel(k); });
+  const auto whole = [&i](const Shard& shard) -> const Histogram& { return shard.stay(i).device(); };
+  for (const config::DeviceConfig& device : config_.devices) {
+    tell(false, device.name, "", whole);
+    for (std::size_t k = 0; k < device.kernels.size(); k++)
+      tell(false, device.name, device.kernels[k].name,
+           [=](const Shard& shard) -> const Histogram& { return shard.stay(i).kernel(k); });
     i++;
   }
-  for (const config::LinkConfig& config : config_.links) report["links"][config.name]["latency"] = device(i++);
+  for (const config::LinkConfig& link : config_.links) {
+    tell(true, link.name, "", whole);
+    i++;
+  }
+}
+
+void Live::report_stays(Json& report) const {
+  for_each_stay([&](const StayView& view) {
+    Json& whole = report[view.link ? "links" : "devices"][view.name];
+    Json& row = (view.kernel.empty() ? whole : whole["kernels"][view.kernel])["latency"];
+    row["samples"] = view.stays.count();
+    add_percentiles(row, "", view.stays);
+    row["max_ns"] = view.stays.max();
+  });
 }
 
 void Live::report_shards(Json& report) const {

@@ -58,6 +58,16 @@ class Live {
   void make_ports();
   void check_pool() const;
   void report_ports(Json& report) const;
+  Histogram port_latency(std::size_t port) const;
+  // How long packets stay in a device or a link as a whole (`kernel` is empty) or in a kernel, held time included; of
+  // all shards.
+  struct StayView {
+    bool link;
+    const std::string& name;
+    const std::string& kernel;
+    Histogram stays;
+  };
+  void for_each_stay(const std::function<void(const StayView&)>& each) const;
   void report_stays(Json& report) const;
   void report_shards(Json& report) const;
   void add_run_metrics(Metrics& metrics, const Json& report) const;

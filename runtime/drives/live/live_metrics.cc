@@ -95,34 +95,25 @@ void Live::add_port_metrics(Metrics& metrics, const Json& report) const {
         metrics.gauge("rocebox_port_" + name.substr(0, name.size() - 3) + "_seconds",
                       "how late packets of the capture come, against its schedule", labels, value.get<double>() / 1e9);
     }
-    Histogram latency;
-    for (const auto& shard : shards_) latency.add(shard->latency(i));
     metrics.summary("rocebox_port_latency_seconds", "time from arrival at any port until sent by this one, of a sample",
-                    labels, latency);
+                    labels, port_latency(i));
   }
 }
 
 void Live::add_stay_metrics(Metrics& metrics) const {
-  auto add = [&](const char* name, const char* sentence, const Metrics::Labels& labels, auto histogram_of) {
-    Histogram all;
-    for (const auto& shard : shards_) all.add(histogram_of(*shard));
-    metrics.summary(name, sentence, labels, all);
-  };
-  unsigned i = 0;
-  for (const config::DeviceConfig& device : config_.devices) {
-    add("rocebox_device_latency_seconds", "time that packets stay in the device, of a sample",
-        {{"device", device.name}}, [i](const Shard& s) -> const Histogram& { return s.stay(i).device(); });
-    for (std::size_t k = 0; k < device.kernels.size(); k++)
-      add("rocebox_kernel_latency_seconds", "time that packets stay in the kernel, held time included, of a sample",
-          {{"device", device.name}, {"kernel", device.kernels[k].name}},
-          [i, k](const Shard& s) -> const Histogram& { return s.stay(i).kernel(k); });
-    i++;
-  }
-  for (const config::LinkConfig& link : config_.links) {
-    add("rocebox_link_latency_seconds", "time that packets are under way on the link, of a sample",
-        {{"link", link.name}}, [i](const Shard& s) -> const Histogram& { return s.stay(i).device(); });
-    i++;
-  }
+  for_each_stay([&](const StayView& view) {
+    Metrics::Labels labels = {{view.link ? "link" : "device", view.name}};
+    if (!view.kernel.empty()) labels.emplace_back("kernel", view.kernel);
+    if (view.link)
+      metrics.summary("rocebox_link_latency_seconds", "time that packets are under way on the link, of a sample",
+                      labels, view.stays);
+    else if (view.kernel.empty())
+      metrics.summary("rocebox_device_latency_seconds", "time that packets stay in the device, of a sample", labels,
+                      view.stays);
+    else
+      metrics.summary("rocebox_kernel_latency_seconds",
+                      "time that packets stay in the kernel, held time included, of a sample", labels, view.stays);
+  });
 }
 
 void Live::add_metrics(Metrics& metrics) const {
