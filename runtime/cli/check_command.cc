@@ -11,7 +11,7 @@ namespace {
 // Makes everything that a run would make: what could not be is a mistake.
 void resolve(const config::RunConfig& config) {
   start_for(config);
-  Pool pool(config.pool);
+  Pool pool = make_pool(config);
   ReplayOptions options;
   options.more_files_may_come = true;
   const Replay run(config, pool, std::move(options));

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "runtime/config/config.h"
+#include "runtime/packet/eal.h"
+#include "runtime/packet/pool.h"
 #include "runtime/telemetry/json_report.h"
 
 namespace rocebox::cli {
@@ -99,10 +101,13 @@ int record(const RecordArguments& arguments);
 Registry make_registry(const std::vector<std::string>& plugins);
 /// Loads a configuration; throws ConfigError with every mistake, one a line.
 config::RunConfig load_or_throw(const std::string& file, Registry& registry);
-/// Throws ConfigError when the configuration's pool needs more memory than there is.
-void require_memory(const config::RunConfig& config);
 /// Starts DPDK's environment with memory for the configuration's pool. Throws ConfigError.
 void start_for(const config::RunConfig& config);
+/// What DPDK's environment is to be for a live run: memory for its pool and ports, and its cores. Throws ConfigError
+/// when there is not as much memory.
+EalOptions live_options(const config::RunConfig& config, const std::vector<unsigned>& cores);
+/// The configuration's pool. Throws ConfigError.
+Pool make_pool(const config::RunConfig& config);
 
 /// The files of a trace: those named, and standard output or stderr when none of them is for text. Throws ConfigError.
 std::vector<std::string> trace_files(const std::string& filter, const std::vector<std::string>& named,

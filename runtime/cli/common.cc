@@ -9,10 +9,24 @@
 #include "runtime/cli/commands.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/capture_writer.h"
+#include "runtime/drives/tracer.h"
 #include "runtime/packet/eal.h"
 #include "runtime/packet/memory.h"
 
 namespace rocebox::cli {
+namespace {
+
+constexpr std::uint64_t kPortMebibytes = 64;  // of a live run, for what drivers need
+
+void require_memory(const config::RunConfig& config) {
+  try {
+    config.pool.require_memory(available_memory_bytes());
+  } catch (const ConfigError& error) {
+    throw ConfigError(config.file + ": " + error.what());
+  }
+}
+
+}  // namespace
 
 Registry make_registry(const std::vector<std::string>& plugins) {
   Registry registry;
@@ -27,23 +41,29 @@ config::RunConfig load_or_throw(const std::string& file, Registry& registry) {
   return config;
 }
 
-void require_memory(const config::RunConfig& config) {
-  try {
-    config.pool.require_memory(available_memory_bytes());
-  } catch (const ConfigError& error) {
-    throw ConfigError(config.file + ": " + error.what());
-  }
-}
-
 void start_for(const config::RunConfig& config) {
   require_memory(config);
   start_eal(config.pool.mebibytes());
+}
+
+EalOptions live_options(const config::RunConfig& config, const std::vector<unsigned>& cores) {
+  require_memory(config);
+  return {.mebibytes = config.pool.mebibytes() + kPortMebibytes, .cores = cores};
+}
+
+Pool make_pool(const config::RunConfig& config) {
+  try {
+    return Pool(config.pool);
+  } catch (const ConfigError& error) {
+    throw ConfigError(config.file + ": " + error.what());
+  }
 }
 
 std::vector<std::string> trace_files(const std::string& filter, const std::vector<std::string>& named,
                                      bool text_to_stdout) {
   if (filter.empty() && !named.empty()) throw ConfigError("--trace-out needs --trace FILTER");
   std::vector<std::string> files = named;
+  std::for_each(files.begin(), files.end(), check_trace_file);
   const bool has_text = std::any_of(files.begin(), files.end(), [](const auto& file) { return !is_pcapng_name(file); });
   if (!filter.empty() && !has_text) files.emplace_back(text_to_stdout ? "-" : "/dev/stderr");
   return files;

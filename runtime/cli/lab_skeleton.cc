@@ -39,12 +39,8 @@ config::RunConfig with_null_ports(const lab::LabConfig& lab, const lab::Applianc
 Json skeleton_of(const lab::LabConfig& lab, const lab::ApplianceConfig& appliance) {
   const config::RunConfig config = with_null_ports(lab, appliance);
   const std::vector<unsigned> cores = choose_cores(appliance.cores, config.live);
-  config.pool.require_memory(available_memory_bytes());
-  EalOptions eal;
-  eal.mebibytes = config.pool.mebibytes() + 64;
-  eal.cores = cores;
-  start_eal(eal);
-  Pool pool(config.pool);
+  start_eal(live_options(config, cores));
+  Pool pool = make_pool(config);
   const Live live(config, pool, cores);
   return live.report();
 }

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +18,7 @@
 #include <thread>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/signals.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/capture_writer.h"
 #include "runtime/telemetry/telemetry_client.h"
@@ -49,6 +48,8 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  // As the user named it.
+  const std::string& file() const { return file_.name(); }
   const std::string& pipe() const { return pipe_; }
   // Both sides have it open: nobody else is to find it, and nothing is left behind whatever happens now.
   void hide() {
@@ -108,17 +109,6 @@ class Stream {
   bool hidden_ = false;
 };
 
-// Ctrl-C and SIGTERM as a descriptor.
-int signal_descriptor() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 // Text for the terminal; packets are pcapng unless the name says pcap.
 const char* suffix_of(const RecordArguments& arguments, const std::string& file) {
   if (arguments.trace) return is_pcapng_name(file) ? ".pcapng" : ".txt";
@@ -133,7 +123,11 @@ Json request_of(const RecordArguments& a, const std::deque<Stream>& streams) {
   if (a.count) request["count"] = a.count;
   if (a.snap_bytes) request["snap_bytes"] = a.snap_bytes;
   if (!a.duration.empty()) request["duration"] = a.duration;
-  for (const Stream& stream : streams) request["files"].push_back(stream.pipe());
+  for (const Stream& stream : streams) {
+    request["files"].push_back(stream.pipe());
+    request["names"].push_back(stream.file());
+  }
+  if (request.dump().size() > kParametersMax) request.erase("names");  // a list can do without them
   return request;
 }
 
@@ -157,10 +151,10 @@ unsigned start(TelemetryClient& client, const RecordArguments& arguments, const 
 
 // Until the run has closed every pipe. The first signal ends the recording, and what it has recorded still comes; the
 // second one ends this.
-void follow(std::deque<Stream>& streams, int signals, const std::function<void()>& ask_to_stop) {
+void follow(std::deque<Stream>& streams, Signals& signals, const std::function<void()>& ask_to_stop) {
   std::thread asker;  // the run may be waiting for room in a pipe: this thread goes on reading
   for (unsigned interrupts = 0; interrupts < 2;) {
-    std::vector<pollfd> ready{{signals, POLLIN, 0}};
+    std::vector<pollfd> ready{{signals.descriptor(), POLLIN, 0}};
     bool failed = false;
     for (const Stream& stream : streams) {
       if (stream.open()) ready.push_back({stream.descriptor(), POLLIN, 0});
@@ -168,9 +162,7 @@ void follow(std::deque<Stream>& streams, int signals, const std::function<void()
     }
     if (ready.size() == 1 || failed) break;
     if (poll(ready.data(), ready.size(), -1) < 0) continue;
-    signalfd_siginfo info{};
-    if (ready[0].revents && read(signals, &info, sizeof info) == sizeof info && interrupts++ == 0)
-      asker = std::thread(ask_to_stop);
+    if (ready[0].revents && signals.wait(0) != 0 && interrupts++ == 0) asker = std::thread(ask_to_stop);
     for (Stream& stream : streams)
       if (stream.open()) stream.pump();
   }
@@ -195,9 +187,6 @@ void check(const RecordArguments& arguments) {
   if (!arguments.filter.empty()) const TraceFilter checked(arguments.filter);
   if (!arguments.duration.empty() && config::parse_duration(arguments.duration).value_or(0) <= 0)
     throw ConfigError(fmt::format("--duration {}: write such as 10s", arguments.duration));
-  for (const std::string& file : arguments.files)
-    if (arguments.trace && file.ends_with(".pcap"))
-      throw ConfigError(file + ": a trace is text, or packets with comments in a .pcapng; pcap has no comments");
   if (arguments.trace && arguments.filter.empty())
     throw ConfigError("--filter is needed: such as `qpn=0x11 psn=100-120`, or `all`");
   if (!arguments.trace && arguments.ports.empty() && arguments.drops.empty())
@@ -236,11 +225,11 @@ int record(const RecordArguments& arguments) {
     client.call("/rocebox/capture/stop", arguments.stop);
     return 0;
   }
-  const int signals = signal_descriptor();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing
+  Signals signals({SIGINT, SIGTERM});
   const std::string folder = std::filesystem::path(instance.socket).parent_path();
-  std::vector<std::string> files = arguments.files;
-  const auto is_text = [](const std::string& file) { return !is_pcapng_name(file); };
-  if (arguments.trace && std::none_of(files.begin(), files.end(), is_text)) files.emplace_back("-");
+  const std::vector<std::string> files =
+      arguments.trace ? trace_files(arguments.filter, arguments.files, true) : arguments.files;
   std::deque<Stream> streams;
   for (const std::string& file : files)
     streams.emplace_back(file, folder, static_cast<unsigned>(streams.size()), suffix_of(arguments, file));

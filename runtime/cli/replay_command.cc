@@ -142,7 +142,7 @@ int replay(const ReplayArguments& arguments) {
   install_signals();
   options.stop = stop_request;
   start_for(config);
-  Pool pool(config.pool);
+  Pool pool = make_pool(config);
   Replay run(config, pool, std::move(options));
   run.open();
   run.run();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `rocebox run`: live traffic through a configuration, until a signal or for a stated time.
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "runtime/cli/notify.h"
 #include "runtime/cli/reloader.h"
 #include "runtime/cli/run_observers.h"
+#include "runtime/cli/signals.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/live/live.h"
 #include "runtime/drives/live/recorder_endpoints.h"
@@ -26,37 +25,6 @@ namespace {
 
 // How often it is looked at whether the captures have ended.
 constexpr Nanos kLook = 10 * kMillisecond;
-
-// Signals as events, for this thread alone: the cores are not to be disturbed.
-class Signals {
- public:
-  Signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, number);
-    pthread_sigmask(SIG_BLOCK, &set, &before_);
-    descriptor_ = signalfd(-1, &set, SFD_CLOEXEC);
-  }
-  ~Signals() {
-    close(descriptor_);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
-  // The next signal, or 0 when none came within that time; negative: for ever.
-  int wait(Nanos nanos) {
-    pollfd ready{descriptor_, POLLIN, 0};
-    const Nanos milliseconds = std::min<Nanos>((nanos + kMillisecond - 1) / kMillisecond, 1 << 30);
-    if (poll(&ready, 1, nanos < 0 ? -1 : static_cast<int>(milliseconds)) <= 0) return 0;
-    signalfd_siginfo info{};
-    return read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
-  }
-
- private:
-  sigset_t before_;
-  int descriptor_;
-};
 
 // The configuration as the command line changes it. Throws ConfigError.
 config::RunConfig load_for_run(const RunArguments& arguments, Registry& registry) {
@@ -122,15 +90,12 @@ int run(const RunArguments& arguments) {
   Registry registry = make_registry(arguments.plugins);
   config::RunConfig config = load_for_run(arguments, registry);
   const std::vector<unsigned> cores = choose_cores(arguments.cores, config.live);
-  Signals signals;
-  EalOptions eal;
-  eal.mebibytes = config.pool.mebibytes() + 64;
-  eal.cores = cores;
+  Signals signals({SIGINT, SIGTERM, SIGHUP});  // of this thread alone: the cores are not to be disturbed
+  EalOptions eal = live_options(config, cores);
   eal.hugepages = true;
   eal.more = arguments.eal;
   for (const config::LiveBinding& binding : config.live_ports)
     if (binding.live.kind == config::PortKind::kPci) eal.pci.push_back(binding.live.pci);
-  require_memory(config);
   // As in replay: standard output belongs to a capture or to the JSON when one of them asks for it.
   const bool capture_on_stdout = std::any_of(config.captures.begin(), config.captures.end(),
                                              [](const auto& b) { return is_standard_output(b.out); });
@@ -140,7 +105,7 @@ int run(const RunArguments& arguments) {
   RunObservers observers(arguments, config);
   observers.add_to(eal);
   start_eal(eal);
-  Pool pool(config.pool);
+  Pool pool = make_pool(config);
   Live live(config, pool, cores, {{}, arguments.json, !capture_on_stdout && !json_on_stdout});
   Expectations expectations;
   expectations.read(config, live.report());

@@ -3,6 +3,11 @@
 
 namespace rocebox {
 
+void check_trace_file(const std::string& file) {
+  if (file.ends_with(".pcap"))
+    throw ConfigError(file + ": a trace is text, or packets with comments in a .pcapng; pcap has no comments");
+}
+
 TraceOutput::TraceOutput(const std::vector<std::string>& files, const std::vector<std::string>& interfaces,
                          Patience patience) {
   for (const std::string& file : files) {

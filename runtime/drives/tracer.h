@@ -12,11 +12,14 @@
 
 namespace rocebox {
 
-/// The files of a trace, shared by the tracers of all devices.
+/// Throws ConfigError for a name that promises what a trace is not.
+void check_trace_file(const std::string& file);
+
+/// The files of a trace or a capture, shared by the tracers of all devices.
 class TraceOutput {
  public:
-  /// Opens `files`, `-` for standard output: .pcapng gets packets with comments, .pcap packets, other names text.
-  /// `interfaces` are a capture's. Throws ConfigError.
+  /// Opens `files`, `-` for standard output: .pcapng gets packets with comments, .pcap (of a capture) packets, other
+  /// names text. `interfaces` are a capture's. Throws ConfigError.
   TraceOutput(const std::vector<std::string>& files, const std::vector<std::string>& interfaces,
               Patience patience = Patience::kEndless);
   /// `at` is nanoseconds since 1970; `line` is a line of text, or a packet's comment.

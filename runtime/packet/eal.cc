@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include <system_error>
 
 #include "runtime/kernel/kernel.h"
+#include "runtime/packet/kept_output.h"
 
 namespace rocebox {
 namespace {
@@ -119,6 +121,21 @@ std::vector<std::string> eal_arguments(const EalOptions& options) {
   return words;
 }
 
+// Why EAL does not start; empty: it has. Of wrong arguments it prints all its usage.
+std::string init(const EalOptions& options, std::vector<char*>& argv) {
+  DpdkLog log;
+  KeptOutput out(STDOUT_FILENO), err(STDERR_FILENO);
+  if (rte_eal_init(static_cast<int>(argv.size()) - 1, argv.data()) >= 0) return "";
+  const int error = rte_errno;
+  const std::string said = err.text();
+  if (out.text().find("Usage") != std::string::npos)
+    return fmt::format("it does not take the arguments behind `--` ({}){}{}", fmt::join(options.more, " "),
+                       said.empty() ? "" : ": ", said.substr(0, said.find('\n')));
+  if (error == ENOMEM)
+    return fmt::format("{} MiB of memory are not to be had; lower `pool:`\n{}{}", options.mebibytes, said, log.text());
+  return fmt::format("{}\n{}{}", rte_strerror(error), said, log.text());
+}
+
 }  // namespace
 
 void leave_process(int status) {
@@ -153,10 +170,8 @@ void start_eal(const EalOptions& options) {
   std::optional<PassingFolder> passing;
   if (options.instance.empty()) passing.emplace();
   const RuntimeDirectory directory(passing ? passing->path() : options.directory);
-  DpdkLog log;
-  if (rte_eal_init(static_cast<int>(words.size()), argv.data()) < 0)
-    throw ConfigError(fmt::format("DPDK's environment did not start: {} (asked for {} MiB of memory)\n{}",
-                                  rte_strerror(rte_errno), options.mebibytes, log.text()));
+  if (const std::string why = init(options, argv); !why.empty())
+    throw ConfigError(fmt::format("DPDK's environment did not start: {}", why));
   telemetry_answers = !options.instance.empty();
   if (!telemetry_answers) std::atexit([] { rte_eal_cleanup(); });
   started = true;

@@ -104,6 +104,10 @@ class Refusals(bed.BedTest):
         self.refused(ports, "--duration", words=("--duration", "soon"))
         self.refused(ports, "bad.yaml:6", "did you mean `rx_packets`", more="expect: [bump.a.rx_packet > 0]\n")
 
+    def test_words_for_eal(self):
+        null = "  a: {net_null: {}}\n  z: {net_null: {}}\n"
+        self.refused(null, "does not take the arguments behind `--` (--frog)", "unrecognized option '--frog'", words=("--", "--frog"))
+
     def test_an_expectation_that_does_not_hold_is_status_1(self):
         config = self.dir / "run.yaml"
         config.write_text("devices: {bump: {path: a <-> z}}\nports: {a: {ring: r}, z: {ring: r}}\n"

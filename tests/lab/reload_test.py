@@ -121,6 +121,17 @@ class Reload(bed.BedTest):
         self.within(self.left, "ping", "-c", "3", "-i", "0.1", "10.99.0.2")
         self.stop(self.run_)
 
+    def test_of_very_many_reasons_some_are_told(self):
+        self.begin("loss: 0%")
+        good = self.config.read_text()
+        others = "".join(f", d{i}: {{path: p <-> q}}" for i in range(40))
+        self.rewrite("devices: {", f"devices: {{x: {{path: p <-> q}}{others}, ")
+        said = self.hang_up("stays in force")
+        self.assertLessEqual(said.count("\n"), 20, said)
+        self.assertRegex(said, "more differences|devices")
+        self.config.write_text(good)
+        self.stop(self.run_)
+
 
 if __name__ == "__main__":
     bed.main()

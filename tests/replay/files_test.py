@@ -142,7 +142,7 @@ class Interrupts(FilesTest):
 
 class Outputs(FilesTest):
     def test_nothing_is_written_over_an_input(self):
-        for words in (["--out", "b=@"], ["--trace", "all", "--trace-out", "@"], ["--json", "@"]):
+        for words in (["--out", "b=@"], ["--json", "@"]):
             for name in ("in.pcap", "./in.pcap", "link.pcap", "hard.pcap"):
                 path = self.dir / name if not name.startswith(".") else f"{self.dir}/./in.pcap"
                 (self.dir / "link.pcap").unlink(missing_ok=True)
@@ -150,6 +150,12 @@ class Outputs(FilesTest):
                 (self.dir / "link.pcap").symlink_to(self.capture)
                 (self.dir / "hard.pcap").hardlink_to(self.capture)
                 self.refused(*self.feed[1:], *(w.replace("@", str(path)) for w in words), say=["in.pcap", "an input of port `tap.a`"])
+
+    def test_a_trace_is_no_pcap(self):
+        self.refused(*self.feed[1:], "--trace", "all", "--trace-out", self.dir / "x.pcap", say="pcap has no comments")
+        named = self.dir / "in.pcapng"
+        named.symlink_to(self.capture)
+        self.refused(*self.feed[1:], "--trace", "all", "--trace-out", named, say=["in.pcapng", "an input of port `tap.a`"])
 
     def test_two_outputs_are_two_files(self):
         x = self.dir / "x.pcapng"

@@ -258,6 +258,19 @@ class OnAndOff(RecordTest):
         self.assertFalse(cut)
         self.assertEqual(len(statistics_blocks(file)), 1, "complete to its end")
 
+    def test_what_leaves_while_the_run_drains_is_captured(self):
+        run = self.hold()
+        file = self.dir / "c.pcapng"
+        capture = self.recorder("capture", "r", "--port", "far.d:tx", "-w", file)
+        run.send_signal(signal.SIGINT)  # all packets are held still
+        report = self.stop(run, signal.SIGCONT)
+        left = next(port["tx_packets"] for port in report["ports"] if port["port"] == "far.d")
+        self.assertGreater(left, 0)
+        error = capture.communicate(timeout=30)[1]
+        self.assertEqual(capture.returncode, 0, error)
+        self.assertEqual(frames(file), frames(self.dir / "run.yaml.there.pcap"))
+        self.assertEqual(len(frames(file)), left)
+
 
 class Refusals(RecordTest):
     def test_each_says_what_is_wrong_and_records_nothing(self):
@@ -287,6 +300,7 @@ class Refusals(RecordTest):
         self.assertIn("8 traces and captures are running",
                       self.rocebox("capture", "r", "--drop", "all", "-w", self.dir / "x", status=2).stderr)
         self.assertEqual(self.rocebox("capture", "r", "--list").stdout.count("running"), 8)
+        self.assertEqual([row["files"] for row in self.listed()], [str(self.dir / f"{i}.pcapng") for i in range(8)])
         self.rocebox("capture", "r", "--stop", self.listed()[3]["id"])
         self.assertEqual(children[3].communicate(timeout=30)[1], "rocebox capture: 0 packets, 0 lost\n")
         self.recorder("capture", "r", "--drop", "all", "--count", "1", "-w", self.dir / "x").communicate(timeout=30)

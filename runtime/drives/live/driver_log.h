@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a driver has to say while a port is made.
 #pragma once
+#include <unistd.h>
+
 #include <string>
 
 #include "runtime/packet/eal.h"
+#include "runtime/packet/kept_output.h"
 
 namespace rocebox {
 
@@ -11,16 +14,12 @@ namespace rocebox {
 /// kept: the cause when something fails, noise when it does not. One at a time, while no other thread prints.
 class DriverLog {
  public:
-  DriverLog();
-  ~DriverLog();
-  DriverLog(const DriverLog&) = delete;
-  DriverLog& operator=(const DriverLog&) = delete;
   /// ": " and the line that is most to the point; empty when nothing was said.
   std::string cause();
 
  private:
   DpdkLog dpdk_;
-  int stderr_ = -1, kept_ = -1;
+  KeptOutput stderr_{STDERR_FILENO};
 };
 
 }  // namespace rocebox

@@ -33,9 +33,7 @@ Recording::Recording(unsigned id, RecordingRequest request, const config::RunCon
   if (!request_.trace && request_.ports.empty() && request_.drops.empty())
     throw ConfigError("a capture needs a port or a reason of drops: such as `--port bump.a` or `--drop all`");
   if (request_.files.empty()) throw ConfigError("nothing to write to: a file is needed");
-  for (const std::string& file : request_.files)
-    if (request_.trace && file.ends_with(".pcap"))
-      throw ConfigError(file + ": a trace is text, or packets with comments in a .pcapng; pcap has no comments");
+  if (request_.trace) std::for_each(request_.files.begin(), request_.files.end(), check_trace_file);
   for (const Shard* shard : shards_) {
     std::vector<Selection>& devices = selections_.emplace_back(shard->testbed().device_count());
     for (Selection& selection : devices) {
@@ -189,7 +187,7 @@ Json Recording::row(std::string_view state, std::uint64_t lost) const {
            {"is", request_.trace ? "trace" : "capture"},
            {"of", what()},
            {"filter", request_.filter.empty() ? "all" : request_.filter},
-           {"files", fmt::format("{}", fmt::join(request_.files, ", "))},
+           {"files", fmt::format("{}", fmt::join(request_.names.empty() ? request_.files : request_.names, ", "))},
            {"state", state},
            {"written", written_},
            {"lost", lost}};

@@ -20,11 +20,12 @@ struct RecordingRequest {
   std::vector<std::string> ports;  ///< of a capture: DEVICE.PORT, with `:rx` or `:tx` for one direction
   std::vector<std::string> drops;  ///< of a capture: reasons as reports name them, with * and ?; `all`
   std::vector<std::string> files;  ///< .pcapng: packets with comments; .pcap: packets; other names: text
+  std::vector<std::string> names;  ///< what lists call the files when those are pipes; empty: by their own names
   std::uint64_t count = 0;         ///< ends after so many packets of a capture, or events of a trace; 0: no limit
   std::uint32_t snap_bytes = 0;    ///< keeps so many bytes of each packet; 0: all
   Nanos duration = 0;              ///< ends after this time; 0: no limit
 
-  /// From the members "filter", "ports", "drops", "files", "count", "snap_bytes", "duration" (as text). Throws
+  /// From the members "filter", "ports", "drops", "files", "names", "count", "snap_bytes", "duration" (as text). Throws
   /// ConfigError.
   static RecordingRequest parse(bool trace, const std::string& json);
 };

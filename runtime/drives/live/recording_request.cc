@@ -46,6 +46,8 @@ RecordingRequest RecordingRequest::parse(bool trace, const std::string& json) {
       request.filter = value.get<std::string>();
     } else if (key == "files") {
       request.files = texts(key, value);
+    } else if (key == "names") {
+      request.names = texts(key, value);
     } else if (key == "ports" && !trace) {
       request.ports = texts(key, value);
     } else if (key == "drops" && !trace) {
@@ -57,8 +59,8 @@ RecordingRequest RecordingRequest::parse(bool trace, const std::string& json) {
     } else if (key == "duration") {
       request.duration = duration_of(key, value);
     } else {
-      throw ConfigError(fmt::format("unknown word `{}`; known: filter, files, {}count, snap_bytes, duration", key,
-                                    trace ? "" : "ports, drops, "));
+      throw ConfigError(fmt::format("unknown word `{}`; known: filter, files, names, {}count, snap_bytes, duration",
+                                    key, trace ? "" : "ports, drops, "));
     }
   }
   return request;
