@@ -107,7 +107,7 @@ class Destination:
         self.bits, self.bases = bytearray(2 * self.window), [0, 0]
         self.path_max = [None] * self.paths
         self.stash_valid, self.stash_psn = False, 0
-        self.highest = None  # the PSN that no other of the QP's packets is ahead of
+        self.highest = (first_psn - 1) % PSNS  # the PSN that no other of the QP's packets is ahead of
         self.doubt_until = None  # before this PSN the bits do not prove that a packet came
         self.far = 0
 
@@ -159,11 +159,17 @@ class Destination:
         if self.far < FAR_PACKETS_MAX:
             return False
         self.begin(psn)
+        self.raise_highest(psn)
         return True
+
+    def raise_highest(self, psn):
+        if 0 < distance(psn, self.highest) < 2 * self.window:
+            self.highest = psn
 
     def data(self, psn, sprayed=True, width=1):
         """A request leaves for the RNIC, behind all queues. sprayed: Themis-S chose its path by its PSN. width: PSNs that it
         takes (a READ request: those of its responses)."""
+        self.raise_highest(psn)  # before the window is known: ACKs need the two registers in this order, and so must data
         if not self.in_window(psn, width):
             return []
         bit, half = self.place(psn)
@@ -171,8 +177,6 @@ class Destination:
         index = psn % self.paths
         if sprayed and (self.path_max[index] is None or self.ahead(psn, self.path_max[index])):
             self.path_max[index] = psn
-        if self.highest is None or distance(psn, self.highest) > 0:
-            self.highest = psn
         return self.resolve(psn, sprayed)
 
     def resolve(self, psn, sprayed):
@@ -197,7 +201,7 @@ class Destination:
         if "bounds" in self.rules:
             if distance(epsn, self.start) < 0:
                 return [Decision("forward", epsn, "behind_window")]
-            if self.highest is None or distance(epsn, self.start) > self.window or distance(self.highest, epsn) < 0:
+            if distance(epsn, self.start) > self.window or distance(self.highest, epsn) < 0:
                 return [Decision("forward", epsn, "ahead_of_data")]
         if "nack_moves_base" in self.rules:
             self.move_start(epsn)
@@ -213,7 +217,7 @@ class Destination:
 
     def ack(self, psn):
         """An ACK from the RNIC: all up to `psn` came. The window base follows it (appendix A)."""
-        if "bounds" in self.rules and (self.highest is None or distance(psn, self.highest) > 0):
+        if "bounds" in self.rules and distance(psn, self.highest) > 0:
             return []
         self.move_start((psn + 1) % PSNS)
         if "nack_moves_base" in self.rules and self.stash_valid and distance(self.start, self.stash_psn) > 0:
@@ -225,7 +229,7 @@ class Destination:
         """A NAK of another kind (RNR, errors) always passes. The RNIC has thrown away what had already left for it."""
         if "nack_moves_base" in self.rules:
             self.ack((psn - 1) % PSNS)
-        if "doubt" in self.rules and self.highest is not None:
+        if "doubt" in self.rules:
             self.doubt(self.highest + 1)
         return [Decision("forward", psn, "other_nak")]
 
