@@ -47,7 +47,8 @@ class Run:
         round_trip = 60 + 2 * spread + 2 * self.jitter + self.last_hop + self.back + self.window
         self.timeout = round_trip * (8 if clean else pick.choice([0.3, 4]))
         self.stash_time = None if clean or pick.random() < 0.7 else spread + 1
-        self.free, self.down = [0.0] * self.paths, 0.0  # when the last packet of each path arrives; ... of the last hop
+        self.forging = pick.random() < 0.3
+        self.free = [0.0] * self.paths  # when the last packet of each path arrives
         self.now, self.heap, self.order, self.events = 0.0, [], 0, 0
         self.sending, self.armed, self.progress, self.steps, self.trace = False, False, 0.0, 0, []
 
@@ -118,6 +119,8 @@ class Run:
     def leave(self, number):
         """A data packet leaves Themis-D for the RNIC."""
         self.events += 1
+        if self.forging and self.random.random() < 0.05:
+            self.forge()
         stashed = self.number(self.destination.stash_psn) if self.destination.stash_valid else None
         self.truth.leaves(number)
         decisions = self.destination.data(self.psn(number))
@@ -126,6 +129,17 @@ class Run:
         self.act(decisions)
         request = number == self.sender.posted - 1
         self.at(self.now + self.last_hop, self.receive, number, request)
+
+    def forge(self):
+        """Somebody else's packets with PSNs that no packet of the QP explains: they pass, and change nothing that is judged."""
+        model, far = self.destination, self.random.randrange(4 * self.window, PSNS // 4)
+        held = model.start, model.stash_valid, model.stash_psn, model.highest, list(model.bases)
+        for psn in ((model.highest + far) % PSNS, (model.start - far) % PSNS):
+            decision = model.nack(psn)[0]
+            more = model.ack(psn) + (model.data(psn) if model.far < 8 else [])
+            if decision.action != "forward" or more or held != (model.start, model.stash_valid, model.stash_psn, model.highest, list(model.bases)):
+                self.truth.violation(f"a forged PSN {psn}: {decision}, {more}")
+        self.truth.counts["forged"] += 1
 
     def receive(self, number, request):
         answer = self.receiver.packet(number, request)

@@ -117,14 +117,15 @@ class Fabric(unittest.TestCase):
 
     def test_decisions_are_true(self):
         self.check(False, ["invalid", "valid", "undetermined", "undetermined_valid", "undetermined_invalid", "undetermined_ooo_degree",
-                           "undetermined_aged", "passed_truly_lost"])
+                           "undetermined_aged", "passed_truly_lost", "forged"])
 
-    def test_without_failures_of_paths_no_nack_passes_early(self):
+    def test_without_failures_of_paths_a_nack_passes_early_only_after_a_timeout(self):
         self.check(True, ["invalid", "valid", "undetermined_valid", "undetermined_invalid", "passed_truly_lost"],
-                   ["passed_early_by_guess", "passed_early_failure_handling", "passed_early_after_timeout"])
+                   ["passed_early_by_guess", "passed_early_failure_handling"])
 
     def test_the_judge_can_fail(self):
-        for rule in ("serial", "window", "nack_moves_base", "origin", "reroute_timeouts"):
+        # What the doubt is about, READ requests and RNR, the fabric does not have: the examples do.
+        for rule in sorted(ALL - {"doubt"}):
             self.assertNotEqual(simulate(self.EVENTS, 1, ALL - {rule})[1], [], rule)
         self.assertNotEqual(simulate(self.EVENTS, 1, PAPER)[1], [])
 
