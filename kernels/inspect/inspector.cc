@@ -78,14 +78,16 @@ void Inspector::process(Context& context, Port, Batch& batch) {
     lookups[i].index = find(lookups[i], batch[i]);
     if (lookups[i].index != kNone) __builtin_prefetch(&flows_[lookups[i].index], 1);
   }
+  std::uint64_t bytes = 0;
   for (unsigned i = 0; i < size; i++) {
-    counters_.packets.add();
-    counters_.bytes.add(batch[i].wire_bytes());
+    bytes += batch[i].wire_bytes();
     if (lookups[i].held != Held::kNothing)
       inspect(batch[i], lookups[i], context.now());
     else
       count_other(roce::class_of(batch[i].meta().status));
   }
+  counters_.packets.add(size);
+  counters_.bytes.add(bytes);
 }
 
 Inspector::Held Inspector::held(Packet packet) {

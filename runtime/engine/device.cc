@@ -81,15 +81,22 @@ void Bump::count_wire(Port in, Port out, std::uint64_t packets, std::uint64_t by
 
 void Bump::enter(Nanos now, const Arrivals& arrival) {
   roce::parse(std::span<const Packet>(arrival.packets));
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0, run = 0;  // packets of one status in a row are counted at once
+  ParseStatus status = ParseStatus::kUnparsed;
   for (Packet packet : arrival.packets) {
     PacketMeta& meta = packet.meta();
     meta.arrival = now;
     meta.input = arrival.in;
     meta.sequence = ++sequence_;
     bytes += meta.wire_bytes;
-    status_counters_[static_cast<std::size_t>(meta.status)]->add();
+    if (meta.status != status) {
+      if (run) status_counters_[static_cast<std::size_t>(status)]->add(run);
+      status = meta.status;
+      run = 0;
+    }
+    run++;
   }
+  if (run) status_counters_[static_cast<std::size_t>(status)]->add(run);
   port_counters_[arrival.in].rx_packets.add(arrival.packets.size());
   port_counters_[arrival.in].rx_bytes.add(bytes);
   if (!trace_) [[likely]]
