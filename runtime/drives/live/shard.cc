@@ -207,6 +207,7 @@ void Shard::deliver(const RxQueue& rx, int wire, std::span<Packet> packets) {
   if (packets.empty()) return;
   if (!alone_) return testbed_.fabric().inject(rx.to, packets);
   if (wire >= 0) return pass(rx, static_cast<Port>(wire), packets);
+  if (wire_) read_clock();  // a trace or a capture looks at them, and wants their time
   arrivals_.push_back({rx.to.port, packets});
 }
 
