@@ -71,7 +71,7 @@ void Lab::leave() {
 
 void Lab::take_down() {
   if (!std::exchange(stands_, false)) return;
-  std::vector<std::string> failures;  // of appliances after a failure: that is what is told
+  std::vector<std::string> failures;                          // of appliances after a failure: that is what is told
   if (appliances_) appliances_->stop(failures, interrupts_);  // one that is just being started is in no namespace yet
   const std::vector<std::string> spaces = namespaces_of(config_.name);
   end_processes(spaces, kPatience);
