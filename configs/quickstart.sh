@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# From a fresh clone to the main job on a real capture: installs what is missing, builds, replays, reports.
+# From a fresh clone to the main job: installs what is missing, builds, and shows a real capture that crosses a lossy long link
+# without and with LoWAR gateways. Takes options of `rocebox replay`, such as --seed 7.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . configs/setup.sh
-need "${build_packages[@]}"
+need "${build_packages[@]}" python3
 echo "building rocebox (about a minute)"
 cmake --preset release >/dev/null
 cmake --build --preset release --target rocebox | { grep -v '^\[\|^ninja: no work' || true; }
-exec build/release/rocebox replay configs/quickstart.yaml "$@"
+exec python3 -B configs/quickstart.py build/release/rocebox "$@"

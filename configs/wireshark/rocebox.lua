@@ -53,8 +53,9 @@ local function require_entry(call, name, dissect, optional)
   end
 end
 
---- Packets of this BTH opcode are `name`; dissect(range, pinfo, tree, packet) gets what lies between BTH and ICRC.
-function registry.register_opcode(opcode, name, dissect)
+--- Packets of this BTH opcode are `name`; dissect(range, pinfo, tree, packet) gets what lies between BTH and ICRC. Where
+--- the 12 bytes are no BTH behind the opcode, `qpn_of`, given those bytes, returns the destination QPN; there is no PSN.
+function registry.register_opcode(opcode, name, dissect, qpn_of)
   require_entry("rocebox.register_opcode", name, dissect)
   if type(opcode) ~= "number" or opcode < 0 or opcode > 255 or opcode % 1 ~= 0 then
     error("rocebox.register_opcode: `" .. name .. "`: the opcode must be a whole number from 0 to 255", 2)
@@ -63,7 +64,10 @@ function registry.register_opcode(opcode, name, dissect)
     error(string.format("rocebox.register_opcode: `%s`: opcode 0x%02x is taken by `%s`", name, opcode,
                         opcodes[opcode].name), 2)
   end
-  opcodes[opcode] = {name = name, dissect = dissect}
+  if qpn_of ~= nil and type(qpn_of) ~= "function" then
+    error("rocebox.register_opcode: `" .. name .. "`: what finds the QPN must be a function(header)", 2)
+  end
+  opcodes[opcode] = {name = name, dissect = dissect, qpn_of = qpn_of}
 end
 
 --- dissect(range, pinfo, tree, packet) gets the four bytes of every immediate of RC, UC and UD. An immediate does not
@@ -157,8 +161,13 @@ local function find_packet(tvb, pinfo)
 
   local at = udp + 8
   local packet = {ip_version = version, ip_offset = ip, udp_offset = udp, bth_offset = at, ip_end = ip_end,
-                  source = source, destination = destination, bth = tvb(at, BTH_BYTES), opcode = tvb(at, 1):uint(),
-                  qpn = tvb(at + 5, 3):uint(), psn = tvb(at + 9, 3):uint()}
+                  source = source, destination = destination, header = tvb(at, BTH_BYTES), opcode = tvb(at, 1):uint()}
+  local own = opcodes[packet.opcode]
+  if own and own.qpn_of then
+    packet.qpn = own.qpn_of(packet.header)
+  else
+    packet.bth, packet.qpn, packet.psn = packet.header, tvb(at + 5, 3):uint(), tvb(at + 9, 3):uint()
+  end
   packet.flow = string.format("%s > %s qpn 0x%06x", tostring(source), tostring(destination), packet.qpn)
   packet.address_bytes = version == 4 and tvb:raw(ip + 12, 8) or tvb:raw(ip + 8, 32)
   local body_end = math.min(ip_end - ICRC_BYTES, tvb:len())
@@ -185,7 +194,7 @@ local function show_icrc(tvb, pinfo, tree, packet)
   end
   if why then
     packet.icrc_status = "unverifiable"
-    tree:add(field.icrc_status, packet.bth, UNVERIFIABLE):append_text(" (" .. why .. ")"):set_generated()
+    tree:add(field.icrc_status, packet.header, UNVERIFIABLE):append_text(" (" .. why .. ")"):set_generated()
     return
   end
   local stored = tvb(stored_at, ICRC_BYTES)
@@ -207,7 +216,7 @@ end
 -- and operations that the specification reserves.
 local function psn_space(packet)
   local service, operation = rshift(packet.opcode, 5), band(packet.opcode, 0x1f)
-  if service == CNP_SERVICE or operation > LAST_OPERATION then return nil end
+  if service == CNP_SERVICE or operation > LAST_OPERATION or not packet.psn then return nil end
   local part = service == RC and operation >= 0x0d and operation <= 0x12 and "answers" or "requests"
   if service == UD then
     if not packet.body or packet.body:len() < 8 then return nil end
@@ -237,7 +246,7 @@ local function call_kernel(entry, range, pinfo, tree, packet)
 end
 
 local function show_kernels(tvb, pinfo, tree, packet)
-  for _, entry in ipairs(bth_bits) do
+  for _, entry in ipairs(packet.bth and bth_bits or {}) do
     local range = tvb(packet.bth_offset + entry.byte, 1)
     if band(range:uint(), entry.mask) ~= 0 then
       local item = tree:add(field.kernel, range, entry.name)
@@ -265,9 +274,9 @@ function proto.dissector(tvb, pinfo, root)
   if not packet then return end
   if not pinfo.visited then note_psn(pinfo, packet) end
 
-  local tree = root:add(proto, packet.bth)
+  local tree = root:add(proto, packet.header)
   tree:append_text(", " .. packet.flow)
-  tree:add(field.flow, packet.bth, packet.flow):set_generated()
+  tree:add(field.flow, packet.header, packet.flow):set_generated()
   local distance = distances[pinfo.number]
   if distance then
     packet.psn_distance = distance

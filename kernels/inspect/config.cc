@@ -40,6 +40,10 @@ void Config::fields(Fields& fields) {
   constexpr std::int64_t kEventsMax = std::int64_t{1} << 26;  // of 24 bytes: 1.5 GiB
   if (flows * events > kEventsMax)
     fields.refuse("events", "needs too much memory: `flows` times `events` may be 67108864");
+  fields.duration(
+      "go_back_n_rtt", go_back_n_rtt, {0, 60 * kSecond},
+      "round trip from here to the sender, for `go_back_n_packets`: what a sender that goes back would send "
+      "again; 0: not counted");
   fields.boolean("check_icrc", check_icrc, "verify each packet's ICRC; a wrong one is counted and nothing else");
   fields.list("pairs", pairs, kPairsMax, "RC connections that are known");
 }

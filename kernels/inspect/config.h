@@ -24,6 +24,7 @@ struct Config {
   int mtu = 0;  ///< index into the words: auto, 256, 512, 1024, 2048, 4096
   Nanos retransmit_after = kMillisecond;
   std::int64_t events = 32;
+  Nanos go_back_n_rtt = 0;
   bool check_icrc = true;
   std::vector<StaticPair> pairs;
 

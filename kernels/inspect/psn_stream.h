@@ -102,8 +102,9 @@ struct PsnStream {
   std::uint8_t run_length = 0;          ///< packets in `run`
 
   std::uint32_t told_psn = 0, run_next = 0;
-  Nanos last_time = 0;        ///< of the last packet
-  std::int64_t expected = 0;  ///< ePSN of a go-back-N responder that stood here
+  Nanos last_time = 0;         ///< of the last packet
+  Nanos going_back_until = 0;  ///< go-back-N: when what is sent again would begin to come; 0: nothing is awaited
+  std::int64_t expected = 0;   ///< ePSN of a go-back-N responder that stood here
   // Messages: sizes are summed up to `next_size`, all before `next_answer` is acknowledged.
   std::int64_t next_size = 0, next_answer = 0;
   std::uint64_t open_size = 0;
@@ -120,6 +121,8 @@ struct PsnStream {
   std::uint64_t gaps = 0;               ///< times that this happened
   std::uint64_t holes_filled = 0;       ///< skipped PSNs that came after all, in any way
   std::uint64_t holes_filled_late = 0;  ///< ... by a packet that was overtaken
+  std::uint64_t go_backs = 0;           ///< times that a go-back-N sender would go back
+  std::uint64_t go_back_packets = 0;    ///< packets that it would send again
   std::uint64_t degree_sum = 0, degree_max = 0;
   std::uint64_t unique_before = 0, missing_before = 0;  ///< before the last restart
   Sizes sizes;                                          ///< of messages that were seen whole

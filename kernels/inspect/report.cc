@@ -50,7 +50,7 @@ void Inspector::report(Report& report) const {
 
 void Inspector::report_totals(Report& r) const {
   Flow sum;
-  std::uint64_t unique = 0, missing = 0, lost = 0, messages = 0, restarts = 0;
+  std::uint64_t unique = 0, missing = 0, lost = 0, messages = 0, restarts = 0, go_backs = 0, go_back_packets = 0;
   for (std::uint32_t index = 0; index < table_.size(); index++) {
     const Flow& flow = flows_[index];
     sum.packets += flow.packets;
@@ -63,6 +63,8 @@ void Inspector::report_totals(Report& r) const {
     unique += requests.unique_total() + flow.responses.unique_total();
     missing += requests_.missing(requests) + responses_.missing(flow.responses);
     lost += requests.lost() + flow.responses.lost();
+    go_backs += requests.go_backs + flow.responses.go_backs;
+    go_back_packets += requests.go_back_packets + flow.responses.go_back_packets;
   }
   r.count("flows", table_.size());
   r.count("packets", signed_count(sum.packets));
@@ -72,6 +74,10 @@ void Inspector::report_totals(Report& r) const {
   r.count("unique", signed_count(unique));
   r.count("missing", signed_count(missing));
   r.count("lost", signed_count(lost));
+  if (config_.go_back_n_rtt != 0) {
+    r.count("go_backs", signed_count(go_backs));
+    r.count("go_back_n_packets", signed_count(go_back_packets));
+  }
   r.count("duplicates", signed_count(counters_.duplicates.read()));
   r.count("retransmissions", signed_count(counters_.retransmissions.read()));
   r.count("out_of_order", signed_count(counters_.out_of_order.read()));

@@ -112,13 +112,17 @@ void Inspector::report_streams(Report& r, std::uint32_t index) const {
 
 void Inspector::report_stream(Report& r, const Flow& flow, PsnSpace space, const PsnStream& stream) const {
   constexpr std::int64_t kBits = 24;
-  const bool requests = space == PsnSpace::kRequests;
+  const bool requests = space == PsnSpace::kRequests, uc = table_.key(index_of(flow)).service() == roce::Service::kUc;
   r.count("first_psn", stream.first & roce::kPsnMask);
   r.count("last_psn", stream.high & roce::kPsnMask);
   r.flag("wrapped", stream.first >> kBits != stream.high >> kBits);
   r.count("unique", signed_count(stream.unique_total()));
   r.count("missing", signed_count((requests ? requests_ : responses_).missing(stream)));
   r.count("lost", signed_count(stream.lost()));
+  if (config_.go_back_n_rtt != 0 && !uc) {
+    r.count("go_backs", signed_count(stream.go_backs));
+    r.count("go_back_n_packets", signed_count(stream.go_back_packets));
+  }
   r.count("duplicates", signed_count(stream.duplicates));
   r.count("retransmissions", signed_count(stream.retransmissions));
   r.count("out_of_order", signed_count(stream.out_of_order));
@@ -136,7 +140,6 @@ void Inspector::report_stream(Report& r, const Flow& flow, PsnSpace space, const
   } else {
     r.count("gaps", signed_count(stream.gaps));
   }
-  const bool uc = table_.key(index_of(flow)).service() == roce::Service::kUc;
   const std::uint64_t goodput = uc ? flow.uc.delivered.sum : stream.unique_payload;
   r.count("goodput_bytes", signed_count(goodput));
   r.real("goodput_bits_per_second", bits_per_second(goodput, flow.last_time - flow.first_time));

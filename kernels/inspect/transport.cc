@@ -30,6 +30,20 @@ PsnPacket Inspector::psn_packet(Packet packet, Held held, Nanos now) const {
   return result;
 }
 
+// What a go-back-N sender would send again: from the first PSN that is missing to the highest that comes before what it
+// sends again could, a round trip after the packet that showed the loss. More losses meanwhile are among these.
+void Inspector::go_back(PsnStream& stream, PsnClass what, std::int64_t high_before, std::uint64_t skipped,
+                        Nanos now) const {
+  if (what == PsnClass::kRestart || what == PsnClass::kRetransmission) stream.going_back_until = 0;  // it did
+  if (what != PsnClass::kInOrder) return;
+  if (now >= stream.going_back_until) stream.going_back_until = 0;
+  if (skipped != 0 && stream.going_back_until == 0) {
+    stream.going_back_until = now + config_.go_back_n_rtt;
+    stream.go_backs++;
+  }
+  if (stream.going_back_until != 0) stream.go_back_packets += static_cast<std::uint64_t>(stream.high - high_before);
+}
+
 // Counts the packet in its PSN space, and lists what happened.
 PsnClass Inspector::track(std::uint32_t index, PsnSpace space, const PsnPacket& facts) {
   Flow& flow = flows_[index];
@@ -38,8 +52,10 @@ PsnClass Inspector::track(std::uint32_t index, PsnSpace space, const PsnPacket& 
   const std::uint64_t holes = stream.holes, gaps = stream.gaps, filled = stream.holes_filled_late,
                       beyond = stream.beyond_window, above = stream.out_of_sequence, below = stream.duplicate_requests,
                       timeouts = stream.timeouts_suspected;
+  const std::int64_t high = stream.high;
   const PsnClass what = (responses ? responses_ : requests_).add(stream, ring(index, space), flow.ids, facts);
   count_class(what);
+  if (config_.go_back_n_rtt != 0 && facts.reliable) go_back(stream, what, high, stream.holes - holes, facts.now);
   const bool quiet = stream.holes == holes && stream.out_of_sequence == above && stream.beyond_window == beyond;
   if (what == PsnClass::kInOrder && quiet && !facts.trimmed) return what;
   const auto skipped = static_cast<std::uint32_t>(stream.holes - holes);

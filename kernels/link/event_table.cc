@@ -127,8 +127,8 @@ void EventTable::report(Report& report) const {
     row.count("event", std::int64_t{firing.event} + 1);
     row.duration("at", firing.at);
     row.count("packet", static_cast<std::int64_t>(firing.packet));
-    row.count("qpn", firing.has_bth ? std::int64_t{firing.qpn} : -1);
-    row.count("psn", firing.has_bth ? std::int64_t{firing.psn} : -1);
+    row.count("qpn", firing.has_qpn_and_psn ? std::int64_t{firing.qpn} : -1);
+    row.count("psn", firing.has_qpn_and_psn ? std::int64_t{firing.psn} : -1);
     row.text("opcode", firing.has_bth ? roce::opcode_text(firing.opcode) : "none");
     row.text("do", action_name(events_[firing.event].action));
     row.flag("applied", firing.applied);

@@ -18,7 +18,7 @@ struct Firing {
   std::uint32_t event;     ///< place in the list, from 0
   std::uint32_t qpn, psn;  ///< as the packet came
   std::uint8_t opcode;
-  bool has_bth, applied;
+  bool has_bth, has_qpn_and_psn, applied;
 };
 
 class EventTable {
@@ -84,7 +84,7 @@ void EventTable::match(std::uint64_t index, Packet packet, Nanos now, Fire fire)
   if (keyed_ == 0 && scanned_.empty() && numbered() == kNone) return;
   const Facts facts = facts_of(packet);  // as it came: what fires may change it
   if (waiting_ && facts.is_request) first_request(facts);
-  std::uint32_t keyed = keyed_ && facts.has_bth ? slot(psn_key(facts.qpn, facts.psn)).first : kNone;
+  std::uint32_t keyed = keyed_ && facts.has_qpn_and_psn ? slot(psn_key(facts.qpn, facts.psn)).first : kNone;
   bool goes_on = true;  // all events that the packet meets count it, even when one before them ended it
   for (;;) {
     const std::uint32_t scanned = scan < scanned_.size() ? scanned_[scan] : kNone;
@@ -100,8 +100,8 @@ void EventTable::match(std::uint64_t index, Packet packet, Nanos now, Fire fire)
       if (!due(event, facts)) continue;
     }
     if (goes_on)
-      goes_on =
-          fire(events_[event], Firing{now, index, event, facts.qpn, facts.psn, facts.opcode, facts.has_bth, true});
+      goes_on = fire(events_[event], Firing{now, index, event, facts.qpn, facts.psn, facts.opcode, facts.has_bth,
+                                            facts.has_qpn_and_psn, true});
   }
 }
 

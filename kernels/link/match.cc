@@ -82,8 +82,10 @@ Facts facts_of(Packet packet) {
   }
   if (meta.bth_offset != 0) {
     facts.has_bth = true;
-    facts.qpn = static_cast<std::uint32_t>(roce::bth(packet).destination_qp);
-    facts.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
+    if ((facts.has_qpn_and_psn = roce::has_qpn_and_psn(packet))) {
+      facts.qpn = static_cast<std::uint32_t>(roce::bth(packet).destination_qp);
+      facts.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
+    }
     facts.opcode = meta.opcode;
     facts.is_request = roce::opcode_info(packet).has(roce::kIsRequest);
     facts.kinds = kAnyRoce | kind_of(packet);
@@ -105,8 +107,8 @@ Matcher::Matcher(const Match& match)
 }
 
 bool Matcher::bth_matches(const Facts& facts) const {
-  return facts.has_bth && (qpn_ < 0 || qpn_ == facts.qpn) && (opcode_ < 0 || opcode_ == facts.opcode) &&
-         (kinds_ == 0 || (kinds_ & facts.kinds) != 0);
+  return facts.has_bth && (qpn_ < 0 || (facts.has_qpn_and_psn && qpn_ == facts.qpn)) &&
+         (opcode_ < 0 || opcode_ == facts.opcode) && (kinds_ == 0 || (kinds_ & facts.kinds) != 0);
 }
 
 bool Matcher::addresses_match(const Facts& facts) const {

@@ -44,7 +44,7 @@ struct Facts {
   std::uint32_t qpn = 0, psn = 0;
   std::uint16_t kinds = 0;  ///< bits of Kind
   std::uint8_t opcode = 0;
-  bool has_bth = false, has_addresses = false, is_request = false;
+  bool has_bth = false, has_qpn_and_psn = false, has_addresses = false, is_request = false;
   roce::Addresses addresses{};
 };
 Facts facts_of(Packet packet);

@@ -20,8 +20,9 @@ void resolve(const config::RunConfig& config) {
 void print_plan(const config::RunConfig& config) {
   fmt::print("# What would run:\n");
   for (const config::DeviceConfig& device : config.devices)
-    fmt::print("#   device {}: {}, ports {}\n", device.name, fmt::join(device.path, "; "),
-               fmt::join(device.wiring.ports, ", "));
+    fmt::print("#   device {}: {}, ports {}{}\n", device.name, fmt::join(device.path, "; "),
+               fmt::join(device.wiring.ports, ", "),
+               device.pipeline.empty() ? "" : fmt::format(" (pipeline {})", device.pipeline));
   for (const config::LinkConfig& link : config.links)
     fmt::print("#   link {}: {} <-> {}\n", link.name, link.between[0].text(), link.between[1].text());
   for (const config::CaptureBinding& binding : config.captures) {

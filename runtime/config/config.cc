@@ -7,26 +7,13 @@
 #include <filesystem>
 
 #include "runtime/config/describe.h"
+#include "runtime/config/pipeline.h"
 #include "runtime/config/top_fields.h"
 #include "runtime/config/units.h"
 #include "runtime/limits.h"
 
 namespace rocebox::config {
 namespace {
-
-Node without(const Node& node, std::initializer_list<std::string_view> keys) {
-  Node result;
-  result.kind = Node::Kind::kMap;
-  result.place = node.place;
-  for (const Entry& entry : node.entries)
-    if (std::find(keys.begin(), keys.end(), entry.key) == keys.end()) result.entries.push_back(entry);
-  return result;
-}
-
-std::string beside(const std::string& file, const std::string& path) {
-  if (path.empty() || path == "-" || path == "-.pcapng" || path.starts_with('/')) return path;
-  return (std::filesystem::path(file).parent_path() / path).lexically_normal().string();
-}
 
 // Turns the raw document, whose shape top_fields() has checked, into the configuration.
 class Loader {
@@ -35,8 +22,10 @@ class Loader {
     config_.file = file;
   }
 
-  RunConfig load(const Node& root, bool load_plugins) {
-    plugins(root, load_plugins);
+  RunConfig load(Node root, bool follow) {
+    plugins(root, follow);
+    // Without a pipeline its kernels and ports would seem to be misspelt wherever they are named.
+    if (!resolve_pipelines(root, config_.file, registry_, mistakes_, follow)) return std::move(config_);
     FieldsReader reader(&root, mistakes_);
     TopFields top(registry_);
     top.fields(reader);
@@ -61,14 +50,14 @@ class Loader {
 
  private:
   // Before anything else, so that the kernels that a plugin brings are known words.
-  void plugins(const Node& root, bool load_plugins) {
+  void plugins(const Node& root, bool follow) {
     Mistakes ignored(config_.file);  // top_fields() reads the same key and reports
     FieldsReader reader(&root, ignored);
     std::vector<std::string> files;
     reader.texts("plugins", files, "");
     for (const std::string& file : files) {
       config_.plugins.push_back(beside(config_.file, file));
-      if (!load_plugins) continue;
+      if (!follow) continue;
       try {
         registry_.load_plugin(config_.plugins.back());
       } catch (const ConfigError& error) {
@@ -78,41 +67,14 @@ class Loader {
   }
 
   void devices(const Node& root, TopFields& top) {
-    for (TopFields::Device& raw : top.devices) {
-      DeviceConfig device;
-      device.name = raw.name;
-      const Node* node = root.find("devices")->find(raw.name);
-      check_name(raw.name, node->place);
-      for (const TopFields::KernelRow& row : raw.kernels) check_name(row.name, node->place);
-      device.place = node->place;
-      device.kind = static_cast<DeviceKind>(raw.kind);
-      device.path = raw.path;
-      if (raw.path.empty()) mistakes_.add(node->place, fmt::format("device `{}` has no `path:`", raw.name));
-      const Node* written = node->find("kernels");
-      for (const TopFields::KernelRow& row : raw.kernels)
-        if (row.type) device.kernels.push_back({row.name, row.type, without(*written->find(row.name), {"type"})});
-      // A kernel without options needs no entry under `kernels:`.
-      for (const std::string& name : path_names(raw.path)) {
-        const KernelType* type = registry_.find(name);
-        const bool has =
-            std::any_of(raw.kernels.begin(), raw.kernels.end(), [&](const auto& k) { return k.name == name; });
-        if (type && !has) device.kernels.push_back({name, type, {}});
-      }
-      if (device.kernels.size() > kStagesMax)
-        mistakes_.add(node->place, fmt::format("device `{}` has more than {} kernels", raw.name, kStagesMax));
-      std::vector<PathKernel> kernels;
-      for (const KernelConfig& kernel : device.kernels)
-        kernels.push_back({kernel.name, kernel.type->shape, kernel.type->inputs, kernel.type->outputs});
-      const Node* path = node->find("path");
-      if (!raw.path.empty()) device.wiring = wire(raw.path, kernels, path->place, mistakes_);
-      config_.devices.push_back(std::move(device));
-    }
+    for (TopFields::Device& raw : top.devices)
+      config_.devices.push_back(make_device(raw, *root.find("devices")->find(raw.name), registry_, mistakes_));
   }
 
   void links(const Node& root, TopFields& top) {
     for (const TopFields::Link& raw : top.links) {
       const Node* node = root.find("links")->find(raw.name);
-      check_name(raw.name, node->place);
+      check_name(raw.name, node->place, mistakes_);
       const Node* between = node->find("between");
       LinkConfig link;
       link.name = raw.name;
@@ -186,10 +148,6 @@ class Loader {
 
   std::string place_text(Place place) const { return fmt::format("{}:{}:{}", config_.file, place.line, place.column); }
 
-  void check_name(const std::string& name, Place place) {
-    if (!is_plain_name(name)) mistakes_.add(place, fmt::format("`{}` is no name: use letters, digits, _ and -", name));
-  }
-
   void claim(const PortName& port, Place place, const std::string& by) {
     for (const auto& [claimed, owner] : claimed_)
       if (claimed == port)
@@ -219,23 +177,27 @@ std::unique_ptr<Change> KernelConfig::change(const Kernel& running) const {
 }
 
 RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes,
-                    bool load_plugins) {
+                    bool follow) {
   const Node root = parse_yaml(text, mistakes);
   if (!mistakes.none()) return {};
   if (!root.is_map()) {
     mistakes.add(root.place, fmt::format("expected a mapping with `devices:`, found {}", kind_name(root.kind)));
     return {};
   }
+  if (const Node* path = root.find("path"); path && !root.find("devices")) {
+    mistakes.add(path->place,
+                 "this is a pipeline: a configuration names it, as in `devices: {NAME: {pipeline: FILE}}`");
+    return {};
+  }
   if (const Node* lab = root.find("lab")) {
     mistakes.add(lab->place, "this is a lab: give it to `rocebox lab run`, or to `rocebox check`");
     return {};
   }
-  return load_node(root, file, registry, mistakes, load_plugins);
+  return load_node(root, file, registry, mistakes, follow);
 }
 
-RunConfig load_node(const Node& root, const std::string& file, Registry& registry, Mistakes& mistakes,
-                    bool load_plugins) {
-  return Loader(file, registry, mistakes).load(root, load_plugins);
+RunConfig load_node(const Node& root, const std::string& file, Registry& registry, Mistakes& mistakes, bool follow) {
+  return Loader(file, registry, mistakes).load(root, follow);
 }
 
 RunConfig load(const std::string& file, Registry& registry, Mistakes& mistakes) {

@@ -31,6 +31,7 @@ enum class DeviceKind { kBump };
 
 struct DeviceConfig {
   std::string name;
+  std::string pipeline;  ///< file that path and kernels are from; empty: they were written in the configuration
   Place place;
   DeviceKind kind = DeviceKind::kBump;
   std::vector<std::string> path;
@@ -94,13 +95,14 @@ struct RunConfig {
 /// Reads and checks a configuration; paths in it become relative to its folder. Plugins that it names are loaded
 /// into `registry`. Mistakes are added; the result is usable only when there are none.
 RunConfig load(const std::string& file, Registry& registry, Mistakes& mistakes);
-/// The same from a text, for tests and fuzzing; `load_plugins` false: `plugins:` is checked, not followed.
+/// The same from a text, for tests and fuzzing; `follow` false: no other file is opened; plugins are not
+/// loaded, and pipelines that are not a part of the text are a mistake.
 RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes,
-                    bool load_plugins = true);
+                    bool follow = true);
 
 /// The same from a mapping that may be a part of the document `file`: places and paths are those of the document.
 RunConfig load_node(const Node& root, const std::string& file, Registry& registry, Mistakes& mistakes,
-                    bool load_plugins = true);
+                    bool follow = true);
 
 /// Finds the port that `name` means: `device.port`, or `port` when one device has such a port. Explains in `why`
 /// when there is none.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -168,19 +169,29 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 void Mistakes::add(Place place, std::string message) {
   if (lines_.size() < kConfigMistakesMax)
-    lines_.emplace_back(place, std::move(message));
+    lines_.push_back({file_, place, std::move(message)});
   else
     more_++;
+}
+
+void Mistakes::add(const Mistakes& other) {
+  for (const Line& line : other.lines_) {
+    if (lines_.size() < kConfigMistakesMax)
+      lines_.push_back(line);
+    else
+      more_++;
+  }
+  more_ += other.more_;
 }
 
 bool Mistakes::full() const { return lines_.size() >= kConfigMistakesMax; }
 
 std::string Mistakes::text() const {
   std::string text;
-  for (const auto& [place, message] : lines_) {
+  for (const auto& [file, place, message] : lines_) {
     if (!text.empty()) text += '\n';
-    text += place.line ? fmt::format("{}:{}:{}: {}", file_, place.line, place.column, message)
-                       : fmt::format("{}: {}", file_, message);
+    text += place.line ? fmt::format("{}:{}:{}: {}", file, place.line, place.column, message)
+                       : fmt::format("{}: {}", file, message);
   }
   if (more_) text += fmt::format("\n{}: and {} more mistakes", file_, more_);
   return text;
@@ -240,6 +251,16 @@ std::string read_text_file(const std::string& path) {
   if (text.size() > kConfigBytesMax)
     throw ConfigError(fmt::format("{}: larger than {} bytes: not a configuration", path, kConfigBytesMax));
   return text;
+}
+
+std::string beside(const std::string& file, const std::string& path) {
+  if (path.empty() || path == "-" || path == "-.pcapng" || path.starts_with('/')) return path;
+  return (std::filesystem::path(file).parent_path() / path).lexically_normal().string();
+}
+
+std::vector<std::string> data_folders(const std::string& built, const std::string& installed) {
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  return {(own / built).string(), (own / "../share/rocebox" / installed).lexically_normal().string()};
 }
 
 std::string_view nearest(std::string_view word, const std::vector<std::string>& words) {

@@ -17,6 +17,8 @@ class Mistakes {
  public:
   explicit Mistakes(std::string file) : file_(std::move(file)) {}
   void add(Place place, std::string message);
+  /// Takes those of another file.
+  void add(const Mistakes& other);
   bool none() const { return lines_.empty(); }
   /// More are counted, not kept: nothing is gained by finding good words for them.
   bool full() const;
@@ -27,7 +29,12 @@ class Mistakes {
 
  private:
   std::string file_;
-  std::vector<std::pair<Place, std::string>> lines_;
+  struct Line {
+    std::string file;
+    Place place;
+    std::string message;
+  };
+  std::vector<Line> lines_;
   std::size_t more_ = 0;
 };
 
@@ -63,6 +70,12 @@ bool is_plain_name(std::string_view name);
 
 /// Reads a file of at most kConfigBytesMax; throws ConfigError.
 std::string read_text_file(const std::string& path);
+
+/// A path that `file` names, which is relative to its folder; `-` and `-.pcapng` are standard streams.
+std::string beside(const std::string& file, const std::string& path);
+/// Where files that come with the command lie: `built` beside it where it was built, and `installed` under its prefix's
+/// share/rocebox.
+std::vector<std::string> data_folders(const std::string& built, const std::string& installed);
 
 /// The word nearest to `word` if it is near enough to be a slip of the pen, else empty.
 std::string_view nearest(std::string_view word, const std::vector<std::string>& words);

@@ -76,6 +76,13 @@ void TopFields::fields(ConfigFields& f) {
 }
 
 void TopFields::device_fields(ConfigFields& f, Device& device) {
+  f.text("pipeline", device.pipeline,
+         "a ready-made pipeline: its name, or a file `x.yaml`; it has the path and the kernels, whose options may be "
+         "given here, too");
+  pipeline_fields(f, device);
+}
+
+void TopFields::pipeline_fields(ConfigFields& f, Device& device) {
   f.choice("kind", device.kind, kDeviceKinds, "what the device is");
   f.texts("path", device.path, "the pipeline as arrows, such as `host <-> link <-> wire`");
   f.named("kernels", "kernels of the path by name", names_of(device.kernels),

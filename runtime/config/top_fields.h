@@ -17,7 +17,7 @@ class TopFields {
     const KernelType* type = nullptr;
   };
   struct Device {
-    std::string name;
+    std::string name, pipeline;
     int kind = 0;
     std::vector<std::string> path;
     std::vector<KernelRow> kernels;
@@ -48,6 +48,8 @@ class TopFields {
   /// Shows every field to `f`; reading appends to the vectors. Kernel options are shown too, checked against their
   /// type.
   void fields(ConfigFields& f);
+  /// Those of a device that a pipeline file may have: all but `pipeline:`.
+  void pipeline_fields(ConfigFields& f, Device& device);
 
  private:
   void device_fields(ConfigFields& f, Device& device);

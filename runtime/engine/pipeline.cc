@@ -22,8 +22,8 @@ namespace {
 
 TraceInfo trace_info(Packet packet) {
   const PacketMeta& meta = packet.meta();
-  TraceInfo info{meta.sequence, 0, 0, meta.opcode, meta.traced, meta.bth_offset != 0};
-  if (info.has_bth) {
+  TraceInfo info{meta.sequence, 0, 0, meta.opcode, meta.traced, meta.bth_offset != 0, roce::has_qpn_and_psn(packet)};
+  if (info.has_qpn_and_psn) {
     info.qpn = static_cast<std::uint32_t>(roce::bth(packet).destination_qp);
     info.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
   }

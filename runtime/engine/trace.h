@@ -26,7 +26,8 @@ struct TraceInfo {
   std::uint32_t qpn, psn;
   std::uint8_t opcode;
   std::uint8_t traced;  ///< what TraceSink::follows() said
-  bool has_bth;
+  bool has_opcode;
+  bool has_qpn_and_psn;
 };
 /// Takes the identity of a packet; cheap enough for traced runs only.
 TraceInfo trace_info(Packet packet);

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "runtime/config/document.h"
 #include "runtime/lab/checks.h"
 #include "runtime/lab/namespaces.h"
 
@@ -29,10 +30,7 @@ bool has_machines(const LabConfig& lab) {
 }
 
 // Where vm.py can be: beside a program that is where it was built, and in the prefix of one that is installed.
-std::vector<std::string> tool_folders() {
-  const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
-  return {(own / "lab_vm").string(), (own / "../share/rocebox/lab/vm").lexically_normal().string()};
-}
+std::vector<std::string> tool_folders() { return config::data_folders("lab_vm", "lab/vm"); }
 
 std::string tool(const char* name) {
   std::error_code ignored;

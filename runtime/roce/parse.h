@@ -48,6 +48,13 @@ inline bool is_trimmed(Packet packet) {
 inline Bth& bth(Packet packet) { return *rte_pktmbuf_mtod_offset(packet.mbuf(), Bth*, packet.meta().bth_offset); }
 inline const OpcodeInfo& opcode_info(Packet packet) { return opcode_info(packet.meta().opcode); }
 
+/// Whether QPN and PSN can be read from the BTH. An opcode that the specification reserves may have any header behind
+/// it, such as a kernel's own: of that only the opcode is known.
+inline bool has_qpn_and_psn(Packet packet) {
+  const OpcodeInfo& info = opcode_info(packet);
+  return packet.meta().bth_offset != 0 && (info.has(kIsKnown) || is_unsupported(info.service));
+}
+
 /// The extended header T that `flag` (kHasReth...) stands for, or null when the packet's opcode has none.
 template <class T>
 T* extension(Packet packet, std::uint16_t flag) {

@@ -107,11 +107,12 @@ bool TraceFilter::within(const std::vector<Span>& spans, std::uint32_t value) {
 
 bool TraceFilter::matches(Packet packet) const {
   const PacketMeta& meta = packet.meta();
-  if (!qpns_.empty() || !psns_.empty() || !opcodes_.empty()) {
-    if (!meta.bth_offset) return false;
+  if (!opcodes_.empty() && (!meta.bth_offset || !within(opcodes_, meta.opcode))) return false;
+  if (!qpns_.empty() || !psns_.empty()) {
+    if (!roce::has_qpn_and_psn(packet)) return false;
     const roce::Bth& bth = roce::bth(packet);
     if (!within(qpns_, static_cast<std::uint32_t>(bth.destination_qp)) ||
-        !within(psns_, static_cast<std::uint32_t>(bth.psn)) || !within(opcodes_, bth.opcode))
+        !within(psns_, static_cast<std::uint32_t>(bth.psn)))
       return false;
   }
   if (!source_ && !destination_) return true;
@@ -149,8 +150,8 @@ std::string trace_line(const TraceEvent& event, std::string_view device, std::st
       break;
   }
   std::string packet = event.info.sequence ? fmt::format("#{}", event.info.sequence) : "made";
-  if (event.info.has_bth)
-    packet += fmt::format(" {} qpn {:#x} psn {}", roce::opcode_text(event.info.opcode), event.info.qpn, event.info.psn);
+  if (event.info.has_opcode) packet += fmt::format(" {}", roce::opcode_text(event.info.opcode));
+  if (event.info.has_qpn_and_psn) packet += fmt::format(" qpn {:#x} psn {}", event.info.qpn, event.info.psn);
   return fmt::format("{:>14.9f}  {:<20} {:<24} {}", static_cast<double>(event.at) / 1e9, where, what, packet);
 }
 

@@ -65,8 +65,8 @@ class LabTest(unittest.TestCase):
         for lab in self.labs:
             self.rocebox("lab", "down", lab)
 
-    def rocebox(self, *words, **more):
-        return subprocess.run([ROCEBOX, *map(str, words)], capture_output=True, text=True, timeout=150, **more)
+    def rocebox(self, *words, timeout=150, **more):
+        return subprocess.run([ROCEBOX, *map(str, words)], capture_output=True, text=True, timeout=timeout, **more)
 
     def lab(self, text, name="lab"):
         """A file with that lab, under a name of its own, and the name."""

@@ -61,6 +61,22 @@ class Machines(lab_test.LabTest):
             for name in ("rx_missed", "rx_errors", "rx_no_packet", "tx_full", "tx_errors"):
                 self.assertEqual(port[name], 0, f"{port['port']}: {name}")
 
+    def test_gateways_are_worth_it(self):
+        """The same transfer over two links that lose 1%, 20 ms to and fro: the one with LoWAR gateways is done sooner."""
+        lab = f"lowar-{lab_test.TAG}"
+        self.labs.append(lab)
+        report = self.dir / "report.json"
+        done = self.rocebox("lab", "run", lab_test.LABS / "lowar.yaml", "--name", lab, "--json", report, timeout=400)
+        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr)
+        self.assert_nothing_left(lab)
+        for name in ("with_gateways", "without_gateways"):
+            self.assertRegex(done.stdout, rf"\n  {name}\n.*\n.*mb_per_second [0-9.]+\n", "the report shows both")
+        report = json.loads(report.read_text())
+        self.assertTrue(report["expectations"] and all(row["holds"] for row in report["expectations"]))
+        links = [report["appliances"][name]["devices"]["line"]["kernels"]["link"]["counters"] for name in ("line", "bare_line")]
+        for link in links:
+            self.assertGreater(link["reverse_drop_loss"], 20, "1% of more than 4800 packets")
+
     def test_commands_and_settings(self):
         path, lab = self.lab(ONE + TRAFFIC)
         report = self.dir / "report.json"

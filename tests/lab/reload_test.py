@@ -103,6 +103,20 @@ class Reload(bed.BedTest):
         done = bed.subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.returncode, 2, "the run is over")
 
+    def test_a_pipeline_is_read_again_too(self):
+        pipeline = self.dir / "wire.yaml"
+        pipeline.write_text("path: a <-> wan <-> z\nkernels: {wan: {type: link, delay: 1ms}}\n")
+        ports = f"  a: {{af_packet: {self.left_end}}}\n  z: {{af_packet: {self.right_end}}}\n"
+        self.run_ = self.start_with(ports, "bump: {pipeline: wire.yaml, kernels: {wan: {loss: 0%}}}")
+        self.config = pipeline
+        self.rewrite("delay: 1ms", "delay: 30ms")
+        self.assertIn("devices.bump.kernels.wan.delay is now 30ms, was 1ms", self.hang_up("delay is now"))
+        ping = self.within(self.left, "ping", "-c", "3", "-i", "0.1", "10.99.0.2")
+        self.assertGreater(float(ping.split("min/avg/max/mdev = ")[1].split("/")[0]), 59)
+        self.rewrite("delay: 30ms", "dely: 30ms")
+        self.assertRegex(self.hang_up("stays in force"), r"wire\.yaml:2:29: unknown key `dely`; did you mean `delay`\?\n.*stays in force")
+        self.stop(self.run_)
+
     def test_what_cannot_change_is_refused_and_the_old_stays(self):
         self.begin("loss: 0%")
         good = self.config.read_text()

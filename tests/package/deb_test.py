@@ -47,7 +47,8 @@ class Deb(unittest.TestCase):
                      "share/rocebox/configs/rocebox.schema.json", "share/dpdk/telemetry-endpoints/rocebox.py",
                      "share/rocebox/configs/rocebox-lab.schema.json", "share/rocebox/configs/lab/two_hosts.yaml",
                      "share/rocebox/lab/vm/vm.py", "share/rocebox/lab/vm/machine.py", "share/rocebox/lab/vm/channel.py",
-                     "share/rocebox/lab/vm/build_image.sh", "share/rocebox/lab/vm/guest/init", "share/rocebox/lab/vm/guest/agent"):
+                     "share/rocebox/lab/vm/build_image.sh", "share/rocebox/lab/vm/guest/init", "share/rocebox/lab/vm/guest/agent",
+                     "share/rocebox/pipelines/wan_gateway.yaml", "share/rocebox/configs/live/wan_gateway.yaml"):
             self.assertIn(f"/usr/{path}", self.listing)
         for path in self.listing:
             self.assertTrue("/usr/".startswith(path) or path.startswith("/usr/"), path)
@@ -80,6 +81,7 @@ class Deb(unittest.TestCase):
         sh(command, "replay", self.root / "usr/share/rocebox/configs/replay/inspect.yaml",
            "--in", f"a={ROOT}/tests/replay/captures/rc_write.pcap", "--json", report)
         self.assertGreater(report.stat().st_size, 100)
+        self.assertIn("lowar", sh(command, "check", self.root / "usr/share/rocebox/configs/live/wan_gateway.yaml"))
         self.assertIn("--tap", sh("python3", "-B", self.root / "usr/share/rocebox/lab/vm/vm.py", "start", "--help"))
 
     def test_pages_and_changelog_are_packed_as_they_are_in_the_tree(self):

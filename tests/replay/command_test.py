@@ -125,6 +125,14 @@ devices:
         self.assertTrue(all(psn == row[1] for row in comments))
         self.assertIn("tap.link", comments[1][0])
 
+    def test_a_trace_reads_no_qpn_and_no_psn_from_a_header_of_another_kind(self):
+        config = self.config("devices: {d: {path: host <-> lowar <-> wan, kernels: {lowar: {r: 8}}}}\n")
+        text, _ = self.rocebox("replay", config, "--in", f"d.host={CAPTURES / 'rc_write.pcap'}", "--trace", "opcode=0x1f",
+                               "--trace-out", "-")
+        lines = [line for line in text.splitlines() if "opcode 0x1f" in line]
+        self.assertGreater(len(lines), 20)
+        self.assertTrue(all(line.endswith("made opcode 0x1f") for line in lines), lines[:3])
+
 
 class BadInput(RoceboxTest):
     """One clear message naming file and place, exit 2 or 1, nothing under the final name."""

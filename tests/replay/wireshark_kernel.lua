@@ -14,7 +14,7 @@ return function(rocebox)
   proto.prefs.slots = Pref.bool("Read immediates as slots", false)
 
   -- A header behind the BTH: 16 bits of repairs, 24 of group.
-  rocebox.register_opcode(0x1f, "example repair", function(range, pinfo, tree, packet)
+  rocebox.register_opcode(0x1d, "example repair", function(range, pinfo, tree, packet)
     tree:add(repairs, range(0, 2))  -- a packet too short for it is marked, and no harm done
     tree:add(group, range(2, 3))
     pinfo.cols.info:append(string.format(" repairs %d of %s", range(0, 2):uint(), packet.flow))

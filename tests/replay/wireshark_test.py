@@ -237,9 +237,9 @@ class Registry(Wireshark):
         def edit(frame, at, value):
             return make_derived.with_icrc(frame[:42 + at] + bytes([value]) + frame[43 + at:])
 
-        repair = edit(whole, 0, 0x1f)
+        repair = edit(whole, 0, 0x1d)
         repair = make_derived.with_icrc(repair[:54] + struct.pack(">HI", 7, 0xabcdef00) + repair[60:])
-        short = make_derived.with_icrc(edit(immediate, 0, 0x1f))
+        short = make_derived.with_icrc(edit(immediate, 0, 0x1d))
         return [repair, short, edit(whole, 8, whole[50] | 0x02), edit(whole, 4, 0x20), immediate]
 
     def test_example(self):
@@ -265,7 +265,7 @@ class Registry(Wireshark):
     def test_script_beside(self):
         """A script given by a second -X reaches the registry as the global `rocebox`."""
         mine = self.dir / "mine.lua"
-        mine.write_text('rocebox.register_opcode(0x1f, "mine", function(range, pinfo, tree) end)\n')
+        mine.write_text('rocebox.register_opcode(0x1d, "mine", function(range, pinfo, tree) end)\n')
         rows = self.fields(self.capture(self.frames()[:1]), "-X", f"lua_script:{mine}", fields=("rocebox.kernel",))
         self.assertEqual(rows, [["mine"]])
 
@@ -273,12 +273,13 @@ class Registry(Wireshark):
         shutil.copy(KERNEL, self.tree / "kernels/b_example.lua")
         reserved = "reserved are the bits 0x3f of byte 4 and 0x7f of byte 8"
         wrong = {  # what the registry is called with, and what is said of it
-            "c_taken": ('register_opcode(0x1f, "c", print)', "`c`: opcode 0x1f is taken by `example repair`"),
+            "c_taken": ('register_opcode(0x1d, "c", print)', "`c`: opcode 0x1d is taken by `example repair`"),
             "d_range": ('register_opcode(256, "d", print)', "`d`: the opcode must be a whole number from 0 to 255"),
             "e_name": ('register_opcode(0x1e, "", print)', "the name must be a text that is not empty"),
             "f_function": ('register_immediate("f")', "`f` needs a function(range, pinfo, tree, packet)"),
             "g_bits": ('register_bth_bits(8, 0x80, "g")', reserved),
             "h_byte": ('register_bth_bits(1, 0x01, "h")', reserved),
+            "l_header": ('register_opcode(0x1e, "l", print, 5)', "`l`: what finds the QPN must be a function(header)"),
             "i_half": ('register_bth_bits(8, 1.5, "i")', reserved),
             "j_taken": ('register_bth_bits(8, 0x06, "j")', "`j`: bits 0x02 of byte 8 are taken by `example color`"),
         }
@@ -323,7 +324,8 @@ class Install(Wireshark):
         self.assertEqual(sum(row[1] == BAD for row in rows), 7)
 
 
-if __name__ == "__main__":
+def main():
+    """Runs the tests of the script that is run; 77 when some or all cannot run here."""
     reason = without_lua()
     if reason:
         print("skipped:", reason, file=sys.stderr)
@@ -332,3 +334,7 @@ if __name__ == "__main__":
     for test, reason in run.skipped:
         print(f"skipped: {test.id()}: {reason}", file=sys.stderr)
     sys.exit(1 if not run.wasSuccessful() else 77 if run.skipped else 0)
+
+
+if __name__ == "__main__":
+    main()

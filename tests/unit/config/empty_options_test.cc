@@ -29,7 +29,7 @@ TextOptions round_trip(const std::string& options, std::string& found) {
   Mistakes mistakes("f");
   RunConfig config;
   config.devices.push_back(
-      {"d", {}, DeviceKind::kBump, {"x <-> k <-> y"}, {{"k", &kTextType, parse_yaml(options, mistakes)}}, {}});
+      {"d", "", {}, DeviceKind::kBump, {"x <-> k <-> y"}, {{"k", &kTextType, parse_yaml(options, mistakes)}}, {}});
   const Node again = parse_yaml(effective_yaml(config), mistakes);
   const Node* written = again.find("devices")->find("d")->find("kernels")->find("k");
   FieldsReader reader(written, mistakes);

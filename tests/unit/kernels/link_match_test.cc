@@ -189,6 +189,30 @@ TEST(LinkEventChoice, ByKindOpcodeQpnAndAddress) {
   EXPECT_EQ(sequences(box), (Numbers{1, 2, 4, 6, 9}));
 }
 
+// Behind an opcode that the specification reserves there may be anything: its bytes are no QPN and no PSN.
+TEST(LinkEventChoice, AReservedOpcodeHasNoQpnAndNoPsn) {
+  link::Config config;
+  config.forward.events = {act(Action::kDrop, 0), act(Action::kDrop, 0), act(Action::kDrop)};
+  config.forward.events[0].qpn = 0x11;
+  config.forward.events[0].psn = 5;
+  config.forward.events[1].qpn = 0x11;
+  config.forward.events[2].opcode = roce::kOpcodeLowar;
+  config.forward.events[2].occurrence = 2;
+  test::KernelBox box(with(config));
+  box.send(0, 0, packet_of(roce::kOpcodeLowar, 0x11, 5));
+  box.send(0, 0, packet_of(IBV_OPCODE_RC_SEND_ONLY, 0x12, 5));
+  box.send(0, 0, packet_of(roce::kOpcodeLowar, 0x11, 6));
+  EXPECT_EQ(sequences(box), (Numbers{1, 2}));
+  Json json;
+  JsonReport report(json);
+  box.kernel->report(report);
+  const Json fired = json["forward"]["events_fired"];
+  ASSERT_EQ(fired.size(), 1u);
+  EXPECT_EQ(fired[0]["opcode"], "opcode 0x1f");
+  EXPECT_EQ(fired[0]["qpn"], -1);
+  EXPECT_EQ(fired[0]["psn"], -1);
+}
+
 // Both directions of a connection may use one QPN: the address tells its data from its ACKs.
 TEST(LinkEventChoice, PsnWithAddress) {
   link::Config config;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Devices as they are written, and pipelines: files with what a device has, for many configurations to name.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/config/top_fields.h"
+
+namespace rocebox::config {
+
+/// Puts what the pipeline has in place of each `pipeline: NAME`, or `pipeline: FILE.yaml` beside the configuration
+/// `file`; options that the device gives itself hold. What is wrong inside a pipeline is told with its own file and
+/// place; what is wrong with its use, and what comes from it, at the place that names it.
+/// `follow` false: no file is opened, and a device that names a pipeline is a mistake. False when one could not be put
+/// in its place.
+bool resolve_pipelines(Node& root, const std::string& file, const Registry& registry, Mistakes& mistakes, bool follow);
+
+/// The folders that names of pipelines are looked for in, one after the other.
+std::vector<std::string> pipeline_folders();
+
+/// Checks what was read of a device, and wires it. `node` is what was written.
+DeviceConfig make_device(const TopFields::Device& raw, const Node& node, const Registry& registry, Mistakes& mistakes);
+
+/// `node` without some of its keys.
+Node without(const Node& node, std::initializer_list<std::string_view> keys);
+/// Names stand in paths of the report, so they are plain words.
+void check_name(const std::string& name, Place place, Mistakes& mistakes);
+
+}  // namespace rocebox::config

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two LoWAR gateways, each a `rocebox run` of its own, with a wire between them: every RC and UC capture goes in at one side
+and comes out at the other byte for byte, with no loss and with loss that the coding can repair."""
+import json
+import struct
+import sys
+
+import bed
+
+sys.path.insert(0, str(bed.ROOT / "tests" / "replay"))
+import lowar_test as replayed  # noqa: E402
+
+# A sender that is kept from its CPU for a while is not to look like a loss: nobody waits so long on a real link.
+CODING = {"r": 8, "c": 1, "hold_min": "500ms", "hold_max": "1s", "link_mtu": "4500B"}
+SECOND_OF_SILENCE = 2
+
+
+class Lowar(bed.BedTest):
+    mtu = 4500
+
+    def setUp(self):
+        super().setUp()
+        tag = self.left_end[3:]
+        self.near_end, self.far_end = f"rbN{tag}", f"rbF{tag}"
+        self.addCleanup(bed.subprocess.run, ["ip", "link", "del", self.near_end], capture_output=True)
+        bed.sh("ip", "link", "add", self.near_end, "mtu", str(self.mtu), "type", "veth", "peer", "name", self.far_end,
+               "mtu", str(self.mtu))
+        for end in (self.near_end, self.far_end):
+            bed.sh("ip", "link", "set", end, "up")
+
+    def sent(self):
+        """All captures, one behind the other, as one file; and its frames."""
+        frames = [frame for capture in replayed.RC_UC for frame in replayed.frames(capture)]
+        path = self.dir / "all.pcap"
+        records = b"".join(struct.pack("<IIII", 0, n, len(frame), len(frame)) + frame for n, frame in enumerate(frames))
+        path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 1) + records)
+        return path, frames
+
+    def gateway(self, host, wan, path="host <-> lowar <-> wan", link=None):
+        kernels = {"lowar": CODING, **({"link": link} if link else {})}
+        return self.start_with(f"  host: {{af_packet: {host}}}\n  wan: {{af_packet: {wan}}}\n",
+                               f"gateway: {{path: {path}, kernels: {json.dumps(kernels)}}}", "--name", f"lowar-{wan}")
+
+    def cross(self, events):
+        """Sends everything from left to right; returns what was sent, what arrived, and both reports."""
+        path, sent = self.sent()
+        near = self.gateway(self.left_end, self.near_end, "host <-> lowar <-> link <-> wan", {"forward": {"events": events}})
+        far = self.gateway(self.right_end, self.far_end)
+        arrived = self.dir / "arrived.pcap"
+        tool = bed.PYTHON, str(bed.HERE / "wire_tool.py")
+        receiver = self.child_within(self.right, *tool, "receive", "eth", str(arrived), str(SECOND_OF_SILENCE))
+        self.assertEqual(receiver.stdout.readline(), "ready\n")
+        self.within(self.left, *tool, "send", "eth", str(path), "100")
+        receiver.communicate(timeout=120)
+        reports = self.stop(near), self.stop(far)
+        for report in reports:
+            for port in report["ports"]:
+                self.assertEqual([port[name] for name in ("rx_missed", "rx_no_packet", "tx_full")], [0, 0, 0])
+        return sent, bed.roce_frames(arrived), *reports
+
+    def arrives_as_sent(self, sent, arrived):
+        wanted = [frame for frame in sent if replayed.stream(frame) is None or replayed.wire.parse(frame)["icrc_ok"]]
+        got = replayed.by_stream(arrived)
+        for key, frames in replayed.by_stream(wanted).items():
+            if key is not None:  # what is no RoCE mingles with what the hosts say of themselves
+                self.assertEqual(got[key], frames)
+        self.assertGreater(len(arrived), 3900)
+
+    def counters(self, report):
+        return report["devices"]["gateway"]["kernels"]["lowar"]["counters"]
+
+    def test_without_loss(self):
+        sent, arrived, near, far = self.cross([])
+        self.arrives_as_sent(sent, arrived)
+        self.assertGreater(self.counters(near)["encode_repairs"], 400)
+        self.assertEqual(self.counters(far).get("decode_recovered", 0), 0)
+
+    def test_loss_that_can_be_repaired(self):
+        events = [{"kind": replayed.PROTECTED, "occurrence": n, "do": "drop"} for n in range(20, 5000, 80)]
+        sent, arrived, near, far = self.cross(events)
+        self.arrives_as_sent(sent, arrived)
+        fired = near["devices"]["gateway"]["kernels"]["link"]["forward"]["events_fired"]
+        lost = [row for row in fired if row["qpn"] != replayed.MAD_QPN]
+        self.assertGreater(len(lost), 40)
+        self.assertEqual(self.counters(far)["decode_recovered"], len(lost))
+        self.assertEqual(self.counters(far).get("decode_rebuild_failed", 0), 0)
+
+
+if __name__ == "__main__":
+    bed.main()

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""configs/wireshark/kernels/lowar.lua on packets that our encoder made: each field against the Python decoder's."""
+import struct
+import sys
+
+sys.dont_write_bytecode = True
+import lowar_decoder  # noqa: E402
+import make_derived  # noqa: E402
+import wire  # noqa: E402
+from common import CAPTURES  # noqa: E402
+from wireshark_test import BAD, GOOD, Wireshark, main  # noqa: E402
+
+HEADER = ("opcode", "qpn", "type", "version", "flags", "r", "c", "bpsn")
+REPAIR = ("isn", "reserved", "packets", "last_length", "hop_sum", "set_sum", "covered", "coded")
+PREFIX = ("length", "udp_srcport", "ip", "ttl", "tos", "udp_checksum")
+NEGOTIATION = ("kind", "reserved", "negotiation")
+FLAGS = ("has_first", "has_last", "responses", "anew")
+CONFIG = "devices: {d: {path: host <-> lowar <-> wan, kernels: {lowar: {r: 6, c: 2}}}}\n"
+
+
+def number(text):
+    return int(text, 0)
+
+
+class Lowar(Wireshark):
+    def coded(self, name):
+        """What a gateway sends to the link of a capture: (path, frames)."""
+        out = self.dir / f"{name}.pcap"
+        self.replay(self.config(CONFIG), "--in", f"d.host={CAPTURES / name}.pcap", "--out", f"d.wan={out}")
+        return out, [bytes(frame) for _, _, frame in wire.read_pcap(str(out))[0]]
+
+    def rows(self, path, names, *words):
+        return self.fields(path, *words, fields=[f"lowar.{name}" for name in names])
+
+    def test_every_field_of_what_the_encoder_makes(self):
+        repairs = negotiations = 0
+        for name in ("rc_write", "rc_write_ipv6", "rc_read_mtu4096", "rc_send_loss_tx", "uc_write_var"):
+            with self.subTest(name):
+                path, frames = self.coded(name)
+                made = [packet for frame in frames if (packet := lowar_decoder.lowar(frame))]
+                rows = self.rows(path, HEADER, "-Y", "lowar")
+                self.assertEqual([[number(value) for value in row] for row in rows],
+                                 [[0x1f, p["qpn"], p["type"], p["version"], p["flags"], p["r"], p["c"], p["base"]] for p in made])
+                flags = self.rows(path, [f"flags.{flag}" for flag in FLAGS], "-Y", "lowar")
+                self.assertEqual([[value in ("1", "True") for value in row] for row in flags],
+                                 [[bool(p["flags"] & 1 << bit) for bit in range(4)] for p in made])
+                wanted = [p for p in made if p["type"] == lowar_decoder.REPAIR]
+                self.repairs(path, wanted)
+                self.negotiations(path, [p for p in made if p["type"] == lowar_decoder.NEGOTIATION], frames)
+                repairs, negotiations = repairs + len(wanted), negotiations + len(made) - len(wanted)
+        self.assertGreater(repairs, 100)
+        self.assertGreater(negotiations, 4)
+
+    def repairs(self, path, wanted):
+        names = REPAIR + tuple(f"coded.{name}" for name in PREFIX)
+        rows = self.rows(path, names, "-Y", "lowar.type == 0x5a")
+        for row, packet in zip(rows, wanted, strict=True):
+            image = packet["image"]
+            self.assertEqual([number(value) for value in row[:7]],
+                             [packet["isn"], 0, packet["packets"], packet["last_bytes"], packet["hop_sum"],
+                              packet["set_sum"], len(lowar_decoder.covers(packet))])
+            self.assertEqual(row[7], image[lowar_decoder.PREFIX:].hex())
+            self.assertEqual(tuple(map(number, row[8:])), struct.unpack_from(">HHIBBH", image))
+        psns = self.rows(path, ["covered_psn"], "-Y", "lowar.type == 0x5a", "-E", "occurrence=a", "-E", "aggregator=,")
+        self.assertEqual([[int(psn) for psn in row[0].split(",")] for row in psns], [lowar_decoder.covers(p) for p in wanted])
+
+    def negotiations(self, path, wanted, frames):
+        rows = self.rows(path, NEGOTIATION, "-Y", "lowar.type == 0xa5")
+        tails = [frame[-14:-4] for frame in frames if (p := lowar_decoder.lowar(frame)) and p["type"] == lowar_decoder.NEGOTIATION]
+        self.assertEqual([[int(row[0]), number(row[1]), row[2]] for row in rows],
+                         [[p["isn"], 0, tail.hex()] for p, tail in zip(wanted, tails, strict=True)])
+
+    def test_flow_icrc_and_the_names_that_people_read(self):
+        path, frames = self.coded("rc_write")
+        names = ("rocebox.flow", "rocebox.icrc.status", "rocebox.kernel", "rocebox.psn_distance", "_ws.expert.message",
+                 "_ws.lua.text")
+        data = self.fields(path, "-Y", "!lowar", fields=names)
+        rows = self.fields(path, "-Y", "lowar", fields=names)
+        self.assertLessEqual({row[0] for row in rows}, {row[0] for row in data}, "the flow of the data it follows")
+        self.assertEqual({tuple(row[1:4]) for row in rows}, {(GOOD, "lowar", "")})
+        self.assertEqual({row[5] for row in rows}, {""})
+        self.assertFalse([row[4] for row in rows if "lowar" in row[4].lower() or "field that no encoder" in row[4]])
+        text, _ = self.tshark(path, "-Y", "lowar")
+        self.assertRegex(text, r"\[lowar\] announce|\[lowar\] Announce r=6 c=2")
+        self.assertRegex(text, r"\[lowar\] repair 2 of 2, 3 packets, PSN \d+ to \d+")
+
+    def test_what_no_encoder_writes_is_marked(self):
+        _, frames = self.coded("rc_write")
+        repair = next(frame for frame in frames if (p := lowar_decoder.lowar(frame)) 
+                      and p["type"] == lowar_decoder.REPAIR and not p["flags"] & 2)  # has_Last
+
+        def edit(at, value):
+            return make_derived.with_icrc(repair[:42 + at] + bytes([value]) + repair[43 + at:])
+
+        edits = {"Unknown type": (4, 0x5b), "Unknown version": (5, 0x20), "c must be": (8, 200), "ISN must": (12, 9),
+                 "Reserved": (13, 1), "A block has 1 to r": (15, 200), "The last length": (17, 1)}
+        bad = bytearray(repair)
+        bad[-5] ^= 1
+        short = make_derived.with_icrc(repair[:42 + 20] + bytes(4))
+        path = self.capture([edit(*what) for what in edits.values()] + [bytes(bad), short])
+        rows = self.fields(path, fields=("_ws.expert.message", "rocebox.icrc.status", "_ws.lua.text"))
+        for row, message in zip(rows, edits):
+            self.assertIn(message, row[0])
+        self.assertEqual(rows[len(edits)][1], BAD)
+        self.assertEqual({row[2] for row in rows}, {""}, "a packet too short for its header harms nobody")
+
+
+if __name__ == "__main__":
+    main()
