@@ -24,6 +24,9 @@ class CodingUnits {
   /// `count` units of at most `image_bytes` bytes each.
   CodingUnits(std::uint32_t count, std::uint32_t image_bytes);
 
+  /// Bytes of memory that they take, when all have been used.
+  std::size_t bytes() const { return data_.size() + count_ * (sizeof(Unit) + sizeof(std::uint16_t)); }
+
   /// The unit that has been free for longest, empty; kNone when all are bound.
   std::uint16_t bind();
   /// Dissolves the binding.

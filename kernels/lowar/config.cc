@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/lowar/config.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -19,6 +20,10 @@ std::uint32_t Config::transport_bytes_max() const {
   return kHeadersMax + roce::kPathMtus[static_cast<std::size_t>(roce_mtu)] + roce::kIcrcBytes;
 }
 
+Aim Config::aim() const {
+  return {target_loss, redundancy_max, static_cast<unsigned>(std::min<std::int64_t>(units, kInterleavingMax))};
+}
+
 void Config::fields(Fields& f) {
   f.integer("r", r, {1, kBlockPacketsMax}, "data packets of a coding block");
   f.integer("c", c, {1, kInterleavingMax},
@@ -33,6 +38,14 @@ void Config::fields(Fields& f) {
   f.integer("reorder", reorder, {0, kReorderMax}, "packets by which one may be overtaken on the link and not be lost");
   f.duration("hold_min", hold_min, {kHoldMin, kHoldMax}, "a packet that waits for a lost one waits at least this");
   f.duration("hold_max", hold_max, {kHoldMin, kHoldMax}, "and no longer than this; between, twice the block's time");
+  f.duration("idle", idle, {kIdleMin, kIdleMax}, "a stream that was not used for this gives its place to a new one");
+  f.boolean("adapt", adapt, "measures the loss of each stream, and has the far end change its (r, c) by that");
+  f.fraction("target_loss", target_loss, {kTargetLossMin, kTargetLossMax},
+             "adapt: share of packets that may stay lost, on average");
+  f.fraction("redundancy_max", redundancy_max, {kRedundancyMin, 1}, "adapt: most repair packets for a data packet");
+  f.duration("dwell", dwell, {kDwellMin, kDwellMax}, "adapt: a stream's (r, c) stays for at least this");
+  if (adapt && redundancy({static_cast<std::uint16_t>(r), static_cast<std::uint8_t>(c)}) > redundancy_max)
+    f.refuse("redundancy_max", "must be at least c / r, with which a stream begins");
   if (c > r) f.refuse("c", "must not exceed `r`: a repair packet covers at least one data packet");
   if (c > units) f.refuse("units", "must be at least `c`, or no block can be coded");
   if (hold_min > hold_max) f.refuse("hold_min", "must not exceed `hold_max`");

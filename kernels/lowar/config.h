@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/lowar/limits.h"
+#include "kernels/lowar/redundancy.h"
 #include "kernels/lowar/repair_header.h"
 
 namespace rocebox::lowar {
@@ -15,8 +16,13 @@ struct Config {
   std::int64_t streams = 4096, units = 1024, reordering = 2048;
   std::int64_t reorder = 16;
   Nanos hold_min = 20 * kMicrosecond, hold_max = 10 * kMillisecond;
+  Nanos idle = 60 * kSecond;
+  bool adapt = false;
+  double target_loss = 1e-6, redundancy_max = 0.25;
+  Nanos dwell = 100 * kMillisecond;
 
   Coding coding() const { return {static_cast<std::uint16_t>(r), static_cast<std::uint8_t>(c)}; }
+  Aim aim() const;
   /// The longest transport packet that is protected: BTH, RETH and immediate data, payload, ICRC.
   std::uint32_t transport_bytes_max() const;
   bool operator==(const Config&) const = default;

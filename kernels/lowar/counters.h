@@ -16,6 +16,15 @@ struct EncodeCounters {
         announcements(s.counter("encode_announcements",
                                 "negotiation packets made: where a sequence begins, and with which (r, c)")),
         streams(s.counter("encode_streams", "streams seen: requests or READ responses to one QP")),
+        streams_aged(s.counter("encode_streams_aged", "idle streams that gave their place or their coding units")),
+        uncoded(s.counter("encode_uncoded", "data packets of streams whose coding is switched off")),
+        changes(s.counter("encode_changes", "times that a stream's (r, c) changed, as the far end had asked")),
+        requests(s.counter("encode_requests", "requests of the far end for another (r, c)")),
+        requests_ignored(s.counter("encode_requests_ignored",
+                                   "of these, not heeded: (r, c) is fixed, no such stream, or not of its receiver")),
+        requests_refused(s.counter("encode_requests_refused",
+                                   "of these, not heeded: an (r, c) that is not allowed here, or too soon")),
+        requests_old(s.counter("encode_requests_old", "of these, repeated or overtaken by a newer one")),
         unprotected_streams(s.counter("encode_unprotected_streams", "data packets beyond `streams`")),
         unprotected_units(s.counter("encode_unprotected_units", "data packets without a coding unit: all were bound")),
         unprotected_icrc(
@@ -25,7 +34,8 @@ struct EncodeCounters {
         link_mtu(s.counter("encode_link_mtu", "repair packets not made: longer than `link_mtu`")),
         pool_dry(s.counter("encode_pool_dry", "repair packets not made: no packet to be had")),
         units_max(s.counter("encode_units_max", "most coding units bound so far")) {}
-  Counter &packets, &bytes, &blocks, &blocks_cut, &repairs, &repair_bytes, &announcements, &streams;
+  Counter &packets, &bytes, &blocks, &blocks_cut, &repairs, &repair_bytes, &announcements, &streams, &streams_aged;
+  Counter &uncoded, &changes, &requests, &requests_ignored, &requests_refused, &requests_old;
   Counter &unprotected_streams, &unprotected_units, &unprotected_icrc, &unprotected_snapped, &unprotected_size;
   Counter &link_mtu, &pool_dry, &units_max;
 };
@@ -46,6 +56,7 @@ struct DecodeCounters {
         restarts(s.counter("decode_restarts", "sequences taken up anew: a retransmission, or a PSN far ahead")),
         announcements(s.counter("decode_announcements", "beginnings of sequences announced by the far end")),
         streams(s.counter("decode_streams", "streams seen")),
+        streams_aged(s.counter("decode_streams_aged", "idle streams that gave their place or their coding units")),
         streams_full(s.counter("decode_streams_full", "data packets beyond `streams`, passed")),
         units_full(s.counter("decode_units_full", "blocks that could not be decoded: all coding units were bound")),
         drop_icrc(s.counter("drop_icrc", "data packets with a wrong ICRC: they count as lost")),
@@ -63,12 +74,15 @@ struct DecodeCounters {
             s.counter("drop_lowar_malformed", "LoWAR packets with an unknown type or impossible fields")),
         drop_negotiation(s.counter("drop_negotiation", "negotiation packets, taken in")),
         drop_rebuilt(s.counter("drop_rebuilt", "packets made and thrown away: see decode_rebuild_failed")),
-        pool_dry(s.counter("decode_pool_dry", "packets not rebuilt: no packet to be had")) {}
+        pool_dry(s.counter("decode_pool_dry", "packets not rebuilt, or requests not made: no packet to be had")),
+        requests(s.counter("adapt_requests", "requests sent for another (r, c), repeated ones included")),
+        changes(s.counter("adapt_changes", "times that another (r, c) was asked for")),
+        unheeded(s.counter("adapt_unheeded", "of these, given up: the far end did not heed them")) {}
   Counter &packets, &recovered, &recovered_hops, &rebuild_failed, &released, &released_timeout, &released_full, &held,
-      &held_max, &old, &restarts, &announcements, &streams, &streams_full, &units_full;
+      &held_max, &old, &restarts, &announcements, &streams, &streams_aged, &streams_full, &units_full;
   Counter &drop_icrc, &drop_late, &drop_repair_used, &drop_repair_unused, &drop_repair_short, &drop_repair_failed,
       &drop_repair_full, &drop_repair_unknown, &drop_lowar_icrc, &drop_lowar_malformed, &drop_negotiation,
-      &drop_rebuilt, &pool_dry;
+      &drop_rebuilt, &pool_dry, &requests, &changes, &unheeded;
 };
 
 }  // namespace rocebox::lowar

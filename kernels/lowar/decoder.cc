@@ -9,38 +9,49 @@
 
 namespace rocebox::lowar {
 
-Decoder::Decoder(const Config& config, Stats& stats, Port out)
+Decoder::Decoder(const Config& config, Stats& stats, Port host, Port link, Encoder& encoder)
     : config_(config),
-      out_(out),
+      aim_(config.aim()),
+      host_(host),
+      link_(link),
+      encoder_(encoder),
       count_(stats),
       units_(static_cast<std::uint32_t>(config.units),
              static_cast<std::uint32_t>(sizeof(CodedPrefix)) + config.transport_bytes_max()),
       buffer_(static_cast<std::size_t>(config.reordering)),
-      table_(static_cast<std::uint32_t>(config.streams)),
-      streams_(static_cast<std::size_t>(config.streams)) {}
+      streams_(static_cast<std::uint32_t>(config.streams), config.idle) {}
 
 void Decoder::process(Context& context, Batch& batch) {
-  std::array<Role, kBatchMax> roles;
-  std::array<StreamKey, kBatchMax> keys;
-  std::array<std::uint64_t, kBatchMax> hashes;
-  for (unsigned i = 0; i < batch.size(); i++) {
-    roles[i] = role_of(batch[i]);
-    if (roles[i] != Role::kRequest && roles[i] != Role::kResponse) continue;
-    keys[i] = stream_key(batch[i], qpn_of(batch[i]), roles[i] == Role::kResponse);
-    hashes[i] = table_.hash(keys[i]);
-    table_.prefetch(hashes[i]);
-  }
-  Exit exit{context, &batch, 0, out_};
+  std::array<Named, kBatchMax> names;
+  name_packets(batch, streams_, names);
+  Exit exit{context, &batch, 0, host_};
   for (; exit.slot < batch.size(); exit.slot++) {
-    const unsigned i = exit.slot;
-    if (roles[i] == Role::kOther) continue;
-    if (roles[i] == Role::kAnswer)
-      answer(exit, batch[i]);
-    else if (roles[i] == Role::kLowar)
-      lowar(exit, batch[i]);
-    else
-      data(exit, roles[i], keys[i], hashes[i]);
+    const Named& named = names[exit.slot];
+    if (named.is_data())
+      data(exit, named);
+    else if (named.role == Role::kAnswer)
+      answer(exit, batch[exit.slot]);
+    else if (named.role == Role::kLowar)
+      lowar(exit, batch[exit.slot]);
   }
+}
+
+std::uint32_t Decoder::place_of(const StreamKey& key, std::uint64_t hash, Nanos now) {
+  const std::uint32_t index = streams_.use(key, hash, now);
+  if (index != streams_.kNone || !retire_one(now)) return index;
+  return streams_.use(key, hash, now);
+}
+
+// The stream that has been idle for longest gives its place and its units. False: none has been for long enough.
+bool Decoder::retire_one(Nanos now) {
+  const std::uint32_t index = streams_.idle(now);
+  if (index == streams_.kNone) return false;
+  Stream& stream = streams_[index];
+  if (!stream.held.empty() || !stream.repairs.empty()) return false;  // a timer is about to let them go
+  release_units(stream);
+  streams_.erase(index);
+  count_.streams_aged.add();
+  return true;
 }
 
 void Decoder::begin(Stream& stream, std::uint32_t psn, bool responses) {
@@ -52,37 +63,37 @@ void Decoder::begin(Stream& stream, std::uint32_t psn, bool responses) {
   count_.streams.add();
 }
 
-void Decoder::data(Exit& exit, Role role, const StreamKey& key, std::uint64_t hash) {
+void Decoder::data(Exit& exit, const Named& named) {
   Packet packet = (*exit.batch)[exit.slot];
-  const bool whole = roce::icrc_held(packet);
+  const Nanos now = exit.context.now();
+  const roce::IcrcStatus icrc = roce::icrc_check(packet);
   // A wrong ICRC may mean a wrong QPN: it makes no stream.
-  const bool wrong = whole && roce::icrc_compute(packet) != roce::icrc_stored(packet);
-  const std::uint32_t index = wrong ? table_.find(key, hash) : table_.insert(key, hash);
-  if (index == table_.kNone) return wrong ? void() : count_.streams_full.add();
+  const bool wrong = icrc == roce::IcrcStatus::kBad;
+  const std::uint32_t index = wrong ? streams_.find(named.key, named.hash) : place_of(named.key, named.hash, now);
+  if (index == streams_.kNone) return wrong ? void() : count_.streams_full.add();
   Stream& stream = streams_[index];
   if (wrong) return stream.begun && !stream.passive ? exit.batch->drop(exit.slot, count_.drop_icrc) : void();
   count_.packets.add();
   const std::uint32_t psn = psn_of(packet);
-  if (!stream.begun) begin(stream, psn, role == Role::kResponse);
-  if (stream.passive) {
-    stream.expected = roce::psn_add(psn, 1);
-    return;
-  }
+  if (!stream.begun) begin(stream, psn, named.role == Role::kResponse);
+  if (config_.adapt) adapt(exit, stream, named, packet);
+  if (stream.next_coding.off() && stream.held.empty() && stream.repairs.empty()) stream.passive = true;
+  if (stream.passive) return pass_by(stream, packet, psn);
+  const bool usable = icrc == roce::IcrcStatus::kGood && transport_bytes(packet) <= config_.transport_bytes_max();
   const std::int32_t ahead = roce::psn_distance(psn, stream.expected);
   if (ahead < 0) return old(exit, stream, packet);
   if (ahead > kWindowPsns) {
     PacketPtr taken = exit.batch->take(exit.slot);  // it goes behind what is let go
     skip_all(exit, stream);
     restart(stream, psn);
-    advance(stream, packet, whole && transport_bytes(packet) <= config_.transport_bytes_max());
+    advance(now, stream, packet, usable);
     return exit.deliver(std::move(taken));
   }
-  const bool usable = whole && transport_bytes(packet) <= config_.transport_bytes_max();
   // What a message that may begin anywhere would overtake is behind a lost packet of the message before.
   const bool overtakes = !stream.held.empty() && !roce::psn_before(psn, buffer_[stream.held.head].psn);
   if (psn != stream.expected && (overtakes || !is_next(stream, packet, psn))) return hold(exit, stream, packet, usable);
-  measure(stream, packet, exit.context.now());
-  advance(stream, packet, usable);  // and it passes in place
+  measure(stream, packet, now);
+  advance(now, stream, packet, usable);  // and it passes in place
   if (!stream.held.empty() || !stream.repairs.empty()) settle(exit, stream);
 }
 
@@ -93,7 +104,9 @@ void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
     const std::uint64_t before = count_.released.read();
     while (buffer_.full() && !stream.held.empty()) skip(exit, stream);
     if (buffer_.full()) {  // of other streams' packets
-      count_.released.add(static_cast<std::uint64_t>(roce::psn_distance(psn, stream.expected)));
+      const auto missing = static_cast<std::uint32_t>(roce::psn_distance(psn, stream.expected));
+      count_.released.add(missing);
+      stream.meter.lost(missing);
       skip_to(exit, stream, psn);
     }
     count_.released_full.add(count_.released.read() - before);
@@ -101,7 +114,7 @@ void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
     if (is_next(stream, packet, psn)) {
       // What skip() sent behind this packet comes before it in the sequence.
       PacketPtr taken = exit.batch->take(exit.slot);
-      advance(stream, packet, usable);
+      advance(exit.context.now(), stream, packet, usable);
       exit.deliver(std::move(taken));
       return settle(exit, stream);
     }
@@ -116,8 +129,8 @@ void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
 // An ACK or NAK goes behind the READ responses that were sent before it: overtaking them, it would tell the requester
 // that they are lost.
 void Decoder::answer(Exit& exit, Packet packet) {
-  const std::uint32_t index = table_.find(stream_key(packet, qpn_of(packet), true));
-  if (index == table_.kNone) return;
+  const std::uint32_t index = streams_.find(stream_key(packet, qpn_of(packet), true));
+  if (index == streams_.kNone) return;
   Stream& stream = streams_[index];
   const std::uint32_t psn = psn_of(packet);
   if (stream.held.empty() || buffer_.full() || roce::psn_before(psn, stream.expected)) return;
@@ -136,14 +149,19 @@ void Decoder::old(Exit& exit, Stream& stream, Packet packet) {
   if (came_late(stream, packet, exit.context.now())) return exit.batch->drop(exit.slot, count_.drop_late);
   count_.old.add();
   const std::uint32_t psn = psn_of(packet), next = roce::psn_add(psn, 1);
-  stream.old_run = stream.old_run && psn == roce::psn_add(stream.old_psn, 1) ? stream.old_run + 1 : 1;
-  stream.old_psn = psn;
+  const bool again = is_run_of_old(stream, psn);
   if (!stream.held.empty() && !buffer_.full())  // it was sent after those that wait
     wait_behind(exit, stream, buffer_[stream.held.tail].psn);
-  if (stream.old_run < kRetransmissionRun || !roce::psn_before(next, stream.expected)) return;
+  if (!again || !roce::psn_before(next, stream.expected)) return;
   skip_all(exit, stream);
   restart(stream, next);
   stream.message_ended = roce::opcode_info(packet).has(roce::kEndsMessage);
+}
+
+bool Decoder::is_run_of_old(Stream& stream, std::uint32_t psn) {
+  stream.old_run = stream.old_run && psn == roce::psn_add(stream.old_psn, 1) ? stream.old_run + 1 : 1;
+  stream.old_psn = psn;
+  return stream.old_run >= kRetransmissionRun;
 }
 
 // The sequence goes on at `psn`; where blocks begin is to be learned again.
@@ -162,6 +180,7 @@ bool Decoder::came_late(Stream& stream, Packet packet, Nanos now) {
     if (recovered.until < now || recovered.until == 0 || recovered.psn != psn) continue;
     if (!roce::icrc_held(packet) || recovered.icrc != roce::icrc_stored(packet)) continue;
     recovered.until = 0;
+    stream.meter.take_back();
     return true;
   }
   return false;

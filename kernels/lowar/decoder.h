@@ -9,22 +9,23 @@
 #include "kernels/lowar/coding_units.h"
 #include "kernels/lowar/config.h"
 #include "kernels/lowar/counters.h"
+#include "kernels/lowar/encoder.h"
 #include "kernels/lowar/reordering_buffer.h"
 #include "kernels/lowar/repair_packet.h"
-#include "kernels/lowar/stream.h"
+#include "kernels/lowar/stream_table.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/roce/flow_table.h"
 
 namespace rocebox::lowar {
 
 class Decoder {
  public:
-  /// `out` is the port of the host.
-  Decoder(const Config& config, Stats& stats, Port out);
+  /// `host` and `link` are the ports of the two sides; requests that come for it are told to `encoder`.
+  Decoder(const Config& config, Stats& stats, Port host, Port link, Encoder& encoder);
   void process(Context& context, Batch& batch);
   /// `stream` is the timer's tag.
   void on_timer(Context& context, std::uint64_t stream);
-  const DecodeCounters& counters() const { return count_; }
+  /// Bytes of memory for so many streams, when all are in use.
+  static std::size_t stream_bytes(std::uint32_t streams) { return StreamTable<Stream>::bytes(streams); }
 
  private:
   struct Recovered {
@@ -49,8 +50,19 @@ class Decoder {
     std::uint8_t repairs_held = 0, recovered_next = 0;
     std::uint16_t pmtu = 0;
     ReorderingBuffer::List held, repairs;
-    Nanos since = 0, armed = 0;      // when the oldest packet came that waits; when a timer fires, 0: none
-    Nanos last = 0, spacing_16 = 0;  // arrival in order; mean distance of arrivals, in 1/16 ns
+    // Measuring, and asking for another (r, c).
+    LossMeter meter;
+    std::uint32_t gap_psn = 0;  // of the last gap in what passed by; what comes of it late was not lost
+    std::uint16_t gap_packets = 0;
+    std::uint16_t asked_serial = 0;
+    std::uint32_t token = 0;     // the sender's; 0: it heeds no requests
+    std::uint32_t said_psn = 0;  // from where on next_coding holds, as the sender said
+    Coding asked;
+    bool asking = false;
+    std::uint8_t asked_times = 0;
+    Nanos ask_at = 0, asked_first = 0;  // when it is asked again; when this setting was asked for first, 0: never
+    Nanos since = 0, armed = 0;         // when the oldest packet came that waits; when a timer fires, 0: none
+    Nanos last = 0, spacing_16 = 0;     // arrival in order; mean distance of arrivals, in 1/16 ns
     std::array<Recovered, kRecoveredKept> recovered{};
     std::array<std::uint16_t, kInterleavingMax> units{};
   };
@@ -78,17 +90,20 @@ class Decoder {
   };
 
   // decoder.cc: what comes in.
-  void data(Exit& exit, Role role, const StreamKey& key, std::uint64_t hash);
+  void data(Exit& exit, const Named& named);
+  std::uint32_t place_of(const StreamKey& key, std::uint64_t hash, Nanos now);
+  bool retire_one(Nanos now);
   void begin(Stream& stream, std::uint32_t psn, bool responses);
   void answer(Exit& exit, Packet packet);
   void old(Exit& exit, Stream& stream, Packet packet);
   void hold(Exit& exit, Stream& stream, Packet packet, bool usable);
   void restart(Stream& stream, std::uint32_t psn);
   void wait_behind(Exit& exit, Stream& stream, std::uint32_t psn);
+  bool is_run_of_old(Stream& stream, std::uint32_t psn);
   bool came_late(Stream& stream, Packet packet, Nanos now);
   // decoder_repair.cc: LoWAR's packets.
   void lowar(Exit& exit, Packet packet);
-  void announced(Exit& exit, const NegotiationHeader& header, Packet packet);
+  void announced(Exit& exit, Stream& stream, const NegotiationHeader& header);
   void repair(Exit& exit, Packet packet, const RepairHeader& header);
   Outcome try_repair(Exit& exit, Stream& stream, Packet packet, const RepairHeader& header);
   Parts parts_of(const Stream& stream, const RepairHeader& header) const;
@@ -98,7 +113,8 @@ class Decoder {
   Counter& reason(Outcome outcome);
   // decoder_order.cc: what goes out.
   bool is_next(const Stream& stream, Packet packet, std::uint32_t psn) const;
-  void advance(Stream& stream, Packet packet, bool usable);
+  void advance(Nanos now, Stream& stream, Packet packet, bool usable, bool rebuilt = false);
+  void go_on(Stream& stream, Packet packet, std::uint32_t psn);
   void enter_block(Stream& stream, std::uint32_t psn, bool starts_message);
   void begin_block(Stream& stream, std::uint32_t psn);
   void release_units(Stream& stream);
@@ -113,13 +129,23 @@ class Decoder {
   void settle(Exit& exit, Stream& stream);
   void measure(Stream& stream, Packet packet, Nanos now);
 
+  // decoder_adapt.cc: what is measured, and what the sender says and is asked.
+  void pass_by(Stream& stream, Packet packet, std::uint32_t psn);
+  void adapt(Exit& exit, Stream& stream, const Named& named, Packet packet);
+  void consider(Stream& stream, Nanos now);
+  void ask(Exit& exit, Stream& stream, const Named& named, Packet packet);
+  void negotiate(Exit& exit, const NegotiationHeader& header, Packet packet);
+  void learn(Stream& stream, const NegotiationHeader& header);
+  void told_status(Exit& exit, Stream& stream, const NegotiationHeader& header);
+
   Config config_;
-  Port out_;
+  Aim aim_;
+  Port host_, link_;
+  Encoder& encoder_;
   DecodeCounters count_;
   CodingUnits units_;
   ReorderingBuffer buffer_;
-  roce::FlowTable<StreamKey> table_;
-  roce::ZeroedArray<Stream> streams_;
+  StreamTable<Stream> streams_;
 };
 
 }  // namespace rocebox::lowar

@@ -17,19 +17,30 @@ bool Decoder::is_next(const Stream& stream, Packet packet, std::uint32_t psn) co
 }
 
 // The packet is handed over now: it goes into its unit, and the next one is awaited.
-void Decoder::advance(Stream& stream, Packet packet, bool usable) {
+void Decoder::advance(Nanos now, Stream& stream, Packet packet, bool usable, bool rebuilt) {
+  rebuilt ? stream.meter.lost(1) : stream.meter.came();
   const roce::OpcodeInfo& info = roce::opcode_info(packet);
   const std::uint32_t psn = psn_of(packet);
   enter_block(stream, psn, info.has(roce::kStartsMessage));
   if (stream.whole && usable) {
     std::uint16_t& unit = stream.units[static_cast<unsigned>(psn_distance(psn, stream.base)) % stream.coding.c];
     if (unit == CodingUnits::kNone) unit = units_.bind();
+    if (unit == CodingUnits::kNone && retire_one(now)) unit = units_.bind();
     if (unit == CodingUnits::kNone)
       usable = false, count_.units_full.add();
     else
       units_.add(unit, packet);
   }
   if (!usable && stream.whole) release_units(stream);
+  go_on(stream, packet, psn);
+  // The block is complete: nothing of it is lost, whatever its repair packets say.
+  if (stream.message_ended || (stream.clocked && psn_distance(psn, stream.base) + 1 >= stream.coding.r))
+    release_units(stream);
+}
+
+// The packet has its place in the sequence: which one is next?
+void Decoder::go_on(Stream& stream, Packet packet, std::uint32_t psn) {
+  const roce::OpcodeInfo& info = roce::opcode_info(packet);
   stream.expected = psn_add(psn, 1);
   stream.message_ended = info.has(roce::kEndsMessage);
   if (info.has(roce::kIsRequest)) {
@@ -40,9 +51,6 @@ void Decoder::advance(Stream& stream, Packet packet, bool usable) {
     if (reth && stream.pmtu && reth->dma_length > 1)
       stream.expected = psn_add(psn, static_cast<std::int64_t>((reth->dma_length + stream.pmtu - 1) / stream.pmtu));
   }
-  // The block is complete: nothing of it is lost, whatever its repair packets say.
-  if (stream.message_ended || (stream.clocked && psn_distance(psn, stream.base) + 1 >= stream.coding.r))
-    release_units(stream);
 }
 
 // Blocks begin with a message, where a repair packet said, and after every r packets.
@@ -60,7 +68,7 @@ void Decoder::begin_block(Stream& stream, std::uint32_t psn) {
   release_units(stream);
   stream.base = psn;
   stream.coding = stream.next_coding;
-  stream.clocked = stream.whole = true;
+  stream.clocked = stream.whole = !stream.coding.off();
   stream.has_boundary = false;
 }
 
@@ -79,7 +87,7 @@ void Decoder::drain(Exit& exit, Stream& stream) {
       if (!before && !stream.message_ended) return;
     } else if (!before) {
       if (!is_next(stream, *slot.packet, slot.psn)) return;
-      advance(stream, *slot.packet, slot.usable);
+      advance(exit.context.now(), stream, *slot.packet, slot.usable, slot.rebuilt);
     }
     exit.deliver(buffer_.remove(stream.held, mine));
     stream.rescan = true;
@@ -115,7 +123,9 @@ void Decoder::skip(Exit& exit, Stream& stream) {
       stream.message_ended = header.block.has_last;
     }
     drop_repairs(exit.context, stream);
-    count_.released.add(static_cast<std::uint64_t>(psn_distance(end, stream.expected)));
+    const auto missing = static_cast<std::uint32_t>(psn_distance(end, stream.expected));
+    count_.released.add(missing);
+    stream.meter.lost(missing);
     stream.expected = end;
     release_units(stream);
   } else {
@@ -124,6 +134,7 @@ void Decoder::skip(Exit& exit, Stream& stream) {
     if (missing > 0) {
       const bool any_psn = stream.message_ended && stream.lenient;  // how many were lost is not known then
       count_.released.add(any_psn ? 1 : static_cast<std::uint64_t>(missing));
+      stream.meter.lost(any_psn ? 1 : static_cast<std::uint32_t>(missing));
       stream.expected = psn_add(stream.expected, missing);
     }
     release_units(stream);
@@ -198,15 +209,15 @@ void Decoder::settle(Exit& exit, Stream& stream) {
   const Nanos due = std::max(stream.since + patience(stream), exit.context.now() + 1);
   if (stream.armed && stream.armed <= due) return;
   stream.armed = due;
-  exit.context.arm(due, static_cast<std::uint64_t>(&stream - streams_.data()));
+  exit.context.arm(due, streams_.index_of(stream));
 }
 
 void Decoder::on_timer(Context& context, std::uint64_t index) {
-  Stream& stream = streams_[index];
+  Stream& stream = streams_[static_cast<std::uint32_t>(index)];
   if (!stream.armed || context.now() < stream.armed) return;  // stale
   stream.armed = 0;
   if (stream.held.empty() && stream.repairs.empty()) return;
-  Exit exit{context, nullptr, 0, out_};
+  Exit exit{context, nullptr, 0, host_};
   if (context.now() >= stream.since + patience(stream)) {
     const std::uint64_t before = count_.released.read();
     skip(exit, stream);

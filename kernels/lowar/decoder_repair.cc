@@ -15,28 +15,21 @@ using roce::psn_distance;
 
 void Decoder::lowar(Exit& exit, Packet packet) {
   Batch& batch = *exit.batch;
-  if (!roce::icrc_held(packet) || roce::icrc_compute(packet) != roce::icrc_stored(packet))
-    return batch.drop(exit.slot, count_.drop_lowar_icrc);
+  if (roce::icrc_check(packet) != roce::IcrcStatus::kGood) return batch.drop(exit.slot, count_.drop_lowar_icrc);
   const std::span<const std::uint8_t> bytes = lowar_bytes(packet);
   if (const auto header = parse_repair(bytes)) return repair(exit, packet, *header);
   const auto header = parse_negotiation(bytes);
   if (!header) return batch.drop(exit.slot, count_.drop_lowar_malformed);
-  if (header->kind == NegotiationKind::kAnnounce) announced(exit, *header, packet);
+  negotiate(exit, *header, packet);
   batch.drop(exit.slot, count_.drop_negotiation);
 }
 
 // A sequence begins: a stream, whose first packet may be lost; a retransmission; or what lies before never came to the
 // far end.
-void Decoder::announced(Exit& exit, const NegotiationHeader& header, Packet packet) {
-  const std::uint32_t index = table_.insert(stream_key(packet, header.qpn, header.responses));
-  if (index == table_.kNone) return count_.streams_full.add();
-  Stream& stream = streams_[index];
+void Decoder::announced(Exit& exit, Stream& stream, const NegotiationHeader& header) {
   std::uint32_t psn = header.base_psn;
-  if (!stream.begun) begin(stream, psn, header.responses);
+  learn(stream, header);
   count_.announcements.add();
-  stream.heard = true;
-  stream.passive = false;
-  stream.next_coding = header.coding;
   const std::int32_t ahead = psn_distance(psn, stream.expected);
   if (ahead > 0 && ahead <= kWindowPsns) {
     skip_to(exit, stream, psn);
@@ -56,14 +49,17 @@ void Decoder::announced(Exit& exit, const NegotiationHeader& header, Packet pack
 void Decoder::repair(Exit& exit, Packet packet, const RepairHeader& header) {
   Batch& batch = *exit.batch;
   const Block& block = header.block;
-  const std::uint32_t index = table_.find(stream_key(packet, header.qpn, block.responses));
-  if (index == table_.kNone || !streams_[index].begun) return batch.drop(exit.slot, count_.drop_repair_unknown);
+  const std::uint32_t index = streams_.find(stream_key(packet, header.qpn, block.responses));
+  if (index == streams_.kNone || !streams_[index].begun) return batch.drop(exit.slot, count_.drop_repair_unknown);
   Stream& stream = streams_[index];
   const std::int32_t ahead = psn_distance(block.base_psn, stream.expected);
   if (ahead > kWindowPsns || ahead < -kWindowPsns) return batch.drop(exit.slot, count_.drop_repair_unknown);
-  stream.heard = true;
-  stream.passive = false;
-  stream.next_coding = block.coding;
+  // Where coding has been switched off since, a late one does not switch it on again.
+  if (!stream.next_coding.off() || !roce::psn_before(block.base_psn, stream.said_psn)) {
+    stream.heard = true;
+    stream.passive = false;
+    stream.next_coding = block.coding;
+  }
   if (ahead + block.packets >= 0) {
     stream.boundary = psn_add(block.base_psn, block.packets);
     stream.has_boundary = true;
@@ -190,13 +186,13 @@ PacketPtr Decoder::rebuild(Context& context, Packet packet, const RepairHeader& 
 bool Decoder::proves_right(Packet rebuilt, const RepairHeader& header, std::uint32_t psn) const {
   const Block& block = header.block;
   if (role_of(rebuilt) != (block.responses ? Role::kResponse : Role::kRequest)) return false;
-  if (qpn_of(rebuilt) != header.qpn || psn_of(rebuilt) != psn || !roce::icrc_held(rebuilt)) return false;
+  if (qpn_of(rebuilt) != header.qpn || psn_of(rebuilt) != psn) return false;
   const roce::OpcodeInfo& info = roce::opcode_info(rebuilt);
   const bool first = psn == block.base_psn, last = psn == psn_add(block.base_psn, block.packets - 1);
   if (info.has(roce::kStartsMessage) != (first && block.has_first)) return false;
   if (info.has(roce::kEndsMessage) != (last && block.has_last)) return false;
   if (last && block.has_last && transport_bytes(rebuilt) != block.last_bytes) return false;
-  return roce::icrc_compute(rebuilt) == roce::icrc_stored(rebuilt);
+  return roce::icrc_check(rebuilt) == roce::IcrcStatus::kGood;
 }
 
 // A rebuilt packet goes the way of one that came.
@@ -212,10 +208,10 @@ Decoder::Outcome Decoder::take_in(Exit& exit, Stream& stream, PacketPtr rebuilt,
   stream.recovered[stream.recovered_next++ % kRecoveredKept] = {psn, roce::icrc_stored(packet), now + patience(stream)};
   if (psn != stream.expected) {
     if (stream.held.empty() && stream.repairs.empty()) stream.since = now;
-    buffer_.insert(stream.held, std::move(rebuilt), psn, now, false, true);
+    buffer_.insert(stream.held, std::move(rebuilt), psn, now, false, true, true);
     return Outcome::kUsed;
   }
-  advance(stream, packet, true);
+  advance(now, stream, packet, true, true);
   exit.deliver(std::move(rebuilt));
   return Outcome::kUsed;
 }

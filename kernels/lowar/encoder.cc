@@ -15,33 +15,23 @@ Encoder::Encoder(const Config& config, Stats& stats, Port out)
       count_(stats),
       units_(static_cast<std::uint32_t>(config.units),
              static_cast<std::uint32_t>(sizeof(CodedPrefix)) + config.transport_bytes_max()),
-      table_(static_cast<std::uint32_t>(config.streams)),
-      streams_(static_cast<std::size_t>(config.streams)) {}
+      streams_(static_cast<std::uint32_t>(config.streams), config.idle) {}
 
 void Encoder::process(Context& context, Batch& batch) {
-  std::array<Role, kBatchMax> roles;
-  std::array<StreamKey, kBatchMax> keys;
-  std::array<std::uint64_t, kBatchMax> hashes;
-  for (unsigned i = 0; i < batch.size(); i++) {
-    roles[i] = role_of(batch[i]);
-    if (roles[i] != Role::kRequest && roles[i] != Role::kResponse) continue;
-    keys[i] = stream_key(batch[i], qpn_of(batch[i]), roles[i] == Role::kResponse);
-    hashes[i] = table_.hash(keys[i]);
-    table_.prefetch(hashes[i]);
-  }
+  std::array<Named, kBatchMax> names;
+  name_packets(batch, streams_, names);
   Call call{context, batch, 0, {}};
   for (; call.slot < batch.size(); call.slot++)
-    if (const Role role = roles[call.slot]; role == Role::kRequest || role == Role::kResponse)
-      one(call, role, keys[call.slot], hashes[call.slot]);
+    if (names[call.slot].is_data()) one(call, names[call.slot]);
 }
 
-void Encoder::one(Call& call, Role role, const StreamKey& key, std::uint64_t hash) {
+void Encoder::one(Call& call, const Named& named) {
   Packet packet = call.batch[call.slot];
   if (!can_be_coded(packet)) return;
-  const std::uint32_t index = table_.insert(key, hash);
-  if (index == table_.kNone) return count_.unprotected_streams.add();
+  const std::uint32_t index = place_of(named, call.context.now());
+  if (index == streams_.kNone) return count_.unprotected_streams.add();
   Stream& stream = streams_[index];
-  const bool responses = role == Role::kResponse;
+  const bool responses = named.role == Role::kResponse;
   const std::uint32_t psn = psn_of(packet), qpn = qpn_of(packet);
   const roce::OpcodeInfo& info = roce::opcode_info(packet);
   if (stream.block.packets && (psn != stream.next || info.has(roce::kStartsMessage))) [[unlikely]] {
@@ -49,11 +39,18 @@ void Encoder::one(Call& call, Role role, const StreamKey& key, std::uint64_t has
     call.go_ahead();
     end_block(call, stream, packet, qpn);
   }
-  if (!stream.begun) count_.streams.add();
-  if (begins_anew(stream, packet)) announce(call, packet, responses);
+  const bool anew = begins_anew(stream, packet);
+  if (!stream.begun) begin_stream(call.context, stream);
+  if (anew || info.has(roce::kStartsMessage)) take_up(stream);
+  if (anew)
+    announce(call, stream, packet, NegotiationKind::kAnnounce, responses);
+  else if (tells_status(stream))
+    announce(call, stream, packet, NegotiationKind::kStatus, responses);
   if (call.taken) call.batch.follow(call.slot, std::move(call.taken), out_);
-  if (stream.block.packets == 0) begin_block(stream, packet, responses);
-  code(stream, packet);
+  stream.since_status++;
+  if (stream.coding.off()) return leave_uncoded(stream, packet);
+  if (stream.block.packets == 0) begin_block(stream, packet, responses, anew);
+  code(stream, packet, call.context.now());
   if (info.has(roce::kEndsMessage)) {
     stream.block.has_last = true;
     stream.block.last_bytes = static_cast<std::uint16_t>(transport_bytes(packet));
@@ -67,7 +64,7 @@ bool Encoder::can_be_coded(Packet packet) {
     count_.unprotected_snapped.add();
   } else if (transport_bytes(packet) > config_.transport_bytes_max() || datagram_bytes(packet, 0) > kIpUdpBytesMax) {
     count_.unprotected_size.add();
-  } else if (roce::icrc_compute(packet) != roce::icrc_stored(packet)) {
+  } else if (roce::icrc_check(packet) == roce::IcrcStatus::kBad) {
     count_.unprotected_icrc.add();
   } else {
     return true;
@@ -83,37 +80,23 @@ bool Encoder::begins_anew(const Stream& stream, Packet packet) const {
   return jump > 0 && !(stream.block.has_last && roce::opcode_info(packet).has(roce::kStartsMessage));
 }
 
-// Goes ahead of the packet, so that the far end knows where the sequence begins even if that is lost.
-void Encoder::announce(Call& call, Packet packet, bool responses) {
-  const NegotiationHeader header{qpn_of(packet), NegotiationKind::kAnnounce, config_.coding(), psn_of(packet),
-                                 responses};
-  PacketPtr made = call.context.allocate(packet.meta().bth_offset + static_cast<std::uint32_t>(sizeof(HeaderBytes)) +
-                                         roce::kIcrcBytes);
-  if (!made) return count_.pool_dry.add();
-  build(*made, packet, encode(header), {});
-  count_.announcements.add();
-  call.go_ahead();
-  call.batch.follow(call.slot, std::move(made), out_);
-}
-
-void Encoder::begin_block(Stream& stream, Packet packet, bool responses) {
-  const std::uint32_t psn = psn_of(packet);
+void Encoder::begin_block(Stream& stream, Packet packet, bool responses, bool anew) {
   Block block;
-  block.coding = config_.coding();
-  block.base_psn = psn;
+  block.coding = stream.coding;
+  block.base_psn = psn_of(packet);
   block.has_first = roce::opcode_info(packet).has(roce::kStartsMessage);
   block.responses = responses;
-  block.anew = !stream.begun || psn != stream.next;
+  block.anew = anew || block.base_psn != stream.next;
   stream.block = block;
-  stream.begun = true;
 }
 
-void Encoder::code(Stream& stream, Packet packet) {
+void Encoder::code(Stream& stream, Packet packet, Nanos now) {
   Block& block = stream.block;
   const unsigned isn = block.packets % block.coding.c;
   std::uint16_t& unit = stream.units[isn];
   if (block.packets < block.coding.c) {
     unit = units_.bind();
+    if (unit == CodingUnits::kNone && retire_one(now)) unit = units_.bind();
     count_.units_max.raise_to(units_.bound());
   }
   block.packets++;

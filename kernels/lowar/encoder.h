@@ -7,9 +7,8 @@
 #include "kernels/lowar/coding_units.h"
 #include "kernels/lowar/config.h"
 #include "kernels/lowar/counters.h"
-#include "kernels/lowar/stream.h"
+#include "kernels/lowar/stream_table.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/roce/flow_table.h"
 
 namespace rocebox::lowar {
 
@@ -18,14 +17,23 @@ class Encoder {
   /// `out` is the port of the link.
   Encoder(const Config& config, Stats& stats, Port out);
   void process(Context& context, Batch& batch);
-  const EncodeCounters& counters() const { return count_; }
+  /// The far end's decoder asks for another (r, c) of a stream. Heeded at the stream's next message, if it is to be.
+  void requested(const StreamKey& key, const NegotiationHeader& header, Nanos now);
+  /// Bytes of memory for so many streams, when all are in use.
+  static std::size_t stream_bytes(std::uint32_t streams) { return StreamTable<Stream>::bytes(streams); }
 
  private:
-  // Zero bytes are a stream that has coded nothing yet.
+  // A stream that has coded nothing yet is Stream{}.
   struct Stream {
     std::uint32_t next;  // PSN that continues the sequence
     Block block;         // block.packets is 0 between blocks
     bool begun;
+    bool status_due;                     // the far end is to be told of `coding` again
+    std::uint16_t serial, taken_serial;  // of the last request that was heeded; of that which `coding` comes from
+    Coding coding, asked_for;            // in use; from the next message on
+    std::uint32_t token;
+    std::uint32_t since_status;                         // packets since `coding` was told
+    Nanos heeded;                                       // when the last request was, 0: none yet
     std::array<std::uint16_t, kInterleavingMax> units;  // by ISN
   };
   struct Call {
@@ -38,12 +46,18 @@ class Encoder {
     }
   };
 
-  void one(Call& call, Role role, const StreamKey& key, std::uint64_t hash);
+  void one(Call& call, const Named& named);
   bool can_be_coded(Packet packet);
   bool begins_anew(const Stream& stream, Packet packet) const;
-  void announce(Call& call, Packet packet, bool responses);
-  void begin_block(Stream& stream, Packet packet, bool responses);
-  void code(Stream& stream, Packet packet);
+  std::uint32_t place_of(const Named& named, Nanos now);
+  bool retire_one(Nanos now);
+  void begin_stream(Context& context, Stream& stream);
+  void take_up(Stream& stream);
+  bool tells_status(Stream& stream) const;
+  void announce(Call& call, Stream& stream, Packet packet, NegotiationKind kind, bool responses);
+  void leave_uncoded(Stream& stream, Packet packet);
+  void begin_block(Stream& stream, Packet packet, bool responses, bool anew);
+  void code(Stream& stream, Packet packet, Nanos now);
   void end_block(Call& call, Stream& stream, Packet like, std::uint32_t qpn);
   void send_repair(Call& call, Packet like, const RepairHeader& header, std::uint16_t unit);
 
@@ -51,8 +65,7 @@ class Encoder {
   Port out_;
   EncodeCounters count_;
   CodingUnits units_;
-  roce::FlowTable<StreamKey> table_;
-  roce::ZeroedArray<Stream> streams_;
+  StreamTable<Stream> streams_;
 };
 
 }  // namespace rocebox::lowar

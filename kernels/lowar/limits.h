@@ -33,6 +33,22 @@ inline constexpr std::int32_t kWindowPsns = 4096;
 /// How long a packet may be kept back, as an option: beyond any block's time, far below a host's retransmission.
 inline constexpr Nanos kHoldMin = kMicrosecond, kHoldMax = kSecond;
 
+/// How long a stream must not have been used until it may give its place, as an option: nothing of it waits any more.
+inline constexpr Nanos kIdleMin = 2 * kHoldMax, kIdleMax = 86'400 * kSecond;
+
+/// What adaptation may aim at, as options. For less than the least target, 10^8 packets could not show that there is no
+/// loss; the least redundancy is that of the longest block with one repair packet.
+inline constexpr double kTargetLossMin = 1e-7, kTargetLossMax = 0.1, kRedundancyMin = 1.0 / kBlockPacketsMax;
+inline constexpr Nanos kDwellMin = kMillisecond, kDwellMax = 3600 * kSecond;
+
+/// A request goes out again after this, twice this, ... until the far end says that it heeds it, at most so often.
+inline constexpr Nanos kRequestInterval = 50 * kMillisecond;
+inline constexpr unsigned kRequestsMax = 8;
+
+/// Where requests are heeded, the setting is said again after so many packets: a decoder that was restarted, or missed
+/// a change to uncoded, learns it then.
+inline constexpr std::uint32_t kStatusPackets = 1024;
+
 /// Packets that may overtake others on the link, as an option.
 inline constexpr std::int64_t kReorderMax = 1024;
 

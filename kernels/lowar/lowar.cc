@@ -13,7 +13,8 @@ constexpr Port kHost = 0, kLink = 1;
 class Gateway final : public Kernel {
  public:
   using Config = lowar::Config;
-  Gateway(const Config& config, Stats& stats) : encoder_(config, stats, kLink), decoder_(config, stats, kHost) {}
+  Gateway(const Config& config, Stats& stats)
+      : encoder_(config, stats, kLink), decoder_(config, stats, kHost, kLink, encoder_) {}
 
   void process(Context& context, Port in, Batch& batch) override {
     if (in == kHost)
@@ -33,11 +34,21 @@ constexpr Example kExamples[] = {
     {"bursts of up to eight losses", "{r: 64, c: 8}"},
     {"limits reached: few streams, units and places to wait",
      "{r: 4, c: 2, streams: 5, units: 3, reordering: 16, reorder: 0, hold_min: 5us, hold_max: 20us}"},
+    {"as much redundancy as the link needs, none on a clean one",
+     "{adapt: true, target_loss: 0.001%, redundancy_max: 50%}"},
     {nullptr, nullptr}};
 
 }  // namespace
 
 std::unique_ptr<Kernel> make(const Config& config, Stats& stats) { return std::make_unique<Gateway>(config, stats); }
+
+StateBytes state_bytes(const Config& config) {
+  const auto streams = static_cast<std::uint32_t>(config.streams);
+  const CodingUnits units(static_cast<std::uint32_t>(config.units),
+                          static_cast<std::uint32_t>(sizeof(CodedPrefix)) + config.transport_bytes_max());
+  return {Encoder::stream_bytes(streams), Decoder::stream_bytes(streams), units.bytes(),
+          static_cast<std::size_t>(config.reordering) * sizeof(ReorderingBuffer::Slot)};
+}
 
 }  // namespace lowar
 

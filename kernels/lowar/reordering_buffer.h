@@ -28,6 +28,7 @@ class ReorderingBuffer {
     std::uint16_t previous = kNone, next = kNone;
     bool answer = false;  ///< takes no PSN: goes behind all up to `psn`
     bool usable = false;  ///< held whole, so that it can be XORed
+    bool rebuilt = false;
   };
 
   explicit ReorderingBuffer(std::size_t slots) : slots_(slots) {
@@ -41,7 +42,8 @@ class ReorderingBuffer {
   const Slot& operator[](std::uint16_t slot) const { return slots_[slot]; }
 
   /// Takes the packet in behind those with a PSN up to its own. Must not be full.
-  void insert(List& list, PacketPtr packet, std::uint32_t psn, Nanos at, bool answer, bool usable) {
+  void insert(List& list, PacketPtr packet, std::uint32_t psn, Nanos at, bool answer, bool usable,
+              bool rebuilt = false) {
     assert(!full());
     const std::uint16_t mine = free_;
     Slot& slot = slots_[mine];
@@ -50,7 +52,7 @@ class ReorderingBuffer {
     std::uint16_t before = list.tail;
     while (before != kNone && roce::psn_after(slots_[before].psn, psn)) before = slots_[before].previous;
     slot.packet = std::move(packet);
-    slot.at = at, slot.psn = psn, slot.answer = answer, slot.usable = usable;
+    slot.at = at, slot.psn = psn, slot.answer = answer, slot.usable = usable, slot.rebuilt = rebuilt;
     slot.previous = before;
     slot.next = before == kNone ? list.head : slots_[before].next;
     (before == kNone ? list.head : slots_[before].next) = mine;

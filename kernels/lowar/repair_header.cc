@@ -30,8 +30,8 @@ bool read(std::span<const std::uint8_t> bytes, std::uint8_t type, HeaderBytes& h
   std::memcpy(&header, bytes.data(), sizeof(HeaderBytes));
   coding = {static_cast<std::uint16_t>(header.r), header.c};
   return header.opcode == roce::kOpcodeLowar && header.type == type && header.version_flags >> 4 == kVersion &&
-         header.reserved == 0 && coding.c >= 1 && coding.c <= kInterleavingMax && coding.r >= coding.c &&
-         coding.r <= kBlockPacketsMax;
+         header.reserved == 0 && coding.c <= kInterleavingMax && coding.r >= coding.c && coding.r <= kBlockPacketsMax &&
+         (coding.off() ? type == kTypeNegotiation && coding.r == 0 : true);
 }
 
 }  // namespace
@@ -53,6 +53,8 @@ HeaderBytes encode(const NegotiationHeader& header) {
   HeaderBytes bytes =
       common(kTypeNegotiation, header.qpn, header.coding, header.base_psn, header.responses ? kResponses : 0u);
   bytes.isn = static_cast<std::uint8_t>(header.kind);
+  bytes.packets = header.serial;
+  bytes.set_sum = header.token;
   return bytes;
 }
 
@@ -92,8 +94,10 @@ std::optional<NegotiationHeader> parse_negotiation(std::span<const std::uint8_t>
   const unsigned flags = raw.version_flags & kFlags;
   if (flags & ~unsigned{kResponses}) return {};
   header.kind = static_cast<NegotiationKind>(raw.isn);
-  if (header.kind != NegotiationKind::kAnnounce && header.kind != NegotiationKind::kRequest) return {};
-  if (raw.packets || raw.last_bytes || raw.hop_sum || raw.set_sum) return {};
+  if (header.kind < NegotiationKind::kAnnounce || header.kind > NegotiationKind::kStatus) return {};
+  if (raw.last_bytes || raw.hop_sum) return {};
+  header.serial = static_cast<std::uint16_t>(raw.packets);
+  header.token = static_cast<std::uint32_t>(raw.set_sum);
   header.qpn = static_cast<std::uint32_t>(raw.qpn);
   header.base_psn = static_cast<std::uint32_t>(raw.base_psn);
   header.responses = flags & kResponses;

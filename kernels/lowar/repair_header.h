@@ -24,10 +24,10 @@ struct HeaderBytes {
   roce::Be24 base_psn;
   std::uint8_t isn;       ///< repair; negotiation: what it is about, NegotiationKind
   std::uint8_t reserved;  ///< 0
-  roce::Be16 packets;
+  roce::Be16 packets;     ///< repair; negotiation: the serial number of a request
   roce::Be16 last_bytes;
   roce::Be16 hop_sum;
-  roce::Be32 set_sum;
+  roce::Be32 set_sum;  ///< repair; negotiation: the token
 };
 static_assert(sizeof(HeaderBytes) == 24);
 
@@ -45,10 +45,11 @@ static_assert(sizeof(CodedPrefix) == 12);
 /// What a repair packet has beyond the longest transport packet that it covers.
 inline constexpr std::uint32_t kRepairExtraBytes = sizeof(HeaderBytes) + sizeof(CodedPrefix) + roce::kIcrcBytes;
 
-/// (r, c): data packets of a block, and repair packets of one.
+/// (r, c): data packets of a block, and repair packets of one. (0, 0) is uncoded.
 struct Coding {
   std::uint16_t r = 0;
   std::uint8_t c = 0;
+  constexpr bool off() const { return c == 0; }
   bool operator==(const Coding&) const = default;
 };
 
@@ -75,8 +76,9 @@ struct RepairHeader {
 };
 
 enum class NegotiationKind : std::uint8_t {
-  kAnnounce = 1,  ///< sender to receiver: (r, c) from base_psn on
+  kAnnounce = 1,  ///< sender to receiver: a sequence begins at base_psn, with (r, c)
   kRequest = 2,   ///< receiver to sender: please code with (r, c)
+  kStatus = 3,    ///< sender to receiver: the sequence goes on at base_psn, with (r, c)
 };
 
 /// A negotiation packet.
@@ -84,8 +86,13 @@ struct NegotiationHeader {
   std::uint32_t qpn = 0;
   NegotiationKind kind = NegotiationKind::kAnnounce;
   Coding coding;
-  std::uint32_t base_psn = 0;
+  std::uint32_t base_psn = 0;  ///< request: the PSN that the receiver awaits
   bool responses = false;
+  /// Of a request; from the sender, of the last request that it heeded, 0 before the first.
+  std::uint16_t serial = 0;
+  /// Drawn by the sender for each stream and borne by requests, so that nobody asks who does not see its packets, nor
+  /// in the name of a past. 0: it heeds no requests.
+  std::uint32_t token = 0;
   bool operator==(const NegotiationHeader&) const = default;
 };
 
@@ -93,7 +100,7 @@ HeaderBytes encode(const RepairHeader& header);
 HeaderBytes encode(const NegotiationHeader& header);
 
 /// Reads a header from `bytes`, which end before the ICRC. Empty when any field is impossible: version, flags, r, c,
-/// ISN, packet count, or a length that leaves no room for a coded packet.
+/// ISN, packet count, or a length that leaves no room for a coded packet. Only negotiation packets may say (0, 0).
 std::optional<RepairHeader> parse_repair(std::span<const std::uint8_t> bytes);
 std::optional<NegotiationHeader> parse_negotiation(std::span<const std::uint8_t> bytes);
 

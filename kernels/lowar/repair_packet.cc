@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/lowar/repair_packet.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "runtime/roce/build.h"
 #include "runtime/roce/icrc.h"
 
 namespace rocebox::lowar {
 namespace {
-
-void store_ipv4_checksum(roce::Ipv4& ip) {
-  ip.checksum = 0;
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&ip);
-  std::uint32_t sum = 0;
-  for (unsigned i = 0; i < ip.header_bytes(); i += 2) sum += static_cast<std::uint32_t>(bytes[i] << 8 | bytes[i + 1]);
-  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
-  ip.checksum = ~sum & 0xFFFF;
-}
 
 // The headers below BTH of `like`, with lengths for `behind_udp` bytes; the IPv4 checksum is left to the caller.
 roce::Udp& copy_headers(Packet packet, Packet like, std::uint32_t behind_udp) {
@@ -46,12 +39,39 @@ void build(Packet packet, Packet like, const HeaderBytes& header, std::span<cons
   copy_headers(packet, like, behind_udp);
   std::uint8_t* ip = packet.data() + like.meta().l3_offset;
   clear_congestion(ip, like.meta().ip_version);
-  if (like.meta().ip_version == 4) store_ipv4_checksum(*reinterpret_cast<roce::Ipv4*>(ip));
+  if (like.meta().ip_version == 4) roce::store_ipv4_checksum(*reinterpret_cast<roce::Ipv4*>(ip));
   std::uint8_t* at = packet.data() + like.meta().bth_offset;
   std::memcpy(at, &header, sizeof header);
   if (!image.empty()) std::memcpy(at + sizeof header, image.data(), image.size());
   packet.meta().wire_bytes = packet.size();
   roce::parse(packet);
+  roce::icrc_store(packet);
+}
+
+namespace {
+
+template <class Header, unsigned Bytes>
+void swap_fields(Header* header, std::uint8_t (Header::*a)[Bytes], std::uint8_t (Header::*b)[Bytes]) {
+  std::swap_ranges(std::begin(header->*a), std::end(header->*a), header->*b);
+}
+constexpr std::uint8_t kTimeToLive = 64;
+
+}  // namespace
+
+void build_back(Packet packet, Packet like, const HeaderBytes& header) {
+  build(packet, like, header, {});
+  swap_fields(reinterpret_cast<roce::Ethernet*>(packet.data()), &roce::Ethernet::destination, &roce::Ethernet::source);
+  std::uint8_t* ip = packet.data() + like.meta().l3_offset;
+  if (like.meta().ip_version == 4) {
+    auto& ipv4 = *reinterpret_cast<roce::Ipv4*>(ip);
+    swap_fields(&ipv4, &roce::Ipv4::source, &roce::Ipv4::destination);
+    ipv4.ttl = kTimeToLive;
+    roce::store_ipv4_checksum(ipv4);
+  } else {
+    auto& ipv6 = *reinterpret_cast<roce::Ipv6*>(ip);
+    swap_fields(&ipv6, &roce::Ipv6::source, &roce::Ipv6::destination);
+    ipv6.hop_limit = kTimeToLive;
+  }
   roce::icrc_store(packet);
 }
 
@@ -65,7 +85,7 @@ void put_headers(Packet packet, Packet like, const CodedPrefix& prefix, bool hop
     header.identification = prefix.ip_word >> 16;
     header.flags_fragment = prefix.ip_word & 0xFFFF;
     if (hops_known) header.ttl = prefix.hop_limit, header.tos = prefix.tos;
-    store_ipv4_checksum(header);
+    roce::store_ipv4_checksum(header);
   } else if (hops_known) {
     auto& header = *reinterpret_cast<roce::Ipv6*>(ip);
     header.version_class_label = 0x60000000u | (prefix.ip_word & 0x0FFFFFFF);

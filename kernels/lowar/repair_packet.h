@@ -18,6 +18,9 @@ inline std::uint32_t datagram_bytes(Packet like, std::uint32_t behind_udp) {
 /// lengths and checksums (Congestion Experienced becomes ECT(0): it was said of `like`), `header`, `image`, ICRC.
 void build(Packet packet, Packet like, const HeaderBytes& header, std::span<const std::uint8_t> image);
 
+/// As build(), without an image, for the way back: addresses of MAC and IP swapped, and a TTL of its own.
+void build_back(Packet packet, Packet like, const HeaderBytes& header);
+
 /// The bytes behind UDP and before the ICRC. Needs roce::icrc_held(packet).
 inline std::span<const std::uint8_t> lowar_bytes(Packet packet) {
   return {transport(packet), transport_bytes(packet) - roce::kIcrcBytes};

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Streams: what has a sequence of PSNs. Two go to one QP: requests, and responses to its READs.
 #pragma once
+#include <array>
 #include <cstdint>
 
+#include "runtime/packet/batch.h"
+#include "runtime/roce/flow_table.h"
 #include "runtime/roce/opcodes.h"
 #include "runtime/roce/parse.h"
 
@@ -17,6 +20,12 @@ inline constexpr std::uint32_t kResponsesBit = 1u << 24;
 
 inline StreamKey stream_key(Packet packet, std::uint32_t qpn, bool responses) {
   return {roce::addresses(packet), qpn | (responses ? kResponsesBit : 0)};
+}
+
+/// The key of a stream from a packet of the way back.
+inline StreamKey stream_key_back(Packet packet, std::uint32_t qpn, bool responses) {
+  const roce::Addresses back = roce::addresses(packet);
+  return {{back.destination, back.source}, qpn | (responses ? kResponsesBit : 0)};
 }
 
 /// What a packet is to LoWAR.
@@ -40,5 +49,26 @@ inline Role role_of(Packet packet) {
 
 inline std::uint32_t psn_of(Packet packet) { return static_cast<std::uint32_t>(roce::bth(packet).psn); }
 inline std::uint32_t qpn_of(Packet packet) { return static_cast<std::uint32_t>(roce::bth(packet).destination_qp); }
+
+/// A packet's role, and the stream that it belongs to where it is data.
+struct Named {
+  Role role;
+  StreamKey key;
+  std::uint64_t hash;
+  bool is_data() const { return role == Role::kRequest || role == Role::kResponse; }
+};
+
+/// Names the packets of a batch, and brings what `table` has of their streams nearer.
+template <class Table>
+void name_packets(const Batch& batch, const Table& table, std::array<Named, kBatchMax>& names) {
+  for (unsigned i = 0; i < batch.size(); i++) {
+    Named& named = names[i];
+    named.role = role_of(batch[i]);
+    if (!named.is_data()) continue;
+    named.key = stream_key(batch[i], qpn_of(batch[i]), named.role == Role::kResponse);
+    named.hash = table.hash(named.key);
+    table.prefetch(named.hash);
+  }
+}
 
 }  // namespace rocebox::lowar

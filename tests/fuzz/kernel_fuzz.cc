@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Packets through one kernel alone, with its defaults or one of its examples. Byte 0 chooses the kernel, byte 1 the
-// configuration; then packets: port and flags, time step (2, in units of 100 ns), length (2), bytes.
+// configuration; then packets: port and flags (bit 3: the ICRC is made right, as a forger would), time step (2, in
+// units of 100 ns), length (2), bytes.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "runtime/kernel/counter_set.h"
 #include "runtime/kernel/registry.h"
 #include "runtime/packet/eal.h"
+#include "runtime/roce/icrc.h"
 #include "runtime/roce/parse.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -27,6 +29,7 @@ struct Input {
   Nanos step;
   Port in;
   std::uint32_t wire_more;
+  bool sealed;
   std::span<const std::uint8_t> bytes;
 };
 
@@ -34,8 +37,8 @@ std::vector<Input> cut(std::span<const std::uint8_t> data, Port inputs) {
   std::vector<Input> packets;
   while (data.size() >= 5 && packets.size() < 256) {
     const std::size_t length = std::min<std::size_t>(static_cast<std::size_t>(data[3] << 8 | data[4]), data.size() - 5);
-    packets.push_back({(data[1] << 8 | data[2]) * 100, static_cast<Port>((data[0] & 0x0F) % inputs),
-                       (data[0] >> 4) * 64u, data.subspan(5, length)});
+    packets.push_back({(data[1] << 8 | data[2]) * 100, static_cast<Port>((data[0] & 7) % inputs), (data[0] >> 4) * 64u,
+                       (data[0] & 8) != 0, data.subspan(5, length)});
     data = data.subspan(5 + length);
   }
   return packets;
@@ -59,6 +62,7 @@ Packet make(const Input& input, Nanos now, std::uint64_t sequence) {
   meta.input = input.in;
   meta.sequence = sequence;
   roce::parse(*packet);
+  if (input.sealed && roce::icrc_held(*packet)) roce::icrc_store(*packet);
   return packet.release();
 }
 

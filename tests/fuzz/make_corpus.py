@@ -9,6 +9,10 @@ import shutil
 import struct
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "replay"))
+import lowar_decoder  # noqa: E402: it lies in another folder
+import wire  # noqa: E402
+
 FRAMES_PER_CAPTURE = 12
 
 
@@ -71,6 +75,41 @@ def pcapng(records, resolution=9):
     return data
 
 
+def lowar_seeds(frame):
+    """What a gateway gets from the link and from its host: a data packet, the next one, and LoWAR's own packets of them."""
+    ip, udp, end, version = wire.find_udp(frame)
+    at = udp + 8
+    psn = int.from_bytes(frame[at + 9:at + 12], "big")
+
+    def sealed(data):
+        return data + wire.icrc(data + b"\0" * 4)
+
+    def headers(behind, back=False):
+        head = bytearray(frame[:at])
+        struct.pack_into(">H", head, udp + 4, 8 + behind)
+        struct.pack_into(">H", head, ip + (2 if version == 4 else 4), at - ip + behind - (0 if version == 4 else 40))
+        if back:
+            first, size = (ip + 12, 4) if version == 4 else (ip + 8, 16)
+            head[first:first + size], head[first + size:first + 2 * size] = head[first + size:first + 2 * size], head[first:first + size]
+        return bytes(head)
+
+    def own(kind, fields, image=b"", coding=(8, 1), flags=0, base=psn, back=False):
+        body = b"\x1f" + frame[at + 5:at + 8] + struct.pack(">BBHB", kind, 0x10 | flags, *coding)
+        body += base.to_bytes(3, "big") + fields + image
+        return sealed(headers(len(body) + 4, back) + body)
+
+    one = frame[:end]
+    two = sealed(one[:at + 9] + ((psn + 1) & 0xffffff).to_bytes(3, "big") + one[at + 12:-4])
+    images = [lowar_decoder.image(f) for f in (one, two)]
+    coded = lowar_decoder.xor(images[0][0], images[1][0])
+    sums = struct.pack(">HI", sum(i[2] for i in images) & 0xffff, sum(i[1] for i in images) & 0xffffffff)
+    repair = own(0x5a, struct.pack(">BBHH", 0, 0, 2, 0) + sums, coded, (2, 1))
+    said = [own(0xa5, struct.pack(">BBHII", kind, 0, serial, 0, token), coding=coding, back=kind == 2)
+            for kind, serial, token, coding in ((1, 0, 0, (2, 1)), (1, 0, 7, (2, 1)), (2, 1, 7, (4, 2)), (3, 1, 7, (0, 0)))]
+    return [[(1, said[0]), (1, one), (1, repair)], [(1, said[1]), (1, two), (1, repair)], [(1, one), (1, repair), (1, two)],
+            [(0, one), (1, said[2]), (0, two)], [(1, said[3]), (1, one), (1, two), (1, repair)], [(1, repair), (1, repair)]]
+
+
 CONFIGS = {
     "minimal": "devices: {tap: {path: [host <-> inspect <-> wire]}}\n",
     "full": """seed: 0x2a
@@ -122,8 +161,15 @@ def main():
     write(out / "config", texts + [text.encode() for text in CONFIGS.values()])
 
     seeds = []
+    coded = [frame for frame in small if frame[42:43] in (b"\x04", b"\x0a", b"\x10") and wire.find_udp(frame)][:2]
+    lowar = [seed for frame in coded for seed in lowar_seeds(frame)]
     for kernel in range(8):
-        for example in range(4):
+        for example in range(5):
+            for packets in lowar:
+                data = bytes([kernel, example])
+                for port, frame in packets:
+                    data += struct.pack(">BHH", port | 8, 50, len(frame)) + frame
+                seeds.append(data)
             for start in range(0, len(small), 16):
                 data = bytes([kernel, example])
                 for number, frame in enumerate(small[start:start + 12]):

@@ -38,22 +38,28 @@ TEST(LowarHeader, RepairBitByBit) {
 }
 
 TEST(LowarHeader, NegotiationBitByBit) {
-  const NegotiationHeader header{0x12, NegotiationKind::kRequest, {64, 8}, 0x010203, true};
+  const NegotiationHeader header{0x12, NegotiationKind::kRequest, {64, 8}, 0x010203, true, 0x0405, 0x06070809};
   const HeaderBytes raw = encode(header);
   Bytes bytes(sizeof raw);
   std::memcpy(bytes.data(), &raw, sizeof raw);
-  EXPECT_EQ(bytes, (Bytes{0x1F, 0, 0, 0x12, 0xA5, 0x14, 0, 64, 8, 1, 2, 3, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(bytes, (Bytes{0x1F, 0, 0, 0x12, 0xA5, 0x14, 0, 64, 8, 1, 2, 3, 2, 0, 4, 5, 0, 0, 0, 0, 6, 7, 8, 9}));
   EXPECT_EQ(parse_negotiation(bytes), header);
-  for (std::size_t at : {13u, 14u, 16u, 19u, 23u}) {
+  for (std::size_t at : {13u, 16u, 17u, 18u, 19u}) {
     Bytes bad = bytes;
     bad[at] = 1;
     EXPECT_FALSE(parse_negotiation(bad)) << at;
   }
-  for (const std::uint8_t kind : {std::uint8_t{0}, std::uint8_t{3}}) {
+  for (const std::uint8_t kind : {std::uint8_t{0}, std::uint8_t{4}}) {
     Bytes bad = bytes;
     bad[12] = kind;
     EXPECT_FALSE(parse_negotiation(bad));
   }
+  Bytes uncoded = bytes;
+  uncoded[7] = uncoded[8] = 0;
+  ASSERT_TRUE(parse_negotiation(uncoded));
+  EXPECT_TRUE(parse_negotiation(uncoded)->coding.off());
+  uncoded[7] = 1;
+  EXPECT_FALSE(parse_negotiation(uncoded)) << "(1, 0)";
   bytes.push_back(0);
   EXPECT_FALSE(parse_negotiation(bytes)) << "longer";
   bytes.resize(23);

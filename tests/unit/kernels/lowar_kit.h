@@ -3,6 +3,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <set>
@@ -165,5 +166,50 @@ inline std::vector<Crossing> without(const std::vector<Crossing>& crossings, con
     if (!lost.contains(i)) result.push_back(crossings[i]);
   return result;
 }
+
+/// The data packets among the crossings.
+inline std::vector<Frame> data_frames(const std::vector<Crossing>& crossings) {
+  std::vector<Frame> result;
+  for (const Crossing& crossing : crossings)
+    if (crossing.data) result.push_back(crossing.bytes);
+  return result;
+}
+
+/// Index of the data packet with this PSN.
+inline std::size_t at_psn(const std::vector<Crossing>& crossings, std::uint32_t psn) {
+  for (std::size_t i = 0; i < crossings.size(); i++)
+    if (crossings[i].data && crossings[i].psn == psn) return i;
+  ADD_FAILURE() << "no PSN " << psn;
+  return 0;
+}
+inline std::size_t repair_of(const std::vector<Crossing>& crossings, std::uint32_t base, unsigned isn = 0) {
+  for (std::size_t i = 0; i < crossings.size(); i++)
+    if (crossings[i].repair && crossings[i].repair->block.base_psn == base && crossings[i].repair->isn == isn) return i;
+  ADD_FAILURE() << "no repair packet of " << base;
+  return 0;
+}
+
+/// Changes a frame and makes its ICRC right again: what a forger does.
+inline Crossing forged(Crossing crossing, const std::function<void(Frame&)>& change) {
+  change(crossing.bytes);
+  static Pool pool({.small = 16, .large = 4, .giant = 2});
+  PacketPtr packet = pool.allocate(static_cast<std::uint32_t>(crossing.bytes.size()));
+  std::copy(crossing.bytes.begin(), crossing.bytes.end(), packet->data());
+  roce::parse(*packet);
+  roce::icrc_store(*packet);
+  crossing.bytes.assign(packet->data(), packet->data() + packet->size());
+  return crossing;
+}
+/// Where a LoWAR packet over IPv4 has its header, and what follows it.
+inline constexpr std::size_t kHeader = 14 + 20 + 8, kImage = kHeader + sizeof(HeaderBytes);
+
+/// A message of twenty packets through LoWAR(8, 1).
+class TwentyPackets : public testing::Test {
+ protected:
+  TwentyPackets() : near(coding(8, 1)), far(coding(8, 1)) { crossings = near.encode(sender.write(20, 256)); }
+  Gateway near, far;
+  Sender sender{100};
+  std::vector<Crossing> crossings;  // announcement, 8 data, repair, 8 data, repair, 4 data, repair
+};
 
 }  // namespace rocebox::lowar::kit

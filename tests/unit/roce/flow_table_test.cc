@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <random>
+#include <set>
 
 namespace rocebox::roce {
 namespace {
@@ -33,6 +34,50 @@ TEST(FlowTable, NumbersKeysInOrderUntilFull) {
     for (std::uint32_t i = 0; i < capacity; i++) ASSERT_EQ(table.find(key_of(i)), i);
     std::uint32_t number = 0;
     for (const Key& key : table.keys()) ASSERT_EQ(key, key_of(number++));
+  }
+}
+
+TEST(FlowTable, AgreesWithAMapWhereKeysAreErased) {
+  std::mt19937 random(8);
+  for (int round = 0; round < 50; round++) {
+    Table table(static_cast<std::uint32_t>(1 + random() % 300));
+    std::map<Key, std::uint32_t> model;
+    std::set<std::uint32_t> numbers;
+    for (int step = 0; step < 4000; step++) {
+      const Key key = key_of(static_cast<std::uint32_t>(random() % 500));
+      const auto known = model.find(key);
+      if (random() % 3 == 0) {
+        ASSERT_EQ(table.find(key), known == model.end() ? Table::kNone : known->second);
+      } else if (random() % 2 && known != model.end()) {
+        table.erase(known->second);
+        numbers.erase(known->second);
+        model.erase(known);
+        ASSERT_EQ(table.find(key), Table::kNone);
+      } else if (known != model.end()) {
+        ASSERT_EQ(table.insert(key), known->second);
+      } else if (model.size() == table.capacity()) {
+        ASSERT_EQ(table.insert(key), Table::kNone);
+      } else {
+        const std::uint32_t number = table.insert(key);
+        ASSERT_LT(number, table.capacity());
+        ASSERT_TRUE(numbers.insert(number).second) << "given twice";
+        ASSERT_EQ(table.key(number), key);
+        model[key] = number;
+      }
+      ASSERT_EQ(table.size(), model.size());
+    }
+  }
+}
+
+TEST(FlowTable, ErasedKeysLeaveNoTrace) {
+  Table table(64);
+  for (std::uint32_t i = 0; i < 100'000; i++) {  // each slot has been erased many times
+    const std::uint32_t number = table.insert(key_of(i));
+    ASSERT_NE(number, Table::kNone);
+    if (table.size() == 64) {
+      for (std::uint32_t k = i - 63; k <= i; k++) table.erase(table.find(key_of(k)));
+      ASSERT_EQ(table.size(), 0u);
+    }
   }
 }
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Decoder: what it measures of the link, what the sender says about (r, c), and what it is asked for.
+#include "kernels/lowar/decoder.h"
+#include "kernels/lowar/repair_packet.h"
+#include "runtime/roce/psn.h"
+
+namespace rocebox::lowar {
+
+using roce::psn_add;
+using roce::psn_distance;
+
+namespace {
+
+// Serial numbers go round.
+bool is_newer(std::uint16_t serial, std::uint16_t than) { return static_cast<std::int16_t>(serial - than) > 0; }
+
+}  // namespace
+
+// Nothing is kept back, as nothing could be repaired; losses are gaps between PSNs.
+void Decoder::pass_by(Stream& stream, Packet packet, std::uint32_t psn) {
+  const std::int32_t ahead = psn_distance(psn, stream.expected);
+  if (ahead < 0 && ahead >= -kWindowPsns) {  // sent again, or overtaken
+    if (stream.gap_packets && roce::psn_in_window(psn, stream.gap_psn, stream.gap_packets)) stream.meter.take_back();
+    if (!is_run_of_old(stream, psn)) return;
+  }
+  if (ahead > 0 && ahead <= kWindowPsns && !is_next(stream, packet, psn)) {
+    stream.meter.lost(static_cast<std::uint32_t>(ahead));
+    stream.gap_psn = stream.expected;
+    stream.gap_packets = static_cast<std::uint16_t>(ahead);
+  }
+  stream.meter.came();
+  go_on(stream, packet, psn);
+}
+
+void Decoder::adapt(Exit& exit, Stream& stream, const Named& named, Packet packet) {
+  if (stream.meter.due()) [[unlikely]]
+    consider(stream, exit.context.now());
+  if (stream.asking && exit.context.now() >= stream.ask_at) [[unlikely]]
+    ask(exit, stream, named, packet);
+}
+
+// Whether what was seen of the link by now asks for another setting. Not before the last one has had its time.
+void Decoder::consider(Stream& stream, Nanos now) {
+  if (stream.asked_first && now - stream.asked_first < config_.dwell) return;
+  if (!stream.meter.look()) return;
+  const Coding current = stream.asking ? stream.asked : stream.next_coding;
+  const Coding wanted = stream.token ? choose(current, stream.meter, aim_) : current;
+  stream.meter.done();
+  if (wanted == current) return;
+  stream.asked = wanted;
+  stream.asking = true;
+  stream.asked_times = 0;
+  stream.asked_serial++;
+  stream.ask_at = stream.asked_first = now;
+  count_.changes.add();
+}
+
+// Goes the way back with a packet of the stream as its cause: where none comes there is nothing to be protected. Asked
+// again ever more seldom, and not for ever.
+void Decoder::ask(Exit& exit, Stream& stream, const Named& named, Packet packet) {
+  if (stream.asked_times == kRequestsMax) {
+    stream.asking = false;
+    return count_.unheeded.add();
+  }
+  stream.ask_at = exit.context.now() + (kRequestInterval << stream.asked_times++);
+  NegotiationHeader header{qpn_of(packet), NegotiationKind::kRequest, stream.asked, stream.expected,
+                           named.role == Role::kResponse};
+  header.serial = stream.asked_serial;
+  header.token = stream.token;
+  PacketPtr made = exit.context.allocate(packet.meta().bth_offset + static_cast<std::uint32_t>(sizeof(HeaderBytes)) +
+                                         roce::kIcrcBytes);
+  if (!made) return count_.pool_dry.add();
+  build_back(*made, packet, encode(header));
+  count_.requests.add();
+  exit.batch->follow(exit.slot, std::move(made), link_);
+}
+
+void Decoder::negotiate(Exit& exit, const NegotiationHeader& header, Packet packet) {
+  const Nanos now = exit.context.now();
+  if (header.kind == NegotiationKind::kRequest)
+    return encoder_.requested(stream_key_back(packet, header.qpn, header.responses), header, now);
+  const StreamKey key = stream_key(packet, header.qpn, header.responses);
+  const std::uint32_t index = place_of(key, streams_.hash(key), now);
+  if (index == streams_.kNone) return count_.streams_full.add();
+  Stream& stream = streams_[index];
+  if (!stream.begun) begin(stream, header.base_psn, header.responses);
+  if (header.kind == NegotiationKind::kAnnounce)
+    announced(exit, stream, header);
+  else
+    told_status(exit, stream, header);
+}
+
+// Whatever the sender says of its setting.
+void Decoder::learn(Stream& stream, const NegotiationHeader& header) {
+  stream.heard = true;
+  stream.passive = false;
+  stream.next_coding = header.coding;
+  stream.said_psn = header.base_psn;
+  if (header.token != stream.token) {  // another sender, or it was restarted
+    stream.token = header.token;
+    stream.asked_serial = header.serial;
+    stream.asking = false;
+  }
+  if (is_newer(stream.asked_serial, header.serial)) return;
+  stream.asked_serial = header.serial;
+  stream.asking = false;
+}
+
+// The sequence goes on: nothing that is waited for is given up for it.
+void Decoder::told_status(Exit& exit, Stream& stream, const NegotiationHeader& header) {
+  const bool was_passive = stream.passive;
+  learn(stream, header);
+  const std::int32_t ahead = psn_distance(header.base_psn, stream.expected);
+  if (was_passive && ahead != 0) {  // what is missing was not coded
+    if (ahead > 0 && ahead <= kWindowPsns && !(stream.message_ended && stream.lenient))
+      stream.meter.lost(static_cast<std::uint32_t>(ahead));
+    if (ahead > 0 || ahead < -static_cast<std::int32_t>(config_.reorder)) stream.expected = header.base_psn;
+  }
+  if (ahead < 0 || ahead > kWindowPsns) return;
+  stream.boundary = header.base_psn;
+  stream.has_boundary = true;
+  settle(exit, stream);
+}
+
+}  // namespace rocebox::lowar

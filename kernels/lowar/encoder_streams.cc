@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Encoder: where streams begin and end, and with which (r, c) they are coded.
+#include <algorithm>
+
+#include "kernels/lowar/encoder.h"
+#include "kernels/lowar/repair_packet.h"
+
+namespace rocebox::lowar {
+
+std::uint32_t Encoder::place_of(const Named& named, Nanos now) {
+  const std::uint32_t index = streams_.use(named.key, named.hash, now);
+  if (index != streams_.kNone || !retire_one(now)) return index;
+  return streams_.use(named.key, named.hash, now);
+}
+
+// The stream that has been idle for longest gives its place and its units. False: none has been for long enough.
+bool Encoder::retire_one(Nanos now) {
+  const std::uint32_t index = streams_.idle(now);
+  if (index == streams_.kNone) return false;
+  const Stream& stream = streams_[index];
+  for (unsigned isn = 0; isn < std::min<unsigned>(stream.block.coding.c, stream.block.packets); isn++)
+    if (stream.units[isn] != CodingUnits::kNone) units_.release(stream.units[isn]);
+  streams_.erase(index);
+  count_.streams_aged.add();
+  return true;
+}
+
+void Encoder::begin_stream(Context& context, Stream& stream) {
+  count_.streams.add();
+  stream.begun = true;
+  stream.coding = stream.asked_for = config_.coding();
+  if (config_.adapt) stream.token = static_cast<std::uint32_t>(context.random() >> 32) | 1;
+}
+
+// A message begins, or a sequence: now (r, c) may change.
+void Encoder::take_up(Stream& stream) {
+  if (stream.taken_serial == stream.serial) return;
+  stream.taken_serial = stream.serial;
+  stream.status_due = true;
+  if (stream.coding != stream.asked_for) count_.changes.add();
+  stream.coding = stream.asked_for;
+}
+
+bool Encoder::tells_status(Stream& stream) const {
+  if (stream.block.packets != 0 || stream.token == 0) return false;
+  return stream.status_due || stream.since_status >= kStatusPackets;
+}
+
+// Goes ahead of the packet, so that the far end knows where the sequence begins even if that is lost.
+void Encoder::announce(Call& call, Stream& stream, Packet packet, NegotiationKind kind, bool responses) {
+  NegotiationHeader header{qpn_of(packet), kind, stream.coding, psn_of(packet), responses};
+  header.serial = stream.taken_serial;
+  header.token = stream.token;
+  PacketPtr made = call.context.allocate(packet.meta().bth_offset + static_cast<std::uint32_t>(sizeof(HeaderBytes)) +
+                                         roce::kIcrcBytes);
+  if (!made) return count_.pool_dry.add();
+  build(*made, packet, encode(header), {});
+  count_.announcements.add();
+  stream.status_due = false;
+  stream.since_status = 0;
+  call.go_ahead();
+  call.batch.follow(call.slot, std::move(made), out_);
+}
+
+// Only where the sequence is remains known, so that what the host sends again is announced.
+void Encoder::leave_uncoded(Stream& stream, Packet packet) {
+  count_.uncoded.add();
+  stream.next = roce::psn_add(psn_of(packet), 1);
+  stream.block.has_last = roce::opcode_info(packet).has(roce::kEndsMessage);
+}
+
+void Encoder::requested(const StreamKey& key, const NegotiationHeader& header, Nanos now) {
+  count_.requests.add();
+  const std::uint32_t index = streams_.find(key);
+  if (index == streams_.kNone || streams_[index].token == 0 || streams_[index].token != header.token)
+    return count_.requests_ignored.add();
+  Stream& stream = streams_[index];
+  if (static_cast<std::int16_t>(header.serial - stream.serial) <= 0) {
+    stream.status_due = true;  // what it was told may have been lost
+    return count_.requests_old.add();
+  }
+  const Coding coding = header.coding;
+  // The far end's clock and the way between are allowed some difference.
+  const bool too_soon = stream.heeded && now - stream.heeded < config_.dwell / 2;
+  if (too_soon || coding.c > config_.aim().c_max || redundancy(coding) > config_.redundancy_max)
+    return count_.requests_refused.add();
+  stream.serial = header.serial;
+  stream.asked_for = coding;
+  stream.heeded = now;
+}
+
+}  // namespace rocebox::lowar

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The decoder and what is corrupt or forged: never a wrong byte, and bounded.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/unit/kernels/lowar_kit.h"
+
+namespace rocebox::lowar {
+namespace {
+
+using namespace kit;
+using LowarBadInput = TwentyPackets;
+
+TEST_F(LowarBadInput, ACorruptPacketCountsAsLostAndIsRecovered) {
+  for (std::size_t index : data_of(crossings)) {
+    for (std::size_t back : {std::size_t{1}, std::size_t{20}}) {
+      Gateway fresh(coding(8, 1));
+      std::vector<Crossing> link = crossings;
+      Frame& bytes = link[index].bytes;
+      bytes[bytes.size() - back] ^= 0x40;
+      ASSERT_EQ(fresh.decode(link), data_frames(crossings)) << index;
+      ASSERT_EQ(fresh.count("drop_icrc"), 1u);
+      ASSERT_EQ(fresh.count("decode_recovered"), 1u);
+    }
+  }
+}
+
+TEST_F(LowarBadInput, EveryFlippedBitOfARepairPacketIsHarmless) {
+  const std::size_t lost = at_psn(crossings, 103), repair = repair_of(crossings, 100);
+  std::vector<Crossing> link = without(crossings, {lost});
+  const std::vector<Frame> without_it = data_frames(link);
+  const std::size_t bytes = crossings[repair].bytes.size();
+  // The opcode aside: with another one it is no LoWAR packet.
+  for (std::size_t bit = kHeader * 8 + 8; bit < bytes * 8; bit += bit < (kImage + 40) * 8 ? 1 : 61) {
+    Gateway fresh(coding(8, 1));
+    std::vector<Crossing> bent = link;
+    bent[repair - 1].bytes[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+    ASSERT_EQ(fresh.decode(bent).size(), without_it.size()) << bit;
+    ASSERT_EQ(fresh.count("decode_recovered"), 0u) << bit;
+  }
+}
+
+TEST_F(LowarBadInput, ForgedRepairPacketsDeliverNoWrongByte) {
+  const std::size_t lost = at_psn(crossings, 103), repair = repair_of(crossings, 100);
+  const std::set<Frame> sent = [&] {
+    const std::vector<Frame> frames = data_frames(crossings);
+    return std::set<Frame>(frames.begin(), frames.end());
+  }();
+  // Each byte of header and prefix but the opcode, and some of the image, with a right ICRC over all.
+  for (std::size_t at = kHeader + 1; at < crossings[repair].bytes.size() - 4; at += at < kImage + 40 ? 1 : 37) {
+    for (const std::uint8_t flip : {std::uint8_t{0x01}, std::uint8_t{0x80}, std::uint8_t{0xFF}}) {
+      Gateway fresh(coding(8, 1));
+      std::vector<Crossing> link = without(crossings, {lost});
+      link[repair - 1] = forged(crossings[repair], [&](Frame& frame) { frame[at] ^= flip; });
+      for (const Frame& frame : fresh.decode(link)) ASSERT_TRUE(sent.contains(frame)) << at << " ^ " << unsigned{flip};
+      ASSERT_EQ(fresh.conservation().held(), 0u);
+    }
+  }
+}
+
+TEST_F(LowarBadInput, TwoForeignPacketsInAnXorAreNoticedAlthoughTheIcrcIsRight) {
+  // ICRCs are linear: the XOR of the lost packet with two others of one length has a right ICRC. The PSNs of the two
+  // must cancel out, as two versions of one packet do: here 102 in the unit is not the 102 that was coded.
+  Sender other{100};
+  std::vector<Frame> again = other.write(20, 256);
+  other.psn = 102;
+  const Frame changed = other.one(IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 256);
+  std::vector<Crossing> link = without(crossings, {at_psn(crossings, 105)});
+  link[at_psn(crossings, 102)].bytes = changed;
+  const std::vector<Frame> got = far.decode(link);
+  EXPECT_EQ(far.count("decode_recovered"), 0u);
+  EXPECT_EQ(far.count("decode_rebuild_failed"), 1u);
+  EXPECT_EQ(far.count("drop_repair_failed"), 1u);
+  EXPECT_EQ(got.size(), 19u);
+}
+
+TEST_F(LowarBadInput, RandomForgeriesDeliverNoWrongByte) {
+  std::mt19937 random(11);
+  std::uint64_t failed = 0, recovered = 0;
+  const std::vector<Frame> frames = data_frames(crossings);
+  const std::set<Frame> sent(frames.begin(), frames.end());
+  for (unsigned round = 0; round < 1500; round++) {
+    Config config = coding(8, 1);
+    config.adapt = round % 2;
+    Gateway fresh(config);
+    std::vector<Crossing> link = crossings;
+    for (unsigned i = 0; i < 2; i++) link.erase(link.begin() + 1 + static_cast<std::ptrdiff_t>(random() % 15));
+    for (std::size_t i = link.size(); i-- > 0;) {
+      if (link[i].data || random() % 2) continue;
+      const Crossing bent = forged(link[i], [&](Frame& frame) {
+        for (auto changes = 1 + random() % 3; changes > 0; changes--) {
+          const std::size_t span = random() % 3 ? sizeof(HeaderBytes) + sizeof(CodedPrefix) : frame.size() - kHeader;
+          std::uint8_t& byte = frame[kHeader + 1 + random() % (std::min(span, frame.size() - kHeader) - 1)];
+          byte = static_cast<std::uint8_t>(random() % 2 ? random() : byte ^ 1u << random() % 8);
+        }
+      });
+      if (random() % 2)
+        link[i] = bent;
+      else
+        link.insert(link.begin() + static_cast<std::ptrdiff_t>(random() % link.size()), bent);
+    }
+    for (const Frame& frame : fresh.decode(link)) ASSERT_TRUE(sent.contains(frame)) << round;
+    ASSERT_EQ(fresh.conservation().held(), 0u);
+    failed += fresh.count("decode_rebuild_failed");
+    recovered += fresh.count("decode_recovered");
+  }
+  EXPECT_GT(failed, 100u);
+  EXPECT_GT(recovered, 500u);
+}
+
+TEST_F(LowarBadInput, AFloodOfAnnouncementsIsBounded) {
+  Config config = coding(8, 1);
+  config.streams = 16;
+  Gateway small(config);
+  std::vector<Crossing> flood;
+  for (unsigned i = 0; i < 500; i++)
+    flood.push_back(forged(crossings[0], [&](Frame& frame) {
+      frame[kHeader + 2] = static_cast<std::uint8_t>(i >> 8), frame[kHeader + 3] = static_cast<std::uint8_t>(i);
+    }));
+  EXPECT_TRUE(small.decode(flood).empty());
+  EXPECT_EQ(small.count("decode_streams"), 16u);
+  EXPECT_EQ(small.count("decode_streams_full"), 484u);
+  EXPECT_EQ(small.decode(crossings), data_frames(crossings)) << "passed as they are";
+}
+
+TEST_F(LowarBadInput, AFloodForUnknownStreamsLeavesNothing) {
+  std::vector<Crossing> flood;
+  for (unsigned i = 0; i < 500; i++)
+    flood.push_back(forged(crossings[repair_of(crossings, 100)], [&](Frame& frame) {
+      frame[kHeader + 2] = static_cast<std::uint8_t>(i >> 8), frame[kHeader + 3] = static_cast<std::uint8_t>(i);
+      frame[kHeader + 1] = 0x33;
+    }));
+  EXPECT_TRUE(far.decode(flood).empty());
+  EXPECT_EQ(far.count("drop_repair_unknown"), 500u);
+  EXPECT_EQ(far.count("decode_streams"), 0u);
+}
+
+TEST_F(LowarBadInput, RepairPacketsWithoutDataAreBounded) {
+  std::vector<Crossing> link = {crossings[0], crossings[1]};
+  for (unsigned i = 0; i < 4000; i++)
+    link.push_back(forged(crossings[repair_of(crossings, 108)], [&](Frame& frame) {
+      frame[kHeader + 10] = static_cast<std::uint8_t>(i >> 8), frame[kHeader + 11] = static_cast<std::uint8_t>(i);
+      frame[kHeader + 5] &= 0xF7;
+    }));
+  EXPECT_EQ(far.decode(link).size(), 1u);
+  EXPECT_LE(far.count("decode_held_max"), 2u * kInterleavingMax);
+  EXPECT_EQ(far.conservation().held(), 0u);
+}
+
+}  // namespace
+}  // namespace rocebox::lowar

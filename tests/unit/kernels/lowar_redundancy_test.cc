@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is measured of a link, and which (r, c) is chosen by that: against an oracle of its own, without packets.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kernels/lowar/redundancy.h"
+#include "tests/unit/kernels/lowar_oracle.h"
+
+namespace rocebox::lowar {
+namespace {
+
+using namespace oracle;
+
+// Measures, and changes the setting at once where another one is chosen.
+struct Follower {
+  Aim aim;
+  Coding coding{32, 1};
+  LossMeter meter;
+  unsigned changes = 0;
+
+  void run(Fates& fates, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; i++) {
+      if (fates.lost())
+        meter.lost(1);
+      else
+        meter.came();
+      if (!meter.due() || !meter.look()) continue;
+      const Coding chosen = choose(coding, meter, aim);
+      meter.done();
+      if (chosen == coding) continue;
+      coding = chosen;
+      changes++;
+    }
+  }
+};
+
+Loss true_loss(Channel channel) {
+  Loss loss;
+  loss.rate = channel.rate;
+  const double memory = 1 - channel.leave() - channel.enter();
+  for (unsigned i = 0; i < kLags.size(); i++) {
+    double stays = 1;
+    for (unsigned k = 0; k < kLags[i]; k++) stays *= memory;
+    loss.after[i] = channel.rate + (1 - channel.rate) * stays;
+  }
+  return loss;
+}
+
+TEST(LowarRedundancy, TheModelIsExactOnGilbertChannels) {
+  for (const double rate : {1e-4, 1e-3, 0.01, 0.03, 0.2})
+    for (const double burst : {1 / (1 - rate), 2.0, 5.0, 12.0})
+      for (const Coding coding : {Coding{1, 1}, {8, 1}, {8, 8}, {64, 8}, {128, 4}, {256, 32}, {256, 1}}) {
+        const double exact = residual(coding, {rate, burst});
+        EXPECT_NEAR(residual_loss(coding, true_loss({rate, burst})), exact, exact * 1e-6)
+            << rate << " " << burst << " (" << coding.r << ", " << int{coding.c} << ")";
+      }
+  EXPECT_EQ(residual_loss({}, true_loss(bernoulli(0.01))), 0.01);
+}
+
+struct Case {
+  Channel channel;
+  double target;
+};
+
+TEST(LowarRedundancy, FindsTheLeastThatIsEnough) {
+  std::vector<Case> cases = {{bernoulli(1e-4), 1e-6}, {bernoulli(1e-4), 1e-5}, {bernoulli(1e-3), 1e-5},
+                             {bernoulli(1e-3), 1e-4}, {bernoulli(0.01), 1e-3}, {bernoulli(0.01), 5e-4},
+                             {bernoulli(0.03), 3e-3}, {bernoulli(0.1), 0.03}};
+  for (const double burst : {2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0})
+    cases.push_back({{1e-3, burst}, 2e-4}), cases.push_back({{0.01, burst}, 2.5e-3});
+  for (const Case& c : cases) {
+    const unsigned wanted = most_packets_a_repair(c.channel, c.target);
+    ASSERT_NE(wanted, 0u) << c.channel.rate << " " << c.channel.burst;
+    for (std::uint64_t seed = 1; seed <= (c.channel.rate < 5e-3 ? 1 : 2); seed++) {
+      Fates fates(c.channel, seed);
+      Follower follower;
+      follower.aim = {c.target, 1, 32};
+      const auto enough = static_cast<std::uint64_t>(2500 * c.channel.burst / c.channel.rate);
+      follower.run(fates, enough);
+      const std::string what = "rate " + std::to_string(c.channel.rate) + " burst " + std::to_string(c.channel.burst) +
+                               " target " + std::to_string(c.target * 1e6) + "e-6 seed " + std::to_string(seed) +
+                               ": (" + std::to_string(follower.coding.r) + ", " + std::to_string(follower.coding.c) +
+                               ")";
+      // On a border the measured mean decides, which is exact to some percent.
+      EXPECT_LE(residual(follower.coding, c.channel), 1.1 * c.target) << what;
+      EXPECT_GE(packets_a_repair(follower.coding), wanted / 2) << what;
+      EXPECT_LE(follower.changes, 6u) << what;
+    }
+  }
+}
+
+TEST(LowarRedundancy, ALongSteadyRunHasFewChanges) {
+  for (const Case& c : {Case{bernoulli(1e-3), 1e-5},
+                        {bernoulli(0.01), 1e-3},
+                        {{0.01, 6}, 1e-3},
+                        {{1e-3, 3}, 1e-5},
+                        // On the border between two settings.
+                        {bernoulli(0.01), 7.726e-4},
+                        {bernoulli(0.01), 0.0101}}) {
+    Fates fates(c.channel, 77);
+    Follower follower;
+    follower.aim = {c.target, 0.25, 32};
+    follower.run(fates, 5'000'000);
+    const unsigned found = follower.changes;
+    EXPECT_LE(found, 6u) << c.channel.rate << " " << c.channel.burst;
+    follower.run(fates, 20'000'000);
+    EXPECT_LE(follower.changes - found, 2u) << c.channel.rate << " " << c.channel.burst;
+  }
+}
+
+TEST(LowarRedundancy, IsOffOnACleanLinkAndOnAgainWithinFewLosses) {
+  Fates fates({0, 1}, 5);
+  Follower follower;
+  follower.aim = {1e-6, 0.25, 32};
+  follower.run(fates, packets_to_switch_off(follower.aim) - 1);
+  EXPECT_FALSE(follower.coding.off());
+  follower.run(fates, packets_to_switch_off(follower.aim) + 2);
+  EXPECT_TRUE(follower.coding.off()) << "within twice that";
+  follower.run(fates, 100'000'000);
+  EXPECT_EQ(follower.changes, 1u);
+  for (const double rate : {1e-4, 1e-3, 0.01}) {
+    Follower after = follower;
+    Fates lossy(bernoulli(rate), 6);
+    after.run(lossy, static_cast<std::uint64_t>(40 / rate));
+    EXPECT_FALSE(after.coding.off()) << rate;
+    after.run(lossy, static_cast<std::uint64_t>(500 / rate));
+    const double best = residual({128, 32}, bernoulli(rate));  // as good as it gets within a quarter
+    EXPECT_LE(residual(after.coding, bernoulli(rate)), std::max(1e-6, 1.01 * best)) << rate;
+  }
+}
+
+TEST(LowarRedundancy, FollowsStepsOfTheLossRate) {
+  Follower follower;
+  follower.aim = {1e-3, 1, 32};
+  Fates fates(bernoulli(1e-4), 9);
+  follower.run(fates, 1'000'000);
+  EXPECT_TRUE(follower.coding.off());
+  for (const Channel channel : {bernoulli(0.03), {0.01, 4}, bernoulli(0.005), bernoulli(1e-4), {0.02, 2}}) {
+    fates.change(channel);
+    const unsigned wanted = most_packets_a_repair(channel, 1e-3), changes = follower.changes;
+    follower.run(fates, 50'000);
+    EXPECT_LE(residual(follower.coding, channel), wanted ? 1e-3 : 1) << channel.rate << " " << channel.burst;
+    follower.run(fates, 1'500'000);
+    EXPECT_LE(residual(follower.coding, channel), wanted ? 1e-3 : 1) << channel.rate << " " << channel.burst;
+    EXPECT_GE(packets_a_repair(follower.coding), wanted / 2) << channel.rate << " " << channel.burst;
+    EXPECT_LE(follower.changes - changes, 6u) << channel.rate << " " << channel.burst;
+  }
+}
+
+TEST(LowarRedundancy, WhereNothingIsEnoughTheBestStays) {
+  Follower follower;
+  follower.aim = {1e-6, 0.25, 32};
+  Fates fates(bernoulli(0.02), 3);
+  follower.run(fates, 5'000'000);
+  EXPECT_EQ(packets_a_repair(follower.coding), 4u);
+  EXPECT_LE(follower.changes, 4u);
+}
+
+TEST(LowarRedundancy, AnOutageIsNoReasonForRedundancy) {
+  Follower follower;
+  follower.aim = {1e-4, 0.25, 32};
+  Fates fates({0, 1}, 3);
+  follower.run(fates, 300'000);
+  ASSERT_TRUE(follower.coding.off());
+  follower.meter.lost(4096);
+  follower.run(fates, 10'000);
+  EXPECT_TRUE(follower.coding.off()) << "nothing would have helped";
+}
+
+TEST(LowarRedundancy, WhatWasOnlyOvertakenIsTakenBack) {
+  LossMeter meter;
+  for (unsigned i = 0; i < 1000; i++) {
+    for (unsigned k = 0; k < 99; k++) meter.came();
+    meter.lost(1);
+    meter.take_back();
+    if (meter.due()) meter.done();
+  }
+  EXPECT_EQ(meter.losses(), 0u);
+  EXPECT_EQ(meter.packets(), 100'000u);
+  EXPECT_LT(meter.high().rate, 1e-4);
+}
+
+}  // namespace
+}  // namespace rocebox::lowar

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a gateway keeps, in bytes beside the paper's table I; and how long a recovery takes, as its figure 13.
+#include <gtest/gtest.h>
+
+#include "tests/unit/kernels/lowar_kit.h"
+
+namespace rocebox::lowar {
+namespace {
+
+using namespace kit;
+
+TEST(LowarState, IsOfThePapersOrder) {
+  Config config;  // the prototype's setting
+  config.streams = 512, config.units = 1024, config.reordering = 2048, config.roce_mtu = 2;
+  const StateBytes bytes = state_bytes(config);
+  RecordProperty("encoder_bytes_per_stream", static_cast<int>(bytes.encoder_streams / 512));
+  RecordProperty("decoder_bytes_per_stream", static_cast<int>(bytes.decoder_streams / 512));
+  EXPECT_LE(bytes.encoder_streams / 512, 250u);
+  EXPECT_LE(bytes.decoder_streams / 512, 600u);
+  EXPECT_NEAR(static_cast<double>(bytes.units), 1.1e6, 0.1e6) << "1024 units of a packet with 1024 B";
+  EXPECT_LE(bytes.reordering, 2048u * 40);
+}
+
+// Packets come each microsecond. One of a block is lost: those behind it wait for the block's repair packet.
+TEST(LowarState, RecoveryTakesThePacketsOfTheBlockThatFollow) {
+  for (const int r : {8, 16, 32, 64, 128}) {
+    Gateway near(coding(r, 1)), far(coding(r, 1));
+    Sender sender;
+    const std::vector<Crossing> all = near.encode(sender.write(static_cast<unsigned>(2 * r), 256));
+    Nanos sum = 0;
+    for (int lost = 0; lost < r; lost++) {
+      Gateway fresh(coding(r, 1));
+      fresh.out.clear();
+      Nanos at = 0, lost_at = 0;
+      for (std::size_t i = 0; i < all.size(); i++) {
+        at += kMicrosecond;
+        if (all[i].data && all[i].psn == static_cast<std::uint32_t>(lost))
+          lost_at = at;
+        else
+          fresh.send(at, kLink, all[i].bytes);
+      }
+      fresh.drain();
+      ASSERT_EQ(fresh.out.size(), 2u * static_cast<unsigned>(r));
+      ASSERT_EQ(fresh.count("decode_recovered"), 1u);
+      const Nanos latency = fresh.out[static_cast<std::size_t>(lost)].at - lost_at;
+      ASSERT_EQ(latency, (r - lost) * kMicrosecond) << "the rest of the block, and the repair packet";
+      sum += latency;
+    }
+    EXPECT_EQ(sum / r, (r + 1) * kMicrosecond / 2) << "in proportion to r, as in figure 13";
+  }
+}
+
+}  // namespace
+}  // namespace rocebox::lowar
