@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What two LoWAR gateways leave unrepaired agrees with the analytic expectation, for losses one by one and in bursts: the
+reduced version of bench/figures/lowar_residual_loss.py."""
+import math
+import random
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+import wire  # noqa: E402
+from common import HERE, ROCEBOX, RoceboxTest  # noqa: E402
+
+sys.path.insert(0, str(HERE.parent.parent / "bench" / "figures"))
+from lowar_model import chain, residual_loss  # noqa: E402
+from lowar_residual_loss import measure, write_capture  # noqa: E402
+
+PACKETS, SEEDS = 12_800, 8
+# (r, c), loss of the link, mean burst (None: one by one)
+POINTS = (((8, 1), 0.03, None), ((32, 1), 0.01, None), ((32, 4), 0.03, None), ((8, 1), 0.02, 2), ((32, 4), 0.02, 4),
+          ((64, 8), 0.03, 8), ((64, 8), 0.05, 12), ((128, 32), 0.1, 4))
+# Of a mean over so many seeds: Student's t with 7 degrees of freedom, 99.9% two-sided, in units of the 95% value.
+WIDER = 5.41 / 2.36
+
+
+class Model(unittest.TestCase):
+    """The model by itself, against what can be said otherwise."""
+
+    def test_independent_losses_have_a_closed_form(self):
+        for r, c, loss in ((8, 1, 0.01), (32, 1, 0.1), (5, 5, 0.2)):
+            others = r // c  # the rest of the group: its data packets but one, and the repair packet
+            self.assertAlmostEqual(residual_loss(r, c, *chain(loss)), loss * (1 - (1 - loss) ** others), 12)
+
+    def test_against_a_simulation_of_the_words(self):
+        draw = random.Random(3)
+        for r, c, loss, burst in ((8, 1, 0.1, 3), (12, 4, 0.1, 4), (10, 3, 0.05, None)):
+            enter, leave = chain(loss, burst)
+            stays = total = 0
+            bad = False
+            for _ in range(20_000):
+                lost = []
+                for _ in range(r + c):
+                    bad = draw.random() < (1 - leave if bad else enter)
+                    lost.append(bad)
+                for group in range(c):
+                    members = [*range(group, r, c), r + group]
+                    missing = sum(lost[at] for at in members)
+                    stays += missing - lost[r + group] if missing > 1 else 0
+                total += r
+            expected = residual_loss(r, c, enter, leave)
+            self.assertLess(abs(stays / total - expected), 0.1 * expected, (r, c, loss, burst))
+
+    def test_limits(self):
+        self.assertEqual(residual_loss(8, 1, 0.0, 1.0), 0)
+        self.assertLess(residual_loss(8, 8, *chain(0.01)), residual_loss(8, 1, *chain(0.01)))
+        enter, leave = chain(0.03, 8)
+        self.assertAlmostEqual(enter / (enter + leave), 0.03)
+        self.assertAlmostEqual(1 / leave, 8)
+
+
+class Measured(RoceboxTest):
+    def test_agreement_within_the_confidence_interval(self):
+        capture = self.dir / "stream.pcap"
+        write_capture(capture, PACKETS)
+        for (r, c), loss, burst in POINTS:
+            with self.subTest(r=r, c=c, loss=loss, burst=burst):
+                row = measure(ROCEBOX, self.dir, capture, r, c, loss, burst, SEEDS)
+                self.assertGreater(row["measured"], 0)
+                self.assertLess(row["measured"], 0.8 * row["link_loss_measured"], "else nothing was repaired")
+                width = row["half_width_95"] * WIDER
+                self.assertLess(width, row["expected"], "an interval that holds anything proves nothing")
+                self.assertLessEqual(abs(row["measured"] - row["expected"]), width, row)
+                self.assertLess(abs(row["link_loss_measured"] - loss), 6 * math.sqrt(loss * (burst or 1) / PACKETS / SEEDS) * 2)
+
+    def test_the_stream_is_good_traffic(self):
+        capture = self.dir / "stream.pcap"
+        write_capture(capture, 200)
+        rows = wire.read_pcap(str(capture))[0]
+        self.assertEqual({wire.parse(bytes(frame))["icrc_ok"] for _, _, frame in rows}, {True})
+        self.assertEqual([wire.parse(bytes(frame))["psn"] for _, _, frame in rows], list(range(200)))
+
+
+if __name__ == "__main__":
+    unittest.main()
