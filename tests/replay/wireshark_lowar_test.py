@@ -14,7 +14,7 @@ from wireshark_test import BAD, GOOD, Wireshark, main  # noqa: E402
 HEADER = ("opcode", "qpn", "type", "version", "flags", "r", "c", "bpsn")
 REPAIR = ("isn", "reserved", "packets", "last_length", "hop_sum", "set_sum", "covered", "coded")
 PREFIX = ("length", "udp_srcport", "ip", "ttl", "tos", "udp_checksum")
-NEGOTIATION = ("kind", "reserved", "negotiation")
+NEGOTIATION = ("kind", "reserved", "negotiation", "serial", "token")
 FLAGS = ("has_first", "has_last", "responses", "anew")
 CONFIG = "devices: {d: {path: host <-> lowar <-> wan, kernels: {lowar: {r: 6, c: 2}}}}\n"
 
@@ -68,8 +68,9 @@ class Lowar(Wireshark):
     def negotiations(self, path, wanted, frames):
         rows = self.rows(path, NEGOTIATION, "-Y", "lowar.type == 0xa5")
         tails = [frame[-14:-4] for frame in frames if (p := lowar_decoder.lowar(frame)) and p["type"] == lowar_decoder.NEGOTIATION]
-        self.assertEqual([[int(row[0]), number(row[1]), row[2]] for row in rows],
-                         [[p["isn"], 0, tail.hex()] for p, tail in zip(wanted, tails, strict=True)])
+        self.assertEqual([[int(row[0]), number(row[1]), row[2], int(row[3]), number(row[4])] for row in rows],
+                         [[p["isn"], 0, tail.hex(), int.from_bytes(tail[:2], "big"), int.from_bytes(tail[6:], "big")]
+                          for p, tail in zip(wanted, tails, strict=True)])
 
     def test_flow_icrc_and_the_names_that_people_read(self):
         path, frames = self.coded("rc_write")
@@ -82,8 +83,30 @@ class Lowar(Wireshark):
         self.assertEqual({row[5] for row in rows}, {""})
         self.assertFalse([row[4] for row in rows if "lowar" in row[4].lower() or "field that no encoder" in row[4]])
         text, _ = self.tshark(path, "-Y", "lowar")
-        self.assertRegex(text, r"\[lowar\] announce|\[lowar\] Announce r=6 c=2")
+        self.assertRegex(text, r"\[lowar\] Announce r=6 c=2 from PSN \d+")
         self.assertRegex(text, r"\[lowar\] repair 2 of 2, 3 packets, PSN \d+ to \d+")
+
+    def test_negotiation_of_every_kind(self):
+        _, frames = self.coded("rc_write")
+        announce = next(frame for frame in frames if (p := lowar_decoder.lowar(frame)) and p["type"] == lowar_decoder.NEGOTIATION)
+
+        def make(kind, r, c, serial, token):
+            body = bytearray(announce)
+            struct.pack_into(">HB", body, 42 + 6, r, c)
+            body[42 + 12] = kind
+            struct.pack_into(">H", body, 42 + 14, serial)
+            struct.pack_into(">I", body, 42 + 20, token)
+            return make_derived.with_icrc(bytes(body))
+
+        path = self.capture([make(1, 8, 1, 0, 0), make(2, 64, 8, 0xfffe, 0x89abcdef), make(3, 0, 0, 7, 1), make(9, 1, 1, 0, 0)])
+        rows = self.rows(path, ("kind", "r", "c", "serial", "token"))
+        self.assertEqual([list(map(number, row)) for row in rows],
+                         [[1, 8, 1, 0, 0], [2, 64, 8, 0xfffe, 0x89abcdef], [3, 0, 0, 7, 1], [9, 1, 1, 0, 0]])
+        messages = self.fields(path, fields=("_ws.expert.message", "rocebox.icrc.status"))
+        self.assertEqual([("Unknown kind" in row[0], row[1]) for row in messages], [(False, GOOD)] * 3 + [(True, GOOD)])
+        text, _ = self.tshark(path)
+        for line, words in zip(text.splitlines(), ("Announce r=8 c=1", "Request r=64 c=8", "Status uncoded", "kind 9 r=1 c=1")):
+            self.assertIn(f"[lowar] {words} from PSN ", line)
 
     def test_what_no_encoder_writes_is_marked(self):
         _, frames = self.coded("rc_write")

@@ -6,7 +6,7 @@ return function(rocebox)
   local REPAIR, NEGOTIATION = 0x5a, 0xa5
   local PSN_SPAN = 2 ^ 24
   local TYPES = {[REPAIR] = "Repair", [NEGOTIATION] = "Negotiation"}
-  local KINDS = {[1] = "Announce", [2] = "Request"}
+  local KINDS = {[1] = "Announce", [2] = "Request", [3] = "Status"}
 
   local proto = Proto("lowar", "LoWAR")
   local field = {
@@ -31,6 +31,9 @@ return function(rocebox)
     hop_sum = ProtoField.uint16("lowar.hop_sum", "Hop sum", base.HEX),
     set_sum = ProtoField.uint32("lowar.set_sum", "Set sum", base.HEX),
     negotiation = ProtoField.bytes("lowar.negotiation", "Bytes 14 to 23"),
+    serial = ProtoField.uint16("lowar.serial", "Serial number", base.DEC, nil, nil,
+                               "Of a request; from the sender: of the request that its (r, c) comes from"),
+    token = ProtoField.uint32("lowar.token", "Token", base.HEX, nil, nil, "The sender's; 0: its (r, c) is fixed"),
     covered = ProtoField.uint16("lowar.covered", "Data packets covered"),
     covered_psn = ProtoField.uint24("lowar.covered_psn", "Covers PSN"),
     coded = ProtoField.bytes("lowar.coded", "Coded transport packet"),
@@ -93,9 +96,12 @@ return function(rocebox)
     local kind = rest(0, 1):uint()
     complain(tree:add(field.kind, rest(0, 1)), not KINDS[kind], "Unknown kind")
     tree:add(field.reserved, rest(1, 1))
-    tree:add(field.negotiation, rest(2, 10))
-    pinfo.cols.info:append(string.format(" %s r=%d c=%d", KINDS[kind] or "kind " .. kind, header(6, 2):uint(),
-                                         header(8, 1):uint()))
+    local data = tree:add(field.negotiation, rest(2, 10))
+    data:add(field.serial, rest(2, 2))
+    data:add(field.token, rest(8, 4))
+    local r, c = header(6, 2):uint(), header(8, 1):uint()
+    local coding = r == 0 and c == 0 and "uncoded" or string.format("r=%d c=%d", r, c)
+    pinfo.cols.info:append(string.format(" %s %s from PSN %d", KINDS[kind] or "kind " .. kind, coding, header(9, 3):uint()))
   end
 
   -- `header` is what rocebox.lua takes for the BTH: bytes 0 to 11; `rest` goes on from byte 12 up to the ICRC.
