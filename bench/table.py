@@ -82,7 +82,7 @@ def kernel_rows(table, best):
     """A kernel's packets per second, and its cost beside that of a bump without kernels, with as many flows."""
     empty = {r["flows"]: r["cycles"] for r in best.values() if r["label"] == "no kernel"}
     for row in sorted(best.values(), key=lambda r: (r["label"] != "no kernel", r["label"], r["flows"])):
-        added = row["cycles"] - empty[row["flows"]]
+        added = row["cycles"] - empty.get(row["flows"], row["cycles"])
         table.row(f"{row['label']}, {row['flows']:.0f} flows  ({added:+.0f} cycles)", f"{1e3 / row['ns']:.2f} Mpps")
 
 

@@ -22,6 +22,7 @@ struct Case {
   const char* path;
   const char* kernels;
   Port in = 0;
+  std::uint32_t payload_bytes = 1024;
 };
 constexpr Case kCases[] = {
     {"no kernel", "a <-> b", "{}"},
@@ -35,6 +36,13 @@ constexpr Case kCases[] = {
     {"lowar (8, 1), from the host", "a <-> lowar <-> b", "{lowar: {r: 8, c: 1}}"},
     {"lowar (32, 1), from the host", "a <-> lowar <-> b", "{lowar: {r: 32, c: 1}}"},
     {"lowar (32, 1), from a clean link", "a <-> lowar <-> b", "{lowar: {r: 32, c: 1}}", 1},
+};
+// Cases of their own, with the flows that LoWAR's paper has.
+constexpr Case kLowarCases[] = {
+    {"no kernel, 4096 B", "a <-> b", "{}", 0, 4096},
+    {"lowar (8, 1), 4096 B, from the host", "a <-> lowar <-> b", "{lowar: {r: 8, c: 1}}", 0, 4096},
+    {"lowar (32, 1), 4096 B, from the host", "a <-> lowar <-> b", "{lowar: {r: 32, c: 1}}", 0, 4096},
+    {"lowar (64, 8), 4096 B, from the host", "a <-> lowar <-> b", "{lowar: {r: 64, c: 8, units: 4096}}", 0, 4096},
 };
 // A little less than 100 Gbps with packets of 1088 B on the wire, so that nothing piles up.
 constexpr Nanos kBurstNanos = kBurst * 90;
@@ -53,12 +61,12 @@ std::unique_ptr<Device> make(const Case& which) {
 // (edited, so that the ICRC stays right: that is part of what a bump without kernels costs here).
 class Traffic {
  public:
-  explicit Traffic(std::size_t flows) {
+  Traffic(std::size_t flows, std::uint32_t payload_bytes) {
     std::mt19937 random(5);
     for (std::size_t i = 0; i < std::max<std::size_t>(flows, 1024); i++) {
       const roce::Underlay from = underlay(4, random);
       if (i < flows) flows_.push_back({from, draw(random, 1u << 12) << 12, Packet()});
-      Packet packet = make_packet(flows_[i % flows].underlay, IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 1024, random);
+      Packet packet = make_packet(flows_[i % flows].underlay, IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, payload_bytes, random);
       roce::edit_number<3>(packet, packet.meta().bth_offset + 5u, i % flows + 0x100);
       free_.push_back(packet);
       if (i < flows) flows_[i].first = pool().copy(packet).release();
@@ -115,14 +123,13 @@ class Traffic {
   std::uint64_t restored_ = 0;
 };
 
-void kernel(benchmark::State& state) {
-  const Case& which = kCases[state.range(0)];
+void run(benchmark::State& state, const Case& which) {
   const auto flows = static_cast<std::size_t>(state.range(1));
   state.SetLabel(which.label);
   state.counters["flows"] = static_cast<double>(flows);
   std::unique_ptr<Device> device = make(which);
   if (!device) return state.SkipWithError("its configuration has mistakes");
-  Traffic traffic(flows);
+  Traffic traffic(flows, which.payload_bytes);
   device->set_sink([&](Port, std::span<Packet> out, Nanos) { traffic.back(out); });
   Nanos now = 0;
   auto burst = [&] {
@@ -142,36 +149,49 @@ void kernel(benchmark::State& state) {
   while (device->next_deadline() != kNever) device->step(device->next_deadline(), {});
   if (device->conservation().held() != 0) state.SkipWithError("packets went missing");
 }
+void kernel(benchmark::State& state) { run(state, kCases[state.range(0)]); }
 BENCHMARK(kernel)
     ->ArgNames({"case", "flows"})
     ->ArgsProduct({benchmark::CreateDenseRange(0, std::size(kCases) - 1, 1), {1, 64, 1024}});
 
-// The bare cost of what lowar does with each packet: its CRC and its XOR into a unit, by ISA-L on buffers of that size.
+void lowar(benchmark::State& state) { run(state, kLowarCases[state.range(0)]); }
+BENCHMARK(lowar)
+    ->ArgNames({"case", "flows"})
+    ->ArgsProduct({benchmark::CreateDenseRange(0, std::size(kLowarCases) - 1, 1), {1, 64, 512}});
+
+// The bare cost of what lowar does with each packet: its CRC and its XOR into a unit, by ISA-L on buffers of that
+// size. LoWAR(r, c) uses c units for each flow.
 void isal_crc_and_xor(benchmark::State& state) {
   const auto packets = static_cast<std::size_t>(std::max<std::int64_t>(state.range(0), 1024));
-  constexpr std::size_t kBytes = 12 + 1024 + 4, kStride = 1088, kHeaders = 28;
+  const auto payload = static_cast<std::size_t>(state.range(1));
+  const std::size_t bytes = 12 + payload + 4, stride = payload + 64, headers = 28;
   const std::size_t units = static_cast<std::size_t>(state.range(0));
-  auto* memory = static_cast<std::uint8_t*>(std::aligned_alloc(64, (packets + units) * kStride));
-  std::memset(memory, 0x5A, (packets + units) * kStride);
+  auto* memory = static_cast<std::uint8_t*>(std::aligned_alloc(64, (packets + units) * stride));
+  std::memset(memory, 0x5A, (packets + units) * stride);
+  state.SetLabel(fmt::format("ISA-L, CRC and XOR of {} B", payload));
+  state.counters["flows"] = static_cast<double>(units);
   std::size_t at = 0;
   std::uint32_t crc = 0;
   {
     PerItem per_packet(state, kBurst);
     for (auto _ : state) {
       for (unsigned i = 0; i < kBurst; i++, at = (at + 1) % packets) {
-        std::uint8_t* packet = memory + at * kStride;
-        std::uint8_t* unit = memory + (packets + at % units) * kStride;
-        crc ^= crc32_gzip_refl(0, packet, kBytes + kHeaders);
+        std::uint8_t* packet = memory + at * stride;
+        std::uint8_t* unit = memory + (packets + at % units) * stride;
+        crc ^= crc32_gzip_refl(0, packet, bytes + headers);
         leave_wide_vectors();
         void* vectors[] = {packet, unit, unit};
-        xor_gen(3, kBytes / 32 * 32, vectors);
+        xor_gen(3, static_cast<int>(bytes / 32 * 32), vectors);
       }
       benchmark::DoNotOptimize(crc);
     }
   }
   std::free(memory);
 }
-BENCHMARK(isal_crc_and_xor)->ArgName("flows")->Arg(1)->Arg(64)->Arg(1024);
+BENCHMARK(isal_crc_and_xor)
+    ->ArgNames({"units", "payload"})
+    ->ArgsProduct({{1, 64, 1024}, {1024}})
+    ->ArgsProduct({{1, 8, 64, 512, 4096}, {4096}});
 
 }  // namespace
 }  // namespace rocebox::bench
