@@ -4,6 +4,7 @@
 #include "kernels/link/direction.h"
 
 #include "kernels/link/edits.h"
+#include "runtime/roce/hop_fields.h"
 
 namespace rocebox::link {
 namespace {
@@ -159,13 +160,13 @@ bool Direction::cut(Context& context, Packet packet) {
 
 // True when the packet carries CE now.
 bool Direction::mark(Context& context, Packet packet) {
-  const Marked result = mark_ce(packet);
-  if (result == Marked::kMarked) {
+  const roce::Marked result = roce::mark_ce(packet);
+  if (result == roce::Marked::kMarked) {
     count_.ecn_marked.add();
     context.note(packet, "mark");
   }
-  if (result == Marked::kNotEct) count_.ecn_not_ect.add();
-  return result != Marked::kNotEct;
+  if (result == roce::Marked::kNotEct) count_.ecn_not_ect.add();
+  return result != roce::Marked::kNotEct;
 }
 
 // Copies are made first, since the queue may still mark or trim the packet; they follow it into the

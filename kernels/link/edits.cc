@@ -5,6 +5,7 @@
 
 #include "kernels/link/random.h"
 #include "runtime/roce/headers.h"
+#include "runtime/roce/hop_fields.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/parse.h"
 
@@ -21,29 +22,6 @@ void flip(Packet packet, std::uint32_t offset, std::uint8_t mask, Icrc icrc) {
   else
     packet.data()[offset] = flipped;
   roce::parse(packet);  // opcode, lengths and even the protocol may have changed
-}
-
-std::uint8_t tos(Packet packet) {
-  const std::uint8_t* ip = packet.data() + packet.meta().l3_offset;
-  if (packet.meta().ip_version == 4) return ip[1];
-  return static_cast<std::uint8_t>(ip[0] << 4 | ip[1] >> 4);
-}
-
-// ToS and traffic class are masked in the ICRC and outside the UDP checksum: only IPv4's own
-// checksum follows.
-void set_tos(Packet packet, std::uint8_t value) {
-  std::uint8_t* ip = packet.data() + packet.meta().l3_offset;
-  if (packet.meta().ip_version == 6) {
-    ip[0] = static_cast<std::uint8_t>((ip[0] & 0xF0) | value >> 4);
-    ip[1] = static_cast<std::uint8_t>((ip[1] & 0x0F) | value << 4);
-    return;
-  }
-  auto* header = reinterpret_cast<roce::Ipv4*>(ip);
-  // RFC 1624, equation 3: HC' = ~(~HC + ~m + m'). A wrong checksum stays wrong.
-  std::uint32_t sum = (0xFFFFu - static_cast<std::uint32_t>(header->checksum)) + (0xFFFFu - header->tos) + value;
-  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
-  header->checksum = ~sum & 0xFFFF;
-  header->tos = value;
 }
 
 }  // namespace
@@ -90,19 +68,10 @@ std::uint32_t header_bytes(Packet packet) {
 bool trim(Packet packet, std::int64_t dscp) {
   const std::uint32_t bytes = header_bytes(packet);
   if (bytes == 0 || packet.meta().payload_bytes == 0 || packet.wire_bytes() <= bytes) return false;
-  if (dscp >= 0) set_tos(packet, static_cast<std::uint8_t>(dscp << 2 | (tos(packet) & roce::kEcnMask)));
+  if (dscp >= 0) roce::set_tos(packet, static_cast<std::uint8_t>(dscp << 2 | (roce::tos(packet) & roce::kEcnMask)));
   packet.trim_to(bytes);
   roce::parse(packet);
   return true;
-}
-
-Marked mark_ce(Packet packet) {
-  if (packet.meta().ip_version == 0) return Marked::kNotEct;
-  const std::uint8_t old = tos(packet);
-  if ((old & roce::kEcnMask) == roce::kEcnNotEct) return Marked::kNotEct;
-  if ((old & roce::kEcnMask) == roce::kEcnCe) return Marked::kWasMarked;
-  set_tos(packet, old | roce::kEcnCe);
-  return Marked::kMarked;
 }
 
 }  // namespace rocebox::link

@@ -25,8 +25,4 @@ std::uint32_t header_bytes(Packet packet);
 /// are not held.
 bool trim(Packet packet, std::int64_t dscp);
 
-enum class Marked : std::uint8_t { kMarked, kWasMarked, kNotEct };
-/// Sets CE on a packet with ECT(0) or ECT(1), of any protocol above IP.
-Marked mark_ce(Packet packet);
-
 }  // namespace rocebox::link

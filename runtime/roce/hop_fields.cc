@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/roce/hop_fields.h"
+
+#include "runtime/roce/headers.h"
+
+namespace rocebox::roce {
+namespace {
+
+// RFC 1624, equation 3: HC' = ~(~HC + ~m + m'), for a byte in the high or low half of its word.
+void follow_byte(Ipv4& header, std::uint8_t from, std::uint8_t to, unsigned shift) {
+  std::uint32_t sum = (0xFFFFu - static_cast<std::uint32_t>(header.checksum)) +
+                      (0xFFFFu - (std::uint32_t{from} << shift)) + (std::uint32_t{to} << shift);
+  for (unsigned fold = 0; fold < 2; fold++) sum = (sum & 0xFFFF) + (sum >> 16);
+  header.checksum = ~sum & 0xFFFF;
+}
+
+}  // namespace
+
+std::uint8_t tos(Packet packet) {
+  const std::uint8_t* ip = packet.data() + packet.meta().l3_offset;
+  if (packet.meta().ip_version == 4) return ip[1];
+  return static_cast<std::uint8_t>(ip[0] << 4 | ip[1] >> 4);
+}
+
+void set_tos(Packet packet, std::uint8_t value) {
+  std::uint8_t* ip = packet.data() + packet.meta().l3_offset;
+  if (packet.meta().ip_version == 6) {
+    ip[0] = static_cast<std::uint8_t>((ip[0] & 0xF0) | value >> 4);
+    ip[1] = static_cast<std::uint8_t>((ip[1] & 0x0F) | value << 4);
+    return;
+  }
+  auto& header = *reinterpret_cast<Ipv4*>(ip);
+  follow_byte(header, header.tos, value, 0);
+  header.tos = value;
+}
+
+Marked mark_ce(Packet packet) {
+  if (packet.meta().ip_version == 0) return Marked::kNotEct;
+  const std::uint8_t old = tos(packet);
+  if ((old & kEcnMask) == kEcnNotEct) return Marked::kNotEct;
+  if ((old & kEcnMask) == kEcnCe) return Marked::kWasMarked;
+  set_tos(packet, old | kEcnCe);
+  return Marked::kMarked;
+}
+
+bool lower_ttl(Packet packet) {
+  std::uint8_t* ip = packet.data() + packet.meta().l3_offset;
+  if (packet.meta().ip_version == 6) {
+    auto& header = *reinterpret_cast<Ipv6*>(ip);
+    if (header.hop_limit <= 1) return false;
+    header.hop_limit--;
+    return true;
+  }
+  auto& header = *reinterpret_cast<Ipv4*>(ip);
+  if (header.ttl <= 1) return false;
+  follow_byte(header, header.ttl, header.ttl - 1, 8);
+  header.ttl--;
+  return true;
+}
+
+}  // namespace rocebox::roce

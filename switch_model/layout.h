@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Layout: what a program takes of the hardware, declared once. A declaration gives the memory that the datapath uses,
+// the row of the resource report, and what strict mode checks each access against.
+#pragma once
+#include <cassert>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "runtime/roce/flow_table.h"
+#include "switch_model/packet_state.h"
+
+namespace rocebox::switch_model {
+
+enum class ResourceKind : std::uint8_t { kRegister, kExactTable, kLpmTable, kTernaryTable, kHash, kMeter, kCounters };
+std::string_view resource_kind_name(ResourceKind kind);
+
+/// Where a resource stands: its control, and the first of the stages that it takes. A resource that one stage cannot
+/// hold takes the stages behind it too, as many as its memory needs.
+struct At {
+  Gress gress;
+  unsigned stage;
+};
+
+/// One declared resource.
+struct Resource {
+  std::string program, name;
+  ResourceKind kind;
+  At at;
+  std::uint64_t entries = 0;  ///< cells, table entries; 0: none (hash units)
+  unsigned key_bits = 0;      ///< tables, hash units
+  unsigned value_bits = 0;    ///< register cell, action data, output of a hash unit
+  unsigned stateful_alus = 0;
+  std::uint64_t per_flow = 0;  ///< cells that belong to one flow (QP); 0: the resource is shared by all
+  unsigned id = 0;             ///< number among the switch's resources
+  unsigned last_stage = 0;     ///< filled by check_resources()
+
+  std::uint64_t bits() const { return entries * (key_bits + value_bits); }
+};
+
+class Layout;
+
+/// What every resource knows of itself.
+class ResourceHandle {
+ public:
+  const Resource& resource() const { return *resource_; }
+  unsigned id() const { return resource_->id; }
+
+ protected:
+  friend class Layout;
+  const Resource* resource_ = nullptr;
+};
+
+/// A register array: `entries` cells of T, touched by one stateful-ALU operation per packet. T is up to 64 bits: a
+/// number, bool (one bit a cell), or a pair of numbers that the ALU updates together. One array per pipe. All zero at
+/// the start.
+template <class T>
+class RegisterArray : public ResourceHandle {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "a stateful ALU has 64 bits of a cell");
+
+ public:
+  RegisterArray() = default;
+  std::uint64_t entries() const { return entries_; }
+
+  /// One stateful-ALU operation: `alu(T& cell)` may read and write the cell; what it returns is the ALU's output. The
+  /// control plane may call this; a program goes through its Access, so that strict mode sees it.
+  template <class Alu>
+  auto operate(unsigned pipe, std::uint64_t index, Alu&& alu) {
+    assert(index < entries_);
+    return alu(cells_[pipe * entries_ + index]);
+  }
+  void prefetch(unsigned pipe, std::uint64_t index) const { __builtin_prefetch(&cells_[pipe * entries_ + index], 1); }
+
+ private:
+  friend class Layout;
+  roce::ZeroedArray<T> cells_;
+  std::uint64_t entries_ = 0;
+};
+
+/// One-bit cells, packed.
+template <>
+class RegisterArray<bool> : public ResourceHandle {
+ public:
+  RegisterArray() = default;
+  std::uint64_t entries() const { return entries_; }
+
+  template <class Alu>
+  auto operate(unsigned pipe, std::uint64_t index, Alu&& alu) {
+    assert(index < entries_);
+    std::uint64_t& word = words_[pipe * stride_ + index / 64];
+    const std::uint64_t mask = std::uint64_t{1} << index % 64;
+    bool cell = word & mask;
+    struct Store {  // whatever the ALU returns, void too
+      std::uint64_t &word, mask;
+      bool& cell;
+      ~Store() { word = cell ? word | mask : word & ~mask; }
+    } store{word, mask, cell};
+    return alu(cell);
+  }
+  void prefetch(unsigned pipe, std::uint64_t index) const {
+    __builtin_prefetch(&words_[pipe * stride_ + index / 64], 1);
+  }
+
+ private:
+  friend class Layout;
+  roce::ZeroedArray<std::uint64_t> words_;
+  std::uint64_t entries_ = 0, stride_ = 0;
+};
+
+/// What a program's constructor declares its resources with. One for all programs of a switch.
+class Layout {
+ public:
+  explicit Layout(unsigned pipes) : pipes_(pipes) {}
+
+  /// Resources declared from now on belong to this program.
+  void begin(std::string_view program) { program_ = program; }
+
+  /// `per_flow`: how many of the cells one flow (QP) has, for the report's bytes per flow. Throws ConfigError when
+  /// there are more than kEntriesMax cells or kResourcesMax resources.
+  template <class T>
+  RegisterArray<T> registers(std::string_view name, At at, std::uint64_t entries, std::uint64_t per_flow = 0) {
+    RegisterArray<T> array;
+    constexpr unsigned kBits = std::is_same_v<T, bool> ? 1 : 8 * sizeof(T);
+    array.resource_ = &add({program_, std::string(name), ResourceKind::kRegister, at, entries, 0, kBits, 1, per_flow});
+    array.entries_ = entries;
+    if constexpr (std::is_same_v<T, bool>) {
+      array.stride_ = (entries + 63) / 64;
+      array.words_ = roce::ZeroedArray<std::uint64_t>(pipes_ * array.stride_);
+    } else {
+      array.cells_ = roce::ZeroedArray<T>(pipes_ * entries);
+    }
+    return array;
+  }
+
+  /// Declares what holds its memory itself: tables, hash units, meters. The handle becomes the resource's.
+  void declare(ResourceHandle& handle, Resource resource);
+
+  /// Reserves `words` 32-bit words of PacketState::metadata for this program; gives the first. Throws ConfigError when
+  /// they do not fit.
+  unsigned metadata(unsigned words);
+
+  unsigned pipes() const { return pipes_; }
+  const std::deque<Resource>& resources() const { return resources_; }
+  std::deque<Resource>& resources() { return resources_; }
+
+ private:
+  Resource& add(Resource resource);
+
+  unsigned pipes_;
+  unsigned metadata_words_ = 0;
+  std::string program_;
+  std::deque<Resource> resources_;  // a deque: handles point to them
+};
+
+}  // namespace rocebox::switch_model

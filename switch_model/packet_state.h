@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// PacketState: one packet on its way through a switch, with its intrinsic metadata.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "runtime/kernel/counter.h"
+#include "runtime/packet/packet.h"
+#include "switch_model/limits.h"
+
+namespace rocebox::switch_model {
+
+enum class Gress : std::uint8_t { kIngress, kEgress };
+
+/// How a packet came to the control that sees it.
+enum class Instance : std::uint8_t {
+  kNormal,        ///< as it came in by a port
+  kReplica,       ///< a copy that a multicast group made; see PacketState::replica
+  kMirror,        ///< a copy that a program asked for with Pass::mirror; it enters egress
+  kRecirculated,  ///< sent back to ingress by Pass::recirculate
+};
+
+inline constexpr Port kNoPort = 0xFF;
+/// The group that floods: every port but the one a packet came in by.
+inline constexpr std::uint16_t kFloodGroup = 0xFFFF;
+
+/// One packet in a control. Programs read all of it, and write what is not const by convention: egress_port,
+/// multicast_group, traffic_class, metadata. What they decide beyond goes through Pass. One cache line.
+struct PacketState {
+  Packet packet;
+  Counter* drop_reason = nullptr;                        ///< not null: it ends behind this control; see Pass::drop
+  std::array<std::uint32_t, kMetadataWords> metadata{};  ///< bridged to egress and into mirrors; see Layout::metadata
+  std::uint16_t multicast_group = 0;                     ///< ingress: replicate to this group; 0: none
+  std::uint16_t mirror_bytes = 0;                        ///< truncation of the mirror that was asked for; 0: none
+  Port ingress_port = 0;
+  Port egress_port = kNoPort;      ///< ingress decides, egress reads
+  Port mirror_port = kNoPort;      ///< where the mirror that was asked for goes
+  std::uint8_t pipe = 0;           ///< of the control that sees the packet
+  std::uint8_t traffic_class = 0;  ///< priority 0 to 7: the queue at the egress port
+  std::uint8_t passes = 0;         ///< how often it went round, by mirror or recirculation
+  Instance instance = Instance::kNormal;
+  bool recirculate = false;
+  std::uint16_t replica = 0;  ///< number within its group, from 0
+  std::uint8_t spare[2] = {};
+};
+static_assert(sizeof(PacketState) == 64, "one cache line");
+
+}  // namespace rocebox::switch_model

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Program: what runs in a switch. A program is a struct with controls that are templates over Access; ProgramOf makes
+// the object of it that a switch calls, once per batch.
+#pragma once
+#include <concepts>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/kernel/kernel.h"
+#include "switch_model/access.h"
+#include "switch_model/layout.h"
+
+namespace rocebox::switch_model {
+
+/// What a program may know of the switch it stands in.
+struct SwitchInfo {
+  std::vector<std::string> ports;  ///< names, by number
+  unsigned pipes = 1;
+
+  unsigned port_count() const { return static_cast<unsigned>(ports.size()); }
+  /// The pipe of a port: ports are dealt out in equal blocks.
+  std::uint8_t pipe_of(Port port) const { return static_cast<std::uint8_t>(port * pipes / port_count()); }
+  /// The number of a port's name; kNoPort when there is none.
+  Port find(std::string_view name) const {
+    for (std::size_t i = 0; i < ports.size(); i++)
+      if (ports[i] == name) return static_cast<Port>(i);
+    return kNoPort;
+  }
+  /// Reads a port's name that must be one of the switch's; refuses others with the nearest.
+  void read_port(Fields& fields, std::string_view field, std::string& name, std::string_view doc) const;
+  /// The same for a list of them.
+  void read_ports(Fields& fields, std::string_view field, std::vector<std::string>& names, std::string_view doc) const;
+
+ private:
+  void check_port(Fields& fields, std::string_view field, const std::string& name) const;
+};
+
+/// What a program is built with; valid during the constructor, but for `stats`' counters and `info`.
+struct Build {
+  Layout& layout;
+  Stats& stats;
+  const SwitchInfo& info;
+};
+
+/// A stream of random numbers of one control: ingress and egress of a program draw apart, so that batching changes
+/// nothing. Draw in packet order.
+class RandomStream {
+ public:
+  explicit RandomStream(std::uint64_t state = 0) : state_(state) {}
+  std::uint64_t operator()() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);  // SplitMix64
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// One call of a control: the packets, the time, and what can be asked of the switch.
+class Pass {
+ public:
+  Pass(Context& context, std::span<PacketState> packets, Gress gress, unsigned program, RandomStream& random)
+      : context_(context), packets_(packets), random_(random), gress_(gress), program_(program) {}
+
+  std::span<PacketState> packets() const { return packets_; }
+  PacketState* begin() const { return packets_.data(); }
+  PacketState* end() const { return packets_.data() + packets_.size(); }
+  std::size_t size() const { return packets_.size(); }
+  PacketState& operator[](std::size_t i) const { return packets_[i]; }
+  Gress gress() const { return gress_; }
+
+  Nanos now() const { return context_.now(); }
+  /// A random number; draw in packet order, and as often for equal packets.
+  std::uint64_t random() { return random_(); }
+
+  /// The packet ends behind this control; `reason` is counted then. Mirrors that were asked for are made nevertheless.
+  void drop(PacketState& p, Counter& reason) { p.drop_reason = &reason; }
+  /// A copy of the packet as this control leaves it, cut to `truncate_bytes`, enters egress at `port` as
+  /// Instance::kMirror with the packet's metadata, behind all packets of this instant. One a control; the last counts.
+  void mirror(PacketState& p, Port port, std::uint16_t truncate_bytes = 0xFFFF) {
+    p.mirror_port = port;
+    p.mirror_bytes = truncate_bytes;
+  }
+  /// Egress: the packet enters ingress again by the port it came in by, as Instance::kRecirculated, after the loopback
+  /// port's delay. At most kPassesMax times.
+  void recirculate(PacketState& p) { p.recirculate = true; }
+  /// The program's on_timer(tag) is called at `at`, or behind all packets of this instant when that is not later.
+  /// `tag` has 56 bits.
+  void arm(Nanos at, std::uint64_t tag) { context_.arm(at, (std::uint64_t{program_} + 1) << 56 | tag); }
+  /// Tells the packet trace what was done to a packet that goes on, in a word or two.
+  void note(const PacketState& p, std::string_view what) { context_.note(p.packet, what); }
+
+ private:
+  Context& context_;
+  std::span<PacketState> packets_;
+  RandomStream& random_;
+  Gress gress_;
+  unsigned program_;
+};
+
+/// What a switch calls. Once per batch and control; never throws, blocks or allocates.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual void ingress(Pass& pass) = 0;
+  virtual void egress(Pass& pass) = 0;
+  virtual bool has_ingress() const = 0;
+  virtual bool has_egress() const = 0;
+  /// The control plane: learning, ageing. `pass` has no packets.
+  virtual void on_timer(Pass& pass, std::uint64_t tag) = 0;
+  /// Adds to the report what counters do not say.
+  virtual void report(Report& report) const = 0;
+};
+
+/// The options of a program.
+class ProgramConfig {
+ public:
+  virtual ~ProgramConfig() = default;
+  virtual void fields(Fields& fields, const SwitchInfo& info) = 0;
+  /// Makes the program; strict when `strict` is not null. Throws ConfigError.
+  virtual std::unique_ptr<Program> make(const Build& build, Violations* strict) const = 0;
+};
+
+/// A row of the array of programs.
+struct ProgramType {
+  const char* name;
+  const char* summary;  ///< one line
+  std::unique_ptr<ProgramConfig> (*config)();
+};
+
+/// The in-tree programs, an explicit array beside the kernels' in kernels/registry.cc.
+std::span<const ProgramType> in_tree_programs();
+
+/// Makes a Program of P, which has
+///   struct Config { void fields(Fields&, const SwitchInfo&); };
+///   P(const Config&, const Build&);
+/// and some of
+///   template <class Access> void ingress(Access&, Pass&);
+///   template <class Access> void egress(Access&, Pass&);
+///   void on_timer(Pass&, std::uint64_t tag);
+///   void report(Report&) const;
+template <class P>
+class ProgramOf final : public Program {
+ public:
+  ProgramOf(const typename P::Config& config, const Build& build, Violations* strict) : program_(config, build) {
+    if (strict) strict_ = std::make_unique<Strict>(*strict);
+  }
+  void ingress(Pass& pass) override {
+    if constexpr (kIngress) {
+      if (strict_) {
+        strict_->begin(Gress::kIngress, pass.packets());
+        return program_.ingress(*strict_, pass);
+      }
+      Fast fast;
+      program_.ingress(fast, pass);
+    }
+  }
+  void egress(Pass& pass) override {
+    if constexpr (kEgress) {
+      if (strict_) {
+        strict_->begin(Gress::kEgress, pass.packets());
+        return program_.egress(*strict_, pass);
+      }
+      Fast fast;
+      program_.egress(fast, pass);
+    }
+  }
+  bool has_ingress() const override { return kIngress; }
+  bool has_egress() const override { return kEgress; }
+  void on_timer(Pass& pass, std::uint64_t tag) override {
+    if constexpr (requires(P & p) { p.on_timer(pass, tag); }) program_.on_timer(pass, tag);
+  }
+  void report(Report& report) const override {
+    if constexpr (requires(const P& p) { p.report(report); }) program_.report(report);
+  }
+  P& program() { return program_; }
+
+ private:
+  static constexpr bool kIngress = requires(P & p, Fast& fast, Pass& pass) { p.ingress(fast, pass); };
+  static constexpr bool kEgress = requires(P & p, Fast& fast, Pass& pass) { p.egress(fast, pass); };
+  P program_;
+  std::unique_ptr<Strict> strict_;
+};
+
+namespace detail {
+template <class P>
+class ConfigOf final : public ProgramConfig {
+ public:
+  void fields(Fields& fields, const SwitchInfo& info) override { config_.fields(fields, info); }
+  std::unique_ptr<Program> make(const Build& build, Violations* strict) const override {
+    return std::make_unique<ProgramOf<P>>(config_, build, strict);
+  }
+
+ private:
+  typename P::Config config_;
+};
+}  // namespace detail
+
+template <class P>
+constexpr ProgramType program_type(const char* name, const char* summary) {
+  return {name, summary, []() -> std::unique_ptr<ProgramConfig> { return std::make_unique<detail::ConfigOf<P>>(); }};
+}
+
+}  // namespace rocebox::switch_model

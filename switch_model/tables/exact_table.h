@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ExactTable: exact match on rte_hash. The entry that a key finds is a number; the action data stand beside.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "switch_model/layout.h"
+
+struct rte_hash;
+
+namespace rocebox::switch_model {
+
+/// What lookups of all tables give on a miss.
+inline constexpr std::uint32_t kMiss = 0xFFFFFFFF;
+
+/// rte_hash with keys of plain bytes, owned. Not a template, so that DPDK's header stays in one file.
+class HashIndex {
+ public:
+  /// Throws ConfigError when memory is short.
+  HashIndex(std::uint32_t capacity, std::uint32_t key_bytes);
+  ~HashIndex();
+  HashIndex(HashIndex&& other) noexcept;
+  HashIndex& operator=(HashIndex&& other) noexcept;
+
+  std::uint32_t find(const void* key) const;
+  /// keys: count (at most kBatchMax) pointers to keys.
+  void find_bulk(const void** keys, std::uint32_t count, std::uint32_t* entries) const;
+  /// The key's entry, new or old; kMiss when the table is full.
+  std::uint32_t insert(const void* key);
+  bool erase(const void* key);
+  std::uint32_t size() const;
+
+ private:
+  rte_hash* hash_ = nullptr;
+};
+
+/// `Key` is plain bytes without padding; `Value` is the action data. The datapath looks up; the control plane
+/// (configuration, Program::on_timer, Change) inserts and erases between batches.
+template <class KeyType, class Value>
+class ExactTable : public ResourceHandle {
+  static_assert(std::is_trivially_copyable_v<KeyType> && std::has_unique_object_representations_v<KeyType>,
+                "keys are compared and hashed as bytes");
+
+ public:
+  using Key = KeyType;
+
+  ExactTable(Layout& layout, std::string_view name, At at, std::uint32_t capacity, std::uint64_t per_flow = 0)
+      : index_(capacity, sizeof(Key)), keys_(capacity + 1), values_(capacity + 1), capacity_(capacity) {
+    layout.declare(*this, {{},
+                           std::string(name),
+                           ResourceKind::kExactTable,
+                           at,
+                           capacity,
+                           8 * sizeof(Key),
+                           8 * sizeof(Value),
+                           0,
+                           per_flow});
+  }
+
+  /// The entry of `key`, or kMiss.
+  std::uint32_t lookup(const Key& key) const { return index_.find(&key); }
+  /// entries[i] is the entry of keys[i]; at most kBatchMax at once. Cheaper than one by one.
+  void lookup_bulk(std::span<const Key> keys, std::span<std::uint32_t> entries) const {
+    const void* pointers[kBatchMax];
+    for (std::size_t i = 0; i < keys.size(); i++) pointers[i] = &keys[i];
+    index_.find_bulk(pointers, static_cast<std::uint32_t>(keys.size()), entries.data());
+  }
+  const Value& value(std::uint32_t entry) const { return values_[entry]; }
+  Value& value(std::uint32_t entry) { return values_[entry]; }
+  const Key& key(std::uint32_t entry) const { return keys_[entry]; }
+
+  /// Inserts or overwrites. kMiss when the table is full: count it.
+  std::uint32_t insert(const Key& key, const Value& value) {
+    const std::uint32_t entry = index_.insert(&key);
+    if (entry == kMiss) return kMiss;
+    keys_[entry] = key;
+    values_[entry] = value;
+    return entry;
+  }
+  bool erase(const Key& key) { return index_.erase(&key); }
+  std::uint32_t size() const { return index_.size(); }
+  std::uint32_t capacity() const { return capacity_; }
+
+ private:
+  HashIndex index_;
+  roce::ZeroedArray<Key> keys_;
+  roce::ZeroedArray<Value> values_;
+  std::uint32_t capacity_;
+};
+
+}  // namespace rocebox::switch_model
