@@ -53,6 +53,11 @@ class Fast {
   std::uint32_t hash(const PacketState&, const Unit& unit, std::span<const std::uint8_t> bytes) {
     return unit.compute(bytes);
   }
+  /// The color that a meter (switch_model/meter.h) gives packet `p` now.
+  template <class Meters>
+  auto meter(const PacketState& p, Meters& meters, std::uint64_t index, Nanos now) {
+    return meters.execute(p.pipe, index, p.packet.wire_bytes(), now);
+  }
 };
 
 /// A breach of the hardware's discipline.
@@ -119,6 +124,15 @@ class Strict {
   std::uint32_t hash(const PacketState& p, const Unit& unit, std::span<const std::uint8_t> bytes) {
     touch(p, unit.resource());
     return unit.compute(bytes);
+  }
+  template <class Meters>
+  auto meter(const PacketState& p, Meters& meters, std::uint64_t index, Nanos now) {
+    touch(p, meters.resource());
+    if (index >= meters.entries()) {
+      report(meters.resource(), "an index beyond the array");
+      index = 0;
+    }
+    return meters.execute(p.pipe, index, p.packet.wire_bytes(), now);
   }
 
  private:

@@ -35,6 +35,8 @@ class HashUnit : public ResourceHandle {
       for (std::uint8_t byte : bytes) crc = crc << 8 ^ table_[crc >> 24 ^ byte];
     return (reflected_ ? crc : crc >> shift_) ^ final_xor_;
   }
+  /// Bits of the output.
+  unsigned width() const { return 32 - shift_; }
 
  private:
   std::array<std::uint32_t, 256> table_;

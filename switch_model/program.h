@@ -11,6 +11,7 @@
 #include "runtime/kernel/kernel.h"
 #include "switch_model/access.h"
 #include "switch_model/layout.h"
+#include "switch_model/next_hops.h"
 
 namespace rocebox::switch_model {
 
@@ -37,11 +38,13 @@ struct SwitchInfo {
   void check_port(Fields& fields, std::string_view field, const std::string& name) const;
 };
 
-/// What a program is built with; valid during the constructor, but for `stats`' counters and `info`.
+/// What a program is built with. `layout` and `stats` are valid during the constructor; what they hand out, `info` and
+/// `next_hops` as long as the program.
 struct Build {
   Layout& layout;
   Stats& stats;
   const SwitchInfo& info;
+  NextHops& next_hops;
 };
 
 /// A stream of random numbers of one control: ingress and egress of a program draw apart, so that batching changes
@@ -60,11 +63,24 @@ class RandomStream {
   std::uint64_t state_;
 };
 
+/// Timers of programs for the present instant: they fire behind all its packets, in a fixed order (not in that of
+/// arming, which depends on how the input was cut into batches).
+struct DueTimers {
+  struct Timer {
+    unsigned program;
+    std::uint64_t tag;
+  };
+  static constexpr std::size_t kMax = 1024;
+  DueTimers() { list.reserve(kMax); }
+  std::vector<Timer> list;
+};
+
 /// One call of a control: the packets, the time, and what can be asked of the switch.
 class Pass {
  public:
-  Pass(Context& context, std::span<PacketState> packets, Gress gress, unsigned program, RandomStream& random)
-      : context_(context), packets_(packets), random_(random), gress_(gress), program_(program) {}
+  Pass(Context& context, std::span<PacketState> packets, Gress gress, unsigned program, RandomStream& random,
+       DueTimers& due)
+      : context_(context), packets_(packets), random_(random), due_(due), gress_(gress), program_(program) {}
 
   std::span<PacketState> packets() const { return packets_; }
   PacketState* begin() const { return packets_.data(); }
@@ -89,8 +105,13 @@ class Pass {
   /// port's delay. At most kPassesMax times.
   void recirculate(PacketState& p) { p.recirculate = true; }
   /// The program's on_timer(tag) is called at `at`, or behind all packets of this instant when that is not later.
-  /// `tag` has 56 bits.
-  void arm(Nanos at, std::uint64_t tag) { context_.arm(at, (std::uint64_t{program_} + 1) << 56 | tag); }
+  /// `tag` has 56 bits. From one of the two controls only.
+  void arm(Nanos at, std::uint64_t tag) {
+    if (at <= now() && due_.list.size() < DueTimers::kMax)
+      due_.list.push_back({program_, tag});
+    else
+      context_.arm(at, (std::uint64_t{program_} + 1) << 56 | tag);
+  }
   /// Tells the packet trace what was done to a packet that goes on, in a word or two.
   void note(const PacketState& p, std::string_view what) { context_.note(p.packet, what); }
 
@@ -98,6 +119,7 @@ class Pass {
   Context& context_;
   std::span<PacketState> packets_;
   RandomStream& random_;
+  DueTimers& due_;
   Gress gress_;
   unsigned program_;
 };

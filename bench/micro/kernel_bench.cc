@@ -19,8 +19,8 @@ namespace {
 
 struct Case {
   const char* label;
-  const char* path;
-  const char* kernels;
+  const char* path;  // null: a switch
+  const char* options;
   Port in = 0;
   std::uint32_t payload_bytes = 1024;
 };
@@ -36,6 +36,14 @@ constexpr Case kCases[] = {
     {"lowar (8, 1), from the host", "a <-> lowar <-> b", "{lowar: {r: 8, c: 1}}"},
     {"lowar (32, 1), from the host", "a <-> lowar <-> b", "{lowar: {r: 32, c: 1}}"},
     {"lowar (32, 1), from a clean link", "a <-> lowar <-> b", "{lowar: {r: 32, c: 1}}", 1},
+    {"switch, L2, static", nullptr,
+     "{ports: [a, b], forward: {learning: false, macs: [{mac: '02:00:00:00:00:02', ports: [b]}]}}"},
+    {"switch, L2, learning", nullptr, "{ports: [a, b], forward: {macs: [{mac: '02:00:00:00:00:02', ports: [b]}]}}"},
+    {"switch, L3, four paths", nullptr,
+     "{ports: [a, b, c, d, e], forward: {learning: false, router_mac: '02:00:00:00:00:02', routes: [{prefix: "
+     "0.0.0.0/0, "
+     "via: [{port: b, mac: '02:00:00:00:00:02'}, {port: c, mac: '02:00:00:00:00:02'}, {port: d, mac: "
+     "'02:00:00:00:00:02'}, {port: e, mac: '02:00:00:00:00:02'}]}]}}"},
 };
 // Cases of their own, with the flows that LoWAR's paper has.
 constexpr Case kLowarCases[] = {
@@ -49,7 +57,9 @@ constexpr Nanos kBurstNanos = kBurst * 90;
 
 std::unique_ptr<Device> make(const Case& which) {
   static Registry registry;
-  const std::string text = fmt::format("devices: {{d: {{path: {}, kernels: {}}}}}\n", which.path, which.kernels);
+  const std::string text = which.path
+                               ? fmt::format("devices: {{d: {{path: {}, kernels: {}}}}}\n", which.path, which.options)
+                               : fmt::format("devices: {{d: {{switch: {}}}}}\n", which.options);
   config::Mistakes mistakes("kernel_bench.yaml");
   static std::vector<std::unique_ptr<config::RunConfig>> kept;  // kernels refer to what was written for them
   kept.push_back(

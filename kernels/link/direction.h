@@ -13,7 +13,7 @@
 #include "kernels/link/hold_queue.h"
 #include "kernels/link/match.h"
 #include "kernels/link/random.h"
-#include "kernels/link/rate_queue.h"
+#include "runtime/kernel/rate_queue.h"
 
 namespace rocebox::link {
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runtime/kernel/fields.h"
+#include "runtime/kernel/rate_queue.h"
 
 namespace rocebox::link {
 
@@ -38,13 +39,8 @@ inline constexpr std::uint64_t kOverheadMax = 256;
 /// Room beyond the queue's limit for what is only headers, when the queue trims: 600 trimmed packets.
 inline constexpr std::uint64_t kTrimReserveBytes = 64 * 1024;
 
-/// Bytes of one packet at the transmitter, and of the queue: the bits of both times 10^9 fit into 64 bits, whatever a
-/// capture claims about a packet's length.
-inline constexpr std::uint64_t kQueueBytesMax = std::uint64_t{1} << 30;
-static_assert(2 * kQueueBytesMax <= UINT64_MAX / 8'000'000'000, "see RateQueue");
-
-/// Rates: below, one packet takes years; above, a byte takes less than a tenth of a picosecond.
-inline constexpr std::uint64_t kRateMin = 1'000, kRateMax = 100'000'000'000'000;
+/// Bytes of a link's queue.
+inline constexpr std::uint64_t kQueueBytesMax = kRateQueueBytesMax;
 
 /// Timers that one direction remembers to have armed; more would fire for nothing, which is harmless.
 inline constexpr std::size_t kAlarmsMax = 8;

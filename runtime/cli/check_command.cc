@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/cli/commands.h"
 #include "runtime/drives/replay.h"
 #include "runtime/lab/lab_config.h"
@@ -20,7 +22,8 @@ void resolve(const config::RunConfig& config) {
 void print_plan(const config::RunConfig& config) {
   fmt::print("# What would run:\n");
   for (const config::DeviceConfig& device : config.devices)
-    fmt::print("#   device {}: {}, ports {}{}\n", device.name, fmt::join(device.path, "; "),
+    fmt::print("#   device {}: {}, ports {}{}\n", device.name,
+               device.kind == config::DeviceKind::kSwitch ? "switch" : fmt::format("{}", fmt::join(device.path, "; ")),
                fmt::join(device.wiring.ports, ", "),
                device.pipeline.empty() ? "" : fmt::format(" (pipeline {})", device.pipeline));
   for (const config::LinkConfig& link : config.links)
@@ -53,6 +56,12 @@ int check(const CheckArguments& arguments) {
   }
   const config::RunConfig config = load_or_throw(arguments.config, registry);
   resolve(config);
+  if (arguments.strict || arguments.resources) {
+    if (std::none_of(config.devices.begin(), config.devices.end(),
+                     [](const auto& device) { return device.kind == config::DeviceKind::kSwitch; }))
+      throw ConfigError(config.file + ": --strict and --resources look at switches, and there is none");
+    return check_switches(config, arguments.strict, arguments.resources) ? 0 : 1;
+  }
   fmt::print("# {}: good. Every option with its value:\n{}", config.file, config::effective_yaml(config));
   print_plan(config);
   return 0;

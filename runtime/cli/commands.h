@@ -56,9 +56,13 @@ void check_lab(const std::string& file, const std::vector<std::string>& plugins)
 struct CheckArguments {
   std::string config;
   std::vector<std::string> plugins;
-  bool schema = false;
+  bool schema = false, strict = false, resources = false;
 };
 int check(const CheckArguments& arguments);
+/// Makes every switch in strict mode. `strict`: packets of every kind are sent through it, and what its programs do
+/// that the hardware could not is told; false when there is something. `resources`: what they take of the chip is
+/// printed. Throws ConfigError when that does not fit.
+bool check_switches(const config::RunConfig& config, bool strict, bool resources);
 
 struct KernelsArguments {
   std::string name;

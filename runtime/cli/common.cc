@@ -43,12 +43,12 @@ config::RunConfig load_or_throw(const std::string& file, Registry& registry) {
 
 void start_for(const config::RunConfig& config) {
   require_memory(config);
-  start_eal(config.pool.mebibytes());
+  start_eal(config::eal_mebibytes(config));
 }
 
 EalOptions live_options(const config::RunConfig& config, const std::vector<unsigned>& cores) {
   require_memory(config);
-  return {.mebibytes = config.pool.mebibytes() + kPortMebibytes, .cores = cores};
+  return {.mebibytes = config::eal_mebibytes(config) + kPortMebibytes, .cores = cores};
 }
 
 Pool make_pool(const config::RunConfig& config) {

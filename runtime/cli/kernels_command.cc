@@ -6,6 +6,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/config/describe.h"
 #include "runtime/kernel/counter_set.h"
+#include "runtime/packet/eal.h"
 
 namespace rocebox::cli {
 namespace {
@@ -15,11 +16,14 @@ std::string shape_text(const KernelType& type) {
   return fmt::format("{} in, {} out", type.inputs, type.outputs);
 }
 
+constexpr std::uint64_t kTablesMebibytes = 64;
+
 // A kernel names its counters when it is made, so one is made with its defaults.
 CounterSet counters_of(const KernelType& type) {
   CounterSet counters;
   config::Mistakes none("");
   config::FieldsReader defaults(nullptr, none);
+  start_eal(kTablesMebibytes);  // the tables of a switch are DPDK's
   type.make(defaults, &counters);
   return counters;
 }

@@ -86,6 +86,8 @@ void add_check(CLI::App& app, CheckArguments& a) {
   CLI::App* command =
       app.add_subcommand("check", "Check a configuration; print it with every option's value, and what would run");
   command->add_option("CONFIG", a.config, "Configuration (YAML)");
+  command->add_flag("--strict", a.strict, "Send packets through each switch; tell what no hardware could do");
+  command->add_flag("--resources", a.resources, "Print what the programs of each switch take of its chip");
   command->add_flag("--schema", a.schema, "Print the JSON Schema of configurations instead, for editors");
   add_plugins(*command, a.plugins);
 }

@@ -90,6 +90,12 @@ int run(const RunArguments& arguments) {
   Registry registry = make_registry(arguments.plugins);
   config::RunConfig config = load_for_run(arguments, registry);
   const std::vector<unsigned> cores = choose_cores(arguments.cores, config.live);
+  for (const config::DeviceConfig& device : config.devices)
+    if (cores.size() > 1 && device.kind == config::DeviceKind::kSwitch)
+      throw ConfigError(
+          fmt::format("{}:{}:{}: device `{}` is a switch, whose tables and buffer are one: it runs on one "
+                      "core, and {} were asked for",
+                      config.file, device.place.line, device.place.column, device.name, cores.size()));
   Signals signals({SIGINT, SIGTERM, SIGHUP});  // of this thread alone: the cores are not to be disturbed
   EalOptions eal = live_options(config, cores);
   eal.hugepages = true;

@@ -27,8 +27,9 @@ struct KernelConfig {
   std::unique_ptr<Change> change(const Kernel& running) const;
 };
 
-enum class DeviceKind { kBump };
+enum class DeviceKind { kBump, kSwitch };
 
+/// A bump has a path of kernels; a switch is one kernel of type `switch`, whose inputs and outputs are its ports.
 struct DeviceConfig {
   std::string name;
   std::string pipeline;  ///< file that path and kernels are from; empty: they were written in the configuration
@@ -114,6 +115,9 @@ std::vector<PortName> unbound_ports(const RunConfig& config);
 /// Binds a port to something live, in place of what the configuration says: `PORT=BINDING`, BINDING as it would stand
 /// under `ports:`, such as `{af_packet: eth0}`. Throws ConfigError.
 void bind_port(RunConfig& config, const std::string& argument);
+
+/// MiB of memory that EAL must be given: for the pool, and for the tables of switches.
+std::uint64_t eal_mebibytes(const RunConfig& config);
 
 /// The effective configuration as YAML: every option with its value, groups and lists as far as they were written;
 /// loads to the same configuration.

@@ -166,6 +166,7 @@ void FieldsSchema::kernel_options(const std::function<void(Fields&)>&) {
   const nlohmann::ordered_json common = object_;
   auto alternatives = nlohmann::ordered_json::array();
   for (const KernelType* type : *types_) {
+    if (std::string_view(type->name) == "switch") continue;  // a whole device, and no kernel of a path
     nlohmann::ordered_json alternative = common;
     FieldsSchema nested(alternative);
     type->make(nested, nullptr);

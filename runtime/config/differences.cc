@@ -37,11 +37,14 @@ bool is_option(const std::string& path, const std::string& prefix, const char* f
 
 void name_kernel(const RunConfig& config, Difference& difference) {
   for (unsigned i = 0; i < config.devices.size(); i++)
-    for (unsigned k = 0; k < config.devices[i].kernels.size(); k++)
-      if (is_option(difference.path,
-                    fmt::format("devices.{}.kernels.{}", config.devices[i].name, config.devices[i].kernels[k].name),
-                    "type"))
+    for (unsigned k = 0; k < config.devices[i].kernels.size(); k++) {
+      const DeviceConfig& device = config.devices[i];
+      const bool is_switch = device.kind == DeviceKind::kSwitch;
+      const std::string prefix = is_switch ? fmt::format("devices.{}.switch", device.name)
+                                           : fmt::format("devices.{}.kernels.{}", device.name, device.kernels[k].name);
+      if (is_option(difference.path, prefix, is_switch ? "ports" : "type"))
         difference.device = i, difference.kernel = k;
+    }
   for (unsigned i = 0; i < config.links.size(); i++)
     if (is_option(difference.path, "links." + config.links[i].name, "between"))
       difference.device = static_cast<unsigned>(config.devices.size()) + i;

@@ -157,7 +157,13 @@ std::string effective_yaml(const RunConfig& config) {
   write_list("plugins", as_written(config, config.plugins), 0, out);
   out += "devices:\n";
   for (const DeviceConfig& device : config.devices) {
-    out += fmt::format("  {}:\n    kind: bump\n", device.name);
+    out += fmt::format("  {}:\n", device.name);
+    if (device.kind == DeviceKind::kSwitch) {
+      out += "    kind: switch\n    switch:\n";
+      write_options(device.kernels[0], out, 6);
+      continue;
+    }
+    out += "    kind: bump\n";
     write_list("path", device.path, 4, out);
     if (!device.kernels.empty()) out += "    kernels:\n";
     for (const KernelConfig& kernel : device.kernels) {

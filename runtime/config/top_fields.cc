@@ -9,7 +9,7 @@
 namespace rocebox::config {
 namespace {
 
-constexpr std::string_view kDeviceKinds[] = {"bump"};
+constexpr std::string_view kDeviceKinds[] = {"bump", "switch"};
 
 template <class Row>
 std::vector<std::string> names_of(const std::vector<Row>& rows) {
@@ -83,7 +83,11 @@ void TopFields::device_fields(ConfigFields& f, Device& device) {
 }
 
 void TopFields::pipeline_fields(ConfigFields& f, Device& device) {
-  f.choice("kind", device.kind, kDeviceKinds, "what the device is");
+  f.choice("kind", device.kind, kDeviceKinds, "what the device is; one with `switch:` is a switch");
+  if (const KernelType* type = registry_.find("switch")) {
+    f.group("switch", type->summary, [&](Fields& g) { type->make(g, nullptr); });
+    device.is_switch = f.given("switch");
+  }
   f.texts("path", device.path, "the pipeline as arrows, such as `host <-> link <-> wire`");
   f.named("kernels", "kernels of the path by name", names_of(device.kernels),
           [&](ConfigFields& g, const std::string& name) { kernel_fields(g, row_of(device.kernels, name)); });

@@ -19,6 +19,7 @@ class TopFields {
   struct Device {
     std::string name, pipeline;
     int kind = 0;
+    bool is_switch = false;
     std::vector<std::string> path;
     std::vector<KernelRow> kernels;
   };

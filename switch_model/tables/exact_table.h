@@ -6,13 +6,11 @@
 #include <type_traits>
 
 #include "switch_model/layout.h"
+#include "switch_model/tables/miss.h"
 
 struct rte_hash;
 
 namespace rocebox::switch_model {
-
-/// What lookups of all tables give on a miss.
-inline constexpr std::uint32_t kMiss = 0xFFFFFFFF;
 
 /// rte_hash with keys of plain bytes, owned. Not a template, so that DPDK's header stays in one file.
 class HashIndex {

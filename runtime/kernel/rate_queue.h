@@ -5,10 +5,18 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/link/limits.h"
+#include "runtime/kernel/fields.h"
 #include "runtime/packet/packet.h"
 
-namespace rocebox::link {
+namespace rocebox {
+
+/// Bytes of one packet at a transmitter, and of a queue: the bits of both times 10^9 fit into 64 bits, whatever a
+/// capture claims about a packet's length.
+inline constexpr std::uint64_t kRateQueueBytesMax = std::uint64_t{1} << 30;
+static_assert(2 * kRateQueueBytesMax <= UINT64_MAX / 8'000'000'000, "see RateQueue");
+
+/// Rates: below, one packet takes years; above, a byte takes less than a tenth of a picosecond.
+inline constexpr std::uint64_t kRateMin = 1'000, kRateMax = 100'000'000'000'000;
 
 /// Exact: the time is whole nanoseconds and a remainder in units of 1/rate ns, so no rounding ever
 /// adds up.
@@ -37,7 +45,7 @@ class RateQueue {
   /// When the transmitter will be free again if it accepts `bytes` now.
   Free after(Nanos now, std::uint64_t bytes) const {
     Free free = free_.ns < now ? Free{now, 0} : free_;
-    free.remainder += std::min(bytes, kQueueBytesMax) * kGigaBitsPerByte;
+    free.remainder += std::min(bytes, kRateQueueBytesMax) * kGigaBitsPerByte;
     free.ns += static_cast<Nanos>(free.remainder / rate_);
     free.remainder %= rate_;
     return free;
@@ -60,4 +68,4 @@ class RateQueue {
   Free free_;
 };
 
-}  // namespace rocebox::link
+}  // namespace rocebox

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_model/datapath.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace rocebox::switch_model {
+namespace {
+
+// A stream of its own for each control, and for the control plane.
+constexpr unsigned kControlPlane = 2;
+
+}  // namespace
+
+Datapath::Counters::Counters(Stats& stats)
+    : drop_no_port(stats.counter("drop_no_port", "no program gave the packet a port to leave by")),
+      drop_no_members(stats.counter("drop_no_members", "of a multicast group that has no other port")),
+      drop_passes(stats.counter("drop_passes", "went round, mirrored or recirculated, more than kPassesMax times")),
+      drop_loop_full(stats.counter("drop_loop_full", "recirculated while the loopback port's buffer was full")),
+      copy_failed(stats.counter("copy_failed", "replicas and mirrors not made: the pool was dry, or no room for them")),
+      replicated(stats.counter("replicated", "copies that multicast groups made")),
+      mirrored(stats.counter("mirrored", "copies that mirrors made")),
+      recirculated(stats.counter("recirculated", "packets that entered ingress again")),
+      strict_violations(stats.counter("strict_violations", "accesses that the hardware could not do; strict mode")) {}
+
+Datapath::Datapath(const Config& config, Stats& stats)
+    : info_(config.info),
+      count_(stats),
+      layout_(info_.pipes),
+      violations_(count_.strict_violations),
+      traffic_(config.traffic_manager, info_, stats),
+      names_(config.programs),
+      waiting_(kLoopPackets),
+      recirculation_delay_(config.recirculation_delay),
+      transmissions_(info_.port_count()),
+      profile_(config.profile),
+      strict_(config.strict) {
+  for (const GroupConfig& group : config.groups) {
+    std::vector<Port>& members = group_of(static_cast<std::uint16_t>(group.group));
+    for (const std::string& port : group.ports) members.push_back(info_.find(port));
+  }
+  std::vector<Port>& all = group_of(kFloodGroup);
+  for (Port port = 0; port < info_.port_count(); port++) {
+    all.push_back(port);
+    pipe_of_.push_back(info_.pipe_of(port));
+  }
+  due_ports_.reserve(kSwitchPortsMax);
+  pauses_.reserve(2 * kQueuesPerPort * info_.port_count() + 2 * kBatchMax);
+  for (unsigned i = 0; i < names_.size(); i++) {
+    layout_.begin(names_[i]);
+    const Build build{layout_, stats, info_, next_hops_};
+    programs_.push_back(config.find(names_[i])->make(build, strict_ ? &violations_ : nullptr));
+    if (programs_[i]->has_ingress()) controls_[0].push_back(i);
+    if (programs_[i]->has_egress()) controls_[1].push_back(i);
+  }
+  const std::vector<std::string> problems = lay_out(layout_, profile_, used_);
+  if (strict_ && !problems.empty()) throw ConfigError(fmt::format("{}", fmt::join(problems, "\n")));
+}
+
+void Datapath::process(Context& context, Port in, Batch& batch) {
+  begin(context);
+  const unsigned size = batch.size();
+  for (unsigned i = 0; i < size; i++) {
+    PacketState& p = ingress_[i] = {};
+    p.packet = batch[i];
+    p.ingress_port = in;
+    p.pipe = pipe_of_[in];
+  }
+  if (!traffic_.idle()) classify(context, in, {ingress_.data(), size});
+  run(context, Gress::kIngress, {ingress_.data(), size});
+  Leaving leaving{context, &batch};
+  for (unsigned i = 0; i < size; i++) manage(leaving, ingress_[i], {i, false});
+  finish(leaving);
+}
+
+void Datapath::on_timer(Context& context, std::uint64_t tag) {
+  begin(context);
+  if (const std::uint64_t program = tag >> kProgramShift)
+    return run_timer(context, static_cast<unsigned>(program - 1), tag & ((std::uint64_t{1} << kProgramShift) - 1));
+  if (tag >= kPortTimer) return serve(context, static_cast<Port>(tag - kPortTimer));
+  if (tag == kInstantTimer) return run_instant(context);
+  if (tag == kRecirculationTimer) return release_recirculated(context);
+  repeats_pauses_ = false;
+  traffic_.refresh();
+  Leaving leaving{context, nullptr};
+  collect_pauses(context, 0);
+  finish(leaving);
+}
+
+void Datapath::report(Report& report) const {
+  for (unsigned i = 0; i < programs_.size(); i++)
+    report.object(names_[i], [&](Report& program) { programs_[i]->report(program); });
+  if (!traffic_.idle()) report.object("traffic_manager", [&](Report& object) { traffic_.report(object); });
+  if (!strict_) return;
+  const auto& found = violations_.list();
+  report.table("violations", found.size(), [&](Report& row, std::size_t i) {
+    row.text("what", found[i].text);
+    row.count("times", static_cast<std::int64_t>(found[i].count));
+  });
+  report.object("layout", [&](Report& object) { report_resources(object, layout_, profile_, used_); });
+}
+
+// All streams at the first call, so that none depends on another's draws.
+void Datapath::begin(Context& context) {
+  if (seeded_) [[likely]]
+    return;
+  seeded_ = true;
+  marks_ = RandomStream(context.random());
+  for (auto& streams : random_)
+    for (RandomStream& stream : streams) stream = RandomStream(context.random());
+}
+
+std::vector<Port>& Datapath::group_of(std::uint16_t number) {
+  for (Group& group : groups_)
+    if (group.number == number) return group.members;
+  return groups_.emplace_back(Group{number, {}}).members;
+}
+
+void Datapath::run(Context& context, Gress gress, std::span<PacketState> packets) {
+  if (packets.empty()) return;
+  for (const unsigned i : controls_[static_cast<std::size_t>(gress)]) {
+    Pass pass(context, packets, gress, i, random_[i][static_cast<std::size_t>(gress)], due_);
+    gress == Gress::kIngress ? programs_[i]->ingress(pass) : programs_[i]->egress(pass);
+  }
+}
+
+void Datapath::run_timer(Context& context, unsigned program, std::uint64_t tag) {
+  Pass pass(context, {}, Gress::kIngress, program, random_[program][kControlPlane], due_);
+  programs_[program]->on_timer(pass, tag);
+  arm_loops(context);
+}
+
+// What ingress decided.
+void Datapath::manage(Leaving& leaving, PacketState& p, Cause cause) {
+  if (p.mirror_port != kNoPort) [[unlikely]]
+    mirror(leaving.context, p);
+  if (p.drop_reason) return end(leaving, p, cause, *p.drop_reason);
+  if (p.multicast_group) return replicate(leaving, p, cause);
+  if (p.egress_port >= pipe_of_.size()) return end(leaving, p, cause, count_.drop_no_port);
+  put(leaving, p, cause);
+}
+
+// The last member gets the packet itself.
+void Datapath::replicate(Leaving& leaving, PacketState& p, Cause cause) {
+  const std::uint16_t number = p.multicast_group;
+  p.multicast_group = 0;
+  const auto group = std::find_if(groups_.begin(), groups_.end(), [=](const Group& g) { return g.number == number; });
+  Port last = kNoPort;
+  if (group != groups_.end())
+    for (Port member : group->members)
+      if (member != p.ingress_port) last = member;
+  if (last == kNoPort) return end(leaving, p, cause, count_.drop_no_members);
+  p.instance = Instance::kReplica;
+  for (Port member : group->members) {
+    if (member == p.ingress_port || member == last) continue;
+    PacketPtr copy = leaving.context.copy(p.packet);
+    if (!copy) {
+      count_.copy_failed.add();
+      continue;
+    }
+    count_.replicated.add();
+    PacketState replica = p;
+    replica.packet = copy.release();
+    replica.egress_port = member;
+    put(leaving, replica, {cause.after, true});
+    p.replica++;
+  }
+  p.egress_port = last;
+  put(leaving, p, cause);
+}
+
+void Datapath::put(Leaving& leaving, PacketState& p, Cause cause) {
+  if (traffic_.idle() || admit(leaving, p, cause)) put_now(leaving, p, cause);
+}
+
+void Datapath::put_now(Leaving& leaving, const PacketState& p, Cause cause) {
+  PacketState& next = egress_[leaving.size] = p;
+  next.pipe = pipe_of_[p.egress_port];
+  causes_[leaving.size] = cause;
+  if (++leaving.size == kBatchMax) egress(leaving);
+}
+
+void Datapath::egress(Leaving& leaving) {
+  run(leaving.context, Gress::kEgress, {egress_.data(), leaving.size});
+  for (unsigned i = 0; i < leaving.size; i++) {
+    if (!pauses_.empty()) send_pauses(leaving, causes_[i].after);
+    leave(leaving, egress_[i], causes_[i]);
+  }
+  leaving.size = 0;
+}
+
+// The end of a call.
+void Datapath::finish(Leaving& leaving) {
+  egress(leaving);
+  if (!pauses_.empty()) send_pauses(leaving, kBatchMax);
+  arm_loops(leaving.context);
+}
+
+void Datapath::leave(Leaving& leaving, PacketState& p, Cause cause) {
+  if (p.mirror_port != kNoPort) [[unlikely]]
+    mirror(leaving.context, p);
+  if (p.drop_reason) return end(leaving, p, cause, *p.drop_reason);
+  if (p.recirculate) [[unlikely]]
+    return recirculate(leaving, p, cause);
+  if (!traffic_.idle() && hold(leaving, p, cause)) return;
+  if (!cause.owned) return leaving.batch->send(cause.after, p.egress_port);
+  if (leaving.batch)
+    leaving.batch->follow(cause.after, PacketPtr(p.packet), p.egress_port);
+  else
+    leaving.context.emit(PacketPtr(p.packet), p.egress_port);
+}
+
+void Datapath::end(Leaving& leaving, PacketState& p, Cause cause, Counter& reason) {
+  if (cause.owned)
+    leaving.context.drop(PacketPtr(p.packet), reason);
+  else
+    leaving.batch->drop(cause.after, reason);
+}
+
+}  // namespace rocebox::switch_model

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Datapath: the object that a switch is. Packets come in by process() and on timers; see README.md for their way.
+#pragma once
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/pipeline.h"
+#include "switch_model/state_queue.h"
+#include "switch_model/switch_config.h"
+#include "switch_model/traffic_manager/traffic_manager.h"
+
+namespace rocebox::switch_model {
+
+class Datapath final : public Kernel {
+ public:
+  using Config = SwitchConfig;
+
+  Datapath(const Config& config, Stats& stats);
+
+  void process(Context& context, Port in, Batch& batch) override;
+  void on_timer(Context& context, std::uint64_t tag) override;
+  void report(Report& report) const override;
+
+ private:
+  struct Counters {
+    explicit Counters(Stats& stats);
+    Counter &drop_no_port, &drop_no_members, &drop_passes, &drop_loop_full, &copy_failed, &replicated, &mirrored,
+        &recirculated, &strict_violations;
+  };
+  // Packets between ingress and the wire, in one call. In a batch they leave behind the packet that caused them.
+  struct Leaving {
+    Context& context;
+    Batch* batch;  // null in a timer
+    unsigned size = 0;
+  };
+  struct Cause {
+    unsigned after;  // its packet of the batch
+    bool owned;      // a copy, or a packet that was taken before; not the batch's own packet
+  };
+  struct Group {
+    std::uint16_t number;
+    std::vector<Port> members;
+  };
+  struct Pause {
+    unsigned after;
+    PauseRequest request;
+  };
+  // What stands between the traffic manager's decision to send and the end of the transmission.
+  struct Transmission {
+    PacketPtr packet;  // empty: egress has dropped it, or the port is free
+    Nanos armed = kNever;
+  };
+  static constexpr unsigned kStreams = 3;  // of random numbers, for each program: the controls' and the control plane's
+
+  // datapath.cc
+  void begin(Context& context);
+  std::vector<Port>& group_of(std::uint16_t number);
+  void run(Context& context, Gress gress, std::span<PacketState> packets);
+  void run_timer(Context& context, unsigned program, std::uint64_t tag);
+  void manage(Leaving& leaving, PacketState& p, Cause cause);
+  void replicate(Leaving& leaving, PacketState& p, Cause cause);
+  void put(Leaving& leaving, PacketState& p, Cause cause);
+  void put_now(Leaving& leaving, const PacketState& p, Cause cause);
+  void egress(Leaving& leaving);
+  void finish(Leaving& leaving);
+  void leave(Leaving& leaving, PacketState& p, Cause cause);
+  static void end(Leaving& leaving, PacketState& p, Cause cause, Counter& reason);
+
+  // loops.cc
+  void mirror(Context& context, PacketState& p);
+  void recirculate(Leaving& leaving, PacketState& p, Cause cause);
+  void wait(StateQueue& queue, PacketState& p, Nanos until);
+  bool recirculated_due(Nanos now) const;
+  void arm_loops(Context& context);
+  void run_instant(Context& context);
+  void release_mirrors(Context& context);
+  void release_recirculated(Context& context);
+
+  // transmit.cc
+  void classify(Context& context, Port in, std::span<PacketState> packets);
+  bool admit(Leaving& leaving, PacketState& p, Cause cause);
+  bool hold(Leaving& leaving, PacketState& p, Cause cause);
+  void serve(Context& context, Port port);
+  void arm_port(Context& context, Port port, Nanos at);
+  void collect_pauses(Context& context, unsigned after);
+  void send_pauses(Leaving& leaving, unsigned before);
+
+  const SwitchInfo info_;
+  Counters count_;
+  Layout layout_;
+  NextHops next_hops_;
+  Violations violations_;
+  TrafficManager traffic_;
+  std::vector<std::string> names_;
+  std::vector<std::unique_ptr<Program>> programs_;
+  std::vector<unsigned> controls_[2];  // programs with an ingress, with an egress control
+  std::array<std::array<RandomStream, kStreams>, kProgramsMax> random_;
+  RandomStream marks_;
+  bool seeded_ = false;
+  std::vector<Group> groups_;
+  std::vector<std::uint8_t> pipe_of_;  // by port
+  std::array<PacketState, kBatchMax> ingress_, egress_;
+  std::array<Cause, kBatchMax> causes_;
+  StateSlab waiting_;
+  StateQueue mirrors_, recirculated_;
+  DueTimers due_, firing_;
+  std::vector<Port> due_ports_;  // to be served behind all packets of the instant
+  bool instant_armed_ = false, recirculation_armed_ = false;
+  Nanos recirculation_delay_;
+  std::vector<Transmission> transmissions_;  // by port
+  std::vector<Pause> pauses_;                // decided in this call, not yet sent
+  bool repeats_pauses_ = false;              // its timer is set
+  Profile profile_;
+  std::vector<Usage> used_;  // by stage
+  bool strict_;
+};
+
+// Tags of timers: programs have their number plus one in the high byte, see Pass::arm.
+inline constexpr std::uint64_t kInstantTimer = 0, kRecirculationTimer = 1, kPauseTimer = 2, kPortTimer = 0x100;
+inline constexpr unsigned kProgramShift = 56;
+
+}  // namespace rocebox::switch_model

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_model/forward/bridge.h"
+
+#include <algorithm>
+
+namespace rocebox::switch_model::forward {
+namespace {
+
+constexpr unsigned kSourceStage = 0, kDestinationStage = 1;
+constexpr std::uint64_t kLearnTimer = 0, kAgeTimer = 1;
+// Digests of one instant; more are lost, and the next packet of that address tells again.
+constexpr std::size_t kDigestsMax = 2048;
+// Ageing looks at all entries: not oftener than so many times in an entry's life.
+constexpr Nanos kLooksPerAge = 8;
+
+std::string mac_text(const Mac& mac) {
+  std::string text;
+  for (std::uint8_t byte : mac) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    if (!text.empty()) text += ':';
+    text += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return text;
+}
+
+std::uint32_t entries_of(const Config& config) { return static_cast<std::uint32_t>(config.mac_entries); }
+
+}  // namespace
+
+Bridge::Bridge(const Config& config, const Build& build)
+    : info_(build.info),
+      pipes_(build.info.pipes),
+      learning_(config.learning),
+      unknown_(config.unknown),
+      mac_age_(config.mac_age),
+      group_word_(build.next_hops.group_word),
+      sources_(build.layout, "source_mac", {Gress::kIngress, kSourceStage}, entries_of(config)),
+      last_seen_(build.layout.registers<Nanos>("mac_last_seen", {Gress::kIngress, kDestinationStage},
+                                               std::uint64_t{entries_of(config)} + 1)),
+      destinations_(build.layout, "destination_mac", {Gress::kIngress, kDestinationStage}, entries_of(config)),
+      drop_runt_(build.stats.counter("drop_runt", "shorter than an Ethernet header")),
+      drop_bad_source_(build.stats.counter("drop_bad_source", "the source MAC address is a group's")),
+      drop_link_local_(build.stats.counter("drop_link_local", "to 01:80:c2:00:00:0x, which ends at the next bridge")),
+      drop_unknown_(
+          build.stats.counter("drop_unknown_mac", "to a MAC address that is not known, with `unknown: drop`")),
+      drop_same_port_(build.stats.counter("drop_same_port", "to a MAC address behind the port that it came in by")),
+      flooded_(build.stats.counter("flooded", "packets to all other ports, as their destination is not known")),
+      macs_learnt_(build.stats.counter("macs_learnt", "MAC addresses that were learnt")),
+      macs_moved_(build.stats.counter("macs_moved", "MAC addresses that came in by another port than before")),
+      macs_aged_(build.stats.counter("macs_aged", "learnt MAC addresses that were silent for `mac_age`")),
+      mac_table_full_(build.stats.counter("mac_table_full", "MAC addresses not learnt: the table was full")),
+      digests_lost_(build.stats.counter("digests_lost", "new MAC addresses that the control plane was not told of")) {
+  digests_.reserve(kDigestsMax);
+  learnt_.reserve(entries_of(config));
+  for (const MacConfig& row : config.macs) {
+    MacKey key{{}, static_cast<std::uint16_t>(row.vlan)};
+    parse_mac(row.mac, key.mac);
+    Destination to{0, static_cast<std::uint16_t>(row.group), kNoPort};
+    if (row.ports.size() == 1) to.port = build.info.find(row.ports[0]);
+    if (row.ports.size() > 1) {
+      NextHops& next = build.next_hops;
+      next.groups.push_back(
+          {static_cast<std::uint16_t>(next.hops.size()), static_cast<std::uint16_t>(row.ports.size())});
+      for (const std::string& port : row.ports) next.hops.push_back({build.info.find(port), false, {}});
+      to.group = static_cast<std::uint32_t>(next.groups.size());
+    }
+    if (row.group == 0) sources_.insert(key, {to.port, true});
+    destinations_.insert(key, to);
+  }
+}
+
+void Bridge::digest(Pass& pass, const MacKey& key, Port port) {
+  if (digests_.size() == kDigestsMax) return digests_lost_.add();
+  if (digests_.empty()) pass.arm(pass.now(), kLearnTimer);
+  digests_.push_back({key, port});
+}
+
+void Bridge::on_timer(Pass& pass, std::uint64_t tag) {
+  if (tag == kLearnTimer)
+    insert_digests(pass);
+  else
+    forget(pass);
+}
+
+void Bridge::insert_digests(Pass& pass) {
+  for (const Digest& digest : digests_) {
+    const std::uint32_t known = sources_.lookup(digest.key);
+    if (known != kMiss && sources_.value(known).port == digest.port) continue;  // told twice
+    const std::uint32_t entry = sources_.insert(digest.key, {digest.port, false});
+    if (entry == kMiss || destinations_.insert(digest.key, {0, 0, digest.port}) == kMiss) {
+      if (entry != kMiss) sources_.erase(digest.key);
+      mac_table_full_.add();
+      continue;
+    }
+    for (unsigned pipe = 0; pipe < pipes_; pipe++) last_seen_.operate(pipe, entry, [&](Nanos& at) { at = pass.now(); });
+    (known == kMiss ? macs_learnt_ : macs_moved_).add();
+    if (known == kMiss) learnt_.push_back(digest.key);
+  }
+  digests_.clear();
+  if (ageing_ || learnt_.empty()) return;
+  ageing_ = true;
+  pass.arm(pass.now() + mac_age_, kAgeTimer);
+}
+
+void Bridge::forget(Pass& pass) {
+  Nanos oldest = pass.now();
+  const auto silent = [&](const MacKey& key) {
+    const std::uint32_t entry = sources_.lookup(key);
+    Nanos seen = 0;
+    for (unsigned pipe = 0; pipe < pipes_; pipe++)
+      seen = std::max(seen, last_seen_.operate(pipe, entry, [](Nanos& at) { return at; }));
+    if (seen + mac_age_ > pass.now()) {
+      oldest = std::min(oldest, seen);
+      return false;
+    }
+    sources_.erase(key);
+    destinations_.erase(key);
+    macs_aged_.add();
+    return true;
+  };
+  std::erase_if(learnt_, silent);
+  ageing_ = !learnt_.empty();
+  if (ageing_) pass.arm(std::max(oldest + mac_age_, pass.now() + mac_age_ / kLooksPerAge), kAgeTimer);
+}
+
+void Bridge::report(Report& report) const {
+  report.table("macs", learnt_.size(), [&](Report& row, std::size_t i) {
+    row.text("mac", mac_text(learnt_[i].mac));
+    if (learnt_[i].vlan) row.count("vlan_number", learnt_[i].vlan);
+    row.text("port", info_.ports[sources_.value(sources_.lookup(learnt_[i])).port]);
+  });
+}
+
+}  // namespace rocebox::switch_model::forward

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_model/forward/config.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "runtime/roce/address.h"
+#include "switch_model/hash.h"
+#include "switch_model/list_of.h"
+
+namespace rocebox::switch_model::forward {
+namespace {
+
+constexpr std::string_view kUnknownWords[] = {"flood", "drop"};
+constexpr std::int64_t kMacEntriesMax = 1 << 20, kRouteEntriesMax = 1 << 16;
+constexpr std::size_t kHopsMax = 512;  // paths of one group
+constexpr std::size_t kHopsOfAllMax = 0xFFFF;
+
+void read_mac(Fields& fields, std::string_view name, std::string& text, std::string_view doc) {
+  fields.text(name, text, doc);
+  Mac mac;
+  if (text.empty()) return fields.refuse(name, "must be given, such as 02:00:00:00:00:01");
+  if (!parse_mac(text, mac))
+    fields.refuse(name, fmt::format("must be a MAC address, such as 02:00:00:00:00:01, found `{}`", text));
+}
+
+}  // namespace
+
+bool parse_mac(const std::string& text, Mac& mac) {
+  if (text.size() != 17) return false;
+  for (std::size_t i = 0; i < 6; i++) {
+    const char* at = text.data() + 3 * i;
+    const auto [end, error] = std::from_chars(at, at + 2, mac[i], 16);
+    if (error != std::errc() || end != at + 2 || (i < 5 && at[2] != ':')) return false;
+  }
+  return true;
+}
+
+bool parse_prefix(const std::string& text, Prefix& prefix, std::string& why) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos || !roce::parse_address(text.substr(0, slash), prefix.address)) {
+    why = fmt::format("must be a prefix, such as 10.0.0.0/24 or 2001:db8::/64, found `{}`", text);
+    return false;
+  }
+  prefix.is_ipv4 = text.find(':') == std::string::npos;
+  const unsigned bits_max = prefix.is_ipv4 ? 32 : 128;
+  const char* at = text.data() + slash + 1;
+  const auto [end, error] = std::from_chars(at, text.data() + text.size(), prefix.bits);
+  if (error != std::errc() || end != text.data() + text.size() || prefix.bits > bits_max) {
+    why = fmt::format("must have a length from 0 to {}, found `{}`", bits_max, text);
+    return false;
+  }
+  for (unsigned bit = prefix.bits + (128 - bits_max); bit < 128; bit++)
+    if (prefix.address[bit / 8] >> (7 - bit % 8) & 1) {
+      why = fmt::format("has address bits behind its length: `{}`", text);
+      return false;
+    }
+  return true;
+}
+
+void MacConfig::fields(Fields& f, const SwitchInfo& info) {
+  read_mac(f, "mac", mac, "destination address");
+  f.integer("vlan", vlan, {0, 4095}, "VLAN identifier; 0: untagged");
+  info.read_ports(f, "ports", ports, "where it is; several are equal paths, chosen by flow");
+  f.integer("group", group, {0, kGroupMax}, "multicast group that packets to it are sent to, in place of `ports`");
+  if (ports.empty() == (group == 0)) f.refuse("mac", "needs `ports` or `group`, and not both");
+  if (ports.size() > kHopsMax) f.refuse("ports", fmt::format("must have at most {}", kHopsMax));
+}
+
+void HopConfig::fields(Fields& f, const SwitchInfo& info) {
+  info.read_port(f, "port", port, "port of the switch that leads to it");
+  read_mac(f, "mac", mac, "its MAC address, which routed packets get");
+}
+
+void RouteConfig::fields(Fields& f, const SwitchInfo& info) {
+  f.text("prefix", prefix, "destinations, such as 10.0.0.0/24 or 2001:db8::/64");
+  Prefix parsed;
+  std::string why = "must be given, such as 10.0.0.0/24";
+  if (prefix.empty() || !parse_prefix(prefix, parsed, why)) f.refuse("prefix", why);
+  list_of(f, "via", via, kHopsMax, "next hops; several are equal paths, chosen by flow",
+          [&](Fields& g, HopConfig& hop) { hop.fields(g, info); });
+  if (via.empty()) f.refuse("via", "must name a next hop at least");
+}
+
+void Config::fields(Fields& f, const SwitchInfo& info) {
+  f.boolean("learning", learning, "learn where MAC addresses are from packets that come in");
+  f.duration("mac_age", mac_age, {kMillisecond, 86400 * kSecond},
+             "learnt addresses that are silent so long are forgotten");
+  f.integer("mac_entries", mac_entries, {16, kMacEntriesMax}, "MAC addresses, static and learnt");
+  f.choice("unknown", unknown, kUnknownWords, "what happens to packets to MAC addresses that are not known");
+  list_of(f, "macs", macs, static_cast<std::size_t>(kMacEntriesMax), "static MAC addresses",
+          [&](Fields& g, MacConfig& mac) { mac.fields(g, info); });
+  if (macs.size() > static_cast<std::size_t>(mac_entries)) f.refuse("macs", "has more entries than `mac_entries`");
+  f.text("router_mac", router_mac, "packets to this MAC address are routed; empty: none are");
+  Mac mac;
+  if (!router_mac.empty() && !parse_mac(router_mac, mac))
+    f.refuse("router_mac", fmt::format("must be a MAC address, such as 02:00:00:00:00:01, found `{}`", router_mac));
+  f.integer("route_entries", route_entries, {16, kRouteEntriesMax}, "prefixes of each address family");
+  list_of(f, "routes", routes, static_cast<std::size_t>(kRouteEntriesMax), "prefixes and their next hops",
+          [&](Fields& g, RouteConfig& route) { route.fields(g, info); });
+  if (routes.size() > static_cast<std::size_t>(route_entries))
+    f.refuse("routes", "has more entries than `route_entries`");
+  if (!routes.empty() && router_mac.empty())
+    f.refuse("routes", "need `router_mac`, which packets to be routed are sent to");
+  std::size_t hops = 0;
+  for (const RouteConfig& route : routes) hops += route.via.size();
+  for (const MacConfig& entry : macs) hops += entry.ports.size();
+  if (hops > kHopsOfAllMax)
+    f.refuse("routes", fmt::format("have {} next hops in all, at most {} are possible", hops, kHopsOfAllMax));
+  std::vector<std::string_view> words;
+  for (const CrcAlgorithm& algorithm : crc_algorithms()) words.push_back(algorithm.name);
+  f.choice("ecmp_hash", ecmp_hash, words, "CRC over addresses, protocol and ports that chooses among equal paths");
+  f.integer("ecmp_seed", ecmp_seed, {0, UINT32_MAX}, "put before the bytes, so that switches choose apart");
+}
+
+}  // namespace rocebox::switch_model::forward

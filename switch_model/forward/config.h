@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What can be written about forwarding.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "switch_model/program.h"
+
+namespace rocebox::switch_model::forward {
+
+/// A static entry: one of ports (equal paths, chosen by flow) or group.
+struct MacConfig {
+  std::string mac;
+  std::int64_t vlan = 0;
+  std::vector<std::string> ports;
+  std::int64_t group = 0;
+  void fields(Fields& fields, const SwitchInfo& info);
+};
+
+struct HopConfig {
+  std::string port, mac;
+  void fields(Fields& fields, const SwitchInfo& info);
+};
+
+struct RouteConfig {
+  std::string prefix;
+  std::vector<HopConfig> via;
+  void fields(Fields& fields, const SwitchInfo& info);
+};
+
+enum class Unknown : std::uint8_t { kFlood, kDrop };
+
+struct Config {
+  bool learning = true;
+  Nanos mac_age = 300 * kSecond;
+  std::int64_t mac_entries = 16384, route_entries = 1024;
+  Unknown unknown = Unknown::kFlood;
+  std::vector<MacConfig> macs;
+  std::string router_mac;
+  std::vector<RouteConfig> routes;
+  int ecmp_hash = 0;  ///< place in crc_algorithms()
+  std::int64_t ecmp_seed = 0;
+  void fields(Fields& fields, const SwitchInfo& info);
+};
+
+/// "02:00:00:00:00:01"; false when it is none.
+bool parse_mac(const std::string& text, Mac& mac);
+
+/// "10.0.0.0/8", "2001:db8::/32"; IPv4 addresses as ::ffff:a.b.c.d with bits counted in the 32.
+struct Prefix {
+  std::array<std::uint8_t, 16> address;
+  bool is_ipv4;
+  unsigned bits;
+};
+/// False when it is none, and when address bits behind the prefix are set; `why` says which.
+bool parse_prefix(const std::string& text, Prefix& prefix, std::string& why);
+
+}  // namespace rocebox::switch_model::forward

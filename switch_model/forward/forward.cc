@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_model/forward/forward.h"
+
+#include "switch_model/forward/bridge.h"
+#include "switch_model/forward/config.h"
+#include "switch_model/forward/flow_bytes.h"
+#include "switch_model/forward/router.h"
+#include "switch_model/hash.h"
+#include "switch_model/tables/index_table.h"
+
+namespace rocebox::switch_model {
+namespace forward {
+namespace {
+
+// Where things stand. Ingress: 0 source MAC, 1 its age and the destination MAC, 2 route, 3 group and hash, 4 next hop.
+// Egress: 0 rewrite.
+constexpr unsigned kGroupStage = 3, kHopStage = 4, kRewriteStage = 0;
+constexpr unsigned kHopBits = 9 + 1 + 48, kGroupBits = 32, kHashKeyBits = 8 * kFlowBytesMax;
+
+class Forward {
+ public:
+  using Config = forward::Config;
+
+  Forward(const Config& config, const Build& build)
+      : next_hops_(build.next_hops),
+        bridge_(config, build),
+        router_(config, build),
+        groups_(build.layout, "ecmp_group", {Gress::kIngress, kGroupStage}, group_count(), kGroupBits),
+        hash_(build.layout, "ecmp_hash", {Gress::kIngress, kGroupStage},
+              crc_algorithms()[static_cast<std::size_t>(config.ecmp_hash)], kHashKeyBits),
+        hops_(build.layout, "next_hop", {Gress::kIngress, kHopStage}, hop_count(), kHopBits),
+        rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage}, hop_count(), kHopBits),
+        seed_(static_cast<std::uint32_t>(config.ecmp_seed)) {
+    next_hops_.group_word = build.layout.metadata(2);
+    next_hops_.hop_word = next_hops_.group_word + 1;
+    next_hops_.filled = true;
+    if (!config.router_mac.empty()) parse_mac(config.router_mac, router_mac_);
+    routes_ = !config.router_mac.empty();
+    for (std::uint32_t i = 0; i < next_hops_.groups.size(); i++) groups_.set(i, next_hops_.groups[i]);
+    for (std::uint32_t i = 0; i < next_hops_.hops.size(); i++) {
+      hops_.set(i, next_hops_.hops[i]);
+      rewrite_.set(i, next_hops_.hops[i]);
+    }
+  }
+
+  template <class Access>
+  void ingress(Access& access, Pass& pass) {
+    Selection bridged, routed;
+    for (PacketState& p : pass) {
+      if (p.drop_reason) continue;
+      const auto* ethernet = p.packet.header<roce::Ethernet>(0);
+      if (!bridge_.admit(pass, p, ethernet)) continue;
+      const bool to_router = routes_ && std::memcmp(ethernet->destination, router_mac_.data(), 6) == 0;
+      (to_router ? routed : bridged).add(p);
+    }
+    bridge_.learn(access, pass, bridged, routed);
+    bridge_.forward(access, pass, bridged);
+    if (routed.count) router_.forward(access, pass, routed);
+    choose(access, bridged);
+    choose(access, routed);
+  }
+
+  template <class Access>
+  void egress(Access& access, Pass& pass) {
+    if (!routes_) return;
+    for (PacketState& p : pass) {
+      const std::uint32_t number = p.metadata[next_hops_.hop_word];
+      if (number == 0 || p.instance == Instance::kMirror) continue;
+      const NextHop& hop = rewrite_.value(access.lookup(p, rewrite_, number - 1));
+      if (!hop.routed) continue;
+      auto* ethernet = p.packet.template header<roce::Ethernet>(0);
+      std::memcpy(ethernet->destination, hop.mac.data(), 6);
+      std::memcpy(ethernet->source, router_mac_.data(), 6);
+    }
+  }
+
+  void on_timer(Pass& pass, std::uint64_t tag) { bridge_.on_timer(pass, tag); }
+  void report(Report& report) const { bridge_.report(report); }
+
+ private:
+  std::uint32_t group_count() const { return static_cast<std::uint32_t>(next_hops_.groups.size()); }
+  std::uint32_t hop_count() const { return static_cast<std::uint32_t>(next_hops_.hops.size()); }
+
+  // Of packets with a group: one of its next hops, by flow.
+  template <class Access>
+  void choose(Access& access, Selection& packets) {
+    for (unsigned i = 0; i < packets.count; i++) {
+      PacketState& p = *packets.packets[i];
+      const std::uint32_t number = p.metadata[next_hops_.group_word];
+      if (number == 0 || p.drop_reason) continue;
+      const EcmpGroup& group = groups_.value(access.lookup(p, groups_, number - 1));
+      std::uint32_t hop = group.first;
+      if (group.count > 1) {
+        std::uint8_t bytes[kFlowBytesMax];
+        const unsigned size = flow_bytes(p.packet, seed_, bytes);
+        hop += static_cast<std::uint32_t>(std::uint64_t{access.hash(p, hash_, {bytes, size})} * group.count >>
+                                          hash_.width());
+      }
+      p.metadata[next_hops_.hop_word] = hop + 1;
+      p.egress_port = hops_.value(access.lookup(p, hops_, hop)).port;
+    }
+  }
+
+  NextHops& next_hops_;
+  Bridge bridge_;
+  Router router_;
+  IndexTable<EcmpGroup> groups_;
+  HashUnit hash_;
+  IndexTable<NextHop> hops_, rewrite_;
+  std::uint32_t seed_;
+  Mac router_mac_{};
+  bool routes_ = false;
+};
+
+}  // namespace
+}  // namespace forward
+
+ProgramType forward_program_type() {
+  return program_type<forward::Forward>("forward", "L2 with learning, L3 by longest prefix, ECMP, multicast");
+}
+
+}  // namespace rocebox::switch_model

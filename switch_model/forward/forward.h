@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Program `forward`: L2 with learning, L3 by longest prefix, ECMP, multicast.
+#pragma once
+#include "switch_model/program.h"
+
+namespace rocebox::switch_model {
+
+ProgramType forward_program_type();
+
+}  // namespace rocebox::switch_model

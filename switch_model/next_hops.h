@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Next hops: what forwarding chooses among, and what a program behind it may choose otherwise.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/packet/packet.h"
+
+namespace rocebox::switch_model {
+
+using Mac = std::array<std::uint8_t, 6>;
+
+/// A port, and the MAC address that a routed packet gets there. Bridged packets keep theirs.
+struct NextHop {
+  Port port = 0;
+  bool routed = false;
+  Mac mac{};
+};
+
+/// Next hops that are equal in cost stand side by side.
+struct EcmpGroup {
+  std::uint16_t first = 0, count = 0;
+};
+
+/// Filled by `forward` when it is made; programs behind it in `programs:` read it. In ingress, `forward` leaves its
+/// choice in two words of PacketState::metadata:
+///   metadata[group_word]   the number of the packet's group plus one; 0: the packet has none (flooded, dropped)
+///   metadata[hop_word]     the number of the next hop chosen, plus one; its egress control rewrites MACs by it
+/// A program that chooses another member of the group sets the second, and egress_port to that hop's port.
+struct NextHops {
+  std::vector<NextHop> hops;
+  std::vector<EcmpGroup> groups;
+  unsigned group_word = 0, hop_word = 0;
+  bool filled = false;  ///< `forward` stands before
+
+  /// The group of a packet, by its metadata; null when it has none.
+  template <class Metadata>
+  const EcmpGroup* group_of(const Metadata& metadata) const {
+    const std::uint32_t number = metadata[group_word];
+    return number ? &groups[number - 1] : nullptr;
+  }
+};
+
+}  // namespace rocebox::switch_model

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_model/resources.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/kernel/fields.h"
+#include "runtime/kernel/report.h"
+
+namespace rocebox::switch_model {
+namespace {
+
+constexpr std::int64_t kPageBits = 1024 * 128, kTcamWords = 512, kTcamBits = 44;
+// An exact entry's version and next-table bits; a cuckoo table is full at nine tenths of its places.
+constexpr std::int64_t kExactOverheadBits = 12, kExactPlaces = 10, kExactFull = 9, kExactHashBits = 52;
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::string_view gress_name(Gress gress) { return gress == Gress::kIngress ? "ingress" : "egress"; }
+
+bool has_map_ram(ResourceKind kind) {
+  return kind == ResourceKind::kRegister || kind == ResourceKind::kMeter || kind == ResourceKind::kCounters;
+}
+
+// Takes what it can of `left` in one stage; false when the stage has nothing for it.
+bool take(Usage& left, const Resource& resource, const Profile& profile, Usage& stage) {
+  std::int64_t pages = std::min(left.sram_pages, profile.sram_pages - stage.sram_pages);
+  if (left.map_ram) pages = std::min(pages, profile.map_ram - stage.map_ram);
+  const std::int64_t blocks = std::min(left.tcam_blocks, profile.tcam_blocks - stage.tcam_blocks);
+  const bool alus = stage.stateful_alus + resource.stateful_alus <= profile.stateful_alus;
+  const bool bits = stage.hash_bits + left.hash_bits <= profile.hash_bits;
+  const bool needs_memory = left.sram_pages > 0 || left.tcam_blocks > 0;
+  if (!alus || !bits || (needs_memory && pages + blocks <= 0)) return false;
+  stage.sram_pages += pages;
+  left.sram_pages -= pages;
+  if (left.map_ram) stage.map_ram += pages, left.map_ram -= pages;
+  stage.tcam_blocks += blocks;
+  left.tcam_blocks -= blocks;
+  stage.stateful_alus += resource.stateful_alus;
+  stage.hash_bits += left.hash_bits;
+  return true;
+}
+
+}  // namespace
+
+void Profile::fields(Fields& f) {
+  f.integer("stages", stages, {1, 64}, "match-action stages of a pipe");
+  f.integer("sram_pages", sram_pages, {1, 4096}, "SRAM pages of a stage, each 1024 words of 128 bits");
+  f.integer("map_ram", map_ram, {0, 4096}, "map RAMs of a stage, one for each page of registers");
+  f.integer("tcam_blocks", tcam_blocks, {0, 4096}, "TCAM blocks of a stage, each 512 words of 44 bits");
+  f.integer("stateful_alus", stateful_alus, {0, 64}, "stateful ALUs of a stage");
+  f.integer("hash_bits", hash_bits, {0, 4096}, "bits of hash output of a stage");
+}
+
+Usage usage_of(const Resource& r) {
+  Usage usage;
+  const auto entries = static_cast<std::int64_t>(r.entries);
+  if (r.entries == 0 && r.kind != ResourceKind::kHash) return usage;  // an empty table is not laid out
+  usage.stateful_alus = r.stateful_alus;
+  switch (r.kind) {
+    case ResourceKind::kHash:
+      usage.hash_bits = r.value_bits;
+      break;
+    case ResourceKind::kLpmTable:
+    case ResourceKind::kTernaryTable:
+      usage.tcam_blocks = divide_up(r.key_bits, kTcamBits) * divide_up(entries, kTcamWords);
+      usage.sram_pages = divide_up(entries * r.value_bits, kPageBits);
+      break;
+    case ResourceKind::kExactTable:
+      usage.sram_pages =
+          divide_up(entries * (r.key_bits + r.value_bits + kExactOverheadBits) * kExactPlaces, kPageBits * kExactFull);
+      usage.hash_bits = kExactHashBits;
+      break;
+    default:
+      usage.sram_pages = divide_up(entries * r.value_bits, kPageBits);
+  }
+  if (has_map_ram(r.kind)) usage.map_ram = usage.sram_pages;
+  return usage;
+}
+
+std::vector<std::string> lay_out(Layout& layout, const Profile& profile, std::vector<Usage>& used) {
+  std::vector<std::string> problems;
+  used.assign(static_cast<std::size_t>(profile.stages), {});
+  for (Resource& resource : layout.resources()) {
+    if (resource.entries == 0 && resource.kind != ResourceKind::kHash) continue;
+    Usage left = usage_of(resource);
+    const auto done = [&] { return left.sram_pages == 0 && left.tcam_blocks == 0; };
+    std::size_t stage = resource.at.stage;
+    const bool begun = stage < used.size() && take(left, resource, profile, used[stage]);
+    while (begun && !done() && ++stage < used.size())
+      take(left, resource, profile, used[stage]);  // full ones are passed
+    if (begun && done()) {
+      resource.last_stage = static_cast<unsigned>(stage);
+      continue;
+    }
+    const Usage all = usage_of(resource);
+    problems.push_back(fmt::format(
+        "program {}, {}, stage {}, {} `{}`: needs {} SRAM pages, {} map RAMs, {} TCAM blocks, {} stateful ALUs and {} "
+        "hash bits, which stages {} to {} do not have free",
+        resource.program, gress_name(resource.at.gress), resource.at.stage, resource_kind_name(resource.kind),
+        resource.name, all.sram_pages, all.map_ram, all.tcam_blocks, all.stateful_alus, all.hash_bits,
+        resource.at.stage, profile.stages - 1));
+  }
+  return problems;
+}
+
+namespace {
+
+void report_programs(Report& report, const Layout& layout) {
+  struct Row {
+    std::string name;
+    std::uint64_t flow_bits = 0, bits = 0;
+  };
+  std::vector<Row> rows;
+  for (const Resource& resource : layout.resources()) {
+    if (rows.empty() || rows.back().name != resource.program) rows.push_back({resource.program});
+    rows.back().bits += resource.bits();
+    if (resource.kind == ResourceKind::kRegister) rows.back().flow_bits += resource.per_flow * resource.value_bits;
+  }
+  report.table("programs", rows.size(), [&](Report& row, std::size_t i) {
+    row.text("program", rows[i].name);
+    row.count("bytes_per_flow", static_cast<std::int64_t>((rows[i].flow_bits + 7) / 8));
+    row.count("bytes", static_cast<std::int64_t>((rows[i].bits + 7) / 8));
+  });
+}
+
+void report_usage(Report& row, const Usage& usage) {
+  row.count("sram_pages", usage.sram_pages);
+  row.count("map_ram", usage.map_ram);
+  row.count("tcam_blocks", usage.tcam_blocks);
+  row.count("stateful_alus", usage.stateful_alus);
+  row.count("hash_bits", usage.hash_bits);
+}
+
+}  // namespace
+
+void report_resources(Report& report, const Layout& layout, const Profile& profile, const std::vector<Usage>& used) {
+  const auto& all = layout.resources();
+  report.table("resources", all.size(), [&](Report& row, std::size_t i) {
+    const Resource& r = all[i];
+    row.text("program", r.program);
+    row.text("control", gress_name(r.at.gress));
+    row.text("kind", resource_kind_name(r.kind));
+    row.text("name", r.name);
+    row.text("stages", r.at.stage == r.last_stage ? fmt::format("{}", r.at.stage)
+                                                  : fmt::format("{}-{}", r.at.stage, r.last_stage));
+    row.count("entries", static_cast<std::int64_t>(r.entries));
+    row.count("bits", r.key_bits + r.value_bits);
+    row.count("bytes_per_flow", static_cast<std::int64_t>((r.per_flow * r.value_bits + 7) / 8));
+    report_usage(row, usage_of(r));
+  });
+  report_programs(report, layout);
+  report.table("stages", used.size(), [&](Report& row, std::size_t i) {
+    row.count("stage_number", static_cast<std::int64_t>(i));
+    report_usage(row, used[i]);
+  });
+  Usage sum;
+  for (const Usage& stage : used) {
+    sum.sram_pages += stage.sram_pages;
+    sum.map_ram += stage.map_ram;
+    sum.stateful_alus += stage.stateful_alus;
+    sum.tcam_blocks += stage.tcam_blocks;
+  }
+  report.object("share_of_a_pipe", [&](Report& share) {
+    const auto of = [&](std::string_view name, std::int64_t part, std::int64_t whole) {
+      share.real(name, whole ? static_cast<double>(part) / static_cast<double>(whole * profile.stages) : 0);
+    };
+    of("sram", sum.sram_pages, profile.sram_pages);
+    of("map_ram", sum.map_ram, profile.map_ram);
+    of("tcam", sum.tcam_blocks, profile.tcam_blocks);
+    of("stateful_alus", sum.stateful_alus, profile.stateful_alus);
+  });
+}
+
+}  // namespace rocebox::switch_model

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_model/switch.h"
+
+#include "switch_model/datapath.h"
+
+namespace rocebox {
+namespace switch_model {
+namespace {
+
+constexpr Example kExamples[] = {{"a learning switch with slow ports, marks and lossless classes",
+                                  R"(strict: true
+pipes: 2
+traffic_manager:
+  rate: 1Gbps
+  rates: [{ports: [p2], rate: 100Mbps}]
+  buffer: 64KiB
+  packets: 256
+  class_of: dscp
+  scheduler: round_robin
+  ecn: {min: 4KiB, max: 16KiB, probability: 50%}
+  pfc: {classes: [0, 3], xoff: 12KiB, xon: 6KiB}
+forward:
+  mac_age: 50ms
+  mac_entries: 16
+)"},
+                                 {"static addresses with equal paths, groups, unknown ones dropped",
+                                  R"(strict: true
+forward:
+  learning: false
+  unknown: drop
+  macs:
+    - {mac: 02:00:00:00:00:02, ports: [p1, p2, p3]}
+    - {mac: 02:00:00:00:00:01, group: 5}
+multicast_groups:
+  - {group: 5, ports: [p0, p1, p3]}
+)"},
+                                 {nullptr, nullptr}};
+
+}  // namespace
+}  // namespace switch_model
+
+KernelType switch_kernel_type() {
+  return one_way_kernel<switch_model::Datapath>(
+      "switch", "a Tofino-style switch: programs over match-action stages, and a traffic manager", 4, 4,
+      switch_model::kExamples);
+}
+
+}  // namespace rocebox

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_model/switch_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/config/document.h"
+#include "switch_model/list_of.h"
+
+namespace rocebox::switch_model {
+
+SwitchConfig::SwitchConfig(std::span<const ProgramType> types) : types_(types) {
+  info.ports = {"p0", "p1", "p2", "p3"};
+  for (const ProgramType& type : types_) options_.push_back(type.config());
+}
+
+const ProgramConfig* SwitchConfig::find(std::string_view program) const {
+  for (std::size_t i = 0; i < options_.size(); i++)
+    if (types_[i].name == program) return options_[i].get();
+  return nullptr;
+}
+
+void SwitchConfig::check_ports(Fields& fields) const {
+  if (info.ports.empty() || info.ports.size() > kSwitchPortsMax)
+    return fields.refuse("ports", fmt::format("must name 1 to {} ports, names {}", kSwitchPortsMax, info.ports.size()));
+  for (std::size_t i = 0; i < info.ports.size(); i++) {
+    if (!config::is_plain_name(info.ports[i]))
+      fields.refuse("ports", fmt::format("has `{}`, which is no name: use letters, digits, _ and -", info.ports[i]));
+    if (std::find(info.ports.begin(), info.ports.begin() + static_cast<std::ptrdiff_t>(i), info.ports[i]) !=
+        info.ports.begin() + static_cast<std::ptrdiff_t>(i))
+      fields.refuse("ports", fmt::format("names `{}` twice", info.ports[i]));
+  }
+}
+
+void SwitchConfig::check_programs(Fields& fields) const {
+  std::vector<std::string> known;
+  for (const ProgramType& type : types_) known.emplace_back(type.name);
+  if (programs.size() > kProgramsMax)
+    fields.refuse("programs", fmt::format("must name at most {} programs", kProgramsMax));
+  for (std::size_t i = 0; i < programs.size(); i++) {
+    if (!find(programs[i]))
+      fields.refuse("programs",
+                    fmt::format("names no program: `{}`{}", programs[i], config::suggestion(programs[i], known)));
+    if (std::count(programs.begin(), programs.begin() + static_cast<std::ptrdiff_t>(i), programs[i]))
+      fields.refuse("programs", fmt::format("names `{}` twice", programs[i]));
+  }
+}
+
+void SwitchConfig::group_fields(Fields& fields, GroupConfig& group) const {
+  fields.integer("group", group.group, {1, kGroupMax}, "its number");
+  info.read_ports(fields, "ports", group.ports, "ports of the switch that packets of the group leave by");
+}
+
+void SwitchConfig::fields(Fields& f) {
+  f.texts("ports", info.ports, "names of the ports, in order");
+  check_ports(f);
+  std::int64_t pipes = info.pipes;
+  f.integer("pipes", pipes, {1, kPipesMax},
+            "pipes, each with register arrays of its own; ports are dealt out in equal blocks");
+  info.pipes = static_cast<unsigned>(pipes);
+  f.texts("programs", programs, "programs of the pipeline, run in this order in each control");
+  check_programs(f);
+  for (std::size_t i = 0; i < options_.size(); i++)
+    f.group(types_[i].name, types_[i].summary, [&](Fields& g) { options_[i]->fields(g, info); });
+  list_of(f, "multicast_groups", groups, kGroupsMax, "ports that packets of a group leave by",
+          [this](Fields& g, GroupConfig& group) { group_fields(g, group); });
+  f.group("traffic_manager", "queues, rates, marks and pauses between ingress and egress",
+          [this](Fields& g) { traffic_manager.fields(g, info); });
+  f.duration("recirculation_delay", recirculation_delay, {1, kSecond}, "time in the loopback port of a recirculation");
+  f.group("profile", "the chip that programs are to fit on, for strict mode and `rocebox check --resources`",
+          [this](Fields& g) { profile.fields(g); });
+  f.boolean("strict", strict,
+            "hold every access of the programs against what the hardware can do; breaches are reported and counted");
+}
+
+}  // namespace rocebox::switch_model

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What can be written about a switch.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "switch_model/program.h"
+#include "switch_model/resources.h"
+#include "switch_model/traffic_manager/config.h"
+
+namespace rocebox::switch_model {
+
+/// Packets sent to `group` leave by each of `ports`, but for the one that they came in by.
+struct GroupConfig {
+  std::int64_t group = 1;
+  std::vector<std::string> ports;
+};
+
+struct SwitchConfig {
+  /// `types`: what can be chosen.
+  explicit SwitchConfig(std::span<const ProgramType> types = in_tree_programs());
+  void fields(Fields& fields);
+  /// The program of that name; null when there is none.
+  const ProgramConfig* find(std::string_view program) const;
+
+  SwitchInfo info;
+  std::vector<std::string> programs = {"forward"};
+  std::vector<GroupConfig> groups;
+  TrafficManagerConfig traffic_manager;
+  Profile profile;
+  bool strict = false;
+  Nanos recirculation_delay = kMicrosecond;
+
+ private:
+  void check_ports(Fields& fields) const;
+  void check_programs(Fields& fields) const;
+  void group_fields(Fields& fields, GroupConfig& group) const;
+
+  std::span<const ProgramType> types_;
+  std::vector<std::unique_ptr<ProgramConfig>> options_;  // in the order of types_
+};
+
+}  // namespace rocebox::switch_model

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// IndexTable: action data by number, as a table matched on an index is.
+#pragma once
+#include <vector>
+
+#include "switch_model/layout.h"
+#include "switch_model/tables/miss.h"
+
+namespace rocebox::switch_model {
+
+template <class Value>
+class IndexTable : public ResourceHandle {
+ public:
+  using Key = std::uint32_t;
+
+  IndexTable(Layout& layout, std::string_view name, At at, std::uint32_t capacity, unsigned value_bits)
+      : values_(capacity) {
+    layout.declare(*this, {{}, std::string(name), ResourceKind::kExactTable, at, capacity, 16, value_bits, 0, 0});
+  }
+  std::uint32_t lookup(const Key& index) const { return index < values_.size() ? index : kMiss; }
+  const Value& value(std::uint32_t entry) const { return values_[entry]; }
+  void set(std::uint32_t entry, const Value& value) { values_[entry] = value; }
+
+ private:
+  std::vector<Value> values_;
+};
+
+}  // namespace rocebox::switch_model

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ipv4Lpm, Ipv6Lpm: longest-prefix match on rte_lpm and rte_lpm6. What a prefix gives is a number.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "switch_model/layout.h"
+#include "switch_model/tables/miss.h"
+
+struct rte_lpm;
+struct rte_lpm6;
+
+namespace rocebox::switch_model {
+
+/// Values that a prefix can give: what rte_lpm6 has bits for.
+inline constexpr std::uint32_t kLpmValueMax = (1u << 21) - 1;
+
+/// IPv4. The tables of rte_lpm take 64 MiB of address space, of which the system gives what is touched; they are made
+/// with the first prefix.
+class Ipv4Lpm : public ResourceHandle {
+ public:
+  using Key = std::uint32_t;  ///< the address as a number
+
+  Ipv4Lpm(Layout& layout, std::string_view name, At at, std::uint32_t capacity, unsigned value_bits);
+  ~Ipv4Lpm();
+  Ipv4Lpm(const Ipv4Lpm&) = delete;
+  Ipv4Lpm& operator=(const Ipv4Lpm&) = delete;
+
+  std::uint32_t lookup(Key address) const;
+  /// At most kBatchMax at once.
+  void lookup_bulk(std::span<const Key> addresses, std::span<std::uint32_t> values) const;
+  /// False when the table is full. Throws ConfigError when there is no memory for the first prefix.
+  bool insert(Key address, unsigned prefix_bits, std::uint32_t value);
+  bool erase(Key address, unsigned prefix_bits);
+
+ private:
+  rte_lpm* lpm_ = nullptr;
+  std::uint32_t capacity_, default_ = kMiss;  // 0.0.0.0/0, which rte_lpm cannot hold
+};
+
+/// IPv6.
+class Ipv6Lpm : public ResourceHandle {
+ public:
+  using Key = std::array<std::uint8_t, 16>;
+
+  Ipv6Lpm(Layout& layout, std::string_view name, At at, std::uint32_t capacity, unsigned value_bits);
+  ~Ipv6Lpm();
+  Ipv6Lpm(const Ipv6Lpm&) = delete;
+  Ipv6Lpm& operator=(const Ipv6Lpm&) = delete;
+
+  std::uint32_t lookup(const Key& address) const;
+  void lookup_bulk(std::span<const Key> addresses, std::span<std::uint32_t> values) const;
+  bool insert(const Key& address, unsigned prefix_bits, std::uint32_t value);
+  bool erase(const Key& address, unsigned prefix_bits);
+
+ private:
+  rte_lpm6* lpm_ = nullptr;
+  std::uint32_t capacity_, default_ = kMiss;
+};
+
+}  // namespace rocebox::switch_model

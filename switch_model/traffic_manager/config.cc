@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch_model/traffic_manager/config.h"
+
+#include <fmt/format.h>
+
+#include "runtime/kernel/rate_queue.h"
+#include "switch_model/list_of.h"
+
+namespace rocebox::switch_model {
+namespace {
+
+constexpr std::string_view kClassOfWords[] = {"none", "dscp", "pcp"};
+constexpr std::string_view kSchedulerWords[] = {"strict", "round_robin"};
+constexpr Range<std::uint64_t> kQueueBytes{0, kRateQueueBytesMax};
+constexpr std::int64_t kPacketsMax = 1 << 20;
+constexpr std::uint64_t kOverheadMax = 256;
+
+int class_number(const std::string& text) {
+  return text.size() == 1 && text[0] >= '0' && text[0] < '0' + static_cast<int>(kQueuesPerPort) ? text[0] - '0' : -1;
+}
+
+}  // namespace
+
+std::uint8_t TrafficManagerConfig::lossless() const {
+  unsigned bits = 0;
+  for (const std::string& text : pfc_classes)
+    if (const int number = class_number(text); number >= 0) bits |= 1u << number;
+  return static_cast<std::uint8_t>(bits);
+}
+
+void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
+  const auto check_rate = [](Fields& g, std::uint64_t value) {
+    if (value != 0 && value < kRateMin) g.refuse("rate", "must be 1kbps at least, or unlimited");
+  };
+  f.rate("rate", rate, {0, kRateMax}, "rate of every port; unlimited: nothing waits unless it is paused");
+  check_rate(f, rate);
+  list_of(f, "rates", rates, kSwitchPortsMax, "rates of single ports", [&](Fields& g, RateConfig& row) {
+    info.read_ports(g, "ports", row.ports, "ports of this rate");
+    g.rate("rate", row.rate, {0, kRateMax}, "their rate");
+    check_rate(g, row.rate);
+  });
+  f.bytes("overhead", overhead, {0, kOverheadMax}, "bytes on the wire beyond the frame: preamble 8, FCS 4, gap 12");
+  f.bytes("buffer", buffer, kQueueBytes, "bytes that all queues share");
+  f.integer("packets", packets, {kBatchMax, kPacketsMax}, "packets that all queues share");
+  f.fraction("alpha", alpha, {1.0 / 128, 16},
+             "dynamic threshold: a queue may hold this times what is free of the buffer");
+  f.choice("class_of", class_of, kClassOfWords, "what a packet's class, and so its queue, is taken from");
+  f.choice("scheduler", scheduler, kSchedulerWords,
+           "strict: the highest class first; round_robin: equal bytes to each");
+  f.group("ecn", "CE marks on what enters a queue (RED on its length)", [&](Fields& g) {
+    g.bytes("min", ecn_min, kQueueBytes, "Kmin: up to this length none is marked");
+    g.bytes("max", ecn_max, kQueueBytes, "Kmax: from this length each is marked; 0: no marks");
+    g.fraction("probability", ecn_probability, {0, 1}, "Pmax: probability just below `max`, from 0 at `min`");
+    if (ecn_max != 0 && ecn_min > ecn_max) g.refuse("min", "must not exceed `max`");
+  });
+  f.group("pfc", "lossless classes: pause frames (802.1Qbb) to who sends too much", [&](Fields& g) {
+    g.texts("classes", pfc_classes, "classes that are paused and not dropped, such as [3]");
+    for (const std::string& text : pfc_classes)
+      if (class_number(text) < 0) g.refuse("classes", fmt::format("must be numbers from 0 to 7, found `{}`", text));
+    g.bytes("xoff", xoff, kQueueBytes, "bytes buffered of one port and class from which it is paused");
+    g.bytes("xon", xon, kQueueBytes, "bytes down to which it stays paused");
+    if (xon > xoff) g.refuse("xon", "must not exceed `xoff`");
+  });
+}
+
+}  // namespace rocebox::switch_model

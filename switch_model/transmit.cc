@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Between ingress and egress when there are rates or pauses. The egress control runs as a packet's transmission begins;
+// the packet leaves when it ends. A packet that egress drops has used its time on the port, as on hardware.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/roce/headers.h"
+#include "switch_model/datapath.h"
+
+namespace rocebox::switch_model {
+namespace {
+
+// 802.1Qbb, 36.1: to a reserved address, opcode 0x0101, classes, times; padded to the least frame without FCS.
+constexpr std::uint32_t kPauseFrameBytes = 60;
+constexpr std::uint8_t kPauseHead[] = {0x01, 0x80, 0xC2, 0x00, 0x00, 0x01, 0x02, 0x00,
+                                       0x00, 0x00, 0x00, 0x00, 0x88, 0x08, 0x01, 0x01};
+
+}  // namespace
+
+// Classes of what came in; pause frames end here.
+void Datapath::classify(Context& context, Port in, std::span<PacketState> packets) {
+  for (PacketState& p : packets) {
+    p.traffic_class = traffic_.class_of(p.packet);
+    if (p.packet.meta().status != ParseStatus::kNotIp || !traffic_.pause(in, p.packet, context.now())) continue;
+    p.drop_reason = &traffic_.rx_pause_frames();
+    if (std::find(due_ports_.begin(), due_ports_.end(), in) == due_ports_.end()) due_ports_.push_back(in);
+  }
+}
+
+// True when the packet's egress begins now; else it waits, or was dropped.
+bool Datapath::admit(Leaving& leaving, PacketState& p, Cause cause) {
+  const Nanos now = leaving.context.now();
+  Counter* reason = nullptr;
+  const TrafficManager::Admission admission = traffic_.admit(p, now, marks_, reason);
+  if (admission == TrafficManager::Admission::kDropped) {
+    end(leaving, p, cause, *reason);
+    return false;
+  }
+  const bool begins = admission == TrafficManager::Admission::kSendNow;
+  if (!begins && !cause.owned) leaving.batch->take(cause.after).release();
+  const Nanos at = begins ? traffic_.ends_at(p.egress_port, now) : traffic_.wake_at(p.egress_port, now);
+  if (!begins || at > now) arm_port(leaving.context, p.egress_port, at);
+  collect_pauses(leaving.context, cause.after);
+  return begins;
+}
+
+// A packet whose transmission takes time is kept until it ends. False: it leaves now.
+bool Datapath::hold(Leaving& leaving, PacketState& p, Cause cause) {
+  if (traffic_.ends_at(p.egress_port, leaving.context.now()) <= leaving.context.now()) return false;
+  Transmission& transmission = transmissions_[p.egress_port];
+  // A timer of the same instant came before the one that ends the last transmission.
+  if (transmission.packet) leaving.context.emit(std::move(transmission.packet), p.egress_port);
+  transmission.packet = cause.owned ? PacketPtr(p.packet) : leaving.batch->take(cause.after);
+  return true;
+}
+
+// A transmission has ended, a pause too, or a frame has ended it.
+void Datapath::serve(Context& context, Port port) {
+  Transmission& transmission = transmissions_[port];
+  const Nanos now = context.now();
+  if (transmission.armed <= now) transmission.armed = kNever;
+  if (transmission.packet && traffic_.ends_at(port, now) <= now) context.emit(std::move(transmission.packet), port);
+  Leaving leaving{context, nullptr};
+  PacketState p;
+  while (traffic_.next(port, now, p)) {
+    collect_pauses(context, 0);
+    put_now(leaving, p, {0, true});
+  }
+  finish(leaving);
+  const Nanos wake = traffic_.wake_at(port, now);
+  arm_port(context, port, transmission.packet ? traffic_.ends_at(port, now) : wake);
+}
+
+void Datapath::arm_port(Context& context, Port port, Nanos at) {
+  Transmission& transmission = transmissions_[port];
+  if (at >= transmission.armed) return;
+  transmission.armed = at;
+  context.arm(at, kPortTimer + port);
+}
+
+void Datapath::collect_pauses(Context& context, unsigned after) {
+  for (const PauseRequest& request : traffic_.pauses()) {
+    pauses_.push_back({after, request});
+    if (request.quanta == 0 || repeats_pauses_) continue;
+    repeats_pauses_ = true;
+    context.arm(context.now() + request.repeat_in, kPauseTimer);
+  }
+  traffic_.clear_pauses();
+}
+
+// Those that packets before `before` have led to.
+void Datapath::send_pauses(Leaving& leaving, unsigned before) {
+  std::size_t sent = 0;
+  for (; sent < pauses_.size() && pauses_[sent].after < before; sent++) {
+    const PauseRequest& request = pauses_[sent].request;
+    PacketPtr frame = leaving.context.allocate(kPauseFrameBytes);
+    if (!frame) {
+      count_.copy_failed.add();
+      continue;
+    }
+    std::uint8_t* data = frame->data();
+    std::memset(data, 0, kPauseFrameBytes);
+    std::memcpy(data, kPauseHead, sizeof kPauseHead);
+    data[11] = request.port;
+    data[17] = static_cast<std::uint8_t>(1u << request.traffic_class);
+    reinterpret_cast<roce::Be16*>(data + 18)[request.traffic_class] = request.quanta;
+    if (leaving.batch)
+      leaving.batch->follow(pauses_[sent].after, std::move(frame), request.port);
+    else
+      leaving.context.emit(std::move(frame), request.port);
+  }
+  pauses_.erase(pauses_.begin(), pauses_.begin() + static_cast<std::ptrdiff_t>(sent));
+}
+
+}  // namespace rocebox::switch_model
