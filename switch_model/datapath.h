@@ -59,6 +59,8 @@ class Datapath final : public Kernel {
   std::vector<Port>& group_of(std::uint16_t number);
   void run(Context& context, Gress gress, std::span<PacketState> packets);
   void run_timer(Context& context, unsigned program, std::uint64_t tag);
+  bool all_plain(unsigned size) const;
+  void pass_plain(Leaving& leaving, unsigned size);
   void manage(Leaving& leaving, PacketState& p, Cause cause);
   void replicate(Leaving& leaving, PacketState& p, Cause cause);
   void put(Leaving& leaving, PacketState& p, Cause cause);

@@ -40,8 +40,13 @@ HashUnit::HashUnit(const CrcAlgorithm& a)
       else
         crc = crc << 1 ^ (crc >> 31 ? polynomial : 0);
     }
-    table_[byte] = crc;
+    tables_[0][byte] = crc;
   }
+  for (std::size_t n = 1; n < tables_.size(); n++)
+    for (std::uint32_t byte = 0; byte < 256; byte++) {
+      const std::uint32_t crc = tables_[n - 1][byte];
+      tables_[n][byte] = reflected_ ? crc >> 8 ^ tables_[0][crc & 0xFF] : crc << 8 ^ tables_[0][crc >> 24];
+    }
 }
 
 HashUnit::HashUnit(Layout& layout, std::string_view name, At at, const CrcAlgorithm& algorithm, unsigned key_bits)

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "runtime/cli/commands.h"
 #include "runtime/drives/live/live.h"
 #include "runtime/packet/eal.h"
 #include "runtime/packet/memory.h"

@@ -126,10 +126,16 @@ void Pipeline::flush_outputs(unsigned stage, const Batch& batch, unsigned hops) 
   const std::size_t outputs = stages_[stage].outputs.size();
   std::vector<Follower> followers = std::move(followers_[stage]);  // the stage may be entered again below
   followers_[stage].clear();
-  for (const Follower& follower : followers)
+  std::array<std::uint64_t, 4> used{};  // outputs, as bits: a switch has many, and a batch leaves by few
+  for (unsigned i = 0; i < batch.size_; i++)
+    used[batch.verdicts_[i] >> 6] |= std::uint64_t{1} << (batch.verdicts_[i] & 63);
+  for (const Follower& follower : followers) {
     if (follower.out >= outputs)
       broken("a kernel sent to an output that it does not have", stages_[stage].name, follower.out);
-  for (Port port = 0; port < outputs; port++) gather_output(stage, port, batch, followers, hops);
+    used[follower.out >> 6] |= std::uint64_t{1} << (follower.out & 63);
+  }
+  for (Port port = 0; port < outputs; port++)
+    if (used[port >> 6] >> (port & 63) & 1) gather_output(stage, port, batch, followers, hops);
   followers.clear();
   if (followers_[stage].empty()) followers_[stage].swap(followers);  // keeps the reserved room
 }
