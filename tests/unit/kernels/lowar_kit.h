@@ -23,9 +23,11 @@ using Frame = std::vector<std::uint8_t>;
 using roce::PacketSpec;
 inline constexpr Port kHost = 0, kLink = 1;
 
+/// Small tables: thousands of gateways are made, and their memory is cleared each time.
 inline Config coding(std::int64_t r, std::int64_t c) {
   Config config;
   config.r = r, config.c = c;
+  config.streams = 64, config.units = 128, config.reordering = 512;
   return config;
 }
 
