@@ -217,14 +217,28 @@ TEST(Contracts, HoldForEveryKernelAndEveryExample) {
   }
 }
 
+// Fields may be refused when they are read, and what they ask for together when the kernel is made: a strict switch
+// refuses tables for which the chip has no room.
+bool can_be_made(const KernelType& type, std::uint64_t seed) {
+  test::RandomFields probe(seed);
+  type.make(probe, nullptr);
+  if (probe.refused()) return false;
+  try {
+    CounterSet stats;
+    test::RandomFields fields(seed);
+    type.make(fields, &stats);
+  } catch (const ConfigError&) {
+    return false;
+  }
+  return true;
+}
+
 TEST(Contracts, HoldForConfigurationsDrawnFromTheRanges) {
   const Registry registry;
   for (const KernelType* type : registry.types()) {
     unsigned tried = 0;
     for (std::uint64_t seed = 0; seed < 400 && tried < 12; seed++) {
-      test::RandomFields probe(seed);
-      type->make(probe, nullptr);
-      if (probe.refused()) continue;
+      if (!can_be_made(*type, seed)) continue;
       tried++;
       check_one(
           *type,
