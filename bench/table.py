@@ -1,28 +1,47 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of claims, from the results of the benchmarks. usage: table.py RESULTS_FOLDER
-Reads parse*.json, icrc*.json, pipeline*.json, kernel*.json (Google Benchmark) and replay.json. Exit status 1 when a claim fails."""
+Reads parse*.json, icrc*.json, pipeline*.json, kernel*.json, lowar*.json (Google Benchmark) and replay.json. Exit
+status 1 when a claim fails."""
 import glob
 import json
 import os
 import sys
 
 NS_PARSE, RATIO_ICRC, NS_EDIT, RATIO_REPLAY, GROWTH_REPLAY = 20.0, 1.25, 15.0, 0.5, 1.10
+RATIO_LOWAR, SLOWER_LOWAR = 0.7, 1.25  # with 64 streams; from 1 stream to 512
 # What a kernel edits in a packet for its protocol's sake; addresses and ECN are reported beside.
 CLAIMED_EDITS = ("PSN", "destination QP", "UDP source port", "IPv6 address")
 
 
-def best_of(folder, stem):
-    """Benchmark name -> the repetition that was disturbed least."""
-    best = {}
-    for path in glob.glob(os.path.join(folder, stem + "*.json")):
+def repetitions(folder, stem):
+    """The rows of all repetitions in all rounds."""
+    for path in sorted(glob.glob(os.path.join(folder, stem + "*.json"))):
         with open(path) as file:
             rows = json.load(file)["benchmarks"]
         for row in rows:
             if row.get("error_occurred"):
                 sys.exit(f"table: {row['name']}: {row['error_message']}")
-            name = row["name"]
-            if row["run_type"] == "iteration" and (name not in best or row["ns"] < best[name]["ns"]):
-                best[name] = row
+            if row["run_type"] == "iteration":
+                yield row
+
+
+def best_of(folder, stem):
+    """Benchmark name -> the repetition that was disturbed least."""
+    best = {}
+    for row in repetitions(folder, stem):
+        if row["name"] not in best or row["ns"] < best[row["name"]]["ns"]:
+            best[row["name"]] = row
+    return best
+
+
+def best_parts_of(folder, stem):
+    """Label -> what a row times ("encode/64" and the like, ns for each packet), each as it was disturbed least."""
+    best = {}
+    for row in repetitions(folder, stem):
+        parts = best.setdefault(row["label"], {"hz": row["hz"]})
+        for name, value in row.items():
+            if "/" in name and isinstance(value, float):
+                parts[name] = min(value, parts.get(name, value))
     return best
 
 
@@ -82,8 +101,34 @@ def kernel_rows(table, best):
     """A kernel's packets per second, and its cost beside that of a bump without kernels, with as many flows."""
     empty = {r["flows"]: r["cycles"] for r in best.values() if r["label"] == "no kernel"}
     for row in sorted(best.values(), key=lambda r: (r["label"] != "no kernel", r["label"], r["flows"])):
-        added = row["cycles"] - empty.get(row["flows"], row["cycles"])
+        if row["flows"] not in empty:
+            sys.exit(f"table: {row['label']}: no bump without kernels was measured with {row['flows']:.0f} flows")
+        added = row["cycles"] - empty[row["flows"]]
         table.row(f"{row['label']}, {row['flows']:.0f} flows  ({added:+.0f} cycles)", f"{1e3 / row['ns']:.2f} Mpps")
+
+
+def lowar_rows(table, best):
+    """LoWAR's directions beside ISA-L's CRCs and XORs of the same packets, and many streams beside one."""
+    for label, ns in best.items():
+        judged = label.endswith("4096 B")
+        payload = int(label.split()[-2])
+        for way in "encode", "decode":
+            for streams in 1, 64, 512:
+                cost = ns[f"{way}/{streams}"]
+                what = f"lowar {label}, {way}, {streams} streams"
+                table.row(f"{what}  ({cost * ns['hz'] / 1e9:.0f} cycles, {payload * 8 / cost:.1f} Gbps)",
+                          f"{1e3 / cost:.2f} Mpps")
+                ratio = ns[f"{way}_isal/{streams}"] / cost
+                if judged and streams == 64:
+                    table.at_least(f"{what}, against ISA-L", ratio, RATIO_LOWAR, "x")
+                else:
+                    table.row(f"{what}, against ISA-L", f"{ratio:.2f} x")
+            slower, isal = (ns[f"{name}/512"] / ns[f"{name}/1"] for name in (way, f"{way}_isal"))
+            what = f"lowar {label}, {way}, 512 streams against 1  (ISA-L {isal:.2f} x)"
+            if judged:
+                table.at_most(what, slower, SLOWER_LOWAR, "x")
+            else:
+                table.row(what, f"{slower:.2f} x")
 
 
 def replay_rows(table, result):
@@ -103,9 +148,10 @@ def replay_rows(table, result):
 def main():
     folder = sys.argv[1]
     table = Table()
-    for stem, rows in (("parse", parse_rows), ("icrc", icrc_rows), ("pipeline", pipeline_rows),
-                       ("kernel", kernel_rows)):
-        best = best_of(folder, stem)
+    for stem, rows, read in (("parse", parse_rows, best_of), ("icrc", icrc_rows, best_of),
+                             ("pipeline", pipeline_rows, best_of), ("kernel", kernel_rows, best_of),
+                             ("lowar", lowar_rows, best_parts_of)):
+        best = read(folder, stem)
         if best:
             rows(table, best)
         else:

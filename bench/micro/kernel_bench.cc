@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a kernel costs: a bump with it on RDMA WRITE packets of 1024 B, beside a bump without kernels.
 #include <fmt/format.h>
-#include <isa-l.h>
 
-#include <cstdlib>
-#include <cstring>
-
+#include "bench/micro/bump.h"
 #include "bench/micro/packets.h"
-#include "runtime/config/config.h"
-#include "runtime/drives/testbed.h"
-#include "runtime/kernel/registry.h"
-#include "runtime/packet/wide_vectors.h"
 #include "runtime/roce/headers.h"
 #include "runtime/roce/icrc.h"
 
@@ -22,7 +15,6 @@ struct Case {
   const char* path;  // null: a switch
   const char* options;
   Port in = 0;
-  std::uint32_t payload_bytes = 1024;
 };
 constexpr Case kCases[] = {
     {"no kernel", "a <-> b", "{}"},
@@ -45,38 +37,24 @@ constexpr Case kCases[] = {
      "via: [{port: b, mac: '02:00:00:00:00:02'}, {port: c, mac: '02:00:00:00:00:02'}, {port: d, mac: "
      "'02:00:00:00:00:02'}, {port: e, mac: '02:00:00:00:00:02'}]}]}}"},
 };
-// Cases of their own, with the flows that LoWAR's paper has.
-constexpr Case kLowarCases[] = {
-    {"no kernel, 4096 B", "a <-> b", "{}", 0, 4096},
-    {"lowar (8, 1), 4096 B, from the host", "a <-> lowar <-> b", "{lowar: {r: 8, c: 1}}", 0, 4096},
-    {"lowar (32, 1), 4096 B, from the host", "a <-> lowar <-> b", "{lowar: {r: 32, c: 1}}", 0, 4096},
-    {"lowar (64, 8), 4096 B, from the host", "a <-> lowar <-> b", "{lowar: {r: 64, c: 8, units: 4096}}", 0, 4096},
-};
 // A little less than 100 Gbps with packets of 1088 B on the wire, so that nothing piles up.
 constexpr Nanos kBurstNanos = kBurst * 90;
 
 std::unique_ptr<Device> make(const Case& which) {
-  static Registry registry;
-  const std::string text = which.path
-                               ? fmt::format("devices: {{d: {{path: {}, kernels: {}}}}}\n", which.path, which.options)
-                               : fmt::format("devices: {{d: {{switch: {}}}}}\n", which.options);
-  config::Mistakes mistakes("kernel_bench.yaml");
-  static std::vector<std::unique_ptr<config::RunConfig>> kept;  // kernels refer to what was written for them
-  kept.push_back(
-      std::make_unique<config::RunConfig>(config::load_text(text, "kernel_bench.yaml", registry, mistakes, false)));
-  return mistakes.none() ? make_device(kept.back()->devices[0], pool(), 1) : nullptr;
+  if (which.path) return make_bump(which.path, which.options);
+  return make_device(fmt::format("{{switch: {}}}", which.options));
 }
 
 // Packets that go round: one per flow and enough to cover what a link holds, each with its flow's next PSN when sent
 // (edited, so that the ICRC stays right: that is part of what a bump without kernels costs here).
 class Traffic {
  public:
-  Traffic(std::size_t flows, std::uint32_t payload_bytes) {
+  explicit Traffic(std::size_t flows) {
     std::mt19937 random(5);
     for (std::size_t i = 0; i < std::max<std::size_t>(flows, 1024); i++) {
       const roce::Underlay from = underlay(4, random);
       if (i < flows) flows_.push_back({from, draw(random, 1u << 12) << 12, Packet()});
-      Packet packet = make_packet(flows_[i % flows].underlay, IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, payload_bytes, random);
+      Packet packet = make_packet(flows_[i % flows].underlay, IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, 1024, random);
       roce::edit_number<3>(packet, packet.meta().bth_offset + 5u, i % flows + 0x100);
       free_.push_back(packet);
       if (i < flows) flows_[i].first = pool().copy(packet).release();
@@ -139,7 +117,7 @@ void run(benchmark::State& state, const Case& which) {
   state.counters["flows"] = static_cast<double>(flows);
   std::unique_ptr<Device> device = make(which);
   if (!device) return state.SkipWithError("its configuration has mistakes");
-  Traffic traffic(flows, which.payload_bytes);
+  Traffic traffic(flows);
   device->set_sink([&](Port, std::span<Packet> out, Nanos) { traffic.back(out); });
   Nanos now = 0;
   auto burst = [&] {
@@ -163,45 +141,6 @@ void kernel(benchmark::State& state) { run(state, kCases[state.range(0)]); }
 BENCHMARK(kernel)
     ->ArgNames({"case", "flows"})
     ->ArgsProduct({benchmark::CreateDenseRange(0, std::size(kCases) - 1, 1), {1, 64, 1024}});
-
-void lowar(benchmark::State& state) { run(state, kLowarCases[state.range(0)]); }
-BENCHMARK(lowar)
-    ->ArgNames({"case", "flows"})
-    ->ArgsProduct({benchmark::CreateDenseRange(0, std::size(kLowarCases) - 1, 1), {1, 64, 512}});
-
-// The bare cost of what lowar does with each packet: its CRC and its XOR into a unit, by ISA-L on buffers of that
-// size. LoWAR(r, c) uses c units for each flow.
-void isal_crc_and_xor(benchmark::State& state) {
-  const auto packets = static_cast<std::size_t>(std::max<std::int64_t>(state.range(0), 1024));
-  const auto payload = static_cast<std::size_t>(state.range(1));
-  const std::size_t bytes = 12 + payload + 4, stride = payload + 64, headers = 28;
-  const std::size_t units = static_cast<std::size_t>(state.range(0));
-  auto* memory = static_cast<std::uint8_t*>(std::aligned_alloc(64, (packets + units) * stride));
-  std::memset(memory, 0x5A, (packets + units) * stride);
-  state.SetLabel(fmt::format("ISA-L, CRC and XOR of {} B", payload));
-  state.counters["flows"] = static_cast<double>(units);
-  std::size_t at = 0;
-  std::uint32_t crc = 0;
-  {
-    PerItem per_packet(state, kBurst);
-    for (auto _ : state) {
-      for (unsigned i = 0; i < kBurst; i++, at = (at + 1) % packets) {
-        std::uint8_t* packet = memory + at * stride;
-        std::uint8_t* unit = memory + (packets + at % units) * stride;
-        crc ^= crc32_gzip_refl(0, packet, bytes + headers);
-        leave_wide_vectors();
-        void* vectors[] = {packet, unit, unit};
-        xor_gen(3, static_cast<int>(bytes / 32 * 32), vectors);
-      }
-      benchmark::DoNotOptimize(crc);
-    }
-  }
-  std::free(memory);
-}
-BENCHMARK(isal_crc_and_xor)
-    ->ArgNames({"units", "payload"})
-    ->ArgsProduct({{1, 64, 1024}, {1024}})
-    ->ArgsProduct({{1, 8, 64, 512, 4096}, {4096}});
 
 }  // namespace
 }  // namespace rocebox::bench

@@ -24,7 +24,7 @@ CodingUnits::CodingUnits(std::uint32_t count, std::uint32_t image_bytes)
       image_bytes_max_(image_bytes),
       count_(count),
       free_(count),
-      data_(stride_ * count),
+      data_(stride_ * count, roce::Pages::kHuge),
       units_(count),
       queue_(count) {
   for (std::uint32_t i = 0; i < count; i++) queue_[i] = static_cast<std::uint16_t>(i + 1);
@@ -44,6 +44,12 @@ void CodingUnits::release(std::uint16_t unit) {
   const std::uint32_t tail = head_ + free_;
   queue_[tail >= count_ ? tail - count_ : tail] = unit;
   free_++;
+}
+
+void CodingUnits::prefetch(std::uint16_t unit, std::uint32_t bytes) const {
+  if (unit == kNone) unit = queue_[head_];
+  __builtin_prefetch(&units_[unit - 1u], 1);
+  prefetch_bytes(data(unit), std::min(bytes, image_bytes_max_));
 }
 
 void CodingUnits::add(std::uint16_t unit, Packet packet) {

@@ -33,6 +33,9 @@ class CodingUnits {
   void release(std::uint16_t unit);
   std::uint32_t bound() const { return count_ - free_; }
 
+  /// Has the caches fetch the unit for a transport packet of so many bytes; kNone: the unit that will be bound next.
+  void prefetch(std::uint16_t unit, std::uint32_t bytes) const;
+
   /// XORs a data packet's image into the unit. The image must fit, and the packet be held up to its ICRC.
   void add(std::uint16_t unit, Packet packet);
 

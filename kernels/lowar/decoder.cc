@@ -24,9 +24,10 @@ Decoder::Decoder(const Config& config, Stats& stats, Port host, Port link, Encod
 void Decoder::process(Context& context, Batch& batch) {
   std::array<Named, kBatchMax> names;
   name_packets(batch, streams_, names);
-  Exit exit{context, &batch, 0, host_};
+  Exit exit{context, &batch, 0, host_, names.data()};
   for (; exit.slot < batch.size(); exit.slot++) {
     const Named& named = names[exit.slot];
+    if (exit.slot + 1 < batch.size()) prefetch_transport(batch[exit.slot + 1]);
     if (named.is_data())
       data(exit, named);
     else if (named.role == Role::kAnswer)
@@ -34,6 +35,19 @@ void Decoder::process(Context& context, Batch& batch) {
     else if (named.role == Role::kLowar)
       lowar(exit, batch[exit.slot]);
   }
+}
+
+// Of the packet in the slot, as far as can be seen before its turn.
+void Decoder::prefetch_unit(const Exit& exit, unsigned slot) {
+  if (slot >= exit.batch->size() || !exit.names[slot].is_data()) return;
+  if (exit.names[slot].index == streams_.kNone) return;
+  const Packet packet = (*exit.batch)[slot];
+  const Stream& stream = streams_[exit.names[slot].index];
+  if (!stream.clocked || stream.passive) return;
+  const std::int32_t place = roce::psn_distance(psn_of(packet), stream.base);
+  const bool is_bound = stream.whole && place >= 0 && place < stream.coding.r;
+  units_.prefetch(is_bound ? stream.units[static_cast<unsigned>(place) % stream.coding.c] : CodingUnits::kNone,
+                  transport_bytes(packet));
 }
 
 std::uint32_t Decoder::place_of(const StreamKey& key, std::uint64_t hash, Nanos now) {
@@ -67,6 +81,7 @@ void Decoder::data(Exit& exit, const Named& named) {
   Packet packet = (*exit.batch)[exit.slot];
   const Nanos now = exit.context.now();
   const roce::IcrcStatus icrc = roce::icrc_check(packet);
+  prefetch_unit(exit, exit.slot + 1);
   // A wrong ICRC may mean a wrong QPN: it makes no stream.
   const bool wrong = icrc == roce::IcrcStatus::kBad;
   const std::uint32_t index = wrong ? streams_.find(named.key, named.hash) : place_of(named.key, named.hash, now);

@@ -72,6 +72,7 @@ class Decoder {
     Batch* batch;
     unsigned slot;
     Port out;
+    const Named* names = nullptr;  // of the batch's packets
     void deliver(PacketPtr packet) {
       if (batch)
         batch->follow(slot, std::move(packet), out);
@@ -90,6 +91,7 @@ class Decoder {
   };
 
   // decoder.cc: what comes in.
+  void prefetch_unit(const Exit& exit, unsigned slot);
   void data(Exit& exit, const Named& named);
   std::uint32_t place_of(const StreamKey& key, std::uint64_t hash, Nanos now);
   bool retire_one(Nanos now);

@@ -20,9 +20,21 @@ Encoder::Encoder(const Config& config, Stats& stats, Port out)
 void Encoder::process(Context& context, Batch& batch) {
   std::array<Named, kBatchMax> names;
   name_packets(batch, streams_, names);
-  Call call{context, batch, 0, {}};
-  for (; call.slot < batch.size(); call.slot++)
+  Call call{context, batch, names, 0, {}};
+  for (; call.slot < batch.size(); call.slot++) {
+    if (call.slot + 1 < batch.size()) prefetch_transport(batch[call.slot + 1]);
     if (names[call.slot].is_data()) one(call, names[call.slot]);
+  }
+}
+
+// Of the packet in the slot, as far as can be seen before its turn.
+void Encoder::prefetch_unit(const Call& call, unsigned slot) {
+  if (slot >= call.batch.size() || !call.names[slot].is_data() || call.names[slot].index == streams_.kNone) return;
+  const Packet packet = call.batch[slot];
+  const Stream& stream = streams_[call.names[slot].index];
+  const unsigned place = stream.block.packets, c = stream.block.coding.c;
+  const bool is_bound = place >= c && place < stream.block.coding.r;
+  units_.prefetch(is_bound ? stream.units[place % c] : CodingUnits::kNone, transport_bytes(packet));
 }
 
 void Encoder::one(Call& call, const Named& named) {
@@ -50,7 +62,7 @@ void Encoder::one(Call& call, const Named& named) {
   stream.since_status++;
   if (stream.coding.off()) return leave_uncoded(stream, packet);
   if (stream.block.packets == 0) begin_block(stream, packet, responses, anew);
-  code(stream, packet, call.context.now());
+  code(call, stream, packet);
   if (info.has(roce::kEndsMessage)) {
     stream.block.has_last = true;
     stream.block.last_bytes = static_cast<std::uint16_t>(transport_bytes(packet));
@@ -90,18 +102,19 @@ void Encoder::begin_block(Stream& stream, Packet packet, bool responses, bool an
   stream.block = block;
 }
 
-void Encoder::code(Stream& stream, Packet packet, Nanos now) {
+void Encoder::code(const Call& call, Stream& stream, Packet packet) {
   Block& block = stream.block;
   const unsigned isn = block.packets % block.coding.c;
   std::uint16_t& unit = stream.units[isn];
   if (block.packets < block.coding.c) {
     unit = units_.bind();
-    if (unit == CodingUnits::kNone && retire_one(now)) unit = units_.bind();
+    if (unit == CodingUnits::kNone && retire_one(call.context.now())) unit = units_.bind();
     count_.units_max.raise_to(units_.bound());
   }
   block.packets++;
   stream.next = roce::psn_add(psn_of(packet), 1);
   if (unit == CodingUnits::kNone) return count_.unprotected_units.add();
+  prefetch_unit(call, call.slot + 1);
   units_.add(unit, packet);
   count_.packets.add();
   count_.bytes.add(packet.wire_bytes());

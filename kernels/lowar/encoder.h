@@ -39,6 +39,7 @@ class Encoder {
   struct Call {
     Context& context;
     Batch& batch;
+    const std::array<Named, kBatchMax>& names;
     unsigned slot;
     PacketPtr taken;  // the packet in the slot, when something goes ahead of it
     void go_ahead() {
@@ -46,6 +47,7 @@ class Encoder {
     }
   };
 
+  void prefetch_unit(const Call& call, unsigned slot);
   void one(Call& call, const Named& named);
   bool can_be_coded(Packet packet);
   bool begins_anew(const Stream& stream, Packet packet) const;
@@ -57,7 +59,7 @@ class Encoder {
   void announce(Call& call, Stream& stream, Packet packet, NegotiationKind kind, bool responses);
   void leave_uncoded(Stream& stream, Packet packet);
   void begin_block(Stream& stream, Packet packet, bool responses, bool anew);
-  void code(Stream& stream, Packet packet, Nanos now);
+  void code(const Call& call, Stream& stream, Packet packet);
   void end_block(Call& call, Stream& stream, Packet like, std::uint32_t qpn);
   void send_repair(Call& call, Packet like, const RepairHeader& header, std::uint16_t unit);
 

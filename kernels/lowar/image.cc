@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/lowar/image.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "runtime/roce/icrc.h"
@@ -20,34 +22,60 @@ constexpr std::uint32_t kClassAndLabel = 0x0FFFFFFF;
 
 }  // namespace
 
-CodedPrefix prefix_of(Packet packet) {
+namespace {
+
+// What the headers below BTH give to the image, as numbers.
+struct BelowBth {
+  std::uint64_t udp_source_port, udp_checksum, ip_word, hop_limit, tos;
+};
+
+[[gnu::always_inline]] inline BelowBth below_bth(Packet packet) {
   const PacketMeta& meta = packet.meta();
   const std::uint8_t* ip = packet.data() + meta.l3_offset;
   const auto* udp = reinterpret_cast<const roce::Udp*>(packet.data() + meta.udp_offset);
-  CodedPrefix prefix{};
-  prefix.transport_bytes = transport_bytes(packet);
-  prefix.udp_source_port = udp->source_port;
-  prefix.udp_checksum = udp->checksum;
   if (meta.ip_version == 4) {
     const auto* header = reinterpret_cast<const roce::Ipv4*>(ip);
-    prefix.ip_word = header->identification << 16 | header->flags_fragment;
-    prefix.hop_limit = header->ttl;
-    prefix.tos = header->tos;
-  } else {
-    const auto* header = reinterpret_cast<const roce::Ipv6*>(ip);
-    prefix.ip_word = header->version_class_label & kClassAndLabel;
-    prefix.hop_limit = header->hop_limit;
+    return {udp->source_port, udp->checksum, header->identification << 16 | header->flags_fragment, header->ttl,
+            header->tos};
   }
-  return prefix;
+  const auto* header = reinterpret_cast<const roce::Ipv6*>(ip);
+  return {udp->source_port, udp->checksum, header->version_class_label & kClassAndLabel, header->hop_limit, 0};
+}
+
+}  // namespace
+
+// Written as two words: what is written in smaller pieces cannot be read back as words before it has left the store
+// buffer, which takes longer than all the rest here.
+CodedPrefix prefix_of(Packet packet) {
+  const BelowBth below = below_bth(packet);
+  struct {
+    roce::Be64 first;
+    roce::Be32 second;
+  } words;
+  words.first = std::uint64_t{transport_bytes(packet)} << 48 | below.udp_source_port << 32 | below.ip_word;
+  words.second = below.hop_limit << 24 | below.tos << 16 | below.udp_checksum;
+  return std::bit_cast<CodedPrefix>(words);
+}
+
+// The processor's own prefetching needs some accesses before it sees where they lead, and begins anew in each page: it
+// is given a start at the beginning and behind the first border between pages, and does the rest better by itself.
+void prefetch_bytes(const std::uint8_t* from, std::uint32_t count) {
+  constexpr std::uint32_t kLine = 64, kPage = 4096, kAtStart = 16 * kLine, kAtPage = 8 * kLine;
+  const auto page = static_cast<std::uint32_t>(-reinterpret_cast<std::uintptr_t>(from) % kPage);
+  for (std::uint32_t at = 0; at < std::min(count, kAtStart); at += kLine) __builtin_prefetch(from + at, 1);
+  for (std::uint32_t at = page; at < std::min(count, page + kAtPage); at += kLine) __builtin_prefetch(from + at, 1);
+}
+
+void prefetch_transport(Packet packet) {
+  if (roce::icrc_held(packet)) prefetch_bytes(transport(packet), transport_bytes(packet));
 }
 
 Sums sums_of(Packet packet) {
   const roce::Bth& bth = roce::bth(packet);
-  const CodedPrefix prefix = prefix_of(packet);
+  const BelowBth below = below_bth(packet);
   const std::uint64_t set = std::uint64_t{bth.fecn_becn_resv6} << 56 | bth.psn << 32 | roce::icrc_stored(packet);
-  const std::uint64_t label = packet.meta().ip_version == 4 ? 0 : prefix.ip_word.get();
-  const std::uint64_t hops =
-      label << 32 | prefix.udp_checksum << 16 | std::uint64_t{prefix.hop_limit} << 8 | prefix.tos;
+  const std::uint64_t label = packet.meta().ip_version == 4 ? 0 : below.ip_word;
+  const std::uint64_t hops = label << 32 | below.udp_checksum << 16 | below.hop_limit << 8 | below.tos;
   return {static_cast<std::uint32_t>(mix(set) >> 32),
           static_cast<std::uint16_t>(mix(hops ^ 0x10000000000000ull) >> 48)};
 }

@@ -55,6 +55,7 @@ struct Named {
   Role role;
   StreamKey key;
   std::uint64_t hash;
+  std::uint32_t index;  ///< where its stream was when the batch came; only a hint
   bool is_data() const { return role == Role::kRequest || role == Role::kResponse; }
 };
 
@@ -68,6 +69,11 @@ void name_packets(const Batch& batch, const Table& table, std::array<Named, kBat
     named.key = stream_key(batch[i], qpn_of(batch[i]), named.role == Role::kResponse);
     named.hash = table.hash(named.key);
     table.prefetch(named.hash);
+  }
+  for (unsigned i = 0; i < batch.size(); i++) {
+    if (!names[i].is_data()) continue;
+    names[i].index = table.find(names[i].key, names[i].hash);
+    if (names[i].index != Table::kNone) table.prefetch_stream(names[i].index);
   }
 }
 

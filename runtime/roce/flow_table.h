@@ -3,6 +3,8 @@
 // order of insertion; numbers of erased keys are given anew. The owner keeps what belongs to a key
 // in arrays of its own, under that number.
 #pragma once
+#include <sys/mman.h>
+
 #include <bit>
 #include <cassert>
 #include <cstddef>
@@ -18,6 +20,11 @@
 
 namespace rocebox::roce {
 
+/// The pages that memory is asked for in. Huge ones spare address translations where large blocks of it are walked
+/// through again and again; where it is used here and there only, they cost more memory.
+enum class Pages : std::uint8_t { kSmall, kHuge };
+inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
 /// An array of zero bytes, on a cache line boundary. It is not written when made: the system gives
 /// a page of memory when that is first touched, so a table sized for many flows costs what it
 /// holds. Throws std::bad_alloc.
@@ -28,13 +35,16 @@ class ZeroedArray {
 
  public:
   ZeroedArray() = default;
-  explicit ZeroedArray(std::size_t size) : size_(size) {
-    if (size > (SIZE_MAX - kAlign) / sizeof(T)) throw std::bad_alloc();
-    std::size_t space = size * sizeof(T) + kAlign;
+  explicit ZeroedArray(std::size_t size, Pages pages = Pages::kSmall) : size_(size) {
+    const std::size_t align = pages == Pages::kHuge ? kHugePageBytes : kAlign;
+    if (size > (SIZE_MAX - align) / sizeof(T)) throw std::bad_alloc();
+    std::size_t space = size * sizeof(T) + align;
     block_.reset(std::calloc(space, 1));
     if (!block_) throw std::bad_alloc();
     void* start = block_.get();
-    data_ = static_cast<T*>(std::align(kAlign, size * sizeof(T), start, space));
+    data_ = static_cast<T*>(std::align(align, size * sizeof(T), start, space));
+    // Advice: without huge pages all works as before.
+    if (pages == Pages::kHuge) madvise(data_, size * sizeof(T) / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
   }
   T& operator[](std::size_t i) { return data_[i]; }
   const T& operator[](std::size_t i) const { return data_[i]; }
