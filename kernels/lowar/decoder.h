@@ -101,6 +101,7 @@ class Decoder {
   void wait_behind(Exit& exit, Stream& stream, std::uint32_t psn);
   bool is_run_of_old(Stream& stream, std::uint32_t psn);
   bool came_late(Stream& stream, Packet packet, Nanos now);
+  bool is_rebuilt_held(Stream& stream, Packet packet);
   // decoder_repair.cc: LoWAR's packets.
   void lowar(Exit& exit, Packet packet);
   void announced(Exit& exit, Stream& stream, const NegotiationHeader& header);
