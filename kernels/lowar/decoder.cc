@@ -176,11 +176,11 @@ void Decoder::restart(Stream& stream, std::uint32_t psn) {
 
 // The original of a packet that was recovered: the link had only reordered it.
 bool Decoder::came_late(Stream& stream, Packet packet, Nanos now) {
-  const std::uint32_t psn = psn_of(packet);
+  if (!roce::icrc_held(packet)) return false;
+  const std::uint32_t psn = psn_of(packet), icrc = roce::icrc_stored(packet);
   for (Recovered& recovered : stream.recovered) {
-    if (recovered.until < now || recovered.until == 0 || recovered.psn != psn) continue;
-    if (!roce::icrc_held(packet) || recovered.icrc != roce::icrc_stored(packet)) continue;
-    recovered.until = 0;
+    if (!recovered.is(psn, icrc) || recovered.expired(now)) continue;
+    recovered.psn = Recovered::kNone;
     stream.meter.take_back();
     return true;
   }
@@ -196,7 +196,7 @@ bool Decoder::is_rebuilt_held(Stream& stream, Packet packet) {
   if (icrc != roce::icrc_stored(*buffer_[slot].packet)) return false;
   buffer_[slot].rebuilt = false;
   for (Recovered& recovered : stream.recovered)
-    if (recovered.psn == psn && recovered.icrc == icrc) recovered.until = 0;
+    if (recovered.is(psn, icrc)) recovered.psn = Recovered::kNone;
   return true;
 }
 

@@ -29,8 +29,12 @@ class Decoder {
 
  private:
   struct Recovered {
-    std::uint32_t psn, icrc;
-    Nanos until;
+    static constexpr std::uint32_t kNone = ~0u;  // no PSN
+    std::uint32_t psn = kNone, icrc, until_us;   // the time is modulo 2^32: each stream has many of these
+    bool is(std::uint32_t its_psn, std::uint32_t its_icrc) const { return psn == its_psn && icrc == its_icrc; }
+    bool expired(Nanos now) const {
+      return until_us - static_cast<std::uint32_t>(now / kMicrosecond) > kHoldMax / kMicrosecond;
+    }
   };
   struct Stream {
     std::uint32_t expected = 0;  // the PSN that the host awaits

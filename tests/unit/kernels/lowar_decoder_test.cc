@@ -103,6 +103,21 @@ TEST_F(LowarDecoder, AnOriginalIsDroppedOnceAndItsDuplicateWaits) {
   EXPECT_EQ(receives.count("drop_late"), 1u);
 }
 
+TEST_F(LowarDecoder, OriginalsOfAWholeBlocksLossesAreDropped) {
+  // All repair packets overtake the last packets of the block, as many as they can rebuild.
+  for (const unsigned c : {8u, 16u, kInterleavingMax}) {
+    Gateway sends(coding(2 * c, c)), receives(coding(2 * c, c));
+    Sender from{0};
+    const std::vector<Crossing> all = sends.encode(from.write(6 * c, 256));
+    std::set<std::size_t> late;
+    for (std::uint32_t psn = c; psn < 2 * c; psn++) late.insert(at_psn(all, psn));
+    EXPECT_EQ(receives.decode(overtaken(all, late, repair_of(all, 0, c - 1))), data_frames(all)) << c;
+    EXPECT_EQ(receives.count("decode_recovered"), c);
+    EXPECT_EQ(receives.count("drop_late"), c);
+    EXPECT_EQ(receives.count("decode_restarts"), 0u);
+  }
+}
+
 TEST_F(LowarDecoder, DuplicatesPassAndHarmNothing) {
   for (std::size_t index : data_of(crossings)) {
     Gateway fresh(coding(8, 1));
