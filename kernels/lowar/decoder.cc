@@ -115,6 +115,7 @@ void Decoder::data(Exit& exit, const Named& named) {
 // Behind a lost packet. Where the buffer has no room the lost one is given up.
 void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
   const std::uint32_t psn = psn_of(packet);
+  if (is_rebuilt_held(stream, packet)) return exit.batch->drop(exit.slot, count_.drop_late);
   if (buffer_.full()) [[unlikely]] {
     const std::uint64_t before = count_.released.read();
     while (buffer_.full() && !stream.held.empty()) skip(exit, stream);
@@ -190,15 +191,28 @@ void Decoder::restart(Stream& stream, std::uint32_t psn) {
 
 // The original of a packet that was recovered: the link had only reordered it.
 bool Decoder::came_late(Stream& stream, Packet packet, Nanos now) {
-  const std::uint32_t psn = psn_of(packet);
+  if (!roce::icrc_held(packet)) return false;
+  const std::uint32_t psn = psn_of(packet), icrc = roce::icrc_stored(packet);
   for (Recovered& recovered : stream.recovered) {
-    if (recovered.until < now || recovered.until == 0 || recovered.psn != psn) continue;
-    if (!roce::icrc_held(packet) || recovered.icrc != roce::icrc_stored(packet)) continue;
-    recovered.until = 0;
+    if (!recovered.is(psn, icrc) || recovered.expired(now)) continue;
+    recovered.psn = Recovered::kNone;
     stream.meter.take_back();
     return true;
   }
   return false;
+}
+
+// The same where the rebuilt packet still waits: it goes as if it were the original, and what comes once more passes.
+bool Decoder::is_rebuilt_held(Stream& stream, Packet packet) {
+  const std::uint32_t psn = psn_of(packet);
+  const std::uint16_t slot = buffer_.find_rebuilt(stream.held, psn);
+  if (slot == ReorderingBuffer::kNone || !roce::icrc_held(packet)) return false;
+  const std::uint32_t icrc = roce::icrc_stored(packet);
+  if (icrc != roce::icrc_stored(*buffer_[slot].packet)) return false;
+  buffer_[slot].rebuilt = false;
+  for (Recovered& recovered : stream.recovered)
+    if (recovered.is(psn, icrc)) recovered.psn = Recovered::kNone;
+  return true;
 }
 
 }  // namespace rocebox::lowar

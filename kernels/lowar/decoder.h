@@ -29,8 +29,12 @@ class Decoder {
 
  private:
   struct Recovered {
-    std::uint32_t psn, icrc;
-    Nanos until;
+    static constexpr std::uint32_t kNone = ~0u;  // no PSN
+    std::uint32_t psn = kNone, icrc, until_us;   // the time is modulo 2^32: each stream has many of these
+    bool is(std::uint32_t its_psn, std::uint32_t its_icrc) const { return psn == its_psn && icrc == its_icrc; }
+    bool expired(Nanos now) const {
+      return until_us - static_cast<std::uint32_t>(now / kMicrosecond) > kHoldMax / kMicrosecond;
+    }
   };
   struct Stream {
     std::uint32_t expected = 0;  // the PSN that the host awaits
@@ -103,6 +107,7 @@ class Decoder {
   void wait_behind(Exit& exit, Stream& stream, std::uint32_t psn);
   bool is_run_of_old(Stream& stream, std::uint32_t psn);
   bool came_late(Stream& stream, Packet packet, Nanos now);
+  bool is_rebuilt_held(Stream& stream, Packet packet);
   // decoder_repair.cc: LoWAR's packets.
   void lowar(Exit& exit, Packet packet);
   void announced(Exit& exit, Stream& stream, const NegotiationHeader& header);

@@ -205,7 +205,8 @@ Decoder::Outcome Decoder::take_in(Exit& exit, Stream& stream, PacketPtr rebuilt,
   }
   count_.recovered.add();
   exit.context.note(packet, "recover");
-  stream.recovered[stream.recovered_next++ % kRecoveredKept] = {psn, roce::icrc_stored(packet), now + patience(stream)};
+  stream.recovered[stream.recovered_next++ % kRecoveredKept] = {
+      psn, roce::icrc_stored(packet), static_cast<std::uint32_t>((now + patience(stream)) / kMicrosecond)};
   if (psn != stream.expected) {
     if (stream.held.empty() && stream.repairs.empty()) stream.since = now;
     buffer_.insert(stream.held, std::move(rebuilt), psn, now, false, true, true);

@@ -24,7 +24,8 @@ static_assert(kBatchMax * (kInterleavingMax + 1) <= kFollowersReserved);
 /// Coding units of one direction; their numbers are kept in 16 bits, 0 being none. The paper has 1024.
 inline constexpr std::int64_t kUnitsMax = 65535;
 
-/// Streams of one direction, about 250 bytes each: more QPs than a NIC keeps in its cache.
+/// Streams of one direction, 208 B in the encoder and 720 B in the decoder each: more QPs than a NIC keeps in its
+/// cache.
 inline constexpr std::int64_t kStreamsMax = 65536;
 
 /// PSNs ahead of the expected one that count as loss; farther ahead the sequence has begun anew.
@@ -52,8 +53,9 @@ inline constexpr std::uint32_t kStatusPackets = 1024;
 /// Packets that may overtake others on the link, as an option.
 inline constexpr std::int64_t kReorderMax = 1024;
 
-/// Recovered packets remembered for each stream, whose originals may still come late: more than one block loses.
-inline constexpr unsigned kRecoveredKept = 8;
+/// Recovered packets remembered for each stream, whose originals may still come late: all that one block's repair
+/// packets can rebuild, for these may have overtaken as many.
+inline constexpr unsigned kRecoveredKept = kInterleavingMax;
 
 /// Repair packets of one stream that wait for late packets: those of a few blocks. Each is looked at again whenever a
 /// packet of the stream comes meanwhile.

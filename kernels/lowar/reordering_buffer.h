@@ -69,6 +69,16 @@ class ReorderingBuffer {
     return std::exchange(slot.packet, PacketPtr());
   }
 
+  /// The slot with a rebuilt packet of this PSN; kNone: none. Looks from the end, where most packets come.
+  std::uint16_t find_rebuilt(const List& list, std::uint32_t psn) const {
+    std::uint16_t at = list.tail;
+    while (at != kNone && !roce::psn_before(slots_[at].psn, psn)) {
+      if (slots_[at].rebuilt && slots_[at].psn == psn) return at;
+      at = slots_[at].previous;
+    }
+    return kNone;
+  }
+
   /// The first slot from `from` on that holds a data packet with this PSN or a later one; kNone: none.
   std::uint16_t find(std::uint16_t from, std::uint32_t psn) const {
     while (from != kNone && (slots_[from].answer || roce::psn_before(slots_[from].psn, psn))) from = slots_[from].next;

@@ -191,6 +191,27 @@ inline std::size_t repair_of(const std::vector<Crossing>& crossings, std::uint32
   return 0;
 }
 
+/// The link with these packets moved behind the one at `behind`, which is not one of them.
+inline std::vector<Crossing> overtaken(const std::vector<Crossing>& crossings, const std::set<std::size_t>& late,
+                                       std::size_t behind) {
+  std::vector<Crossing> result;
+  for (std::size_t i = 0; i < crossings.size(); i++) {
+    if (!late.contains(i)) result.push_back(crossings[i]);
+    if (i != behind) continue;
+    for (const std::size_t index : late) result.push_back(crossings[index]);
+  }
+  return result;
+}
+
+/// The frames in their order, each where it comes first.
+inline std::vector<Frame> without_copies(const std::vector<Frame>& frames) {
+  std::set<Frame> seen;
+  std::vector<Frame> result;
+  for (const Frame& frame : frames)
+    if (seen.insert(frame).second) result.push_back(frame);
+  return result;
+}
+
 /// Changes a frame and makes its ICRC right again: what a forger does.
 inline Crossing forged(Crossing crossing, const std::function<void(Frame&)>& change) {
   change(crossing.bytes);
