@@ -52,6 +52,7 @@ struct DecodeCounters {
         released_full(s.counter("decode_released_full", "of these, because the reordering buffer was full")),
         held(s.counter("decode_held", "packets kept back for a lost one before them")),
         held_max(s.counter("decode_held_max", "most packets in the reordering buffer so far")),
+        answers_icrc(s.counter("decode_answers_icrc", "ACKs and NAKs with a wrong ICRC that did not wait, but passed")),
         old(s.counter("decode_old", "data packets before the expected one, passed: duplicates, retransmissions")),
         restarts(s.counter("decode_restarts", "sequences taken up anew: a retransmission, or a PSN far ahead")),
         announcements(s.counter("decode_announcements", "beginnings of sequences announced by the far end")),
@@ -79,7 +80,7 @@ struct DecodeCounters {
         changes(s.counter("adapt_changes", "times that another (r, c) was asked for")),
         unheeded(s.counter("adapt_unheeded", "of these, given up: the far end did not heed them")) {}
   Counter &packets, &recovered, &recovered_hops, &rebuild_failed, &released, &released_timeout, &released_full, &held,
-      &held_max, &old, &restarts, &announcements, &streams, &streams_aged, &streams_full, &units_full;
+      &held_max, &answers_icrc, &old, &restarts, &announcements, &streams, &streams_aged, &streams_full, &units_full;
   Counter &drop_icrc, &drop_late, &drop_repair_used, &drop_repair_unused, &drop_repair_short, &drop_repair_failed,
       &drop_repair_full, &drop_repair_unknown, &drop_lowar_icrc, &drop_lowar_malformed, &drop_negotiation,
       &drop_rebuilt, &pool_dry, &requests, &changes, &unheeded;

@@ -150,6 +150,7 @@ void Decoder::answer(Exit& exit, Packet packet) {
   Stream& stream = streams_[index];
   const std::uint32_t psn = psn_of(packet);
   if (stream.held.empty() || buffer_.full() || roce::psn_before(psn, stream.expected)) return;
+  if (roce::icrc_check(packet) == roce::IcrcStatus::kBad) return count_.answers_icrc.add();  // its PSN may be anything
   wait_behind(exit, stream, psn);
 }
 

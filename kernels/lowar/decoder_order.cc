@@ -128,9 +128,12 @@ void Decoder::skip(Exit& exit, Stream& stream) {
     stream.meter.lost(missing);
     stream.expected = end;
     release_units(stream);
+  } else if (buffer_[stream.held.head].answer) {  // it does not say how many were lost before it
+    while (!stream.held.empty() && buffer_[stream.held.head].answer)
+      exit.deliver(buffer_.remove(stream.held, stream.held.head));
+    drain(exit, stream);
   } else {
-    const ReorderingBuffer::Slot& first = buffer_[stream.held.head];
-    const std::int32_t missing = psn_distance(first.psn, stream.expected) + first.answer;
+    const std::int32_t missing = psn_distance(buffer_[stream.held.head].psn, stream.expected);
     if (missing > 0) {
       const bool any_psn = stream.message_ended && stream.lenient;  // how many were lost is not known then
       count_.released.add(any_psn ? 1 : static_cast<std::uint64_t>(missing));

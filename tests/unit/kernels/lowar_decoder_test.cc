@@ -179,6 +179,45 @@ TEST_F(LowarDecoder, AnAckStaysBehindTheReadResponsesBeforeIt) {
   EXPECT_EQ(fresh.decode(less), data_frames(less));
 }
 
+// Eight READ responses of which the fifth and the last are lost beyond repair, an ACK far ahead, and more responses.
+struct AckBehindLosses {
+  AckBehindLosses() {
+    frames = from.read_response(8, 256);
+    from.psn = 40;
+    frames.push_back(from.one(IBV_OPCODE_RC_ACKNOWLEDGE));
+    link = without(near.encode(frames), {5, 8});  // the announcement is the first
+  }
+  Gateway near{coding(8, 1)}, far{coding(8, 1)};
+  Sender from{10};
+  std::vector<Frame> frames;
+  std::vector<Crossing> link;
+};
+
+TEST_F(LowarDecoder, AnAckThatWaitsSaysNothingOfLosses) {
+  AckBehindLosses acked;
+  EXPECT_EQ(acked.far.decode(acked.link), data_frames(acked.link));
+  EXPECT_EQ(acked.far.count("decode_released"), 1u) << "of the other nobody knows yet";
+  acked.from.psn = 18;
+  const std::vector<Frame> more = acked.from.read_response(8, 256);
+  EXPECT_EQ(acked.far.decode(acked.near.encode(more)), more);
+  EXPECT_EQ(acked.far.count("decode_released"), 2u);
+  EXPECT_EQ(acked.far.count("decode_restarts"), 0u);
+}
+
+TEST_F(LowarDecoder, AnAckWithAWrongIcrcPassesAtOnce) {
+  AckBehindLosses acked;
+  std::vector<Crossing>& link = acked.link;
+  ASSERT_EQ(link.back().bytes.size(), kHeader + 12 + 4 + 4) << "the ACK is the last";
+  link.back().bytes[kHeader + 9] ^= 0x40;  // bit 22 of the PSN
+  const std::vector<Frame> got = acked.far.decode(link, false);
+  ASSERT_FALSE(got.empty());
+  EXPECT_EQ(got.back(), link.back().bytes) << "ahead of the responses that wait";
+  EXPECT_EQ(got.size(), 5u);
+  EXPECT_EQ(acked.far.count("decode_answers_icrc"), 1u);
+  acked.far.drain();
+  EXPECT_EQ(acked.far.count("decode_released"), 1u);
+}
+
 TEST_F(LowarDecoder, AReadRequestTakesThePsnsOfItsResponse) {
   Sender from{0xFFFFF0};
   std::vector<Frame> frames = from.write(3, 256);
