@@ -57,10 +57,11 @@ std::uint32_t Decoder::place_of(const StreamKey& key, std::uint64_t hash, Nanos 
 }
 
 // The stream that has been idle for longest gives its place and its units. False: none has been for long enough.
-bool Decoder::retire_one(Nanos now) {
+bool Decoder::retire_one(Nanos now, const Stream* in_use) {
   const std::uint32_t index = streams_.idle(now);
   if (index == streams_.kNone) return false;
   Stream& stream = streams_[index];
+  if (&stream == in_use) return false;
   if (!stream.held.empty() || !stream.repairs.empty()) return false;  // a timer is about to let them go
   release_units(stream);
   streams_.erase(index);

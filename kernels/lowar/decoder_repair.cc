@@ -49,11 +49,14 @@ void Decoder::announced(Exit& exit, Stream& stream, const NegotiationHeader& hea
 void Decoder::repair(Exit& exit, Packet packet, const RepairHeader& header) {
   Batch& batch = *exit.batch;
   const Block& block = header.block;
-  const std::uint32_t index = streams_.find(stream_key(packet, header.qpn, block.responses));
+  const StreamKey key = stream_key(packet, header.qpn, block.responses);
+  const std::uint64_t hash = streams_.hash(key);
+  const std::uint32_t index = streams_.find(key, hash);
   if (index == streams_.kNone || !streams_[index].begun) return batch.drop(exit.slot, count_.drop_repair_unknown);
   Stream& stream = streams_[index];
   const std::int32_t ahead = psn_distance(block.base_psn, stream.expected);
   if (ahead > kWindowPsns || ahead < -kWindowPsns) return batch.drop(exit.slot, count_.drop_repair_unknown);
+  streams_.use(key, hash, exit.context.now());
   // Where coding has been switched off since, a late one does not switch it on again.
   if (!stream.next_coding.off() || !roce::psn_before(block.base_psn, stream.said_psn)) {
     stream.heard = true;

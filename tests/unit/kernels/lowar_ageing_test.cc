@@ -77,6 +77,35 @@ TEST(LowarAgeing, UnitsOfStreamsThatDiedInABlockComeBack) {
   EXPECT_EQ(near.count("encode_units_max"), 8u);
 }
 
+TEST(LowarAgeing, ARepairPacketForAnIdleStreamLeaksNoUnit) {
+  Config config = coding(4, 2);
+  config.units = 2;
+  config.idle = 2 * kSecond;
+  Gateway far(config);
+  const auto begin_message = [](std::uint32_t qpn) {
+    Sender sender(0, qpn);
+    std::vector<Frame> frames = sender.write(4, 256);
+    frames[2] = frames[0];  // a retransmission ends the block
+    frames.resize(3);
+    return Gateway(coding(4, 2)).encode(frames);
+  };
+  // The first stream has one unit and another one the other, when the rebuilt packet would need a third.
+  const std::vector<Crossing> first = begin_message(0x10), other = begin_message(0x11);
+  EXPECT_EQ(far.decode({first[0], first[1]}, false).size(), 1u);
+  far.clock += 3 * kSecond;
+  EXPECT_EQ(far.decode({other[0], other[1]}, false).size(), 1u);
+  EXPECT_EQ(far.decode({first[repair_of(first, 0, 1)]}, false).size(), 1u);
+  EXPECT_EQ(far.count("decode_recovered"), 1u);
+  EXPECT_EQ(far.count("decode_streams_aged"), 0u) << "it is in use";
+  far.clock += 10 * kSecond;
+  for (std::uint32_t qpn = 0x20; qpn < 0x24; qpn++) {
+    Sender sender(0, qpn);
+    const std::vector<Frame> message = sender.write(8, 256);
+    const std::vector<Crossing> link = Gateway(coding(4, 2)).encode(message);
+    EXPECT_EQ(far.decode(without(link, {at_psn(link, 3)}), false), message) << "both units are there";
+  }
+}
+
 TEST(LowarAgeing, ManyStreamsComeAndGo) {
   Config config = few_streams();
   config.streams = 64;
