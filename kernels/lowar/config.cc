@@ -50,7 +50,7 @@ void Config::fields(Fields& f) {
   if (c > units) f.refuse("units", "must be at least `c`, or no block can be coded");
   if (hold_min > hold_max) f.refuse("hold_min", "must not exceed `hold_max`");
   const std::uint32_t needed = static_cast<std::uint32_t>(sizeof(roce::Ipv4) + sizeof(roce::Udp) + sizeof(roce::Bth) +
-                                                          sizeof(roce::Reth) + roce::kIcrcBytes) +
+                                                          sizeof(roce::Reth) + sizeof(roce::ImmDt) + roce::kIcrcBytes) +
                                roce::kPathMtus[static_cast<std::size_t>(roce_mtu)] + kRepairExtraBytes;
   if (link_mtu < needed)
     f.refuse("link_mtu",

@@ -6,6 +6,8 @@
 #include <map>
 
 #include "kernels/lowar/coding_units.h"
+#include "runtime/config/describe.h"
+#include "runtime/config/fields_reader.h"
 #include "tests/unit/kernels/lowar_kit.h"
 
 namespace rocebox::lowar {
@@ -198,6 +200,33 @@ TEST(LowarEncoder, ARepairPacketThatDoesNotFitTheLinkIsNotMade) {
     EXPECT_EQ(near.count("encode_link_mtu"), ip == 4 ? 0u : 1u);
     for (const Crossing& crossing : crossings) EXPECT_LE(crossing.bytes.size(), 14 + 1124u);
   }
+}
+
+std::string mistakes_of(Config& config, const std::string& yaml) {
+  config::Mistakes mistakes("lowar.yaml");
+  const config::Node node = config::parse_yaml(yaml, mistakes);
+  config::FieldsReader fields(&node, mistakes);
+  config.fields(fields);
+  fields.finish();
+  return mistakes.text();
+}
+
+TEST(LowarEncoder, TheLeastLinkMtuThatIsAcceptedFitsAllRepairPackets) {
+  Config config = coding(1, 1);
+  EXPECT_NE(mistakes_of(config, "{r: 1, roce_mtu: 1024, link_mtu: 1127B}").find("have 1128 bytes"), std::string::npos);
+  ASSERT_EQ(mistakes_of(config, "{r: 1, roce_mtu: 1024, link_mtu: 1128B}"), "");
+  Gateway near(config);
+  Sender sender;
+  std::size_t longest = 0;
+  for (const std::uint8_t opcode :
+       {IBV_OPCODE_RC_RDMA_WRITE_ONLY, IBV_OPCODE_RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE, IBV_OPCODE_RC_SEND_ONLY,
+        IBV_OPCODE_RC_SEND_ONLY_WITH_IMMEDIATE, IBV_OPCODE_UC_RDMA_WRITE_ONLY_WITH_IMMEDIATE,
+        IBV_OPCODE_RC_RDMA_READ_RESPONSE_ONLY})
+    for (const Crossing& crossing : near.encode({sender.one(opcode, 1024)}))
+      if (crossing.repair) longest = std::max(longest, crossing.bytes.size());
+  EXPECT_EQ(longest, 14 + 1128u);
+  EXPECT_EQ(near.count("encode_link_mtu"), 0u);
+  EXPECT_EQ(near.count("encode_repairs"), 6u);
 }
 
 TEST(LowarUnits, Figure14UnitsAreGivenInTheOrderInWhichTheyBecameFree) {
