@@ -9,7 +9,8 @@ struct EncodeCounters {
   explicit EncodeCounters(Stats& s)
       : packets(s.counter("encode_packets", "data packets coded")),
         bytes(s.counter("encode_bytes", "their bytes on the wire")),
-        blocks(s.counter("encode_blocks", "coding blocks ended, by their length or by the message")),
+        blocks(s.counter("encode_blocks",
+                         "blocks ended, by their length or by the message, those without a coding unit included")),
         blocks_cut(s.counter("encode_blocks_cut", "of these, ended by a PSN that does not follow: a retransmission")),
         repairs(s.counter("encode_repairs", "repair packets made")),
         repair_bytes(s.counter("encode_repair_bytes", "their bytes on the wire")),
@@ -32,7 +33,7 @@ struct EncodeCounters {
         unprotected_snapped(s.counter("encode_unprotected_snapped", "data packets not held whole")),
         unprotected_size(s.counter("encode_unprotected_size", "data packets longer than `roce_mtu` allows")),
         link_mtu(s.counter("encode_link_mtu", "repair packets not made: longer than `link_mtu`")),
-        pool_dry(s.counter("encode_pool_dry", "repair packets not made: no packet to be had")),
+        pool_dry(s.counter("encode_pool_dry", "repair or negotiation packets not made: no packet to be had")),
         units_max(s.counter("encode_units_max", "most coding units bound so far")) {}
   Counter &packets, &bytes, &blocks, &blocks_cut, &repairs, &repair_bytes, &announcements, &streams, &streams_aged;
   Counter &uncoded, &changes, &requests, &requests_ignored, &requests_refused, &requests_old;
@@ -58,7 +59,8 @@ struct DecodeCounters {
         announcements(s.counter("decode_announcements", "beginnings of sequences announced by the far end")),
         streams(s.counter("decode_streams", "streams seen")),
         streams_aged(s.counter("decode_streams_aged", "idle streams that gave their place or their coding units")),
-        streams_full(s.counter("decode_streams_full", "data packets beyond `streams`, passed")),
+        streams_full(s.counter("decode_streams_full",
+                               "data packets beyond `streams`, passed, and negotiation packets, dropped")),
         units_full(s.counter("decode_units_full", "blocks that could not be decoded: all coding units were bound")),
         drop_icrc(s.counter("drop_icrc", "data packets with a wrong ICRC: they count as lost")),
         drop_late(s.counter("drop_late", "originals that came after they had been recovered")),
