@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Captures as ports of `rocebox run`: complete, unchanged, in order, never early; and it ends with them."""
 import json
+import math
 import pathlib
 import random
 import signal
@@ -79,10 +80,10 @@ class CaptureToCapture(unittest.TestCase):
         self.assertEqual(port["pacing_packets"], len(records))
         self.assertLessEqual(port["pacing_p50_ns"], port["pacing_p99_ns"])
         self.assertLessEqual(port["pacing_p999_ns"], port["pacing_max_ns"])
-        # The first packet may be as late as the latest; apart from that none is early, and lateness does not add up.
+        # None is early by the absolute schedule, to the nanosecond: how late the machine let them be is not ours.
         for (sent, _, _), at in zip(records, times):
             due = (sent - records[0][0]) / factor
-            self.assertGreaterEqual(at - times[0], due - port["pacing_max_ns"] - 1000)
+            self.assertGreaterEqual(at, report["run"]["started_ns"] + math.floor(due))
         schedule = (records[-1][0] - records[0][0]) / factor
         self.assertGreaterEqual(report["run"]["elapsed_ns"], schedule)
         self.assertLess(report["run"]["elapsed_ns"], schedule + 10 * 10**9, "it ends by itself")

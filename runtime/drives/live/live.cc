@@ -219,7 +219,8 @@ Json Live::report() const {
     busy += shard->busy_loops();
     held += shard->testbed().fabric().held();
   }
-  report["run"] = {{"elapsed_ns", started_ == 0 ? 0 : (running_ ? clock_.now() : stopped_.load()) - started_},
+  report["run"] = {{"started_ns", started_.load()},
+                   {"elapsed_ns", started_ == 0 ? 0 : (running_ ? clock_.now() : stopped_.load()) - started_},
                    {"shards", shards_.size()},
                    {"cores", fmt::format("{}", fmt::join(cores_, ","))},
                    {"spread_by", shards_.size() == 1 ? "nothing"
