@@ -99,14 +99,18 @@ void PsnTracker::size_messages(PsnStream& stream, const Entry* ring, bool skip_h
       stream.size_open = false;
       continue;
     }
-    if (entry.has(Entry::kStart)) stream.size_open = true, stream.open_size = 0;
-    if (entry.has(Entry::kUnsized)) stream.size_open = false;
-    if (!stream.size_open) continue;
-    stream.open_size += entry.size;
-    if (!entry.has(Entry::kEnd)) continue;
-    stream.sizes.add(stream.open_size);
-    stream.size_open = false;
+    size_next(stream, entry);
   }
+}
+
+void PsnTracker::size_next(PsnStream& stream, const Entry& entry) {
+  if (entry.has(Entry::kStart)) stream.size_open = true, stream.open_size = 0;
+  if (entry.has(Entry::kUnsized)) stream.size_open = false;
+  if (!stream.size_open) return;
+  stream.open_size += entry.size;
+  if (!entry.has(Entry::kEnd)) return;
+  stream.sizes.add(stream.open_size);
+  stream.size_open = false;
 }
 
 void PsnTracker::widen(PsnStream& stream, Entry* ring, std::uint32_t width) const {

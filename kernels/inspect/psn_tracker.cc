@@ -101,11 +101,42 @@ PsnClass PsnTracker::place(PsnStream& stream, Entry* ring, IdEvidence& evidence,
   } else {
     return beyond(stream, ring, evidence, psn, packet);
   }
+  see_id(stream, packet, newer, ahead);
+  return what;
+}
+
+void PsnTracker::see_id(PsnStream& stream, const PsnPacket& packet, bool newer, bool ahead) {
   if (newer)
     stream.newest_id = packet.id, stream.stale_ids = 0;
   else if (ahead && ++stream.stale_ids == kStaleIdsMax)
     stream.newest_id = packet.id, stream.stale_ids = 0;
-  return what;
+}
+
+bool PsnTracker::add_next(PsnStream& stream, Entry* ring, IdEvidence& evidence, const PsnPacket& packet) const {
+  const std::int64_t psn = stream.high + 1;
+  const bool plain = stream.used && !stream.fresh && !stream.told && !stream.closed && stream.run_length == 0;
+  if (!plain || packet.psn != (static_cast<std::uint32_t>(psn) & roce::kPsnMask)) return false;
+  if (packet.width != 1 || packet.trimmed) return false;
+  const bool counts_answers = !sparse_ && packet.reliable;
+  if (counts_answers && (stream.expected != psn || stream.next_size != psn)) return false;
+  Entry entry = seen_by(packet);
+  if (packet.starts) entry.flags |= Entry::kStart;
+  if (packet.ends) entry.flags |= Entry::kEnd;
+  at(ring, psn) = entry;
+  stream.high = psn;
+  stream.unique++;
+  stream.unique_payload += packet.payload;
+  stream.complete = packet.ends;
+  stream.messages += packet.ends;
+  const bool newer = packet.has_id && newer_id(packet.id, stream.newest_id);
+  if (packet.has_id) evidence.note(newer);
+  see_id(stream, packet, newer, true);
+  if (counts_answers) {
+    stream.expected = stream.next_size = psn + 1;
+    size_next(stream, entry);
+  }
+  stream.last_time = packet.now;
+  return true;
 }
 
 PsnClass PsnTracker::advance(PsnStream& stream, Entry* ring, std::int64_t psn, const PsnPacket& packet) const {
