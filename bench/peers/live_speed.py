@@ -18,7 +18,7 @@ import time
 
 ROUNDS = 3
 BOUNDS = {"empty bump": 0.95, "bump with inspect": 0.6, "two shards": 1.8}  # by the first words of what is compared
-FLOWS, FLOW_PACKETS = 64, 64
+FLOWS = 64
 SAMPLE_S = 0.02
 
 
@@ -107,8 +107,7 @@ def main():
             results[f"empty bump against testpmd io, net_null, {size} B"] = compare(
                 lambda: testpmd("io", vdevs, core, seconds), lambda: rocebox(build, folder, "a <-> z", ports, core, seconds))
         capture = f"{folder}/flows.pcap"
-        subprocess.run([f"{build}/bench/make_capture", capture, str(FLOWS * FLOW_PACKETS * 1100 // 10**6 + 1), str(FLOWS)],
-                       check=True)
+        subprocess.run([f"{build}/bench/make_capture", capture, "1", str(FLOWS), "endless"], check=True)
         devargs = [f"net_pcap{i},rx_pcap={capture},infinite_rx=1" for i in range(2)]
         ports = [f'devargs: "{d}"' for d in devargs]
         results["bump with inspect against testpmd 5tswap, net_pcap, 64 flows"] = compare(

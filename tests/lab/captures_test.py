@@ -13,6 +13,7 @@ import time
 import unittest
 
 import bed
+from bed import write_pcap
 from wire_tool import read_pcap
 
 WHY_NOT = bed.why_not()
@@ -23,15 +24,6 @@ def frame(number, size=200):
     """An Ethernet frame of IPv4 between two of many hosts, with its number in it."""
     head = bytes.fromhex("020000000002020000000001" "0800" "45000000" "00000000" "40fd0000")
     return (head + bytes([10, 0, number % 7, 1, 10, 0, number % 5, 2]) + struct.pack(">I", number)).ljust(size, b"\xa5")
-
-
-def write_pcap(path, records, cut=0):
-    """records: (time in ns, wire length, bytes held)."""
-    data = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
-    for at, wire, held in records:
-        data += struct.pack("=IIII", at // 10**9, at % 10**9, len(held), wire) + held
-    path.write_bytes(data[:len(data) - cut])
-    return path
 
 
 def numbered(count, gap, start=1_700_000_000 * 10**9):

@@ -32,6 +32,9 @@ class Refusals(bed.BedTest):
         self.refused(f"  a: {{af_packet: {self.left_end}, mtu: 9000, tap: x}}\n" + null, "more than one thing")
         self.refused("  a: {pcap: {out: x.pcap}}\n", "packets come from nowhere")
         self.refused("  a: {net_null: {}}\n  z: {devargs: 'net_null8,size=64', rx_descriptors: 32768}\n", "raise `pool: small:`")
+        # A driver that takes the pool for itself when it is opened would leave nothing to forward with.
+        capture = bed.write_pcap(self.dir / "long.pcap", [(number, 60, bytes(60)) for number in range(8000)])
+        self.refused(f"  a: {{devargs: 'net_pcap7,rx_pcap={capture},infinite_rx=1'}}\n" + null, "raise `pool: small:`")
 
     def test_ports_that_cannot_be(self):
         null = "  z: {net_null: {}}\n"

@@ -34,6 +34,7 @@ Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsign
   if (shards > 1 && entries == 0) exchange_ = std::make_unique<Exchange>(shards, ports_.size());
   check_pool();
   for (const auto& port : ports_) port->set_up(exchange_ ? 1 : shards, entries, pool);
+  check_pool();  // again: a driver may have taken packets for itself, net_pcap's infinite_rx its whole capture
   check_mtus(config, ports_);
   for (unsigned shard = 0; shard < shards; shard++)
     shards_.push_back(std::make_unique<Shard>(shard, config, pool, ports_, exchange_.get(), clock_));
@@ -62,9 +63,10 @@ void Live::check_pool() const {
   const auto shards = static_cast<unsigned>(cores_.size());
   std::uint64_t needed = exchange_ ? std::uint64_t{2} * shards * ports_.size() * kExchangePackets / 4 : 0;
   for (const auto& port : ports_) needed += port->packets_needed(exchange_ ? 1 : shards);
+  needed += pool_.in_use();
   if (needed > config_.pool.small)
     throw ConfigError(
-        fmt::format("{}: the queues of the ports can hold {} packets; raise `pool: small:` from {} to at "
+        fmt::format("{}: the ports and their queues can hold {} packets; raise `pool: small:` from {} to at "
                     "least that, or lower `rx_descriptors:` and `tx_descriptors:`",
                     config_.file, needed, config_.pool.small));
 }
