@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # All tests, from a fresh clone: installs what is missing, builds, runs. With arguments: only these presets
-# (release, asan, fuzz, debug, tsan), such as `tests/run.sh release`.
+# (release, asan, fuzz, debug, tsan), such as `tests/run.sh release`. With asan those tests are left out that its test preset
+# names; release runs them all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . configs/setup.sh
