@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/kernel/kernel.h"
+#include "runtime/kernel/splitmix64.h"
 #include "switch_model/access.h"
 #include "switch_model/layout.h"
 #include "switch_model/next_hops.h"
@@ -52,12 +53,7 @@ struct Build {
 class RandomStream {
  public:
   explicit RandomStream(std::uint64_t state = 0) : state_(state) {}
-  std::uint64_t operator()() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);  // SplitMix64
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
+  std::uint64_t operator()() { return splitmix64::next(state_); }
 
  private:
   std::uint64_t state_;

@@ -4,6 +4,8 @@
 #pragma once
 #include <cstdint>
 
+#include "runtime/kernel/splitmix64.h"
+
 namespace rocebox::link {
 
 /// SplitMix64 read at any place: its n-th output depends on seed + n * gamma alone, so nothing has
@@ -11,12 +13,7 @@ namespace rocebox::link {
 class Stream {
  public:
   void seed(std::uint64_t seed) { seed_ = seed; }
-  std::uint64_t at(std::uint64_t index) const {
-    std::uint64_t z = seed_ + index * 0x9e3779b97f4a7c15ull;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
+  std::uint64_t at(std::uint64_t index) const { return splitmix64::of(seed_ + index * splitmix64::kStep); }
 
  private:
   std::uint64_t seed_ = 0;

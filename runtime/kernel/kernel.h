@@ -11,6 +11,7 @@
 #include "runtime/kernel/counter.h"
 #include "runtime/kernel/fields.h"
 #include "runtime/kernel/report.h"
+#include "runtime/kernel/splitmix64.h"
 #include "runtime/packet/batch.h"
 #include "runtime/packet/packet.h"
 
@@ -31,12 +32,7 @@ class Context {
   Nanos now() const { return now_; }
 
   /// The next number of this kernel's own stream, seeded by (run seed, device, kernel). Draw in packet order.
-  std::uint64_t random() {
-    std::uint64_t z = (*random_state_ += 0x9e3779b97f4a7c15ull);  // SplitMix64 (Steele, Lea, Flood 2014)
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
+  std::uint64_t random() { return splitmix64::next(*random_state_); }
 
   /// A new packet of `bytes` uninitialised bytes with fresh metadata, to be given to Batch::follow or emit.
   /// Empty when the pool is dry or `bytes` exceeds kPacketBytesMax: count it and carry on.

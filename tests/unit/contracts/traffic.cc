@@ -5,6 +5,7 @@
 #include <random>
 
 #include "kernels/lowar/repair_header.h"
+#include "runtime/kernel/splitmix64.h"
 #include "runtime/packet/pool.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/psn.h"
@@ -177,13 +178,8 @@ class Generator {
     return bytes;
   }
 
-  // SplitMix64: two marks differ in about half their bits, so that a kernel that flips some makes none into another.
-  std::uint64_t next_mark() {
-    std::uint64_t z = (mark_ += 0x9e3779b97f4a7c15ull);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
+  // Two marks differ in about half their bits, so that a kernel that flips some makes none into another.
+  std::uint64_t next_mark() { return splitmix64::next(mark_); }
 
   std::mt19937_64 random_;
   std::uint32_t psn_[2][4] = {{0xFFFF00, 0, 100, 5000}, {0xFFFFF0, 7, 0x800000, 1}};
