@@ -6,6 +6,7 @@
 
 #include "runtime/roce/build.h"
 #include "runtime/roce/icrc.h"
+#include "runtime/roce/ipv4_checksum.h"
 
 namespace rocebox::lowar {
 namespace {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/roce/icrc.h"
+#include "runtime/roce/ipv4_checksum.h"
 
 namespace rocebox::roce {
 namespace {
@@ -141,15 +142,6 @@ void put_extensions(Cursor& cursor, const PacketSpec& spec) {
 }
 
 }  // namespace
-
-void store_ipv4_checksum(Ipv4& ip) {
-  ip.checksum = 0;
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&ip);
-  std::uint32_t sum = 0;
-  for (unsigned i = 0; i < ip.header_bytes(); i += 2) sum += static_cast<std::uint32_t>(bytes[i] << 8 | bytes[i + 1]);
-  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
-  ip.checksum = ~sum & 0xFFFF;
-}
 
 std::array<std::uint8_t, 16> ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
   return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, a, b, c, d};

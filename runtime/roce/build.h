@@ -57,9 +57,6 @@ std::uint32_t built_bytes(const PacketSpec& spec);
 /// the ICRC.
 void build(Packet packet, const PacketSpec& spec);
 
-/// Writes the right header checksum; the header's options, as its length says, lie behind it.
-void store_ipv4_checksum(Ipv4& ip);
-
 /// The underlay of the way back: MAC and IP addresses swapped, the rest as in `packet`.
 Underlay reversed_underlay(Packet packet);
 

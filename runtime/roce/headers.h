@@ -31,6 +31,8 @@ using Be16 = BigEndian<2>;
 using Be24 = BigEndian<3>;
 using Be32 = BigEndian<4>;
 using Be64 = BigEndian<8>;
+/// The 16 bits in network order at `at`.
+inline std::uint32_t load_be16(const std::uint8_t* at) { return std::uint32_t{at[0]} << 8 | at[1]; }
 
 inline constexpr std::uint16_t kRoceUdpPort = 4791;
 inline constexpr std::uint32_t kIcrcBytes = 4;

@@ -2,20 +2,9 @@
 #include "runtime/roce/hop_fields.h"
 
 #include "runtime/roce/headers.h"
+#include "runtime/roce/ipv4_checksum.h"
 
 namespace rocebox::roce {
-namespace {
-
-// RFC 1624, equation 3: HC' = ~(~HC + ~m + m'), for a byte in the high or low half of its word.
-void follow_byte(Ipv4& header, std::uint8_t from, std::uint8_t to, unsigned shift) {
-  std::uint32_t sum = (0xFFFFu - static_cast<std::uint32_t>(header.checksum)) +
-                      (0xFFFFu - (std::uint32_t{from} << shift)) + (std::uint32_t{to} << shift);
-  for (unsigned fold = 0; fold < 2; fold++) sum = (sum & 0xFFFF) + (sum >> 16);
-  header.checksum = ~sum & 0xFFFF;
-}
-
-}  // namespace
-
 std::uint8_t tos(Packet packet) {
   const std::uint8_t* ip = packet.data() + packet.meta().l3_offset;
   if (packet.meta().ip_version == 4) return ip[1];
@@ -30,7 +19,7 @@ void set_tos(Packet packet, std::uint8_t value) {
     return;
   }
   auto& header = *reinterpret_cast<Ipv4*>(ip);
-  follow_byte(header, header.tos, value, 0);
+  follow_byte(header.checksum, header.tos, value, 0);
   header.tos = value;
 }
 
@@ -53,7 +42,7 @@ bool lower_ttl(Packet packet) {
   }
   auto& header = *reinterpret_cast<Ipv4*>(ip);
   if (header.ttl <= 1) return false;
-  follow_byte(header, header.ttl, header.ttl - 1, 8);
+  follow_byte(header.checksum, header.ttl, header.ttl - 1, 8);
   header.ttl--;
   return true;
 }

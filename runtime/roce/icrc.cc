@@ -10,6 +10,7 @@
 #include "runtime/packet/wide_vectors.h"
 #include "runtime/roce/crc_algebra.h"
 #include "runtime/roce/headers.h"
+#include "runtime/roce/ipv4_checksum.h"
 
 namespace rocebox::roce {
 
@@ -149,15 +150,11 @@ bool is_hop_byte(const PacketMeta& meta, std::uint32_t offset) {
   return meta.ip_version == 4 && (ip == offsetof(Ipv4, tos) || ip == offsetof(Ipv4, ttl));
 }
 
-// ECN marks and TTLs (RFC 1624, eqn. 3).
+// ECN marks and TTLs.
 void edit_hop_byte(Packet packet, std::uint32_t offset, std::uint8_t value) {
   std::uint8_t& byte = packet.data()[offset];
-  Be16& checksum = reinterpret_cast<Ipv4*>(packet.data() + packet.meta().l3_offset)->checksum;
-  const unsigned shift = (offset - packet.meta().l3_offset) & 1 ? 0 : 8;
-  std::uint32_t sum =
-      std::uint16_t(~checksum.get()) + std::uint16_t(~(byte << shift)) + (std::uint32_t{value} << shift);
-  for (unsigned fold = 0; fold < 2; fold++) sum = (sum & 0xFFFF) + (sum >> 16);
-  checksum = ~sum & 0xFFFF;
+  auto* header = reinterpret_cast<Ipv4*>(packet.data() + packet.meta().l3_offset);
+  follow_byte(header->checksum, byte, value, (offset - packet.meta().l3_offset) & 1 ? 0 : 8);
   byte = value;
 }
 

@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::uint8_t kHopByHop = 0, kRouting = 43, kFragment = 44, kAuthentication = 51, kDestinationOptions = 60;
 
-std::uint32_t u16(const std::uint8_t* p) { return std::uint32_t{p[0]} << 8 | p[1]; }
-
 // Where the IP payload lies, counted from the start of the frame.
 struct Ip {
   std::uint32_t payload = 0, end = 0;
@@ -61,7 +59,7 @@ ParseStatus read_ipv6(Packet packet, const std::uint8_t* data, std::uint32_t off
     std::uint32_t bytes = (extension_header[1] + 1u) * 8u;
     if (ip.protocol == kFragment) {
       bytes = 8;
-      const std::uint32_t fragment = u16(extension_header + 2);
+      const std::uint32_t fragment = load_be16(extension_header + 2);
       ip.later_fragment = (fragment & 0xFFF8) != 0;
       ip.first_fragment = !ip.later_fragment && (fragment & 1);
     } else if (ip.protocol == kAuthentication) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch_model/forward/router.h"
 
+#include "runtime/roce/ipv4_checksum.h"
 #include "runtime/roce/parse.h"
 
 namespace rocebox::switch_model::forward {
@@ -9,14 +10,6 @@ namespace {
 constexpr unsigned kRouteStage = 2, kGroupNumberBits = 16;
 
 std::uint32_t prefixes_of(const Config& config) { return static_cast<std::uint32_t>(config.route_entries); }
-
-// The sum of a right header's words is all ones.
-bool checksum_holds(const std::uint8_t* header, unsigned bytes) {
-  std::uint32_t sum = 0;
-  for (unsigned i = 0; i < bytes; i += 2) sum += static_cast<std::uint32_t>(header[i] << 8 | header[i + 1]);
-  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
-  return sum == 0xFFFF;
-}
 
 }  // namespace
 
@@ -42,9 +35,8 @@ Router::Router(const Config& config, const Build& build)
     }
     const auto& a = prefix.address;
     const bool stored =
-        prefix.is_ipv4
-            ? v4_routes_.insert(std::uint32_t{a[12]} << 24 | a[13] << 16 | a[14] << 8 | a[15], prefix.bits, group)
-            : v6_routes_.insert(prefix.address, prefix.bits, group);
+        prefix.is_ipv4 ? v4_routes_.insert(roce::load_be16(&a[12]) << 16 | roce::load_be16(&a[14]), prefix.bits, group)
+                       : v6_routes_.insert(prefix.address, prefix.bits, group);
     if (!stored) throw ConfigError("forward: no room for route " + row.prefix);
   }
 }
@@ -56,9 +48,9 @@ bool Router::admit(Pass& pass, PacketState& p) const {
     reason = meta.status == ParseStatus::kNotIp || meta.status == ParseStatus::kRoceV1 ? &drop_for_router_
                                                                                        : &drop_ip_header_;
   } else if (meta.ip_version == 4) {
-    const std::uint8_t* ip = p.packet.data() + meta.l3_offset;
-    const unsigned bytes = reinterpret_cast<const roce::Ipv4*>(ip)->header_bytes();
-    if (p.packet.size() < meta.l3_offset + bytes || !checksum_holds(ip, bytes)) reason = &drop_ip_header_;
+    const auto* ip = p.packet.header<roce::Ipv4>(meta.l3_offset);
+    const bool held = p.packet.size() >= meta.l3_offset + ip->header_bytes();
+    if (!held || !roce::ipv4_checksum_holds(*ip)) reason = &drop_ip_header_;
   }
   if (reason) pass.drop(p, *reason);
   return !reason;

@@ -16,8 +16,6 @@ constexpr std::uint64_t kTurnBytes = 9216;
 constexpr std::uint64_t kQuantumBits = 512, kRateOfPauses = 100'000'000'000;
 constexpr std::uint16_t kPauseForLong = 0xFFFF;
 
-std::uint32_t u16(const std::uint8_t* at) { return std::uint32_t{at[0]} << 8 | at[1]; }
-
 }  // namespace
 
 TrafficManager::TrafficManager(const TrafficManagerConfig& config, const SwitchInfo& info, Stats& stats)
@@ -199,13 +197,14 @@ bool TrafficManager::pause(Port number, Packet packet, Nanos now) {
   constexpr std::uint32_t kType = 0x8808, kPauseAll = 0x0001, kPauseClasses = 0x0101;
   constexpr std::uint32_t kBytes = 18 + 2 * kQueuesPerPort;
   const std::uint8_t* data = packet.data();
-  if (packet.size() < kBytes || u16(data + 12) != kType) return false;
-  const std::uint32_t operation = u16(data + 14);
+  if (packet.size() < kBytes || roce::load_be16(data + 12) != kType) return false;
+  const std::uint32_t operation = roce::load_be16(data + 14);
   if (operation != kPauseAll && operation != kPauseClasses) return false;
   PortState& port = ports_[number];
   for (unsigned i = 0; i < kQueuesPerPort; i++) {
-    const bool named = operation == kPauseAll || (u16(data + 16) >> i & 1);
-    const std::uint32_t quanta = operation == kPauseAll ? u16(data + 16) : u16(data + 18 + 2 * i);
+    const bool named = operation == kPauseAll || (roce::load_be16(data + 16) >> i & 1);
+    const std::uint32_t quanta =
+        operation == kPauseAll ? roce::load_be16(data + 16) : roce::load_be16(data + 18 + 2 * i);
     if (named) port.queues[i].paused_until = now + pause_time(port, quanta);
   }
   return true;
