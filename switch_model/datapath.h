@@ -77,7 +77,6 @@ class Datapath final : public Kernel {
   bool recirculated_due(Nanos now) const;
   void arm_loops(Context& context);
   void run_instant(Context& context);
-  void release_mirrors(Context& context);
   void release_recirculated(Context& context);
 
   // transmit.cc
@@ -119,8 +118,7 @@ class Datapath final : public Kernel {
   bool strict_;
 };
 
-// Tags of timers: programs have their number plus one in the high byte, see Pass::arm.
+// Tags of timers that are not a program's, see kProgramShift.
 inline constexpr std::uint64_t kInstantTimer = 0, kRecirculationTimer = 1, kPauseTimer = 2, kPortTimer = 0x100;
-inline constexpr unsigned kProgramShift = 56;
 
 }  // namespace rocebox::switch_model

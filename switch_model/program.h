@@ -71,6 +71,9 @@ struct DueTimers {
   std::vector<Timer> list;
 };
 
+/// In the tag of a program's timer its number plus one lies this many bits up.
+inline constexpr unsigned kProgramShift = 56;
+
 /// One call of a control: the packets, the time, and what can be asked of the switch.
 class Pass {
  public:
@@ -106,7 +109,7 @@ class Pass {
     if (at <= now() && due_.list.size() < DueTimers::kMax)
       due_.list.push_back({program_, tag});
     else
-      context_.arm(at, (std::uint64_t{program_} + 1) << 56 | tag);
+      context_.arm(at, (std::uint64_t{program_} + 1) << kProgramShift | tag);
   }
   /// Tells the packet trace what was done to a packet that goes on, in a word or two.
   void note(const PacketState& p, std::string_view what) { context_.note(p.packet, what); }

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "runtime/config/document.h"
-#include "switch_model/list_of.h"
 
 namespace rocebox::switch_model {
 
@@ -63,8 +62,8 @@ void SwitchConfig::fields(Fields& f) {
   check_programs(f);
   for (std::size_t i = 0; i < options_.size(); i++)
     f.group(types_[i].name, types_[i].summary, [&](Fields& g) { options_[i]->fields(g, info); });
-  list_of(f, "multicast_groups", groups, kGroupsMax, "ports that packets of a group leave by",
-          [this](Fields& g, GroupConfig& group) { group_fields(g, group); });
+  f.list("multicast_groups", groups, kGroupsMax, "ports that packets of a group leave by",
+         [this](Fields& g, GroupConfig& group) { group_fields(g, group); });
   f.group("traffic_manager", "queues, rates, marks and pauses between ingress and egress",
           [this](Fields& g) { traffic_manager.fields(g, info); });
   f.duration("recirculation_delay", recirculation_delay, {1, kSecond}, "time in the loopback port of a recirculation");

@@ -65,15 +65,20 @@ class Fields {
   /// is being parsed this does nothing.
   virtual void refuse(std::string_view name, std::string_view why) = 0;
 
+  /// A list of entries that `show(Fields&, T&)` shows each: for those that need to know more than themselves.
+  template <class T, class Show>
+  void list(std::string_view name, std::vector<T>& values, std::size_t count_max, std::string_view doc, Show show) {
+    items(name, doc, values.size(), count_max, [&](Fields& fields, std::size_t index) {
+      if (index < values.size()) return show(fields, values[index]);
+      T entry;
+      show(fields, entry);
+      if (keeps_items()) values.push_back(std::move(entry));
+    });
+  }
   /// A list of structs that each have `void fields(Fields&)`.
   template <class T>
   void list(std::string_view name, std::vector<T>& values, std::size_t count_max, std::string_view doc) {
-    items(name, doc, values.size(), count_max, [&](Fields& fields, std::size_t index) {
-      if (index < values.size()) return values[index].fields(fields);
-      T entry;
-      entry.fields(fields);
-      if (keeps_items()) values.push_back(std::move(entry));
-    });
+    list(name, values, count_max, doc, [](Fields& fields, T& entry) { entry.fields(fields); });
   }
 
   /// An enum whose values are 0, 1, 2... in the order of `words`.

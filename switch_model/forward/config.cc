@@ -7,7 +7,6 @@
 
 #include "runtime/roce/address.h"
 #include "switch_model/hash.h"
-#include "switch_model/list_of.h"
 
 namespace rocebox::switch_model::forward {
 namespace {
@@ -78,8 +77,8 @@ void RouteConfig::fields(Fields& f, const SwitchInfo& info) {
   Prefix parsed;
   std::string why = "must be given, such as 10.0.0.0/24";
   if (prefix.empty() || !parse_prefix(prefix, parsed, why)) f.refuse("prefix", why);
-  list_of(f, "via", via, kHopsMax, "next hops; several are equal paths, chosen by flow",
-          [&](Fields& g, HopConfig& hop) { hop.fields(g, info); });
+  f.list("via", via, kHopsMax, "next hops; several are equal paths, chosen by flow",
+         [&](Fields& g, HopConfig& hop) { hop.fields(g, info); });
   if (via.empty()) f.refuse("via", "must name a next hop at least");
 }
 
@@ -89,16 +88,16 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
              "learnt addresses that are silent so long are forgotten");
   f.integer("mac_entries", mac_entries, {16, kMacEntriesMax}, "MAC addresses, static and learnt");
   f.choice("unknown", unknown, kUnknownWords, "what happens to packets to MAC addresses that are not known");
-  list_of(f, "macs", macs, static_cast<std::size_t>(kMacEntriesMax), "static MAC addresses",
-          [&](Fields& g, MacConfig& mac) { mac.fields(g, info); });
+  f.list("macs", macs, static_cast<std::size_t>(kMacEntriesMax), "static MAC addresses",
+         [&](Fields& g, MacConfig& mac) { mac.fields(g, info); });
   if (macs.size() > static_cast<std::size_t>(mac_entries)) f.refuse("macs", "has more entries than `mac_entries`");
   f.text("router_mac", router_mac, "packets to this MAC address are routed; empty: none are");
   Mac mac;
   if (!router_mac.empty() && !parse_mac(router_mac, mac))
     f.refuse("router_mac", fmt::format("must be a MAC address, such as 02:00:00:00:00:01, found `{}`", router_mac));
   f.integer("route_entries", route_entries, {16, kRouteEntriesMax}, "prefixes of each address family");
-  list_of(f, "routes", routes, static_cast<std::size_t>(kRouteEntriesMax), "prefixes and their next hops",
-          [&](Fields& g, RouteConfig& route) { route.fields(g, info); });
+  f.list("routes", routes, static_cast<std::size_t>(kRouteEntriesMax), "prefixes and their next hops",
+         [&](Fields& g, RouteConfig& route) { route.fields(g, info); });
   if (routes.size() > static_cast<std::size_t>(route_entries))
     f.refuse("routes", "has more entries than `route_entries`");
   if (!routes.empty() && router_mac.empty())

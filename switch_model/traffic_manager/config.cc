@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "runtime/kernel/rate_queue.h"
-#include "switch_model/list_of.h"
 
 namespace rocebox::switch_model {
 namespace {
@@ -34,7 +33,7 @@ void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
   };
   f.rate("rate", rate, {0, kRateMax}, "rate of every port; unlimited: nothing waits unless it is paused");
   check_rate(f, rate);
-  list_of(f, "rates", rates, kSwitchPortsMax, "rates of single ports", [&](Fields& g, RateConfig& row) {
+  f.list("rates", rates, kSwitchPortsMax, "rates of single ports", [&](Fields& g, RateConfig& row) {
     info.read_ports(g, "ports", row.ports, "ports of this rate");
     g.rate("rate", row.rate, {0, kRateMax}, "their rate");
     check_rate(g, row.rate);
