@@ -63,6 +63,7 @@ class Inspector final : public Kernel {
   void syndrome(std::uint32_t index, Packet packet, std::uint32_t psn, Nanos now);
   void go_back(PsnStream& stream, PsnClass what, std::int64_t high_before, std::uint64_t skipped, Nanos now) const;
   PsnClass track(std::uint32_t index, PsnSpace space, const PsnPacket& facts);
+  PsnClass track_any(std::uint32_t index, PsnSpace space, const PsnPacket& facts);
   void log(std::uint32_t index, EventKind kind, PsnSpace space, std::uint32_t psn, std::uint32_t count, Nanos now,
            std::uint8_t detail = 0);
   void learn_pmtu(Flow& flow, std::uint32_t payload_bytes);

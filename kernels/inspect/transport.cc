@@ -50,13 +50,20 @@ PsnClass Inspector::track(std::uint32_t index, PsnSpace space, const PsnPacket& 
   const bool responses = space == PsnSpace::kResponses;
   PsnStream& stream = responses ? flow.responses : flow.requests;
   const PsnTracker& tracker = responses ? responses_ : requests_;
-  PsnTracker::Entry* entries = ring(index, space);
-  if (stream.going_back_until == 0 && tracker.add_next(stream, entries, flow.ids, facts)) return PsnClass::kInOrder;
+  if (stream.going_back_until == 0 && tracker.add_next(stream, ring(index, space), flow.ids, facts))
+    return PsnClass::kInOrder;
+  return track_any(index, space, facts);
+}
+
+PsnClass Inspector::track_any(std::uint32_t index, PsnSpace space, const PsnPacket& facts) {
+  Flow& flow = flows_[index];
+  const bool responses = space == PsnSpace::kResponses;
+  PsnStream& stream = responses ? flow.responses : flow.requests;
   const std::uint64_t holes = stream.holes, gaps = stream.gaps, filled = stream.holes_filled_late,
                       beyond = stream.beyond_window, above = stream.out_of_sequence, below = stream.duplicate_requests,
                       timeouts = stream.timeouts_suspected;
   const std::int64_t high = stream.high;
-  const PsnClass what = tracker.add(stream, entries, flow.ids, facts);
+  const PsnClass what = (responses ? responses_ : requests_).add(stream, ring(index, space), flow.ids, facts);
   count_class(what);
   if (config_.go_back_n_rtt != 0 && facts.reliable) go_back(stream, what, high, stream.holes - holes, facts.now);
   const bool quiet = stream.holes == holes && stream.out_of_sequence == above && stream.beyond_window == beyond;

@@ -212,7 +212,8 @@ void Shard::deliver(const RxQueue& rx, int wire, std::span<Packet> packets) {
 }
 
 void Shard::pass(const RxQueue& rx, Port out, std::span<Packet> packets) {
-  std::uint64_t bytes = 0;
+  static_assert(std::uint64_t{kBatchMax} * kPacketBytesMax <= UINT32_MAX);
+  std::uint32_t bytes = 0;
 #pragma GCC unroll 8
   for (Packet packet : packets) bytes += packet.mbuf()->pkt_len;
   testbed_.device(0).count_wire(rx.to.port, out, packets.size(), bytes);
@@ -244,6 +245,7 @@ void Shard::send(std::size_t port, std::span<Packet> packets, Nanos arrival) {
   const std::size_t kept = std::min(packets.size(), tx.packets.size() - tx.count);
   std::copy_n(packets.begin(), kept, tx.packets.begin() + tx.count);
   tx.count += static_cast<unsigned>(kept);
+  unsent_ |= kept != 0;
   if (kept == packets.size()) return;
   counters_[port].tx_full.add(packets.size() - kept);
   free_all(packets.subspan(kept));
@@ -275,7 +277,12 @@ void Shard::transmit(TxQueue& tx, ShardPortCounters& counters) {
 }
 
 void Shard::flush() {
-  congested_ = false;
+  if (unsent_ || exchange_) flush_queues();
+  if (sampled_) sample_latency();
+}
+
+void Shard::flush_queues() {
+  congested_ = unsent_ = false;
   for (std::size_t i = 0; i < tx_.size(); i++) {
     TxQueue& tx = tx_[i];
     if (exchange_ && tx.owned) {
@@ -286,10 +293,10 @@ void Shard::flush() {
       }
     }
     if (tx.count) transmit(tx, counters_[i]);
+    unsent_ |= tx.count != 0;
     congested_ |= tx.count != 0;
     if (patient_ && !tx.owned) congested_ |= !exchange_->has_room(Exchange::Way::kOut, i, number_);
   }
-  if (sampled_) sample_latency();
 }
 
 void Shard::sample(bool on) {

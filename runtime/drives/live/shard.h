@@ -100,6 +100,7 @@ class Shard {
   unsigned finish(std::size_t port, std::span<Packet> packets);
   void transmit(TxQueue& tx, ShardPortCounters& counters);
   void flush();
+  void flush_queues();
   void sample(bool on);
   void sample_latency();
   void step(Nanos now);
@@ -123,7 +124,8 @@ class Shard {
   std::vector<Arrivals> arrivals_;
   Counter loops_, busy_loops_, busy_nanos_, unbound_;
   Nanos now_ = 0;
-  bool busy_ = false;  // the last loop
+  bool unsent_ = false;  // something may wait in tx_
+  bool busy_ = false;    // the last loop
   bool busy_since_clock_ = false;
   bool sampled_ = false;
   bool patient_ = false;    // packets of some port of the run can wait, and do before they are dropped
