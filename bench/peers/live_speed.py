@@ -19,6 +19,7 @@ import time
 ROUNDS = 3
 BOUNDS = {"empty bump": 0.95, "bump with inspect": 0.6, "two shards": 1.8}  # by the first words of what is compared
 FLOWS = 64
+PACKETS = 32768  # in the pools of both: infinite_rx keeps two captures in them
 SAMPLE_S = 0.02
 
 
@@ -53,13 +54,18 @@ def run_measured(words, interrupt_after_s=math.inf):
     return process.returncode, output[0], sum(cpu_ns.values()) / len(cpu_ns) * 1e-9
 
 
+def has_hugepages():
+    return any(int(path.read_text()) for path in pathlib.Path("/sys/kernel/mm/hugepages").glob("*/free_hugepages"))
+
+
 def testpmd(mode, vdevs, core, seconds):
     """Packets that arrive at all ports together per second of its core."""
-    words = ["dpdk-testpmd", "-l", f"0,{core}", "--no-huge", "-m", "512", "--no-pci", "--file-prefix", f"rbpeer{os.getpid()}"]
+    memory = ["--in-memory"] if has_hugepages() else ["--no-huge", "-m", "512"]  # as rocebox chooses
+    words = ["dpdk-testpmd", "-l", f"0,{core}", *memory, "--no-pci", "--file-prefix", f"rbpeer{os.getpid()}"]
     for vdev in vdevs:
         words += ["--vdev", vdev]
     words += ["--", f"--forward-mode={mode}", "--nb-cores=1", "--auto-start", "--stats-period", "1",
-              "--total-num-mbufs", "16384", "--burst", "32"]
+              "--total-num-mbufs", str(PACKETS), "--burst", "32"]
     _, output, cpu_s = run_measured(words, seconds + 2)
     totals = re.findall(r"RX-packets: (\d+)", output.split("Accumulated forward statistics")[-1])
     if not totals:
@@ -71,7 +77,7 @@ def rocebox(build, folder, path, ports, cores, seconds):
     config = pathlib.Path(folder) / "run.yaml"
     config.write_text(f"devices: {{bump: {{path: {path}}}}}\nports:\n"
                       + "".join(f"  {name}: {{{binding}}}\n" for name, binding in zip(("a", "z"), ports))
-                      + "live: {idle: poll}\n")
+                      + f"live: {{idle: poll}}\npool: {{small: {PACKETS}}}\n")
     out = pathlib.Path(folder) / "run.json"
     status, output, cpu_s = run_measured([f"{build}/rocebox", "run", str(config), "--cores", cores,
                                           "--duration", f"{seconds}s", "--json", str(out)])
