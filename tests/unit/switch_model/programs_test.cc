@@ -89,7 +89,7 @@ programs: [demo]
 multicast_groups: [{group: 9, ports: [a, b, d]}]
 )";
 
-roce::PacketSpec data(std::uint32_t qp, std::uint32_t psn) {
+roce::PacketSpec send_to(std::uint32_t qp, std::uint32_t psn) {
   static const std::vector<std::uint8_t> kPayload(1024, 0x5A);
   roce::PacketSpec spec;
   spec.underlay.addresses = {roce::ipv4(10, 0, 0, 1), roce::ipv4(10, 0, 0, 2)};
@@ -102,9 +102,9 @@ roce::PacketSpec data(std::uint32_t qp, std::uint32_t psn) {
 
 TEST(Switch, MirrorsAPacketAsAnother) {
   test::SwitchBox box(kYaml, kTypes);
-  box.send(0, 2, data(2, 77));
+  box.send(0, 2, send_to(2, 77));
   EXPECT_EQ(box.ports(), (std::vector<int>{1, 2}));
-  EXPECT_EQ(box.out[0].bytes, test::frame(data(2, 77)));
+  EXPECT_EQ(box.out[0].bytes, test::frame(send_to(2, 77)));
   roce::PacketSpec ack;
   ack.underlay.addresses = {roce::ipv4(10, 0, 0, 2), roce::ipv4(10, 0, 0, 1)};
   ack.underlay.source_mac.swap(ack.underlay.destination_mac);
@@ -118,7 +118,7 @@ TEST(Switch, MirrorsAPacketAsAnother) {
 
 TEST(Switch, RecirculatesAfterTheLoopbacksDelay) {
   test::SwitchBox box(kYaml, kTypes);
-  box.send(1000, 0, data(3, 1));
+  box.send(1000, 0, send_to(3, 1));
   EXPECT_EQ(box.conservation().held(), 1u);
   box.drain();
   ASSERT_EQ(box.ports(), (std::vector<int>{1}));
@@ -128,22 +128,22 @@ TEST(Switch, RecirculatesAfterTheLoopbacksDelay) {
 
 TEST(Switch, DropsReplicatesAndWakes) {
   test::SwitchBox box(kYaml, kTypes);
-  box.send(0, 0, data(4, 1));
+  box.send(0, 0, send_to(4, 1));
   EXPECT_EQ(box.stats.read("drop_demo"), 1u);
-  box.send(0, 0, data(6, 1));
+  box.send(0, 0, send_to(6, 1));
   EXPECT_EQ(box.ports(), (std::vector<int>{1, 3})) << "not back by the port it came in by";
   EXPECT_EQ(box.out[0].bytes, box.out[1].bytes);
-  box.send(0, 2, data(6, 1));
+  box.send(0, 2, send_to(6, 1));
   EXPECT_EQ(box.ports(), (std::vector<int>{0, 1, 3}));
-  box.send(0, 0, data(7, 1));
+  box.send(0, 0, send_to(7, 1));
   EXPECT_EQ(box.stats.read("woken"), 1u);
 }
 
 TEST(Switch, NamesAProgramsLoopOverData) {
   test::SwitchBox box(kYaml, kTypes);
-  box.send(0, 0, data(1, 1));
+  box.send(0, 0, send_to(1, 1));
   EXPECT_EQ(box.stats.read("strict_violations"), 0u);
-  box.send(0, 0, data(5, 1));
+  box.send(0, 0, send_to(5, 1));
   EXPECT_EQ(box.stats.read("strict_violations"), 2u);
   EXPECT_EQ(box.ports(), (std::vector<int>{1, 1})) << "it is told, and nothing else changes";
 }
@@ -151,7 +151,7 @@ TEST(Switch, NamesAProgramsLoopOverData) {
 TEST(Switch, RefusesWhatGoesBackAndWhatDoesNotFit) {
   const std::string backwards = std::string(kYaml) + "demo: {stage: 0}\n";
   test::SwitchBox box(backwards.c_str(), kTypes);
-  box.send(0, 0, data(1, 1));
+  box.send(0, 0, send_to(1, 1));
   EXPECT_EQ(box.stats.read("strict_violations"), 1u);
   const std::string beyond = std::string(kYaml) + "demo: {stage: 3}\nprofile: {stages: 3}\n";
   CounterSet stats;
