@@ -121,9 +121,7 @@ void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
     const std::uint64_t before = count_.released.read();
     while (buffer_.full() && !stream.held.empty()) skip(exit, stream);
     if (buffer_.full()) {  // of other streams' packets
-      const auto missing = static_cast<std::uint32_t>(roce::psn_distance(psn, stream.expected));
-      count_.released.add(missing);
-      stream.meter.lost(missing);
+      give_up(stream, lost_before(stream, packet, psn));
       skip_to(exit, stream, psn);
     }
     count_.released_full.add(count_.released.read() - before);

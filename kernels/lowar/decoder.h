@@ -120,6 +120,8 @@ class Decoder {
   Counter& reason(Outcome outcome);
   // decoder_order.cc: what goes out.
   bool is_next(const Stream& stream, Packet packet, std::uint32_t psn) const;
+  std::uint32_t lost_before(const Stream& stream, Packet packet, std::uint32_t psn) const;
+  void give_up(Stream& stream, std::uint32_t lost);
   void advance(Nanos now, Stream& stream, Packet packet, bool usable, bool rebuilt = false);
   void go_on(Stream& stream, Packet packet, std::uint32_t psn);
   void enter_block(Stream& stream, std::uint32_t psn, bool starts_message);

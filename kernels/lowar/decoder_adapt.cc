@@ -24,7 +24,7 @@ void Decoder::pass_by(Stream& stream, Packet packet, std::uint32_t psn) {
     if (!is_run_of_old(stream, psn)) return;
   }
   if (ahead > 0 && ahead <= kWindowPsns && !is_next(stream, packet, psn)) {
-    stream.meter.lost(static_cast<std::uint32_t>(ahead));
+    stream.meter.lost(lost_before(stream, packet, psn));
     stream.gap_psn = stream.expected;
     stream.gap_packets = static_cast<std::uint16_t>(ahead);
   }

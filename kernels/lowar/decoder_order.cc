@@ -16,6 +16,18 @@ bool Decoder::is_next(const Stream& stream, Packet packet, std::uint32_t psn) co
   return stream.message_ended && stream.lenient && roce::opcode_info(packet).has(roce::kStartsMessage);
 }
 
+// Before a packet that is ahead. One, where the next message may begin anywhere: more may have been lost, but not all
+// PSNs between two messages are packets.
+std::uint32_t Decoder::lost_before(const Stream& stream, Packet packet, std::uint32_t psn) const {
+  if (stream.lenient && (stream.message_ended || roce::opcode_info(packet).has(roce::kStartsMessage))) return 1;
+  return static_cast<std::uint32_t>(psn_distance(psn, stream.expected));
+}
+
+void Decoder::give_up(Stream& stream, std::uint32_t lost) {
+  count_.released.add(lost);
+  stream.meter.lost(lost);
+}
+
 // The packet is handed over now: it goes into its unit, and the next one is awaited.
 void Decoder::advance(Nanos now, Stream& stream, Packet packet, bool usable, bool rebuilt) {
   rebuilt ? stream.meter.lost(1) : stream.meter.came();
@@ -123,9 +135,7 @@ void Decoder::skip(Exit& exit, Stream& stream) {
       stream.message_ended = header.block.has_last;
     }
     drop_repairs(exit.context, stream);
-    const auto missing = static_cast<std::uint32_t>(psn_distance(end, stream.expected));
-    count_.released.add(missing);
-    stream.meter.lost(missing);
+    give_up(stream, static_cast<std::uint32_t>(psn_distance(end, stream.expected)));
     stream.expected = end;
     release_units(stream);
   } else if (buffer_[stream.held.head].answer) {  // it does not say how many were lost before it
@@ -133,12 +143,10 @@ void Decoder::skip(Exit& exit, Stream& stream) {
       exit.deliver(buffer_.remove(stream.held, stream.held.head));
     drain(exit, stream);
   } else {
-    const std::int32_t missing = psn_distance(buffer_[stream.held.head].psn, stream.expected);
-    if (missing > 0) {
-      const bool any_psn = stream.message_ended && stream.lenient;  // how many were lost is not known then
-      count_.released.add(any_psn ? 1 : static_cast<std::uint64_t>(missing));
-      stream.meter.lost(any_psn ? 1 : static_cast<std::uint32_t>(missing));
-      stream.expected = psn_add(stream.expected, missing);
+    const ReorderingBuffer::Slot& first = buffer_[stream.held.head];
+    if (roce::psn_after(first.psn, stream.expected)) {
+      give_up(stream, lost_before(stream, *first.packet, first.psn));
+      stream.expected = first.psn;
     }
     release_units(stream);
     drain(exit, stream);
