@@ -72,7 +72,7 @@ bool Decoder::retire_one(Nanos now, const Stream* in_use) {
 void Decoder::begin(Stream& stream, std::uint32_t psn, bool responses) {
   stream = Stream{};
   stream.begun = true;
-  stream.expected = psn;
+  stream.expected = stream.unannounced = psn;
   stream.next_coding = config_.coding();
   stream.lenient = responses;
   count_.streams.add();
@@ -101,7 +101,7 @@ void Decoder::data(Exit& exit, const Named& named) {
   if (ahead > kWindowPsns) {
     PacketPtr taken = exit.batch->take(exit.slot);  // it goes behind what is let go
     skip_all(exit, stream);
-    restart(stream, psn);
+    restart(stream, psn, psn);
     advance(now, stream, packet, usable);
     return exit.deliver(std::move(taken));
   }
@@ -120,10 +120,7 @@ void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
   if (buffer_.full()) [[unlikely]] {
     const std::uint64_t before = count_.released.read();
     while (buffer_.full() && !stream.held.empty()) skip(exit, stream);
-    if (buffer_.full()) {  // of other streams' packets
-      give_up(stream, lost_before(stream, packet, psn));
-      skip_to(exit, stream, psn);
-    }
+    if (buffer_.full()) give_up(stream, psn, lost_before(stream, packet, psn));  // of other streams' packets
     count_.released_full.add(count_.released.read() - before);
     if (roce::psn_before(psn, stream.expected)) return count_.old.add();
     if (is_next(stream, packet, psn)) {
@@ -170,21 +167,27 @@ void Decoder::old(Exit& exit, Stream& stream, Packet packet) {
     wait_behind(exit, stream, buffer_[stream.held.tail].psn);
   if (!again || !roce::psn_before(next, stream.expected)) return;
   skip_all(exit, stream);
-  restart(stream, next);
+  restart(stream, next, roce::psn_add(next, -stream.old_run));
   stream.message_ended = roce::opcode_info(packet).has(roce::kEndsMessage);
 }
 
 bool Decoder::is_run_of_old(Stream& stream, std::uint32_t psn) {
-  stream.old_run = stream.old_run && psn == roce::psn_add(stream.old_psn, 1) ? stream.old_run + 1 : 1;
+  const bool goes_on = stream.old_run && psn == roce::psn_add(stream.old_psn, 1);
+  stream.old_run = static_cast<std::uint8_t>(goes_on ? std::min(stream.old_run + 1, 0xFF) : 1);
   stream.old_psn = psn;
+  // What was given up may only have been late, however much of it there is.
+  if (stream.gap_packets && roce::psn_in_window(psn, stream.gap_psn, stream.gap_packets))
+    return stream.meter.take_back(), false;
   return stream.old_run >= kRetransmissionRun;
 }
 
-// The sequence goes on at `psn`; where blocks begin is to be learned again.
-void Decoder::restart(Stream& stream, std::uint32_t psn) {
+// The sequence goes on at `psn`, having begun at `began`; where blocks begin is to be learned again.
+void Decoder::restart(Stream& stream, std::uint32_t psn, std::uint32_t began) {
   count_.restarts.add();
   release_units(stream);
   stream.expected = psn;
+  stream.unannounced = began;
+  stream.gap_packets = 0;
   stream.clocked = stream.has_boundary = false;
   stream.old_run = 0;
 }
@@ -195,7 +198,7 @@ bool Decoder::came_late(Stream& stream, Packet packet, Nanos now) {
   const std::uint32_t psn = psn_of(packet), icrc = roce::icrc_stored(packet);
   for (Recovered& recovered : stream.recovered) {
     if (!recovered.is(psn, icrc) || recovered.expired(now)) continue;
-    recovered.psn = Recovered::kNone;
+    recovered.psn = kNoPsn;
     stream.meter.take_back();
     return true;
   }
@@ -211,7 +214,7 @@ bool Decoder::is_rebuilt_held(Stream& stream, Packet packet) {
   if (icrc != roce::icrc_stored(*buffer_[slot].packet)) return false;
   buffer_[slot].rebuilt = false;
   for (Recovered& recovered : stream.recovered)
-    if (recovered.is(psn, icrc)) recovered.psn = Recovered::kNone;
+    if (recovered.is(psn, icrc)) recovered.psn = kNoPsn;
   return true;
 }
 

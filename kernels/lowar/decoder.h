@@ -28,9 +28,9 @@ class Decoder {
   static std::size_t stream_bytes(std::uint32_t streams) { return StreamTable<Stream>::bytes(streams); }
 
  private:
+  static constexpr std::uint32_t kNoPsn = ~0u;
   struct Recovered {
-    static constexpr std::uint32_t kNone = ~0u;  // no PSN
-    std::uint32_t psn = kNone, icrc, until_us;   // the time is modulo 2^32: each stream has many of these
+    std::uint32_t psn = kNoPsn, icrc, until_us;  // the time is modulo 2^32: each stream has many of these
     bool is(std::uint32_t its_psn, std::uint32_t its_icrc) const { return psn == its_psn && icrc == its_icrc; }
     bool expired(Nanos now) const {
       return until_us - static_cast<std::uint32_t>(now / kMicrosecond) > kHoldMax / kMicrosecond;
@@ -40,8 +40,9 @@ class Decoder {
     std::uint32_t expected = 0;  // the PSN that the host awaits
     std::uint32_t base = 0;      // first PSN of the block in the units
     std::uint32_t boundary = 0;  // a block begins here, as a repair packet said
-    std::uint32_t old_psn = 0, old_run = 0;
-    Coding coding, next_coding;  // of the block in the units; of the next
+    std::uint32_t old_psn = 0;
+    std::uint32_t unannounced = 0;  // the sequence was taken up here before it was announced; kNoPsn: it was announced
+    Coding coding, next_coding;     // of the block in the units; of the next
     bool begun = false;
     bool heard = false;    // a LoWAR packet has come: the far end codes this stream
     bool passive = false;  // nothing is kept back: a loss came to nothing before the far end was heard
@@ -52,11 +53,12 @@ class Decoder {
     bool lenient = false;        // the next message may begin at any PSN ahead
     bool rescan = false;         // `since` is to be found anew
     std::uint8_t repairs_held = 0, recovered_next = 0;
+    std::uint8_t old_run = 0;  // old PSNs in a row, up to old_psn
     std::uint16_t pmtu = 0;
     ReorderingBuffer::List held, repairs;
     // Measuring, and asking for another (r, c).
     LossMeter meter;
-    std::uint32_t gap_psn = 0;  // of the last gap in what passed by; what comes of it late was not lost
+    std::uint32_t gap_psn = 0;  // of the last gap that was given up; what comes of it late was not lost
     std::uint16_t gap_packets = 0;
     std::uint16_t asked_serial = 0;
     std::uint32_t token = 0;     // the sender's; 0: it heeds no requests
@@ -103,13 +105,14 @@ class Decoder {
   void answer(Exit& exit, Packet packet);
   void old(Exit& exit, Stream& stream, Packet packet);
   void hold(Exit& exit, Stream& stream, Packet packet, bool usable);
-  void restart(Stream& stream, std::uint32_t psn);
+  void restart(Stream& stream, std::uint32_t psn, std::uint32_t began);
   void wait_behind(Exit& exit, Stream& stream, std::uint32_t psn);
   bool is_run_of_old(Stream& stream, std::uint32_t psn);
   bool came_late(Stream& stream, Packet packet, Nanos now);
   bool is_rebuilt_held(Stream& stream, Packet packet);
   // decoder_repair.cc: LoWAR's packets.
   void lowar(Exit& exit, Packet packet);
+  bool was_taken_up(const Stream& stream, std::uint32_t psn) const;
   void announced(Exit& exit, Stream& stream, const NegotiationHeader& header);
   void repair(Exit& exit, Packet packet, const RepairHeader& header);
   Outcome try_repair(Exit& exit, Stream& stream, Packet packet, const RepairHeader& header);
@@ -121,7 +124,7 @@ class Decoder {
   // decoder_order.cc: what goes out.
   bool is_next(const Stream& stream, Packet packet, std::uint32_t psn) const;
   std::uint32_t lost_before(const Stream& stream, Packet packet, std::uint32_t psn) const;
-  void give_up(Stream& stream, std::uint32_t lost);
+  void give_up(Stream& stream, std::uint32_t psn, std::uint32_t lost);
   void advance(Nanos now, Stream& stream, Packet packet, bool usable, bool rebuilt = false);
   void go_on(Stream& stream, Packet packet, std::uint32_t psn);
   void enter_block(Stream& stream, std::uint32_t psn, bool starts_message);

@@ -20,8 +20,9 @@ bool is_newer(std::uint16_t serial, std::uint16_t than) { return static_cast<std
 void Decoder::pass_by(Stream& stream, Packet packet, std::uint32_t psn) {
   const std::int32_t ahead = psn_distance(psn, stream.expected);
   if (ahead < 0 && ahead >= -kWindowPsns) {  // sent again, or overtaken
-    if (stream.gap_packets && roce::psn_in_window(psn, stream.gap_psn, stream.gap_packets)) stream.meter.take_back();
     if (!is_run_of_old(stream, psn)) return;
+    stream.unannounced = psn_add(psn, 1 - stream.old_run);
+    stream.gap_packets = 0;
   }
   if (ahead > 0 && ahead <= kWindowPsns && !is_next(stream, packet, psn)) {
     stream.meter.lost(lost_before(stream, packet, psn));

@@ -23,9 +23,14 @@ std::uint32_t Decoder::lost_before(const Stream& stream, Packet packet, std::uin
   return static_cast<std::uint32_t>(psn_distance(psn, stream.expected));
 }
 
-void Decoder::give_up(Stream& stream, std::uint32_t lost) {
+// What is missing before `psn`, so many packets: the sequence goes on there.
+void Decoder::give_up(Stream& stream, std::uint32_t psn, std::uint32_t lost) {
   count_.released.add(lost);
   stream.meter.lost(lost);
+  stream.gap_psn = stream.expected;
+  stream.gap_packets = static_cast<std::uint16_t>(psn_distance(psn, stream.expected));
+  stream.expected = stream.unannounced = psn;
+  release_units(stream);
 }
 
 // The packet is handed over now: it goes into its unit, and the next one is awaited.
@@ -135,20 +140,17 @@ void Decoder::skip(Exit& exit, Stream& stream) {
       stream.message_ended = header.block.has_last;
     }
     drop_repairs(exit.context, stream);
-    give_up(stream, static_cast<std::uint32_t>(psn_distance(end, stream.expected)));
-    stream.expected = end;
-    release_units(stream);
+    give_up(stream, end, static_cast<std::uint32_t>(psn_distance(end, stream.expected)));
   } else if (buffer_[stream.held.head].answer) {  // it does not say how many were lost before it
     while (!stream.held.empty() && buffer_[stream.held.head].answer)
       exit.deliver(buffer_.remove(stream.held, stream.held.head));
     drain(exit, stream);
   } else {
     const ReorderingBuffer::Slot& first = buffer_[stream.held.head];
-    if (roce::psn_after(first.psn, stream.expected)) {
-      give_up(stream, lost_before(stream, *first.packet, first.psn));
-      stream.expected = first.psn;
-    }
-    release_units(stream);
+    if (roce::psn_after(first.psn, stream.expected))
+      give_up(stream, first.psn, lost_before(stream, *first.packet, first.psn));
+    else
+      release_units(stream);
     drain(exit, stream);
   }
   stream.rescan = true;

@@ -24,12 +24,22 @@ void Decoder::lowar(Exit& exit, Packet packet) {
   batch.drop(exit.slot, count_.drop_negotiation);
 }
 
+// Whether a sequence that begins at `psn` goes on already, its announcement having been overtaken by a few packets.
+bool Decoder::was_taken_up(const Stream& stream, std::uint32_t psn) const {
+  if (psn != stream.unannounced) return false;
+  const auto late = psn_distance(stream.expected, psn);
+  return late > 0 && late <= static_cast<std::int32_t>(config_.reorder + kRetransmissionRun);
+}
+
 // A sequence begins: a stream, whose first packet may be lost; a retransmission; or what lies before never came to the
 // far end.
 void Decoder::announced(Exit& exit, Stream& stream, const NegotiationHeader& header) {
   std::uint32_t psn = header.base_psn;
   learn(stream, header);
   count_.announcements.add();
+  const bool late = was_taken_up(stream, psn);
+  stream.unannounced = kNoPsn;
+  if (late) return;
   const std::int32_t ahead = psn_distance(psn, stream.expected);
   if (ahead > 0 && ahead <= kWindowPsns) {
     skip_to(exit, stream, psn);
@@ -37,7 +47,7 @@ void Decoder::announced(Exit& exit, Stream& stream, const NegotiationHeader& hea
     const bool overtaken = stream.old_run && !roce::psn_before(stream.old_psn, psn);  // by its first packets
     if (overtaken) psn = psn_add(stream.old_psn, 1);
     skip_all(exit, stream);
-    restart(stream, psn);
+    restart(stream, psn, kNoPsn);
     stream.recovered = {};
     if (overtaken) return;
   }

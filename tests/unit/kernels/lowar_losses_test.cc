@@ -25,5 +25,52 @@ TEST_F(LowarLosses, ALostLastResponseIsOneLossHoweverFarTheNextMessageIs) {
   EXPECT_EQ(far.count("decode_released"), 1u);
 }
 
+TEST_F(LowarLosses, PacketsThatComeAfterTheyWereGivenUpAreNoRetransmission) {
+  const std::vector<Crossing> all = near.encode(sender.write(400, 256));
+  const std::set<std::size_t> late = {at_psn(all, 15), at_psn(all, 16), at_psn(all, 17)};
+  EXPECT_EQ(far.decode(overtaken(all, late, at_psn(all, 310))), data_frames(overtaken(all, late, at_psn(all, 310))));
+  EXPECT_EQ(far.count("decode_released"), 3u);
+  EXPECT_EQ(far.count("decode_old"), 3u);
+  EXPECT_EQ(far.count("decode_restarts"), 0u);
+}
+
+TEST_F(LowarLosses, ARetransmissionBeginsWithWhatWasGivenUp) {
+  // Its announcement is lost, and then one packet more.
+  const std::vector<Frame> message = sender.write(80, 256);
+  const std::vector<Crossing> first = near.encode({message.begin(), message.begin() + 48});
+  const std::vector<Crossing> second = near.encode({message.begin() + 2, message.end()});
+  const std::vector<Crossing> came = without(first, {at_psn(first, 12), at_psn(first, 13), at_psn(first, 14)});
+  EXPECT_EQ(far.decode(came), data_frames(came));
+  const std::vector<Crossing> again = without(second, {0, at_psn(second, 40)});
+  ASSERT_FALSE(second[0].data || second[0].repair) << "the announcement";
+  EXPECT_EQ(far.decode(again), data_frames(second));
+  EXPECT_EQ(far.count("decode_restarts"), 1u);
+  EXPECT_EQ(far.count("decode_recovered"), 1u);
+}
+
+// The host goes back from PSN 50 to 30, and the announcement of that is overtaken by some packets.
+TEST_F(LowarLosses, ALateAnnouncementDoesNotRewindWhatHasRestarted) {
+  for (const std::uint32_t packets : {1u, 2u, 3u, 4u, 10u, 16u}) {
+    Gateway sends(coding(8, 1)), receives(coding(8, 1));
+    Sender from{10};
+    const std::vector<Frame> message = from.write(80, 256);
+    const std::vector<Crossing> first = sends.encode({message.begin(), message.begin() + 40});
+    const std::vector<Crossing> second = sends.encode({message.begin() + 20, message.end()});
+    EXPECT_EQ(receives.decode(first), data_frames(first));
+    ASSERT_FALSE(second[0].data || second[0].repair);
+    const std::vector<Crossing> link = overtaken(second, {0}, at_psn(second, 29 + packets));
+    EXPECT_EQ(receives.decode(without(link, {at_psn(link, 50)})), data_frames(second)) << packets;
+    EXPECT_EQ(receives.count("decode_released"), 0u) << packets;
+    EXPECT_EQ(receives.count("decode_restarts"), 1u) << packets;
+  }
+}
+
+TEST_F(LowarLosses, ALateAnnouncementDoesNotRewindANewStream) {
+  const std::vector<Crossing> all = near.encode(sender.write(40, 256));
+  EXPECT_EQ(far.decode(without(overtaken(all, {0}, 4), {at_psn(all, 30)})), data_frames(all));
+  EXPECT_EQ(far.count("decode_released"), 0u);
+  EXPECT_EQ(far.count("decode_restarts"), 0u);
+}
+
 }  // namespace
 }  // namespace rocebox::lowar
