@@ -107,7 +107,7 @@ void Decoder::data(Exit& exit, const Named& named) {
   }
   // What a message that may begin anywhere would overtake is behind a lost packet of the message before.
   const bool overtakes = !stream.held.empty() && !roce::psn_before(psn, buffer_[stream.held.head].psn);
-  if (psn != stream.expected && (overtakes || !is_next(stream, packet, psn))) return hold(exit, stream, packet, usable);
+  if (psn != stream.expected && (overtakes || !stream.is_next(packet, psn))) return hold(exit, stream, packet, usable);
   measure(stream, packet, now);
   advance(now, stream, packet, usable);  // and it passes in place
   if (!stream.held.empty() || !stream.repairs.empty()) settle(exit, stream);
@@ -123,7 +123,7 @@ void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
     if (buffer_.full()) give_up(stream, psn, lost_before(stream, packet, psn));  // of other streams' packets
     count_.released_full.add(count_.released.read() - before);
     if (roce::psn_before(psn, stream.expected)) return count_.old.add();
-    if (is_next(stream, packet, psn)) {
+    if (stream.is_next(packet, psn)) {
       // What skip() sent behind this packet comes before it in the sequence.
       PacketPtr taken = exit.batch->take(exit.slot);
       advance(exit.context.now(), stream, packet, usable);

@@ -36,8 +36,7 @@ class Decoder {
       return until_us - static_cast<std::uint32_t>(now / kMicrosecond) > kHoldMax / kMicrosecond;
     }
   };
-  struct Stream {
-    std::uint32_t expected = 0;  // the PSN that the host awaits
+  struct Stream : Sequence {     // as handed over to the host
     std::uint32_t base = 0;      // first PSN of the block in the units
     std::uint32_t boundary = 0;  // a block begins here, as a repair packet said
     std::uint32_t old_psn = 0;
@@ -49,12 +48,9 @@ class Decoder {
     bool clocked = false;  // `base` is known
     bool whole = false;    // all that was handed over of the block is in the units
     bool has_boundary = false;
-    bool message_ended = false;  // the last packet handed over ended its message
-    bool lenient = false;        // the next message may begin at any PSN ahead
-    bool rescan = false;         // `since` is to be found anew
+    bool rescan = false;  // `since` is to be found anew
     std::uint8_t repairs_held = 0, recovered_next = 0;
     std::uint8_t old_run = 0;  // old PSNs in a row, up to old_psn
-    std::uint16_t pmtu = 0;
     ReorderingBuffer::List held, repairs;
     // Measuring, and asking for another (r, c).
     LossMeter meter;
@@ -122,11 +118,9 @@ class Decoder {
   Outcome take_in(Exit& exit, Stream& stream, PacketPtr rebuilt, std::uint32_t psn);
   Counter& reason(Outcome outcome);
   // decoder_order.cc: what goes out.
-  bool is_next(const Stream& stream, Packet packet, std::uint32_t psn) const;
   std::uint32_t lost_before(const Stream& stream, Packet packet, std::uint32_t psn) const;
   void give_up(Stream& stream, std::uint32_t psn, std::uint32_t lost);
   void advance(Nanos now, Stream& stream, Packet packet, bool usable, bool rebuilt = false);
-  void go_on(Stream& stream, Packet packet, std::uint32_t psn);
   void enter_block(Stream& stream, std::uint32_t psn, bool starts_message);
   void begin_block(Stream& stream, std::uint32_t psn);
   void release_units(Stream& stream);

@@ -24,13 +24,13 @@ void Decoder::pass_by(Stream& stream, Packet packet, std::uint32_t psn) {
     stream.unannounced = psn_add(psn, 1 - stream.old_run);
     stream.gap_packets = 0;
   }
-  if (ahead > 0 && ahead <= kWindowPsns && !is_next(stream, packet, psn)) {
+  if (ahead > 0 && ahead <= kWindowPsns && !stream.is_next(packet, psn)) {
     stream.meter.lost(lost_before(stream, packet, psn));
     stream.gap_psn = stream.expected;
     stream.gap_packets = static_cast<std::uint16_t>(ahead);
   }
   stream.meter.came();
-  go_on(stream, packet, psn);
+  stream.go_on(packet, psn);
 }
 
 void Decoder::adapt(Exit& exit, Stream& stream, const Named& named, Packet packet) {

@@ -10,12 +10,6 @@ namespace rocebox::lowar {
 using roce::psn_add;
 using roce::psn_distance;
 
-// READ responses have PSNs of the requests between them, and after a READ of unknown length any PSN may follow.
-bool Decoder::is_next(const Stream& stream, Packet packet, std::uint32_t psn) const {
-  if (psn == stream.expected) return true;
-  return stream.message_ended && stream.lenient && roce::opcode_info(packet).has(roce::kStartsMessage);
-}
-
 // Before a packet that is ahead. One, where the next message may begin anywhere: more may have been lost, but not all
 // PSNs between two messages are packets.
 std::uint32_t Decoder::lost_before(const Stream& stream, Packet packet, std::uint32_t psn) const {
@@ -49,25 +43,10 @@ void Decoder::advance(Nanos now, Stream& stream, Packet packet, bool usable, boo
       units_.add(unit, packet);
   }
   if (!usable && stream.whole) release_units(stream);
-  go_on(stream, packet, psn);
+  stream.go_on(packet, psn);
   // The block is complete: nothing of it is lost, whatever its repair packets say.
   if (stream.message_ended || (stream.clocked && psn_distance(psn, stream.base) + 1 >= stream.coding.r))
     release_units(stream);
-}
-
-// The packet has its place in the sequence: which one is next?
-void Decoder::go_on(Stream& stream, Packet packet, std::uint32_t psn) {
-  const roce::OpcodeInfo& info = roce::opcode_info(packet);
-  stream.expected = psn_add(psn, 1);
-  stream.message_ended = info.has(roce::kEndsMessage);
-  if (info.has(roce::kIsRequest)) {
-    const bool full = info.has(roce::kHasPayload) && !info.has(roce::kEndsMessage);
-    if (full) stream.pmtu = static_cast<std::uint16_t>(packet.meta().payload_bytes);
-    const roce::Reth* reth = packet.meta().opcode == IBV_OPCODE_RC_RDMA_READ_REQUEST ? roce::reth(packet) : nullptr;
-    stream.lenient = reth && !stream.pmtu;
-    if (reth && stream.pmtu && reth->dma_length > 1)
-      stream.expected = psn_add(psn, static_cast<std::int64_t>((reth->dma_length + stream.pmtu - 1) / stream.pmtu));
-  }
 }
 
 // Blocks begin with a message, where a repair packet said, and after every r packets.
@@ -103,7 +82,7 @@ void Decoder::drain(Exit& exit, Stream& stream) {
     if (slot.answer) {
       if (!before && !stream.message_ended) return;
     } else if (!before) {
-      if (!is_next(stream, *slot.packet, slot.psn)) return;
+      if (!stream.is_next(*slot.packet, slot.psn)) return;
       advance(exit.context.now(), stream, *slot.packet, slot.usable, slot.rebuilt);
     }
     exit.deliver(buffer_.remove(stream.held, mine));

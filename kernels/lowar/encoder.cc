@@ -46,13 +46,13 @@ void Encoder::one(Call& call, const Named& named) {
   const bool responses = named.role == Role::kResponse;
   const std::uint32_t psn = psn_of(packet), qpn = qpn_of(packet);
   const roce::OpcodeInfo& info = roce::opcode_info(packet);
-  if (stream.block.packets && (psn != stream.next || info.has(roce::kStartsMessage))) [[unlikely]] {
+  if (stream.block.packets && (psn != stream.expected || info.has(roce::kStartsMessage))) [[unlikely]] {
     count_.blocks_cut.add();
     call.go_ahead();
     end_block(call, stream, packet, qpn);
   }
   const bool anew = begins_anew(stream, packet);
-  if (!stream.begun) begin_stream(call.context, stream);
+  if (!stream.begun) begin_stream(call.context, stream, responses);
   if (anew || info.has(roce::kStartsMessage)) take_up(stream);
   if (anew)
     announce(call, stream, packet, NegotiationKind::kAnnounce, responses);
@@ -84,12 +84,10 @@ bool Encoder::can_be_coded(Packet packet) {
   return false;
 }
 
-// At the stream's first packet, at a retransmission, and where packets are missing before they came here. Between
-// messages a jump ahead is usual: READs have taken the PSNs.
+// At the stream's first packet, at a retransmission, and where packets are missing before they came here.
 bool Encoder::begins_anew(const Stream& stream, Packet packet) const {
-  const std::int32_t jump = roce::psn_distance(psn_of(packet), stream.next);
-  if (!stream.begun || jump < 0) return true;
-  return jump > 0 && !(stream.block.has_last && roce::opcode_info(packet).has(roce::kStartsMessage));
+  const std::uint32_t psn = psn_of(packet);
+  return !stream.begun || roce::psn_before(psn, stream.expected) || !stream.is_next(packet, psn);
 }
 
 void Encoder::begin_block(Stream& stream, Packet packet, bool responses, bool anew) {
@@ -98,7 +96,7 @@ void Encoder::begin_block(Stream& stream, Packet packet, bool responses, bool an
   block.base_psn = psn_of(packet);
   block.has_first = roce::opcode_info(packet).has(roce::kStartsMessage);
   block.responses = responses;
-  block.anew = anew || block.base_psn != stream.next;
+  block.anew = anew || block.base_psn != stream.expected;
   stream.block = block;
 }
 
@@ -112,7 +110,7 @@ void Encoder::code(const Call& call, Stream& stream, Packet packet) {
     count_.units_max.raise_to(units_.bound());
   }
   block.packets++;
-  stream.next = roce::psn_add(psn_of(packet), 1);
+  stream.go_on(packet, psn_of(packet));
   if (unit == CodingUnits::kNone) return count_.unprotected_units.add();
   prefetch_unit(call, call.slot + 1);
   units_.add(unit, packet);

@@ -24,9 +24,8 @@ class Encoder {
 
  private:
   // A stream that has coded nothing yet is Stream{}.
-  struct Stream {
-    std::uint32_t next;  // PSN that continues the sequence
-    Block block;         // block.packets is 0 between blocks
+  struct Stream : Sequence {
+    Block block;  // block.packets is 0 between blocks
     bool begun;
     bool status_due;                     // the far end is to be told of `coding` again
     std::uint16_t serial, taken_serial;  // of the last request that was heeded; of that which `coding` comes from
@@ -53,7 +52,7 @@ class Encoder {
   bool begins_anew(const Stream& stream, Packet packet) const;
   std::uint32_t place_of(const Named& named, Nanos now);
   bool retire_one(Nanos now);
-  void begin_stream(Context& context, Stream& stream);
+  void begin_stream(Context& context, Stream& stream, bool responses);
   void take_up(Stream& stream);
   bool tells_status(Stream& stream) const;
   void announce(Call& call, Stream& stream, Packet packet, NegotiationKind kind, bool responses);

@@ -25,9 +25,10 @@ bool Encoder::retire_one(Nanos now) {
   return true;
 }
 
-void Encoder::begin_stream(Context& context, Stream& stream) {
+void Encoder::begin_stream(Context& context, Stream& stream, bool responses) {
   count_.streams.add();
   stream.begun = true;
+  stream.lenient = responses;
   stream.coding = stream.asked_for = config_.coding();
   if (config_.adapt) stream.token = static_cast<std::uint32_t>(context.random() >> 32) | 1;
 }
@@ -65,8 +66,7 @@ void Encoder::announce(Call& call, Stream& stream, Packet packet, NegotiationKin
 // Only where the sequence is remains known, so that what the host sends again is announced.
 void Encoder::leave_uncoded(Stream& stream, Packet packet) {
   count_.uncoded.add();
-  stream.next = roce::psn_add(psn_of(packet), 1);
-  stream.block.has_last = roce::opcode_info(packet).has(roce::kEndsMessage);
+  stream.go_on(packet, psn_of(packet));
 }
 
 void Encoder::requested(const StreamKey& key, const NegotiationHeader& header, Nanos now) {

@@ -4,10 +4,12 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/lowar/limits.h"
 #include "runtime/packet/batch.h"
 #include "runtime/roce/flow_table.h"
 #include "runtime/roce/opcodes.h"
 #include "runtime/roce/parse.h"
+#include "runtime/roce/psn.h"
 
 namespace rocebox::lowar {
 
@@ -49,6 +51,32 @@ inline Role role_of(Packet packet) {
 
 inline std::uint32_t psn_of(Packet packet) { return static_cast<std::uint32_t>(roce::bth(packet).psn); }
 inline std::uint32_t qpn_of(Packet packet) { return static_cast<std::uint32_t>(roce::bth(packet).destination_qp); }
+
+/// Where a stream is, as its packets tell either end.
+struct Sequence {
+  std::uint32_t expected = 0;  ///< the PSN that comes next
+  std::uint16_t pmtu = 0;      ///< path MTU, as seen in requests; 0: not known
+  bool message_ended = false;  ///< the last packet ended its message
+  bool lenient = false;        ///< the next message may begin at any PSN ahead
+
+  /// READ responses have PSNs of the requests between them, and after a READ of unknown length any PSN may follow.
+  bool is_next(Packet packet, std::uint32_t psn) const {
+    if (psn == expected) return true;
+    return message_ended && lenient && roce::opcode_info(packet).has(roce::kStartsMessage);
+  }
+  /// The packet has its place in the sequence.
+  void go_on(Packet packet, std::uint32_t psn) {
+    const roce::OpcodeInfo& info = roce::opcode_info(packet);
+    expected = roce::psn_add(psn, 1);
+    message_ended = info.has(roce::kEndsMessage);
+    if (!info.has(roce::kIsRequest)) return;
+    if (info.has(roce::kHasPayload) && !message_ended) pmtu = static_cast<std::uint16_t>(packet.meta().payload_bytes);
+    const roce::Reth* reth = packet.meta().opcode == IBV_OPCODE_RC_RDMA_READ_REQUEST ? roce::reth(packet) : nullptr;
+    lenient = reth && !pmtu;
+    if (reth && pmtu && reth->dma_length > 1)
+      expected = roce::psn_add(psn, static_cast<std::int64_t>((reth->dma_length + pmtu - 1) / pmtu));
+  }
+};
 
 /// A packet's role, and the stream that it belongs to where it is data.
 struct Named {

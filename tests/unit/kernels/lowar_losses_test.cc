@@ -72,5 +72,31 @@ TEST_F(LowarLosses, ALateAnnouncementDoesNotRewindANewStream) {
   EXPECT_EQ(far.count("decode_restarts"), 0u);
 }
 
+TEST_F(LowarLosses, WhatNeverCameToTheNearGatewayIsAnnouncedBetweenMessagesToo) {
+  std::vector<Frame> frames = sender.write(4, 256);
+  (void)sender.write(4, 256);
+  for (unsigned i = 0; i < 8; i++) append(frames, sender.write(4, 256));
+  const std::vector<Crossing> all = near.encode(frames);
+  EXPECT_EQ(near.count("encode_announcements"), 2u);
+  EXPECT_EQ(far.decode(all), frames);
+  EXPECT_EQ(far.count("decode_held"), 0u);
+  EXPECT_EQ(far.count("decode_released"), 0u) << "not lost on this link";
+}
+
+TEST_F(LowarLosses, PsnsThatAReadTakesAreNotAnnounced) {
+  std::vector<Frame> frames = sender.write(4, 256);
+  frames.push_back(sender.one(IBV_OPCODE_RC_RDMA_READ_REQUEST, 0, 1000));
+  sender.psn += 3;
+  append(frames, sender.write(4, 256));
+  append(frames, sender.read_response(2));  // a stream of its own
+  sender.psn += 20;
+  append(frames, sender.read_response(2));
+  const std::vector<Crossing> all = near.encode(frames);
+  EXPECT_EQ(near.count("encode_announcements"), 2u) << "where the two streams begin";
+  for (const Crossing& crossing : all)
+    EXPECT_TRUE(!crossing.repair || crossing.repair->block.base_psn != 18 || !crossing.repair->block.anew);
+  EXPECT_EQ(far.decode(all), frames);
+}
+
 }  // namespace
 }  // namespace rocebox::lowar
