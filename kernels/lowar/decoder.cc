@@ -185,7 +185,7 @@ bool Decoder::is_run_of_old(Stream& stream, std::uint32_t psn) {
 void Decoder::restart(Stream& stream, std::uint32_t psn, std::uint32_t began) {
   count_.restarts.add();
   release_units(stream);
-  stream.expected = psn;
+  stream.jump(psn);
   stream.unannounced = began;
   stream.gap_packets = 0;
   stream.clocked = stream.has_boundary = false;

@@ -30,6 +30,7 @@ void Decoder::pass_by(Stream& stream, Packet packet, std::uint32_t psn) {
     stream.gap_packets = static_cast<std::uint16_t>(ahead);
   }
   stream.meter.came();
+  stream.jump(psn);
   stream.go_on(packet, psn);
 }
 
@@ -115,7 +116,7 @@ void Decoder::told_status(Exit& exit, Stream& stream, const NegotiationHeader& h
   if (was_passive && ahead != 0) {  // what is missing was not coded
     if (ahead > 0 && ahead <= kWindowPsns && !(stream.message_ended && stream.lenient))
       stream.meter.lost(static_cast<std::uint32_t>(ahead));
-    if (ahead > 0 || ahead < -static_cast<std::int32_t>(config_.reorder)) stream.expected = header.base_psn;
+    if (ahead > 0 || ahead < -static_cast<std::int32_t>(config_.reorder)) stream.jump(header.base_psn);
   }
   if (ahead < 0 || ahead > kWindowPsns) return;
   stream.boundary = header.base_psn;

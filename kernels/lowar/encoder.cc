@@ -52,6 +52,7 @@ void Encoder::one(Call& call, const Named& named) {
     end_block(call, stream, packet, qpn);
   }
   const bool anew = begins_anew(stream, packet);
+  if (anew) stream.jump(psn);
   if (!stream.begun) begin_stream(call.context, stream, responses);
   if (anew || info.has(roce::kStartsMessage)) take_up(stream);
   if (anew)

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 
 #include "kernels/lowar/limits.h"
 #include "runtime/packet/batch.h"
@@ -64,13 +65,22 @@ struct Sequence {
     if (psn == expected) return true;
     return message_ended && lenient && roce::opcode_info(packet).has(roce::kStartsMessage);
   }
+  /// The sequence goes on at `psn`. So far away it is another connection's, whose path MTU may be another one.
+  void jump(std::uint32_t psn) {
+    if (std::abs(roce::psn_distance(psn, expected)) > kWindowPsns) pmtu = 0;
+    expected = psn;
+  }
   /// The packet has its place in the sequence.
   void go_on(Packet packet, std::uint32_t psn) {
     const roce::OpcodeInfo& info = roce::opcode_info(packet);
     expected = roce::psn_add(psn, 1);
     message_ended = info.has(roce::kEndsMessage);
     if (!info.has(roce::kIsRequest)) return;
-    if (info.has(roce::kHasPayload) && !message_ended) pmtu = static_cast<std::uint16_t>(packet.meta().payload_bytes);
+    const auto payload = static_cast<std::uint16_t>(packet.meta().payload_bytes);
+    if (info.has(roce::kHasPayload) && !message_ended)
+      pmtu = payload;
+    else if (payload > pmtu)  // it was another one's
+      pmtu = 0;
     const roce::Reth* reth = packet.meta().opcode == IBV_OPCODE_RC_RDMA_READ_REQUEST ? roce::reth(packet) : nullptr;
     lenient = reth && !pmtu;
     if (reth && pmtu && reth->dma_length > 1)

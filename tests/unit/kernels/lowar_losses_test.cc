@@ -98,5 +98,25 @@ TEST_F(LowarLosses, PsnsThatAReadTakesAreNotAnnounced) {
   EXPECT_EQ(far.decode(all), frames);
 }
 
+// The same QPN, another path MTU: what a READ took by the old one says nothing of this one's.
+TEST_F(LowarLosses, ThePathMtuEndsWithItsConnection) {
+  for (const bool far_away : {true, false}) {
+    Gateway sends(coding(8, 1)), receives(coding(8, 1));
+    Sender first{100};
+    std::vector<Frame> frames = first.write(3, 256);
+    Sender second{far_away ? 0x800000u : 103u};
+    second.mtu = 1024;
+    if (!far_away) append(frames, second.write(1, 1000));  // more than the old one allowed
+    frames.push_back(second.one(IBV_OPCODE_RC_RDMA_READ_REQUEST, 0, 3000));
+    second.psn += 2;
+    for (unsigned i = 0; i < 6; i++) append(frames, second.write(1));
+    const std::vector<Crossing> all = sends.encode(frames);
+    EXPECT_EQ(receives.decode(all), frames);
+    EXPECT_EQ(receives.count("decode_old"), 0u) << far_away;
+    EXPECT_EQ(receives.count("decode_held"), 0u) << far_away;
+    EXPECT_EQ(sends.count("encode_announcements"), far_away ? 2u : 1u);
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::lowar
