@@ -51,6 +51,8 @@ struct DecodeCounters {
         released(s.counter("decode_released", "lost packets given up: those behind them went on")),
         released_timeout(s.counter("decode_released_timeout", "of these, because the time was up")),
         released_full(s.counter("decode_released_full", "of these, because the reordering buffer was full")),
+        missed(s.counter("decode_missed",
+                         "lost packets that only the far end's count tells of: the next message may begin anywhere")),
         held(s.counter("decode_held", "packets kept back for a lost one before them")),
         held_max(s.counter("decode_held_max", "most packets in the reordering buffer so far")),
         answers_icrc(s.counter("decode_answers_icrc", "ACKs and NAKs with a wrong ICRC that did not wait, but passed")),
@@ -81,8 +83,9 @@ struct DecodeCounters {
         requests(s.counter("adapt_requests", "requests sent for another (r, c), repeated ones included")),
         changes(s.counter("adapt_changes", "times that another (r, c) was asked for")),
         unheeded(s.counter("adapt_unheeded", "of these, given up: the far end did not heed them")) {}
-  Counter &packets, &recovered, &recovered_hops, &rebuild_failed, &released, &released_timeout, &released_full, &held,
-      &held_max, &answers_icrc, &old, &restarts, &announcements, &streams, &streams_aged, &streams_full, &units_full;
+  Counter &packets, &recovered, &recovered_hops, &rebuild_failed, &released, &released_timeout, &released_full, &missed,
+      &held, &held_max, &answers_icrc, &old, &restarts, &announcements, &streams, &streams_aged, &streams_full,
+      &units_full;
   Counter &drop_icrc, &drop_late, &drop_repair_used, &drop_repair_unused, &drop_repair_short, &drop_repair_failed,
       &drop_repair_full, &drop_repair_unknown, &drop_lowar_icrc, &drop_lowar_malformed, &drop_negotiation,
       &drop_rebuilt, &pool_dry, &requests, &changes, &unheeded;

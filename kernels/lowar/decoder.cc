@@ -92,6 +92,7 @@ void Decoder::data(Exit& exit, const Named& named) {
   count_.packets.add();
   const std::uint32_t psn = psn_of(packet);
   if (!stream.begun) begin(stream, psn, named.role == Role::kResponse);
+  stream.accounted++;
   if (config_.adapt) adapt(exit, stream, named, packet);
   if (stream.next_coding.off() && stream.held.empty() && stream.repairs.empty()) stream.passive = true;
   if (stream.passive) return pass_by(stream, packet, psn);
@@ -177,7 +178,7 @@ bool Decoder::is_run_of_old(Stream& stream, std::uint32_t psn) {
   stream.old_psn = psn;
   // What was given up may only have been late, however much of it there is.
   if (stream.gap_packets && roce::psn_in_window(psn, stream.gap_psn, stream.gap_packets))
-    return stream.meter.take_back(), false;
+    return take_back(stream), false;
   return stream.old_run >= kRetransmissionRun;
 }
 
@@ -199,7 +200,7 @@ bool Decoder::came_late(Stream& stream, Packet packet, Nanos now) {
   for (Recovered& recovered : stream.recovered) {
     if (!recovered.is(psn, icrc) || recovered.expired(now)) continue;
     recovered.psn = kNoPsn;
-    stream.meter.take_back();
+    take_back(stream);
     return true;
   }
   return false;

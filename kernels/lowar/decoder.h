@@ -54,7 +54,9 @@ class Decoder {
     ReorderingBuffer::List held, repairs;
     // Measuring, and asking for another (r, c).
     LossMeter meter;
-    std::uint32_t gap_psn = 0;  // of the last gap that was given up; what comes of it late was not lost
+    std::uint16_t accounted = 0;  // packets that came or count as lost, as the far end counts them: modulo 2^16
+    bool counted = false;         // it has said its count
+    std::uint32_t gap_psn = 0;    // of the last gap that was given up; what comes of it late was not lost
     std::uint16_t gap_packets = 0;
     std::uint16_t asked_serial = 0;
     std::uint32_t token = 0;     // the sender's; 0: it heeds no requests
@@ -118,6 +120,8 @@ class Decoder {
   Outcome take_in(Exit& exit, Stream& stream, PacketPtr rebuilt, std::uint32_t psn);
   Counter& reason(Outcome outcome);
   // decoder_order.cc: what goes out.
+  void lose(Stream& stream, std::uint32_t lost);
+  void take_back(Stream& stream);
   std::uint32_t lost_before(const Stream& stream, Packet packet, std::uint32_t psn) const;
   void give_up(Stream& stream, std::uint32_t psn, std::uint32_t lost);
   void advance(Nanos now, Stream& stream, Packet packet, bool usable, bool rebuilt = false);
@@ -142,6 +146,9 @@ class Decoder {
   void ask(Exit& exit, Stream& stream, const Named& named, Packet packet);
   void negotiate(Exit& exit, const NegotiationHeader& header, Packet packet);
   void learn(Stream& stream, const NegotiationHeader& header);
+  void was_sent(Stream& stream, const RepairHeader& header);
+  void was_sent(Stream& stream, const NegotiationHeader& header);
+  bool is_counted(Stream& stream, std::int32_t more);
   void told_status(Exit& exit, Stream& stream, const NegotiationHeader& header);
 
   Config config_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decoder: what it measures of the link, what the sender says about (r, c), and what it is asked for.
+#include <utility>
+
 #include "kernels/lowar/decoder.h"
 #include "kernels/lowar/repair_packet.h"
 #include "runtime/roce/psn.h"
@@ -16,6 +18,40 @@ bool is_newer(std::uint16_t serial, std::uint16_t than) { return static_cast<std
 
 }  // namespace
 
+// The next packets of the stream were lost.
+void Decoder::lose(Stream& stream, std::uint32_t lost) {
+  stream.meter.lost(lost);
+  stream.accounted = static_cast<std::uint16_t>(stream.accounted + lost);
+}
+
+// One that came counts as lost already.
+void Decoder::take_back(Stream& stream) {
+  stream.meter.take_back();
+  stream.accounted--;
+}
+
+// The sender has sent `more` packets than are accounted for, now that nothing waits. True: they were lost, and nothing
+// else told of them. Fewer were sent where the link has doubled some.
+bool Decoder::is_counted(Stream& stream, std::int32_t more) {
+  stream.accounted = static_cast<std::uint16_t>(stream.accounted + more);
+  if (!std::exchange(stream.counted, true) || more <= 0 || more > kWindowPsns) return false;
+  count_.missed.add(static_cast<std::uint64_t>(more));
+  return true;
+}
+
+void Decoder::was_sent(Stream& stream, const RepairHeader& header) {
+  const Block& block = header.block;
+  if (!stream.held.empty() || stream.last_psn != psn_add(block.base_psn, block.packets - 1)) return;
+  const auto more = static_cast<std::int8_t>(header.sent + block.packets - stream.accounted);
+  if (is_counted(stream, more)) stream.meter.lost(static_cast<std::uint32_t>(more));
+}
+
+void Decoder::was_sent(Stream& stream, const NegotiationHeader& header) {
+  if (!stream.held.empty() || roce::psn_before(header.base_psn, stream.expected)) return;
+  const auto more = static_cast<std::int16_t>(header.sent - stream.accounted);
+  if (is_counted(stream, more)) stream.meter.lost_apart(static_cast<std::uint32_t>(more));
+}
+
 // Nothing is kept back, as nothing could be repaired; losses are gaps between PSNs.
 void Decoder::pass_by(Stream& stream, Packet packet, std::uint32_t psn) {
   const std::int32_t ahead = psn_distance(psn, stream.expected);
@@ -25,7 +61,7 @@ void Decoder::pass_by(Stream& stream, Packet packet, std::uint32_t psn) {
     stream.gap_packets = 0;
   }
   if (ahead > 0 && ahead <= kWindowPsns && !stream.is_next(packet, psn)) {
-    stream.meter.lost(lost_before(stream, packet, psn));
+    lose(stream, lost_before(stream, packet, psn));
     stream.gap_psn = stream.expected;
     stream.gap_packets = static_cast<std::uint16_t>(ahead);
   }
@@ -98,7 +134,9 @@ void Decoder::learn(Stream& stream, const NegotiationHeader& header) {
   stream.passive = false;
   stream.next_coding = header.coding;
   stream.said_psn = header.base_psn;
+  if (header.sent == 0) stream.counted = false;
   if (header.token != stream.token) {  // another sender, or it was restarted
+    stream.counted = false;
     stream.token = header.token;
     stream.asked_serial = header.serial;
     stream.asking = false;
@@ -114,14 +152,15 @@ void Decoder::told_status(Exit& exit, Stream& stream, const NegotiationHeader& h
   learn(stream, header);
   const std::int32_t ahead = psn_distance(header.base_psn, stream.expected);
   if (was_passive && ahead != 0) {  // what is missing was not coded
-    if (ahead > 0 && ahead <= kWindowPsns && !(stream.message_ended && stream.lenient))
-      stream.meter.lost(static_cast<std::uint32_t>(ahead));
+    if (ahead > 0 && ahead <= kWindowPsns && !stream.lenient) lose(stream, static_cast<std::uint32_t>(ahead));
     if (ahead > 0 || ahead < -static_cast<std::int32_t>(config_.reorder)) stream.jump(header.base_psn);
   }
-  if (ahead < 0 || ahead > kWindowPsns) return;
-  stream.boundary = header.base_psn;
-  stream.has_boundary = true;
-  settle(exit, stream);
+  if (ahead >= 0 && ahead <= kWindowPsns) {
+    stream.boundary = header.base_psn;
+    stream.has_boundary = true;
+    settle(exit, stream);
+  }
+  was_sent(stream, header);
 }
 
 }  // namespace rocebox::lowar

@@ -20,16 +20,17 @@ std::uint32_t Decoder::lost_before(const Stream& stream, Packet packet, std::uin
 // What is missing before `psn`, so many packets: the sequence goes on there.
 void Decoder::give_up(Stream& stream, std::uint32_t psn, std::uint32_t lost) {
   count_.released.add(lost);
-  stream.meter.lost(lost);
+  lose(stream, lost);
   stream.gap_psn = stream.expected;
   stream.gap_packets = static_cast<std::uint16_t>(psn_distance(psn, stream.expected));
   stream.expected = stream.unannounced = psn;
+  stream.last_psn = psn_add(psn, -1);
   release_units(stream);
 }
 
 // The packet is handed over now: it goes into its unit, and the next one is awaited.
 void Decoder::advance(Nanos now, Stream& stream, Packet packet, bool usable, bool rebuilt) {
-  rebuilt ? stream.meter.lost(1) : stream.meter.came();
+  rebuilt ? lose(stream, 1) : stream.meter.came();
   const roce::OpcodeInfo& info = roce::opcode_info(packet);
   const std::uint32_t psn = psn_of(packet);
   enter_block(stream, psn, info.has(roce::kStartsMessage));

@@ -54,6 +54,7 @@ void Decoder::announced(Exit& exit, Stream& stream, const NegotiationHeader& hea
   stream.boundary = psn;
   stream.has_boundary = true;
   settle(exit, stream);
+  was_sent(stream, header);
 }
 
 void Decoder::repair(Exit& exit, Packet packet, const RepairHeader& header) {
@@ -90,6 +91,7 @@ void Decoder::repair(Exit& exit, Packet packet, const RepairHeader& header) {
     count_.held_max.raise_to(buffer_.used());
   }
   settle(exit, stream);
+  was_sent(stream, header);
 }
 
 Counter& Decoder::reason(Outcome outcome) {

@@ -61,6 +61,7 @@ void Encoder::one(Call& call, const Named& named) {
     announce(call, stream, packet, NegotiationKind::kStatus, responses);
   if (call.taken) call.batch.follow(call.slot, std::move(call.taken), out_);
   stream.since_status++;
+  stream.sent++;
   if (stream.coding.off()) return leave_uncoded(stream, packet);
   if (stream.block.packets == 0) begin_block(stream, packet, responses, anew);
   code(call, stream, packet);
@@ -123,11 +124,12 @@ void Encoder::code(const Call& call, Stream& stream, Packet packet) {
 void Encoder::end_block(Call& call, Stream& stream, Packet like, std::uint32_t qpn) {
   Block& block = stream.block;
   count_.blocks.add();
+  const auto before = static_cast<std::uint8_t>(stream.sent - block.packets);
   for (unsigned isn = 0; isn < std::min<unsigned>(block.coding.c, block.packets); isn++) {
     const std::uint16_t unit = stream.units[isn];
     if (unit == CodingUnits::kNone) continue;
     const Sums& sums = units_[unit].sums;
-    send_repair(call, like, {qpn, block, static_cast<std::uint8_t>(isn), sums.hops, sums.set}, unit);
+    send_repair(call, like, {qpn, block, static_cast<std::uint8_t>(isn), sums.hops, sums.set, before}, unit);
     units_.release(unit);
   }
   block.packets = 0;

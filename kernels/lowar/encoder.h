@@ -31,7 +31,7 @@ class Encoder {
     std::uint16_t serial, taken_serial;  // of the last request that was heeded; of that which `coding` comes from
     Coding coding, asked_for;            // in use; from the next message on
     std::uint32_t token;
-    std::uint32_t since_status;                         // packets since `coding` was told
+    std::uint16_t sent, since_status;                   // packets; since `coding` was told
     Nanos heeded;                                       // when the last request was, 0: none yet
     std::array<std::uint16_t, kInterleavingMax> units;  // by ISN
   };

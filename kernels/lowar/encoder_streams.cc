@@ -52,6 +52,7 @@ void Encoder::announce(Call& call, Stream& stream, Packet packet, NegotiationKin
   NegotiationHeader header{qpn_of(packet), kind, stream.coding, psn_of(packet), responses};
   header.serial = stream.taken_serial;
   header.token = stream.token;
+  header.sent = stream.sent;
   PacketPtr made = call.context.allocate(packet.meta().bth_offset + static_cast<std::uint32_t>(sizeof(HeaderBytes)) +
                                          roce::kIcrcBytes);
   if (!made) return count_.pool_dry.add();

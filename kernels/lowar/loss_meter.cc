@@ -20,6 +20,8 @@ constexpr double kCertain = 4.5;
 constexpr double kPriorLosses = 32;
 // Losses of one outage that are looked at one by one; the others are as far apart.
 constexpr std::uint32_t kRunCounted = 64;
+// Losses between two counts of the far end: with more than this, it was an outage.
+constexpr std::uint32_t kApartCounted = 1024;
 // A window is given up as a memory of worse times when so many clusters were to be expected since the last one.
 constexpr double kExpectedMissing = 14;
 
@@ -60,6 +62,14 @@ void LossMeter::lost(std::uint32_t count) {
     add(window_.lost);
     for (std::uint16_t& after : window_.after) add(after);
     last_loss_ = window_.packets;
+  }
+  if (window_.lost >= kLossesEnough) next_look_ = next_decision_ = 0;
+}
+
+void LossMeter::lost_apart(std::uint32_t count) {
+  for (std::uint32_t i = 0; i < std::min(count, kApartCounted); i++) {
+    last_loss_ = window_.packets - kLags.back();
+    lose_one();
   }
   if (window_.lost >= kLossesEnough) next_look_ = next_decision_ = 0;
 }

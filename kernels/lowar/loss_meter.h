@@ -22,6 +22,8 @@ class LossMeter {
   void came() { window_.packets++; }
   /// The next `count` packets did not.
   void lost(std::uint32_t count);
+  /// `count` of the packets since some time did not: nobody knows which, so they are taken for independent.
+  void lost_apart(std::uint32_t count);
   /// One that counts as lost had only been overtaken.
   void take_back();
 

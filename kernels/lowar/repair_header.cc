@@ -30,7 +30,7 @@ bool read(std::span<const std::uint8_t> bytes, std::uint8_t type, HeaderBytes& h
   std::memcpy(&header, bytes.data(), sizeof(HeaderBytes));
   coding = {static_cast<std::uint16_t>(header.r), header.c};
   return header.opcode == roce::kOpcodeLowar && header.type == type && header.version_flags >> 4 == kVersion &&
-         header.reserved == 0 && coding.c <= kInterleavingMax && coding.r >= coding.c && coding.r <= kBlockPacketsMax &&
+         coding.c <= kInterleavingMax && coding.r >= coding.c && coding.r <= kBlockPacketsMax &&
          (coding.off() ? type == kTypeNegotiation && coding.r == 0 : true);
 }
 
@@ -46,6 +46,7 @@ HeaderBytes encode(const RepairHeader& header) {
   bytes.last_bytes = block.last_bytes;
   bytes.hop_sum = header.hop_sum;
   bytes.set_sum = header.set_sum;
+  bytes.sent = header.sent;
   return bytes;
 }
 
@@ -54,6 +55,7 @@ HeaderBytes encode(const NegotiationHeader& header) {
       common(kTypeNegotiation, header.qpn, header.coding, header.base_psn, header.responses ? kResponses : 0u);
   bytes.isn = static_cast<std::uint8_t>(header.kind);
   bytes.packets = header.serial;
+  bytes.last_bytes = header.sent;
   bytes.set_sum = header.token;
   return bytes;
 }
@@ -66,6 +68,7 @@ std::optional<RepairHeader> parse_repair(std::span<const std::uint8_t> bytes) {
   const unsigned flags = raw.version_flags & kFlags;
   header.qpn = static_cast<std::uint32_t>(raw.qpn);
   header.isn = raw.isn;
+  header.sent = raw.sent;
   header.hop_sum = static_cast<std::uint16_t>(raw.hop_sum);
   header.set_sum = static_cast<std::uint32_t>(raw.set_sum);
   block.base_psn = static_cast<std::uint32_t>(raw.base_psn);
@@ -95,7 +98,9 @@ std::optional<NegotiationHeader> parse_negotiation(std::span<const std::uint8_t>
   if (flags & ~unsigned{kResponses}) return {};
   header.kind = static_cast<NegotiationKind>(raw.isn);
   if (header.kind < NegotiationKind::kAnnounce || header.kind > NegotiationKind::kStatus) return {};
-  if (raw.last_bytes || raw.hop_sum) return {};
+  if (raw.sent || raw.hop_sum) return {};
+  header.sent = static_cast<std::uint16_t>(raw.last_bytes);
+  if (header.sent && header.kind == NegotiationKind::kRequest) return {};
   header.serial = static_cast<std::uint16_t>(raw.packets);
   header.token = static_cast<std::uint32_t>(raw.set_sum);
   header.qpn = static_cast<std::uint32_t>(raw.qpn);

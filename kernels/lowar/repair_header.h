@@ -9,7 +9,7 @@
 
 namespace rocebox::lowar {
 
-inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::uint8_t kVersion = 2;
 /// Far apart in bits: the ICRC does not cover the byte that holds it.
 inline constexpr std::uint8_t kTypeRepair = 0x5A, kTypeNegotiation = 0xA5;
 
@@ -23,9 +23,9 @@ struct HeaderBytes {
   std::uint8_t c;
   roce::Be24 base_psn;
   std::uint8_t isn;       ///< repair; negotiation: what it is about, NegotiationKind
-  std::uint8_t reserved;  ///< 0
+  std::uint8_t sent;      ///< repair: data packets of the stream before the block; negotiation: 0
   roce::Be16 packets;     ///< repair; negotiation: the serial number of a request
-  roce::Be16 last_bytes;
+  roce::Be16 last_bytes;  ///< repair; negotiation: data packets of the stream before base_psn
   roce::Be16 hop_sum;
   roce::Be32 set_sum;  ///< repair; negotiation: the token
 };
@@ -72,6 +72,7 @@ struct RepairHeader {
   std::uint8_t isn = 0;
   std::uint16_t hop_sum = 0;  ///< over what hops may change, see image.h
   std::uint32_t set_sum = 0;  ///< over which packets went in, see image.h
+  std::uint8_t sent = 0;      ///< data packets of the stream before the block, modulo 2^8
   bool operator==(const RepairHeader&) const = default;
 };
 
@@ -93,6 +94,8 @@ struct NegotiationHeader {
   /// Drawn by the sender for each stream and borne by requests, so that nobody asks who does not see its packets, nor
   /// in the name of a past. 0: it heeds no requests.
   std::uint32_t token = 0;
+  /// Data packets of the stream before base_psn, modulo 2^16; 0 in a request.
+  std::uint16_t sent = 0;
   bool operator==(const NegotiationHeader&) const = default;
 };
 

@@ -56,6 +56,7 @@ inline std::uint32_t qpn_of(Packet packet) { return static_cast<std::uint32_t>(r
 /// Where a stream is, as its packets tell either end.
 struct Sequence {
   std::uint32_t expected = 0;  ///< the PSN that comes next
+  std::uint32_t last_psn = 0;  ///< that of the last packet
   std::uint16_t pmtu = 0;      ///< path MTU, as seen in requests; 0: not known
   bool message_ended = false;  ///< the last packet ended its message
   bool lenient = false;        ///< the next message may begin at any PSN ahead
@@ -73,6 +74,7 @@ struct Sequence {
   /// The packet has its place in the sequence.
   void go_on(Packet packet, std::uint32_t psn) {
     const roce::OpcodeInfo& info = roce::opcode_info(packet);
+    last_psn = psn;
     expected = roce::psn_add(psn, 1);
     message_ended = info.has(roce::kEndsMessage);
     if (!info.has(roce::kIsRequest)) return;

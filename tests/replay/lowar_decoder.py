@@ -25,11 +25,14 @@ def lowar(frame):
     word = struct.unpack_from(">IBBHB", frame, at)
     packet = {"qpn": word[0] & 0xffffff, "type": word[1], "version": word[2] >> 4, "flags": word[2] & 15, "r": word[3],
               "c": word[4], "base": int.from_bytes(frame[at + 9:at + 12], "big"), "isn": frame[at + 12],
-              "packets": struct.unpack_from(">H", frame, at + 14)[0], "last_bytes": struct.unpack_from(">H", frame, at + 16)[0],
+              "sent": frame[at + 13], "packets": struct.unpack_from(">H", frame, at + 14)[0],
+              "last_bytes": struct.unpack_from(">H", frame, at + 16)[0],
               "hop_sum": struct.unpack_from(">H", frame, at + 18)[0], "set_sum": struct.unpack_from(">I", frame, at + 20)[0],
               "headers": frame[:at], "ip": ip, "udp": udp, "ip_version": version, "image": frame[at + HEADER:end - ICRC]}
-    if packet["version"] != 1 or packet["type"] not in (REPAIR, NEGOTIATION):
+    if packet["version"] != 2 or packet["type"] not in (REPAIR, NEGOTIATION):
         raise ValueError("version or type")
+    if packet["type"] == NEGOTIATION:
+        packet["sent"] = packet["last_bytes"]
     if frame[end - ICRC:end] != wire.icrc(frame):
         raise ValueError("ICRC")
     if struct.unpack_from(">H", frame, udp + 4)[0] != end - udp or len(frame) != end:

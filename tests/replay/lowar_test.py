@@ -136,17 +136,21 @@ class Lowar(RoceboxTest):
 
     def rebuild_each(self, rows, r, c):
         """Every packet that a repair packet covers, from the others that it covers; how many there were."""
-        latest, count = {}, 0
+        latest, sent, count = {}, collections.Counter(), 0
         for frame in rows:
-            packet = lowar_decoder.lowar(frame)
+            packet, fields = lowar_decoder.lowar(frame), wire.parse(frame)
             if packet is None:
-                key, fields = stream(frame), wire.parse(frame)
-                if key is not None and fields["icrc_ok"]:
+                key = stream(frame)
+                if key is not None and fields["icrc_ok"] and fields["op"] in wire.REQUEST_OPS | wire.READ_RESPONSES:
                     latest[key, fields["psn"]] = frame
-            elif packet["type"] == lowar_decoder.REPAIR:
+                    sent[key] += 1
+                continue
+            key = fields["src"], fields["dst"], packet["qpn"], bool(packet["flags"] & 4)
+            if packet["type"] == lowar_decoder.NEGOTIATION:
+                self.assertEqual(packet["sent"], sent[key] % (1 << 16))
+            else:
                 self.assertEqual((packet["r"], packet["c"]), (r, c))
-                fields = wire.parse(frame)
-                key = fields["src"], fields["dst"], packet["qpn"], bool(packet["flags"] & 4)
+                self.assertEqual(packet["sent"], (sent[key] - packet["packets"]) % (1 << 8))
                 covered = [latest[key, psn] for psn in lowar_decoder.covers(packet)]
                 for lost, original in enumerate(covered):
                     self.assertEqual(lowar_decoder.rebuild(packet, covered[:lost] + covered[lost + 1:]), original)

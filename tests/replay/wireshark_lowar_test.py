@@ -12,9 +12,9 @@ from common import CAPTURES  # noqa: E402
 from wireshark_test import BAD, GOOD, Wireshark, main  # noqa: E402
 
 HEADER = ("opcode", "qpn", "type", "version", "flags", "r", "c", "bpsn")
-REPAIR = ("isn", "reserved", "packets", "last_length", "hop_sum", "set_sum", "covered", "coded")
+REPAIR = ("isn", "sent", "packets", "last_length", "hop_sum", "set_sum", "covered", "coded")
 PREFIX = ("length", "udp_srcport", "ip", "ttl", "tos", "udp_checksum")
-NEGOTIATION = ("kind", "reserved", "negotiation", "serial", "token")
+NEGOTIATION = ("kind", "negotiation", "serial", "sent", "token")
 FLAGS = ("has_first", "has_last", "responses", "anew")
 CONFIG = "devices: {d: {path: host <-> lowar <-> wan, kernels: {lowar: {r: 6, c: 2}}}}\n"
 
@@ -58,7 +58,7 @@ class Lowar(Wireshark):
         for row, packet in zip(rows, wanted, strict=True):
             image = packet["image"]
             self.assertEqual([number(value) for value in row[:7]],
-                             [packet["isn"], 0, packet["packets"], packet["last_bytes"], packet["hop_sum"],
+                             [packet["isn"], packet["sent"], packet["packets"], packet["last_bytes"], packet["hop_sum"],
                               packet["set_sum"], len(lowar_decoder.covers(packet))])
             self.assertEqual(row[7], image[lowar_decoder.PREFIX:].hex())
             self.assertEqual(tuple(map(number, row[8:])), struct.unpack_from(">HHIBBH", image))
@@ -68,8 +68,8 @@ class Lowar(Wireshark):
     def negotiations(self, path, wanted, frames):
         rows = self.rows(path, NEGOTIATION, "-Y", "lowar.type == 0xa5")
         tails = [frame[-14:-4] for frame in frames if (p := lowar_decoder.lowar(frame)) and p["type"] == lowar_decoder.NEGOTIATION]
-        self.assertEqual([[int(row[0]), number(row[1]), row[2], int(row[3]), number(row[4])] for row in rows],
-                         [[p["isn"], 0, tail.hex(), int.from_bytes(tail[:2], "big"), int.from_bytes(tail[6:], "big")]
+        self.assertEqual([[int(row[0]), row[1], int(row[2]), int(row[3]), number(row[4])] for row in rows],
+                         [[p["isn"], tail.hex(), int.from_bytes(tail[:2], "big"), p["sent"], int.from_bytes(tail[6:], "big")]
                           for p, tail in zip(wanted, tails, strict=True)])
 
     def test_flow_icrc_and_the_names_that_people_read(self):
@@ -116,8 +116,8 @@ class Lowar(Wireshark):
         def edit(at, value):
             return make_derived.with_icrc(repair[:42 + at] + bytes([value]) + repair[43 + at:])
 
-        edits = {"Unknown type": (4, 0x5b), "Unknown version": (5, 0x20), "c must be": (8, 200), "ISN must": (12, 9),
-                 "Reserved": (13, 1), "A block has 1 to r": (15, 200), "The last length": (17, 1)}
+        edits = {"Unknown type": (4, 0x5b), "Unknown version": (5, 0x10), "c must be": (8, 200), "ISN must": (12, 9),
+                 "A block has 1 to r": (15, 200), "The last length": (17, 1)}
         bad = bytearray(repair)
         bad[-5] ^= 1
         short = make_derived.with_icrc(repair[:42 + 20] + bytes(4))

@@ -2,11 +2,12 @@
 -- The repair and negotiation packets of the kernel `lowar`, for rocebox.lua: opcode 0x1F on RoCEv2's UDP port. The format
 -- is that of kernels/lowar/README.md, and offsets here are its own, from the byte behind UDP.
 return function(rocebox)
-  local OPCODE, HEADER_BYTES, PREFIX_BYTES, VERSION = 0x1f, 24, 12, 1
+  local OPCODE, HEADER_BYTES, PREFIX_BYTES, VERSION = 0x1f, 24, 12, 2
   local REPAIR, NEGOTIATION = 0x5a, 0xa5
   local PSN_SPAN = 2 ^ 24
   local TYPES = {[REPAIR] = "Repair", [NEGOTIATION] = "Negotiation"}
-  local KINDS = {[1] = "Announce", [2] = "Request", [3] = "Status"}
+  local REQUEST = 2
+  local KINDS = {[1] = "Announce", [REQUEST] = "Request", [3] = "Status"}
 
   local proto = Proto("lowar", "LoWAR")
   local field = {
@@ -24,7 +25,9 @@ return function(rocebox)
     base_psn = ProtoField.uint24("lowar.bpsn", "bPSN", base.DEC, nil, nil, "PSN of the block's first data packet"),
     isn = ProtoField.uint8("lowar.isn", "ISN", base.DEC, nil, nil, "Which of the block's repair packets, from 0"),
     kind = ProtoField.uint8("lowar.kind", "Kind", base.DEC, KINDS),
-    reserved = ProtoField.uint8("lowar.reserved", "Reserved", base.HEX),
+    reserved = ProtoField.bytes("lowar.reserved", "Reserved"),
+    sent = ProtoField.uint16("lowar.sent", "Sent before", base.DEC, nil, nil,
+                             "Data packets of the stream before bPSN, modulo 2^8 in a repair packet, else 2^16"),
     packets = ProtoField.uint16("lowar.packets", "Data packets of the block"),
     last_length = ProtoField.uint16("lowar.last_length", "Last length", base.DEC, nil, nil,
                                     "Bytes of the message's last transport packet, BTH up to and with its ICRC"),
@@ -78,7 +81,7 @@ return function(rocebox)
     local isn, packets = rest(0, 1):uint(), rest(2, 2):uint()
     local item = tree:add(field.isn, rest(0, 1))
     complain(item, isn >= math.min(c, packets), "ISN must be below c and below the number of packets")
-    complain(tree:add(field.reserved, rest(1, 1)), rest(1, 1):uint() ~= 0, "Reserved must be 0")
+    tree:add(field.sent, rest(1, 1))
     complain(tree:add(field.packets, rest(2, 2)), packets < 1 or packets > r, "A block has 1 to r packets")
     local has_last = header(5, 1):bitfield(6, 1) == 1
     item = tree:add(field.last_length, rest(4, 2))
@@ -95,9 +98,11 @@ return function(rocebox)
   local function show_negotiation(pinfo, tree, header, rest)
     local kind = rest(0, 1):uint()
     complain(tree:add(field.kind, rest(0, 1)), not KINDS[kind], "Unknown kind")
-    tree:add(field.reserved, rest(1, 1))
+    complain(tree:add(field.reserved, rest(1, 1)), rest(1, 1):uint() ~= 0, "Reserved must be 0")
     local data = tree:add(field.negotiation, rest(2, 10))
     data:add(field.serial, rest(2, 2))
+    complain(data:add(field.sent, rest(4, 2)), kind == REQUEST and rest(4, 2):uint() ~= 0, "A request counts no packets")
+    complain(data:add(field.reserved, rest(6, 2)), rest(6, 2):uint() ~= 0, "Reserved must be 0")
     data:add(field.token, rest(8, 4))
     local r, c = header(6, 2):uint(), header(8, 1):uint()
     local coding = r == 0 and c == 0 and "uncoded" or string.format("r=%d c=%d", r, c)

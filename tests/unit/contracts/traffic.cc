@@ -130,6 +130,8 @@ class Generator {
     header.base_psn = (static_cast<std::uint32_t>(bth.psn) - below(6)) & roce::kPsnMask;
     header.isn = static_cast<std::uint8_t>(repair ? below(2) : 1 + below(3));
     header.packets = repair ? 1 + below(4) : below(3);
+    header.sent = static_cast<std::uint8_t>(repair ? below(3) : 0);
+    header.last_bytes = repair ? 0 : below(3);
     header.set_sum = repair ? static_cast<std::uint32_t>(random_()) : below(2);
     std::memcpy(made->data() + at, &header, sizeof header);
     roce::parse(*made);

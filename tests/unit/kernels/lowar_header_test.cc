@@ -20,6 +20,7 @@ RepairHeader sample() {
   header.isn = 3;
   header.hop_sum = 0x5678;
   header.set_sum = 0x9ABCDEF1;
+  header.sent = 0xC7;
   return header;
 }
 
@@ -31,20 +32,20 @@ Bytes with_image(const HeaderBytes& header, std::size_t transport = 1060) {
 
 TEST(LowarHeader, RepairBitByBit) {
   const Bytes bytes = with_image(encode(sample()));
-  const Bytes wanted = {0x1F, 0xAB, 0xCD, 0xEF, 0x5A, 0x1B, 0x00, 0x2C, 0x08, 0xFF, 0xFF, 0xFE,
-                        0x03, 0x00, 0x00, 0x14, 0x01, 0x24, 0x56, 0x78, 0x9A, 0xBC, 0xDE, 0xF1};
+  const Bytes wanted = {0x1F, 0xAB, 0xCD, 0xEF, 0x5A, 0x2B, 0x00, 0x2C, 0x08, 0xFF, 0xFF, 0xFE,
+                        0x03, 0xC7, 0x00, 0x14, 0x01, 0x24, 0x56, 0x78, 0x9A, 0xBC, 0xDE, 0xF1};
   EXPECT_EQ(Bytes(bytes.begin(), bytes.begin() + 24), wanted);
   EXPECT_EQ(parse_repair(bytes), sample());
 }
 
 TEST(LowarHeader, NegotiationBitByBit) {
-  const NegotiationHeader header{0x12, NegotiationKind::kRequest, {64, 8}, 0x010203, true, 0x0405, 0x06070809};
+  const NegotiationHeader header{0x12, NegotiationKind::kStatus, {64, 8}, 0x010203, true, 0x0405, 0x06070809, 0x1718};
   const HeaderBytes raw = encode(header);
   Bytes bytes(sizeof raw);
   std::memcpy(bytes.data(), &raw, sizeof raw);
-  EXPECT_EQ(bytes, (Bytes{0x1F, 0, 0, 0x12, 0xA5, 0x14, 0, 64, 8, 1, 2, 3, 2, 0, 4, 5, 0, 0, 0, 0, 6, 7, 8, 9}));
+  EXPECT_EQ(bytes, (Bytes{0x1F, 0, 0, 0x12, 0xA5, 0x24, 0, 64, 8, 1, 2, 3, 3, 0, 4, 5, 0x17, 0x18, 0, 0, 6, 7, 8, 9}));
   EXPECT_EQ(parse_negotiation(bytes), header);
-  for (std::size_t at : {13u, 16u, 17u, 18u, 19u}) {
+  for (std::size_t at : {13u, 18u, 19u}) {
     Bytes bad = bytes;
     bad[at] = 1;
     EXPECT_FALSE(parse_negotiation(bad)) << at;
@@ -54,6 +55,11 @@ TEST(LowarHeader, NegotiationBitByBit) {
     bad[12] = kind;
     EXPECT_FALSE(parse_negotiation(bad));
   }
+  Bytes request = bytes;
+  request[12] = 2;
+  EXPECT_FALSE(parse_negotiation(request)) << "it counts no packets";
+  request[16] = request[17] = 0;
+  EXPECT_TRUE(parse_negotiation(request));
   Bytes uncoded = bytes;
   uncoded[7] = uncoded[8] = 0;
   ASSERT_TRUE(parse_negotiation(uncoded));
@@ -81,6 +87,7 @@ TEST(LowarHeader, EveryFieldOfEveryBlockComesBack) {
     block.last_bytes = static_cast<std::uint16_t>(block.has_last ? 16 + random() % 1000 : 0);
     header.isn = static_cast<std::uint8_t>(random() % std::min<unsigned>(block.coding.c, block.packets));
     header.hop_sum = static_cast<std::uint16_t>(random());
+    header.sent = static_cast<std::uint8_t>(random());
     header.set_sum = static_cast<std::uint32_t>(random());
     ASSERT_EQ(parse_repair(with_image(encode(header))), header);
     ASSERT_FALSE(parse_negotiation(with_image(encode(header))));
@@ -95,7 +102,7 @@ TEST(LowarHeader, ImpossibleFieldsAreRefused) {
       {"opcode", [](HeaderBytes& h) { h.opcode = 0x04; }},
       {"type", [](HeaderBytes& h) { h.type = 0x5B; }},
       {"version 0", [](HeaderBytes& h) { h.version_flags &= 0x0F; }},
-      {"version 2", [](HeaderBytes& h) { h.version_flags ^= 0x30; }},
+      {"version 1", [](HeaderBytes& h) { h.version_flags ^= 0x30; }},
       {"r 0", [](HeaderBytes& h) { h.r = 0; }},
       {"r too large", [](HeaderBytes& h) { h.r = kBlockPacketsMax + 1; }},
       {"r below c", [](HeaderBytes& h) { h.r = 7, h.packets = 7; }},
@@ -105,7 +112,6 @@ TEST(LowarHeader, ImpossibleFieldsAreRefused) {
       {"more packets than r", [](HeaderBytes& h) { h.packets = 45; }},
       {"ISN of no unit", [](HeaderBytes& h) { h.isn = 8; }},
       {"ISN beyond the packets", [](HeaderBytes& h) { h.packets = 3; }},
-      {"reserved", [](HeaderBytes& h) { h.reserved = 1; }},
       {"last length without has_Last", [](HeaderBytes& h) { h.version_flags &= 0xFD; }},
       {"last length below BTH and ICRC", [](HeaderBytes& h) { h.last_bytes = 15; }},
       {"last length beyond the image", [](HeaderBytes& h) { h.last_bytes = 1061; }},

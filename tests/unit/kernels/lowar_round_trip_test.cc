@@ -75,6 +75,8 @@ void check(const Config& config, const Coded& coded, const std::set<std::size_t>
   }
   ASSERT_EQ(far.count("decode_rebuild_failed"), 0u);
   ASSERT_EQ(far.conservation().held(), 0u);
+  const std::size_t gone = coded.sent.size() - got.size();
+  ASSERT_LE(far.count("decode_released") + far.count("decode_missed"), gone) << "nothing else counts as lost";
 }
 
 // With the announcement of a stream lost, so is the knowledge of where it begins: these are spared.
