@@ -73,6 +73,20 @@ TEST(LowarCount, WhatIsDoubledOrOvertakenWasNotLost) {
   EXPECT_EQ(far.count("decode_missed"), 0u);
 }
 
+// It could only go behind the message that overtook its repair packet.
+TEST(LowarCount, AResponseWhoseRepairPacketIsOvertakenIsLost) {
+  Gateway near(coding(8, 1)), far(coding(8, 1));
+  Sender sender{10};
+  const std::vector<Crossing> all = near.encode(responses(sender, 6));
+  const std::size_t lost = at_psn(all, 18), repair = repair_of(all, 18);
+  const std::vector<Crossing> link = without(overtaken(all, {repair}, at_psn(all, 22)), {lost});
+  std::vector<Frame> wanted = data_frames(all);
+  wanted.erase(wanted.begin() + 2);
+  EXPECT_EQ(far.decode(link), wanted) << "in order, and none waits";
+  EXPECT_EQ(far.count("decode_held"), 0u);
+  EXPECT_EQ(far.count("decode_missed"), 1u);
+}
+
 TEST(LowarCount, ARestartOfEitherEndIsNoLoss) {
   Sender sender{10};
   Gateway first(coding(8, 1)), second(coding(8, 1)), far(coding(8, 1)), fresh(coding(8, 1));
