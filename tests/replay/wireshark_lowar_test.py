@@ -110,18 +110,35 @@ class Lowar(Wireshark):
 
     def test_what_no_encoder_writes_is_marked(self):
         _, frames = self.coded("rc_write")
-        repair = next(frame for frame in frames if (p := lowar_decoder.lowar(frame)) 
-                      and p["type"] == lowar_decoder.REPAIR and not p["flags"] & 2)  # has_Last
+        made = [(frame, p) for frame in frames if (p := lowar_decoder.lowar(frame))]
+        repair = next(frame for frame, p in made if p["type"] == lowar_decoder.REPAIR and not p["flags"] & 2)  # has_Last
+        ends = next(frame for frame, p in made if p["type"] == lowar_decoder.REPAIR and p["flags"] & 2)
+        announce = next(frame for frame, p in made if p["type"] == lowar_decoder.NEGOTIATION)
 
-        def edit(at, value):
-            return make_derived.with_icrc(repair[:42 + at] + bytes([value]) + repair[43 + at:])
+        def edit(frame, *bytes_at):
+            body = bytearray(frame)
+            for at, value in bytes_at:
+                body[42 + at] = value
+            return make_derived.with_icrc(bytes(body))
 
-        edits = {"Unknown type": (4, 0x5b), "Unknown version": (5, 0x10), "c must be": (8, 200), "ISN must": (12, 9),
-                 "A block has 1 to r": (15, 200), "The last length": (17, 1)}
+        def of_length(frame, size):
+            body = bytearray(frame[:42 + size] + bytes(4))
+            struct.pack_into(">H", body, 14 + 2, len(body) - 14)
+            struct.pack_into(">H", body, 14 + 20 + 4, len(body) - 14 - 20)
+            return make_derived.with_icrc(bytes(body))
+
+        edits = {"Unknown type": edit(repair, (4, 0x5b)), "Unknown version": edit(repair, (5, 0x10)),
+                 "r must be": edit(repair, (6, 2)), "c must be": edit(repair, (8, 200)), "from 1 to r and 32": edit(repair, (7, 80), (8, 40)),
+                 "ISN must": edit(repair, (12, 9)), "A block has 1 to r": edit(repair, (15, 200)),
+                 "The last length is not 0": edit(repair, (17, 1)), "The last length is that of": edit(ends, (16, 0), (17, 15)),
+                 "Too short for a coded": of_length(repair, 24 + 12 + 15), "has no flag but": edit(announce, (5, 0x21)),
+                 "has 24 bytes": of_length(announce, 25), "Reserved must": edit(announce, (13, 1)),
+                 "Reserved must be": edit(announce, (19, 1)), "A request counts": edit(announce, (12, 2), (17, 1)),
+                 "r must be from": edit(announce, (7, 0))}
         bad = bytearray(repair)
         bad[-5] ^= 1
         short = make_derived.with_icrc(repair[:42 + 20] + bytes(4))
-        path = self.capture([edit(*what) for what in edits.values()] + [bytes(bad), short])
+        path = self.capture([*edits.values(), bytes(bad), short])
         rows = self.fields(path, fields=("_ws.expert.message", "rocebox.icrc.status", "_ws.lua.text"))
         for row, message in zip(rows, edits):
             self.assertIn(message, row[0])

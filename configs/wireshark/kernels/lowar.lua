@@ -4,6 +4,7 @@
 return function(rocebox)
   local OPCODE, HEADER_BYTES, PREFIX_BYTES, VERSION = 0x1f, 24, 12, 2
   local REPAIR, NEGOTIATION = 0x5a, 0xa5
+  local R_MAX, C_MAX, TRANSPORT_MIN = 256, 32, 16
   local PSN_SPAN = 2 ^ 24
   local TYPES = {[REPAIR] = "Repair", [NEGOTIATION] = "Negotiation"}
   local REQUEST = 2
@@ -86,18 +87,24 @@ return function(rocebox)
     local has_last = header(5, 1):bitfield(6, 1) == 1
     item = tree:add(field.last_length, rest(4, 2))
     complain(item, (rest(4, 2):uint() ~= 0) ~= has_last, "The last length is not 0 where has_Last is set, and only there")
+    complain(item, has_last and rest(4, 2):uint() < TRANSPORT_MIN, "The last length is that of a BTH and an ICRC, or more")
     tree:add(field.hop_sum, rest(6, 2))
     tree:add(field.set_sum, rest(8, 4))
     local psns = show_covered(tree, header, packets, c, isn)
     local text = string.format(" repair %d of %d", isn + 1, math.min(c, packets))
     if #psns > 0 then text = text .. string.format(", %d packets, PSN %d to %d", #psns, psns[1], psns[#psns]) end
     pinfo.cols.info:append(text)
-    show_coded(tree, rest(HEADER_BYTES - 12))
+    local coded_bytes = rest:len() - (HEADER_BYTES - 12)
+    complain(tree, coded_bytes < PREFIX_BYTES + TRANSPORT_MIN, "Too short for a coded packet")
+    if coded_bytes >= PREFIX_BYTES then show_coded(tree, rest(HEADER_BYTES - 12)) end
   end
 
   local function show_negotiation(pinfo, tree, header, rest)
     local kind = rest(0, 1):uint()
     complain(tree:add(field.kind, rest(0, 1)), not KINDS[kind], "Unknown kind")
+    local flags = header(5, 1)
+    complain(tree, flags:bitfield(4, 1) + flags:bitfield(6, 2) ~= 0, "A negotiation packet has no flag but that of READ responses")
+    complain(tree, rest:len() ~= HEADER_BYTES - 12, "A negotiation packet has 24 bytes and the ICRC")
     complain(tree:add(field.reserved, rest(1, 1)), rest(1, 1):uint() ~= 0, "Reserved must be 0")
     local data = tree:add(field.negotiation, rest(2, 10))
     data:add(field.serial, rest(2, 2))
@@ -122,8 +129,9 @@ return function(rocebox)
     local flags = tree:add(field.flags, header(5, 1))
     for _, flag in ipairs{field.has_first, field.has_last, field.responses, field.anew} do flags:add(flag, header(5, 1)) end
     local r, c = header(6, 2):uint(), header(8, 1):uint()
-    complain(tree:add(field.r, header(6, 2)), type == REPAIR and r < 1, "A block has at least one packet")
-    complain(tree:add(field.c, header(8, 1)), type == REPAIR and (c < 1 or c > r), "c must be from 1 to r")
+    local uncoded = type == NEGOTIATION and r == 0 and c == 0
+    complain(tree:add(field.r, header(6, 2)), (r < 1 or r > R_MAX) and not uncoded, "r must be from 1 to 256")
+    complain(tree:add(field.c, header(8, 1)), (c < 1 or c > r or c > C_MAX) and not uncoded, "c must be from 1 to r and 32")
     tree:add(field.base_psn, header(9, 3))
     if version ~= VERSION then return end
     if type == REPAIR then
