@@ -11,13 +11,6 @@ namespace rocebox::lowar {
 using roce::psn_add;
 using roce::psn_distance;
 
-namespace {
-
-// Serial numbers go round.
-bool is_newer(std::uint16_t serial, std::uint16_t than) { return static_cast<std::int16_t>(serial - than) > 0; }
-
-}  // namespace
-
 // The next packets of the stream were lost.
 void Decoder::lose(Stream& stream, std::uint32_t lost) {
   stream.meter.lost(lost);

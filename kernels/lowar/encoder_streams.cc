@@ -76,7 +76,7 @@ void Encoder::requested(const StreamKey& key, const NegotiationHeader& header, N
   if (index == streams_.kNone || streams_[index].token == 0 || streams_[index].token != header.token)
     return count_.requests_ignored.add();
   Stream& stream = streams_[index];
-  if (static_cast<std::int16_t>(header.serial - stream.serial) <= 0) {
+  if (!is_newer(header.serial, stream.serial)) {
     stream.status_due = true;  // what it was told may have been lost
     return count_.requests_old.add();
   }

@@ -99,6 +99,11 @@ struct NegotiationHeader {
   bool operator==(const NegotiationHeader&) const = default;
 };
 
+/// Whether a serial number is later than another one; they go round.
+constexpr bool is_newer(std::uint16_t serial, std::uint16_t than) {
+  return static_cast<std::int16_t>(serial - than) > 0;
+}
+
 HeaderBytes encode(const RepairHeader& header);
 HeaderBytes encode(const NegotiationHeader& header);
 
