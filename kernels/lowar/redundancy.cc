@@ -79,8 +79,4 @@ Coding choose(Coding current, const LossMeter& meter, const Aim& aim) {
   return residual_loss(least, mean) < kNotable * residual_loss(current, mean) ? least : current;
 }
 
-std::uint32_t packets_to_switch_off(const Aim& aim) {
-  return static_cast<std::uint32_t>(7 / (kMargin * aim.target_loss));
-}
-
 }  // namespace rocebox::lowar

@@ -29,7 +29,4 @@ double residual_loss(Coding coding, const Loss& loss);
 /// redundancy 1 / n the smallest c.
 Coding choose(Coding current, const LossMeter& meter, const Aim& aim);
 
-/// Packets without loss that show that coding is not needed.
-std::uint32_t packets_to_switch_off(const Aim& aim);
-
 }  // namespace rocebox::lowar

@@ -109,6 +109,9 @@ TEST(LowarRedundancy, ALongSteadyRunHasFewChanges) {
   }
 }
 
+// The README's number of packets without loss.
+std::uint64_t packets_to_switch_off(const Aim& aim) { return static_cast<std::uint64_t>(7 / (0.8 * aim.target_loss)); }
+
 TEST(LowarRedundancy, IsOffOnACleanLinkAndOnAgainWithinFewLosses) {
   Fates fates({0, 1}, 5);
   Follower follower;
