@@ -39,8 +39,7 @@ bool is_announcement(const Crossing& crossing) { return !crossing.data && !cross
 // Whether LoWAR can repair that: no repair packet covers two of the lost data packets, and of the first packet of a
 // sequence that is lost its announcement tells.
 bool repairable(const std::vector<Crossing>& crossings, const std::set<std::size_t>& lost) {
-  std::vector<std::pair<std::size_t, std::size_t>> blocks;  // data packets [first, last] of the crossings
-  std::map<std::size_t, unsigned> lost_of;                  // by repair packet
+  std::map<std::size_t, unsigned> lost_of;  // by repair packet
   for (std::size_t index : lost) {
     if (is_announcement(crossings[index]) && lost.contains(index + 1)) return false;
     if (!crossings[index].data) continue;
