@@ -37,8 +37,9 @@ def rows(bare, coded):
     yield "packets that the client sent", *(before["rx_packets"] for before, _ in ports)
     made = near["encode_repairs"] + near["encode_announcements"]
     yield "packets that its gateway added", "", f"{made} ({near['encode_repairs']} repair)"
-    yield "all packets lost on the link", *(haul["counters"].get("forward_drop_loss", 0) for haul in hauls)
-    yield "  of the client's packets", missing[0], near["encode_packets"] - far["decode_packets"]
+    lost = [haul["counters"].get("forward_drop_loss", 0) for haul in hauls]
+    yield "all packets lost on the link", *lost
+    yield "  of the client's packets", lost[0], near["encode_packets"] - far["decode_packets"]  # without gateways: all are
     yield "rebuilt by the server's gateway", "", far.get("decode_recovered", 0)
     yield "missing where the server stands", *missing
     yield "sent again by go-back-N for these, at least", *(site["go_back_n_packets"] for site in sites)
