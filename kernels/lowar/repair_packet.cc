@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/roce/build.h"
+#include "runtime/roce/hop_fields.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/ipv4_checksum.h"
 
@@ -27,25 +28,21 @@ roce::Udp& copy_headers(Packet packet, Packet like, std::uint32_t behind_udp) {
   return udp;
 }
 
-void clear_congestion(std::uint8_t* ip, std::uint8_t version) {
-  std::uint8_t& byte = ip[1];
-  const unsigned shift = version == 4 ? 0 : 4;
-  if ((byte >> shift & roce::kEcnMask) == roce::kEcnCe) byte = static_cast<std::uint8_t>(byte & ~(1u << shift));
-}
-
 }  // namespace
 
 void build(Packet packet, Packet like, const HeaderBytes& header, std::span<const std::uint8_t> image) {
   const std::uint32_t behind_udp = static_cast<std::uint32_t>(sizeof(HeaderBytes) + image.size()) + roce::kIcrcBytes;
   copy_headers(packet, like, behind_udp);
   std::uint8_t* ip = packet.data() + like.meta().l3_offset;
-  clear_congestion(ip, like.meta().ip_version);
   if (like.meta().ip_version == 4) roce::store_ipv4_checksum(*reinterpret_cast<roce::Ipv4*>(ip));
   std::uint8_t* at = packet.data() + like.meta().bth_offset;
   std::memcpy(at, &header, sizeof header);
   if (!image.empty()) std::memcpy(at + sizeof header, image.data(), image.size());
   packet.meta().wire_bytes = packet.size();
   roce::parse(packet);
+  const std::uint8_t tos = roce::tos(packet);
+  if ((tos & roce::kEcnMask) == roce::kEcnCe)
+    roce::set_tos(packet, static_cast<std::uint8_t>((tos & ~roce::kEcnMask) | roce::kEcnEct0));
   roce::icrc_store(packet);
 }
 
