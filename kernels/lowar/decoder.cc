@@ -50,21 +50,10 @@ void Decoder::prefetch_unit(const Exit& exit, unsigned slot) {
                   transport_bytes(packet));
 }
 
-std::uint32_t Decoder::place_of(const StreamKey& key, std::uint64_t hash, Nanos now) {
-  const std::uint32_t index = streams_.use(key, hash, now);
-  if (index != streams_.kNone || !retire_one(now)) return index;
-  return streams_.use(key, hash, now);
-}
-
-// The stream that has been idle for longest gives its place and its units. False: none has been for long enough.
-bool Decoder::retire_one(Nanos now, const Stream* in_use) {
-  const std::uint32_t index = streams_.idle(now);
-  if (index == streams_.kNone) return false;
-  Stream& stream = streams_[index];
-  if (&stream == in_use) return false;
+// Of an idle stream that gives its place: its units.
+bool Decoder::release(Stream& stream) {
   if (!stream.held.empty() || !stream.repairs.empty()) return false;  // a timer is about to let them go
   release_units(stream);
-  streams_.erase(index);
   count_.streams_aged.add();
   return true;
 }
@@ -85,7 +74,8 @@ void Decoder::data(Exit& exit, const Named& named) {
   prefetch_unit(exit, exit.slot + 1);
   // A wrong ICRC may mean a wrong QPN: it makes no stream.
   const bool wrong = icrc == roce::IcrcStatus::kBad;
-  const std::uint32_t index = wrong ? streams_.find(named.key, named.hash) : place_of(named.key, named.hash, now);
+  const std::uint32_t index =
+      wrong ? streams_.find(named.key, named.hash) : streams_.use(named.key, named.hash, now, release_idle());
   if (index == streams_.kNone) return wrong ? void() : count_.streams_full.add();
   Stream& stream = streams_[index];
   if (wrong) return stream.begun && !stream.passive ? exit.batch->drop(exit.slot, count_.drop_icrc) : void();

@@ -97,8 +97,10 @@ class Decoder {
   // decoder.cc: what comes in.
   void prefetch_unit(const Exit& exit, unsigned slot);
   void data(Exit& exit, const Named& named);
-  std::uint32_t place_of(const StreamKey& key, std::uint64_t hash, Nanos now);
-  bool retire_one(Nanos now, const Stream* in_use = nullptr);
+  auto release_idle(const Stream* in_use = nullptr) {
+    return [this, in_use](Stream& stream) { return &stream != in_use && release(stream); };
+  }
+  bool release(Stream& stream);
   void begin(Stream& stream, std::uint32_t psn, bool responses);
   void answer(Exit& exit, Packet packet);
   void old(Exit& exit, Stream& stream, Packet packet);

@@ -111,7 +111,7 @@ void Decoder::negotiate(Exit& exit, const NegotiationHeader& header, Packet pack
   if (header.kind == NegotiationKind::kRequest)
     return encoder_.requested(stream_key_back(packet, header.qpn, header.responses), header, now);
   const StreamKey key = stream_key(packet, header.qpn, header.responses);
-  const std::uint32_t index = place_of(key, streams_.hash(key), now);
+  const std::uint32_t index = streams_.use(key, streams_.hash(key), now, release_idle());
   if (index == streams_.kNone) return count_.streams_full.add();
   Stream& stream = streams_[index];
   if (!stream.begun) begin(stream, header.base_psn, header.responses);

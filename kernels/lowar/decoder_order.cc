@@ -37,7 +37,7 @@ void Decoder::advance(Nanos now, Stream& stream, Packet packet, bool usable, boo
   if (stream.whole && usable) {
     std::uint16_t& unit = stream.units[static_cast<unsigned>(psn_distance(psn, stream.base)) % stream.coding.c];
     if (unit == CodingUnits::kNone) unit = units_.bind();
-    if (unit == CodingUnits::kNone && retire_one(now, &stream)) unit = units_.bind();
+    if (unit == CodingUnits::kNone && streams_.retire(now, release_idle(&stream))) unit = units_.bind();
     if (unit == CodingUnits::kNone)
       usable = false, count_.units_full.add();
     else

@@ -40,7 +40,7 @@ void Encoder::prefetch_unit(const Call& call, unsigned slot) {
 void Encoder::one(Call& call, const Named& named) {
   Packet packet = call.batch[call.slot];
   if (!can_be_coded(packet)) return;
-  const std::uint32_t index = place_of(named, call.context.now());
+  const std::uint32_t index = streams_.use(named.key, named.hash, call.context.now(), release_idle());
   if (index == streams_.kNone) return count_.unprotected_streams.add();
   Stream& stream = streams_[index];
   const bool responses = named.role == Role::kResponse;
@@ -108,7 +108,7 @@ void Encoder::code(const Call& call, Stream& stream, Packet packet) {
   std::uint16_t& unit = stream.units[isn];
   if (block.packets < block.coding.c) {
     unit = units_.bind();
-    if (unit == CodingUnits::kNone && retire_one(call.context.now())) unit = units_.bind();
+    if (unit == CodingUnits::kNone && streams_.retire(call.context.now(), release_idle())) unit = units_.bind();
     count_.units_max.raise_to(units_.bound());
   }
   block.packets++;

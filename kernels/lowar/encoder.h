@@ -50,8 +50,10 @@ class Encoder {
   void one(Call& call, const Named& named);
   bool can_be_coded(Packet packet);
   bool begins_anew(const Stream& stream, Packet packet) const;
-  std::uint32_t place_of(const Named& named, Nanos now);
-  bool retire_one(Nanos now);
+  auto release_idle() {
+    return [this](const Stream& stream) { return release(stream); };
+  }
+  bool release(const Stream& stream);
   void begin_stream(Context& context, Stream& stream, bool responses);
   void take_up(Stream& stream);
   bool tells_status(Stream& stream) const;

@@ -7,20 +7,10 @@
 
 namespace rocebox::lowar {
 
-std::uint32_t Encoder::place_of(const Named& named, Nanos now) {
-  const std::uint32_t index = streams_.use(named.key, named.hash, now);
-  if (index != streams_.kNone || !retire_one(now)) return index;
-  return streams_.use(named.key, named.hash, now);
-}
-
-// The stream that has been idle for longest gives its place and its units. False: none has been for long enough.
-bool Encoder::retire_one(Nanos now) {
-  const std::uint32_t index = streams_.idle(now);
-  if (index == streams_.kNone) return false;
-  const Stream& stream = streams_[index];
+// Of an idle stream that gives its place: its units.
+bool Encoder::release(const Stream& stream) {
   for (unsigned isn = 0; isn < std::min<unsigned>(stream.block.coding.c, stream.block.packets); isn++)
     if (stream.units[isn] != CodingUnits::kNone) units_.release(stream.units[isn]);
-  streams_.erase(index);
   count_.streams_aged.add();
   return true;
 }

@@ -51,14 +51,24 @@ class StreamTable {
     return index;
   }
 
-  /// The stream that has been idle for longest, when for the time given or more; else kNone.
-  std::uint32_t idle(Nanos now) const {
-    if (oldest_ == 0 || now - entries_[oldest_ - 1].used < idle_ + grain_) return kNone;
-    return oldest_ - 1;
+  /// As use(), after a retire() where there is no place.
+  template <class Release>
+  std::uint32_t use(const StreamKey& key, std::uint64_t hash, Nanos now, Release release) {
+    const std::uint32_t index = use(key, hash, now);
+    if (index != kNone || !retire(now, release)) return index;
+    return use(key, hash, now);
   }
-  void erase(std::uint32_t index) {
+
+  /// The stream that has been idle for longest, when for the time given or more, gives its place and what else it has:
+  /// `release(stream)` takes that, or returns false when the stream has to stay. False: none has gone.
+  template <class Release>
+  bool retire(Nanos now, Release release) {
+    if (oldest_ == 0 || now - entries_[oldest_ - 1].used < idle_ + grain_) return false;
+    const std::uint32_t index = oldest_ - 1;
+    if (!release(entries_[index].stream)) return false;
     unlink(index);
     table_.erase(index);
+    return true;
   }
 
   /// Bytes of memory that so many streams take, when all are in use.
