@@ -122,10 +122,7 @@ void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
       return settle(exit, stream);
     }
   }
-  if (stream.held.empty() && stream.repairs.empty()) stream.since = exit.context.now();
-  buffer_.insert(stream.held, exit.batch->take(exit.slot), psn, exit.context.now(), false, usable);
-  count_.held.add();
-  count_.held_max.raise_to(buffer_.used());
+  wait(exit, stream, psn, {.usable = usable});
   settle(exit, stream);
 }
 
@@ -138,13 +135,18 @@ void Decoder::answer(Exit& exit, Packet packet) {
   const std::uint32_t psn = psn_of(packet);
   if (stream.held.empty() || buffer_.full() || roce::psn_before(psn, stream.expected)) return;
   if (roce::icrc_check(packet) == roce::IcrcStatus::kBad) return count_.answers_icrc.add();  // its PSN may be anything
-  wait_behind(exit, stream, psn);
+  wait(exit, stream, psn, {.answer = true});
 }
 
-// The packet takes no place in the sequence, and goes when those up to `psn` have gone.
-void Decoder::wait_behind(Exit& exit, Stream& stream, std::uint32_t psn) {
-  buffer_.insert(stream.held, exit.batch->take(exit.slot), psn, exit.context.now(), true, false);
+void Decoder::wait(Exit& exit, Stream& stream, std::uint32_t psn, ReorderingBuffer::Kind kind) {
+  keep(stream, stream.held, exit.batch->take(exit.slot), psn, exit.context.now(), kind);
   count_.held.add();
+}
+
+void Decoder::keep(Stream& stream, ReorderingBuffer::List& list, PacketPtr packet, std::uint32_t psn, Nanos now,
+                   ReorderingBuffer::Kind kind) {
+  if (stream.held.empty() && stream.repairs.empty()) stream.since = now;
+  buffer_.insert(list, std::move(packet), psn, now, kind);
   count_.held_max.raise_to(buffer_.used());
 }
 
@@ -155,7 +157,7 @@ void Decoder::old(Exit& exit, Stream& stream, Packet packet) {
   const std::uint32_t psn = psn_of(packet), next = roce::psn_add(psn, 1);
   const bool again = is_run_of_old(stream, psn);
   if (!stream.held.empty() && !buffer_.full())  // it was sent after those that wait
-    wait_behind(exit, stream, buffer_[stream.held.tail].psn);
+    wait(exit, stream, buffer_[stream.held.tail].psn, {.answer = true});
   if (!again || !roce::psn_before(next, stream.expected)) return;
   skip_all(exit, stream);
   restart(stream, next, roce::psn_add(next, -stream.old_run));

@@ -106,7 +106,9 @@ class Decoder {
   void old(Exit& exit, Stream& stream, Packet packet);
   void hold(Exit& exit, Stream& stream, Packet packet, bool usable);
   void restart(Stream& stream, std::uint32_t psn, std::uint32_t began);
-  void wait_behind(Exit& exit, Stream& stream, std::uint32_t psn);
+  void wait(Exit& exit, Stream& stream, std::uint32_t psn, ReorderingBuffer::Kind kind);
+  void keep(Stream& stream, ReorderingBuffer::List& list, PacketPtr packet, std::uint32_t psn, Nanos now,
+            ReorderingBuffer::Kind kind);
   bool is_run_of_old(Stream& stream, std::uint32_t psn);
   bool came_late(Stream& stream, Packet packet, Nanos now);
   bool is_rebuilt_held(Stream& stream, Packet packet);

@@ -85,10 +85,8 @@ void Decoder::repair(Exit& exit, Packet packet, const RepairHeader& header) {
   } else if (buffer_.full() || stream.repairs_held == kRepairsHeld) {
     batch.drop(exit.slot, count_.drop_repair_full);
   } else {
-    if (stream.held.empty() && stream.repairs.empty()) stream.since = exit.context.now();
-    buffer_.insert(stream.repairs, batch.take(exit.slot), block.base_psn, exit.context.now(), false, false);
+    keep(stream, stream.repairs, batch.take(exit.slot), block.base_psn, exit.context.now(), {});
     stream.repairs_held++;
-    count_.held_max.raise_to(buffer_.used());
   }
   settle(exit, stream);
   was_sent(stream, header);
@@ -223,8 +221,7 @@ Decoder::Outcome Decoder::take_in(Exit& exit, Stream& stream, PacketPtr rebuilt,
   stream.recovered[stream.recovered_next++ % kRecoveredKept] = {
       psn, roce::icrc_stored(packet), static_cast<std::uint32_t>((now + patience(stream)) / kMicrosecond)};
   if (psn != stream.expected) {
-    if (stream.held.empty() && stream.repairs.empty()) stream.since = now;
-    buffer_.insert(stream.held, std::move(rebuilt), psn, now, false, true, true);
+    keep(stream, stream.held, std::move(rebuilt), psn, now, {.usable = true, .rebuilt = true});
     return Outcome::kUsed;
   }
   advance(now, stream, packet, true, true);

@@ -21,14 +21,17 @@ class ReorderingBuffer {
     std::uint16_t head = kNone, tail = kNone;
     bool empty() const { return head == kNone; }
   };
-  struct Slot {
+  /// What kind of packet waits.
+  struct Kind {
+    bool answer = false;   ///< takes no PSN: goes behind all up to `psn`
+    bool usable = false;   ///< held whole, so that it can be XORed
+    bool rebuilt = false;  ///< its original may still come
+  };
+  struct Slot : Kind {
     PacketPtr packet;
     Nanos at = 0;           ///< when it came
     std::uint32_t psn = 0;  ///< a repair packet's: its block's first
     std::uint16_t previous = kNone, next = kNone;
-    bool answer = false;  ///< takes no PSN: goes behind all up to `psn`
-    bool usable = false;  ///< held whole, so that it can be XORed
-    bool rebuilt = false;
   };
 
   explicit ReorderingBuffer(std::size_t slots) : slots_(slots) {
@@ -42,8 +45,7 @@ class ReorderingBuffer {
   const Slot& operator[](std::uint16_t slot) const { return slots_[slot]; }
 
   /// Takes the packet in behind those with a PSN up to its own. Must not be full.
-  void insert(List& list, PacketPtr packet, std::uint32_t psn, Nanos at, bool answer, bool usable,
-              bool rebuilt = false) {
+  void insert(List& list, PacketPtr packet, std::uint32_t psn, Nanos at, Kind kind) {
     assert(!full());
     const std::uint16_t mine = free_;
     Slot& slot = slots_[mine];
@@ -52,7 +54,8 @@ class ReorderingBuffer {
     std::uint16_t before = list.tail;
     while (before != kNone && roce::psn_after(slots_[before].psn, psn)) before = slots_[before].previous;
     slot.packet = std::move(packet);
-    slot.at = at, slot.psn = psn, slot.answer = answer, slot.usable = usable, slot.rebuilt = rebuilt;
+    static_cast<Kind&>(slot) = kind;
+    slot.at = at, slot.psn = psn;
     slot.previous = before;
     slot.next = before == kNone ? list.head : slots_[before].next;
     (before == kNone ? list.head : slots_[before].next) = mine;
