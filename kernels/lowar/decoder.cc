@@ -107,7 +107,7 @@ void Decoder::data(Exit& exit, const Named& named) {
 // Behind a lost packet. Where the buffer has no room the lost one is given up.
 void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
   const std::uint32_t psn = psn_of(packet);
-  if (is_rebuilt_held(stream, packet)) return exit.batch->drop(exit.slot, count_.drop_late);
+  if (is_rebuilt_held(stream, packet, exit.context.now())) return exit.batch->drop(exit.slot, count_.drop_late);
   if (buffer_.full()) [[unlikely]] {
     const std::uint64_t before = count_.released.read();
     while (buffer_.full() && !stream.held.empty()) skip(exit, stream);
@@ -185,29 +185,32 @@ void Decoder::restart(Stream& stream, std::uint32_t psn, std::uint32_t began) {
   stream.old_run = 0;
 }
 
+// What is remembered of a packet that was recovered, by its original.
+Decoder::Recovered* Decoder::find_recovered(Stream& stream, Packet packet, Nanos now) {
+  if (!roce::icrc_held(packet)) return nullptr;
+  const std::uint32_t psn = psn_of(packet), icrc = roce::icrc_stored(packet);
+  const auto found = std::find_if(stream.recovered.begin(), stream.recovered.end(), [&](const Recovered& recovered) {
+    return recovered.psn == psn && recovered.icrc == icrc && !recovered.expired(now);
+  });
+  return found == stream.recovered.end() ? nullptr : &*found;
+}
+
 // The original of a packet that was recovered: the link had only reordered it.
 bool Decoder::came_late(Stream& stream, Packet packet, Nanos now) {
-  if (!roce::icrc_held(packet)) return false;
-  const std::uint32_t psn = psn_of(packet), icrc = roce::icrc_stored(packet);
-  for (Recovered& recovered : stream.recovered) {
-    if (!recovered.is(psn, icrc) || recovered.expired(now)) continue;
-    recovered.psn = kNoPsn;
-    take_back(stream);
-    return true;
-  }
-  return false;
+  Recovered* recovered = find_recovered(stream, packet, now);
+  if (!recovered) return false;
+  recovered->psn = kNoPsn;
+  take_back(stream);
+  return true;
 }
 
 // The same where the rebuilt packet still waits: it goes as if it were the original, and what comes once more passes.
-bool Decoder::is_rebuilt_held(Stream& stream, Packet packet) {
-  const std::uint32_t psn = psn_of(packet);
-  const std::uint16_t slot = buffer_.find_rebuilt(stream.held, psn);
+bool Decoder::is_rebuilt_held(Stream& stream, Packet packet, Nanos now) {
+  const std::uint16_t slot = buffer_.find_rebuilt(stream.held, psn_of(packet));
   if (slot == ReorderingBuffer::kNone || !roce::icrc_held(packet)) return false;
-  const std::uint32_t icrc = roce::icrc_stored(packet);
-  if (icrc != roce::icrc_stored(*buffer_[slot].packet)) return false;
+  if (roce::icrc_stored(packet) != roce::icrc_stored(*buffer_[slot].packet)) return false;
   buffer_[slot].rebuilt = false;
-  for (Recovered& recovered : stream.recovered)
-    if (recovered.is(psn, icrc)) recovered.psn = kNoPsn;
+  if (Recovered* recovered = find_recovered(stream, packet, now)) recovered->psn = kNoPsn;
   return true;
 }
 

@@ -31,7 +31,6 @@ class Decoder {
   static constexpr std::uint32_t kNoPsn = ~0u;
   struct Recovered {
     std::uint32_t psn = kNoPsn, icrc, until_us;  // the time is modulo 2^32: each stream has many of these
-    bool is(std::uint32_t its_psn, std::uint32_t its_icrc) const { return psn == its_psn && icrc == its_icrc; }
     bool expired(Nanos now) const {
       return until_us - static_cast<std::uint32_t>(now / kMicrosecond) > kHoldMax / kMicrosecond;
     }
@@ -110,8 +109,9 @@ class Decoder {
   void keep(Stream& stream, ReorderingBuffer::List& list, PacketPtr packet, std::uint32_t psn, Nanos now,
             ReorderingBuffer::Kind kind);
   bool is_run_of_old(Stream& stream, std::uint32_t psn);
+  Recovered* find_recovered(Stream& stream, Packet packet, Nanos now);
   bool came_late(Stream& stream, Packet packet, Nanos now);
-  bool is_rebuilt_held(Stream& stream, Packet packet);
+  bool is_rebuilt_held(Stream& stream, Packet packet, Nanos now);
   // decoder_repair.cc: LoWAR's packets.
   void lowar(Exit& exit, Packet packet);
   bool was_taken_up(const Stream& stream, std::uint32_t psn) const;
