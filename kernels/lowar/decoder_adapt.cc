@@ -98,10 +98,8 @@ void Decoder::ask(Exit& exit, Stream& stream, const Named& named, Packet packet)
                            named.role == Role::kResponse};
   header.serial = stream.asked_serial;
   header.token = stream.token;
-  PacketPtr made = exit.context.allocate(packet.meta().bth_offset + static_cast<std::uint32_t>(sizeof(HeaderBytes)) +
-                                         roce::kIcrcBytes);
+  PacketPtr made = make_packet_back(exit.context, packet, encode(header));
   if (!made) return count_.pool_dry.add();
-  build_back(*made, packet, encode(header));
   count_.requests.add();
   exit.batch->follow(exit.slot, std::move(made), link_);
 }

@@ -137,11 +137,9 @@ void Encoder::end_block(Call& call, Stream& stream, Packet like, std::uint32_t q
 
 void Encoder::send_repair(Call& call, Packet like, const RepairHeader& header, std::uint16_t unit) {
   const std::span<const std::uint8_t> image = units_.image(unit);
-  const auto behind_udp = static_cast<std::uint32_t>(sizeof(HeaderBytes) + image.size()) + roce::kIcrcBytes;
-  if (datagram_bytes(like, behind_udp) > config_.link_mtu) return count_.link_mtu.add();
-  PacketPtr made = call.context.allocate(like.meta().bth_offset + behind_udp);
+  if (datagram_bytes(like, lowar_packet_bytes(image.size())) > config_.link_mtu) return count_.link_mtu.add();
+  PacketPtr made = make_packet(call.context, like, encode(header), image);
   if (!made) return count_.pool_dry.add();
-  build(*made, like, encode(header), image);
   count_.repairs.add();
   count_.repair_bytes.add(made->wire_bytes());
   call.batch.follow(call.slot, std::move(made), out_);

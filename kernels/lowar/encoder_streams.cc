@@ -43,10 +43,8 @@ void Encoder::announce(Call& call, Stream& stream, Packet packet, NegotiationKin
   header.serial = stream.taken_serial;
   header.token = stream.token;
   header.sent = stream.sent;
-  PacketPtr made = call.context.allocate(packet.meta().bth_offset + static_cast<std::uint32_t>(sizeof(HeaderBytes)) +
-                                         roce::kIcrcBytes);
+  PacketPtr made = make_packet(call.context, packet, encode(header));
   if (!made) return count_.pool_dry.add();
-  build(*made, packet, encode(header), {});
   count_.announcements.add();
   stream.status_due = false;
   stream.since_status = 0;

@@ -30,8 +30,11 @@ roce::Udp& copy_headers(Packet packet, Packet like, std::uint32_t behind_udp) {
 
 }  // namespace
 
-void build(Packet packet, Packet like, const HeaderBytes& header, std::span<const std::uint8_t> image) {
-  const std::uint32_t behind_udp = static_cast<std::uint32_t>(sizeof(HeaderBytes) + image.size()) + roce::kIcrcBytes;
+PacketPtr make_packet(Context& context, Packet like, const HeaderBytes& header, std::span<const std::uint8_t> image) {
+  const std::uint32_t behind_udp = lowar_packet_bytes(image.size());
+  PacketPtr made = context.allocate(like.meta().bth_offset + behind_udp);
+  if (!made) return made;
+  const Packet packet = *made;
   copy_headers(packet, like, behind_udp);
   std::uint8_t* ip = packet.data() + like.meta().l3_offset;
   if (like.meta().ip_version == 4) roce::store_ipv4_checksum(*reinterpret_cast<roce::Ipv4*>(ip));
@@ -44,6 +47,7 @@ void build(Packet packet, Packet like, const HeaderBytes& header, std::span<cons
   if ((tos & roce::kEcnMask) == roce::kEcnCe)
     roce::set_tos(packet, static_cast<std::uint8_t>((tos & ~roce::kEcnMask) | roce::kEcnEct0));
   roce::icrc_store(packet);
+  return made;
 }
 
 namespace {
@@ -56,8 +60,10 @@ constexpr std::uint8_t kTimeToLive = 64;
 
 }  // namespace
 
-void build_back(Packet packet, Packet like, const HeaderBytes& header) {
-  build(packet, like, header, {});
+PacketPtr make_packet_back(Context& context, Packet like, const HeaderBytes& header) {
+  PacketPtr made = make_packet(context, like, header);
+  if (!made) return made;
+  const Packet packet = *made;
   swap_fields(reinterpret_cast<roce::Ethernet*>(packet.data()), &roce::Ethernet::destination, &roce::Ethernet::source);
   std::uint8_t* ip = packet.data() + like.meta().l3_offset;
   if (like.meta().ip_version == 4) {
@@ -71,6 +77,7 @@ void build_back(Packet packet, Packet like, const HeaderBytes& header) {
     ipv6.hop_limit = kTimeToLive;
   }
   roce::icrc_store(packet);
+  return made;
 }
 
 void put_headers(Packet packet, Packet like, const CodedPrefix& prefix, bool hops_known) {

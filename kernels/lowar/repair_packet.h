@@ -6,6 +6,7 @@
 
 #include "kernels/lowar/image.h"
 #include "kernels/lowar/repair_header.h"
+#include "runtime/kernel/kernel.h"
 
 namespace rocebox::lowar {
 
@@ -14,12 +15,18 @@ inline std::uint32_t datagram_bytes(Packet like, std::uint32_t behind_udp) {
   return like.meta().bth_offset - like.meta().l3_offset + behind_udp;
 }
 
-/// Writes a LoWAR packet into `packet`, which has room for exactly that: the headers below BTH of `like` with the right
-/// lengths and checksums (Congestion Experienced becomes ECT(0): it was said of `like`), `header`, `image`, ICRC.
-void build(Packet packet, Packet like, const HeaderBytes& header, std::span<const std::uint8_t> image);
+/// Bytes behind UDP of a LoWAR packet with such an image.
+inline std::uint32_t lowar_packet_bytes(std::size_t image) {
+  return static_cast<std::uint32_t>(sizeof(HeaderBytes) + image) + roce::kIcrcBytes;
+}
 
-/// As build(), without an image, for the way back: addresses of MAC and IP swapped, and a TTL of its own.
-void build_back(Packet packet, Packet like, const HeaderBytes& header);
+/// A LoWAR packet: the headers below BTH of `like` with the right lengths and checksums (Congestion Experienced becomes
+/// ECT(0): it was said of `like`), `header`, `image`, ICRC. Empty where there is no packet to be had.
+PacketPtr make_packet(Context& context, Packet like, const HeaderBytes& header,
+                      std::span<const std::uint8_t> image = {});
+
+/// The same, without an image, for the way back: addresses of MAC and IP swapped, and a TTL of its own.
+PacketPtr make_packet_back(Context& context, Packet like, const HeaderBytes& header);
 
 /// The bytes behind UDP and before the ICRC. Needs roce::icrc_held(packet).
 inline std::span<const std::uint8_t> lowar_bytes(Packet packet) {
