@@ -17,6 +17,7 @@ struct Counters {
         snapped(s.counter("snapped", "packets counted by their BTH: an extended header is not held")),
         trimmed(s.counter("trimmed", "packets that a switch cut behind their BTH")),
         unsupported_service(s.counter("unsupported_service", "packets of RD, XRC or a manufacturer's service")),
+        lowar(s.counter("lowar_packets", "repair and negotiation packets of LoWAR gateways, whatever their ICRC")),
         requests(s.counter("requests", "request packets")),
         responses(s.counter("responses", "response packets: ACK, NAK, READ response, ATOMIC ACK")),
         duplicates(s.counter("duplicates", "packets that the network doubled")),
@@ -50,7 +51,7 @@ struct Counters {
         senders_full(s.counter("ud_senders_full", "datagrams of UD senders for which there was no room")) {}
 
   Counter &packets, &bytes, &roce_packets, &not_roce, &fragments, &truncated, &malformed, &snapped, &trimmed,
-      &unsupported_service;
+      &unsupported_service, &lowar;
   Counter &requests, &responses;
   Counter &duplicates, &retransmissions, &out_of_order, &holes, &holes_filled_late, &beyond_window, &restarts;
   Counter &out_of_sequence, &duplicate_request, &response_gaps, &timeouts_suspected;

@@ -84,7 +84,7 @@ void Inspector::process(Context& context, Port, Batch& batch) {
     if (lookups[i].held != Held::kNothing)
       inspect(batch[i], lookups[i], context.now());
     else
-      count_other(roce::class_of(batch[i].meta().status));
+      count_other(batch[i]);
   }
   counters_.packets.add(size);
   counters_.bytes.add(bytes);
@@ -129,8 +129,11 @@ std::uint32_t Inspector::make(const Lookup& lookup, Packet packet) {
   return index;
 }
 
-void Inspector::count_other(PacketClass what) {
-  switch (what) {
+void Inspector::count_other(Packet packet) {
+  const PacketMeta& meta = packet.meta();
+  // A reserved opcode, of which no BTH can be read.
+  if (meta.status == ParseStatus::kUnknownOpcode && meta.opcode == roce::kOpcodeLowar) return counters_.lowar.add();
+  switch (roce::class_of(meta.status)) {
     case PacketClass::kRoce:
     case PacketClass::kOther:
       return counters_.not_roce.add();

@@ -48,7 +48,7 @@ class Inspector final : public Kernel {
   static void name(Packet packet, Lookup& lookup);
   std::uint32_t find(const Lookup& lookup, Packet packet) const;
   std::uint32_t make(const Lookup& lookup, Packet packet);
-  void count_other(PacketClass what);
+  void count_other(Packet packet);
   void inspect(Packet packet, Lookup& lookup, Nanos now);
   bool icrc_refuses(Packet packet, Flow* flow, bool& unverified);
   void count_packet(Flow& flow, Packet packet, Held held, Nanos now);

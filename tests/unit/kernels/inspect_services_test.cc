@@ -85,6 +85,9 @@ TEST(Inspect, OfOtherServicesBthIsCounted) {
   box.send(box.clock += kUs, 0, broken);
   EXPECT_EQ(box.flow()["icrc_failures"], 1);
   box.check(box.data(0x1F, 1, 40));
+  EXPECT_EQ(box.stats.read("malformed"), 0u);
+  EXPECT_EQ(box.stats.read("lowar_packets"), 1u) << "a repair or negotiation packet";
+  box.check(box.data(0x1E, 1, 40));
   EXPECT_EQ(box.stats.read("malformed"), 1u) << "a reserved opcode";
 }
 
