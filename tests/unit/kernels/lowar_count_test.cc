@@ -87,6 +87,21 @@ TEST(LowarCount, AResponseWhoseRepairPacketIsOvertakenIsLost) {
   EXPECT_EQ(far.count("decode_missed"), 1u);
 }
 
+TEST(LowarCount, PacketsThatAreTooLongToBeCodedAreNoLosses) {
+  Config small = coding(8, 1);
+  small.roce_mtu = 0;  // 256
+  Gateway near(small), far(small);
+  Sender sender{10};
+  sender.mtu = 1024;
+  std::vector<Frame> frames = sender.write(3, 100);
+  for (unsigned i = 0; i < 3; i++) append(frames, sender.write(201, 100));
+  std::vector<Crossing> link = near.encode(frames);
+  EXPECT_EQ(near.count("encode_unprotected_size"), 602u);
+  EXPECT_EQ(near.count("encode_repairs"), 4u) << "the messages' last packets";
+  EXPECT_EQ(far.decode(link), frames);
+  EXPECT_EQ(far.count("decode_missed"), 0u);
+}
+
 TEST(LowarCount, ARestartOfEitherEndIsNoLoss) {
   Sender sender{10};
   Gateway first(coding(8, 1)), second(coding(8, 1)), far(coding(8, 1)), fresh(coding(8, 1));
