@@ -83,6 +83,8 @@ void Decoder::data(Exit& exit, const Named& named) {
   const std::uint32_t psn = psn_of(packet);
   if (!stream.begun) begin(stream, psn, named.role == Role::kResponse);
   stream.accounted++;
+  if (stream.resume != kNoPsn) [[unlikely]]
+    take_up_again(stream, psn);
   if (config_.adapt) adapt(exit, stream, named, packet);
   if (stream.next_coding.off() && stream.held.empty() && stream.repairs.empty()) stream.passive = true;
   if (stream.passive) return pass_by(stream, packet, psn);
@@ -160,8 +162,17 @@ void Decoder::old(Exit& exit, Stream& stream, Packet packet) {
     wait(exit, stream, buffer_[stream.held.tail].psn, {.answer = true});
   if (!again || !roce::psn_before(next, stream.expected)) return;
   skip_all(exit, stream);
+  const std::uint32_t resume = stream.expected;
   restart(stream, next, roce::psn_add(next, -stream.old_run));
   stream.message_ended = roce::opcode_info(packet).has(roce::kEndsMessage);
+  stream.resume = resume;
+}
+
+// The packet behind a supposed retransmission: where it goes on where the sequence was before, all that came was old.
+void Decoder::take_up_again(Stream& stream, std::uint32_t psn) {
+  const bool was_none = roce::psn_in_window(psn, stream.resume, static_cast<std::uint32_t>(config_.reorder) + 1);
+  if (was_none && roce::psn_after(stream.resume, stream.expected)) stream.jump(stream.resume);
+  stream.resume = kNoPsn;
 }
 
 bool Decoder::is_run_of_old(Stream& stream, std::uint32_t psn) {

@@ -39,6 +39,7 @@ class Decoder {
     std::uint32_t base = 0;      // first PSN of the block in the units
     std::uint32_t boundary = 0;  // a block begins here, as a repair packet said
     std::uint32_t old_psn = 0;
+    std::uint32_t resume = kNoPsn;  // awaited before old PSNs were taken for a retransmission
     std::uint32_t unannounced = 0;  // the sequence was taken up here before it was announced; kNoPsn: it was announced
     Coding coding, next_coding;     // of the block in the units; of the next
     bool begun = false;
@@ -49,18 +50,18 @@ class Decoder {
     bool has_boundary = false;
     bool rescan = false;  // `since` is to be found anew
     std::uint8_t repairs_held = 0, recovered_next = 0;
-    std::uint8_t old_run = 0;  // old PSNs in a row, up to old_psn
+    std::uint8_t old_run = 0;     // old PSNs in a row, up to old_psn
+    std::uint16_t accounted = 0;  // packets that came or count as lost, as the far end counts them: modulo 2^16
     ReorderingBuffer::List held, repairs;
     // Measuring, and asking for another (r, c).
     LossMeter meter;
-    std::uint16_t accounted = 0;  // packets that came or count as lost, as the far end counts them: modulo 2^16
-    bool counted = false;         // it has said its count
-    std::uint32_t gap_psn = 0;    // of the last gap that was given up; what comes of it late was not lost
+    std::uint32_t gap_psn = 0;  // of the last gap that was given up; what comes of it late was not lost
     std::uint16_t gap_packets = 0;
     std::uint16_t asked_serial = 0;
     std::uint32_t token = 0;     // the sender's; 0: it heeds no requests
     std::uint32_t said_psn = 0;  // from where on next_coding holds, as the sender said
     Coding asked;
+    bool counted = false;  // the far end has said its count
     bool asking = false;
     std::uint8_t asked_times = 0;
     Nanos ask_at = 0, asked_first = 0;  // when it is asked again; when this setting was asked for first, 0: never
@@ -108,6 +109,7 @@ class Decoder {
   void wait(Exit& exit, Stream& stream, std::uint32_t psn, ReorderingBuffer::Kind kind);
   void keep(Stream& stream, ReorderingBuffer::List& list, PacketPtr packet, std::uint32_t psn, Nanos now,
             ReorderingBuffer::Kind kind);
+  void take_up_again(Stream& stream, std::uint32_t psn);
   bool is_run_of_old(Stream& stream, std::uint32_t psn);
   Recovered* find_recovered(Stream& stream, Packet packet, Nanos now);
   bool came_late(Stream& stream, Packet packet, Nanos now);

@@ -52,6 +52,7 @@ void Decoder::pass_by(Stream& stream, Packet packet, std::uint32_t psn) {
     if (!is_run_of_old(stream, psn)) return;
     stream.unannounced = psn_add(psn, 1 - stream.old_run);
     stream.gap_packets = 0;
+    stream.resume = stream.expected;
   }
   if (ahead > 0 && ahead <= kWindowPsns && !stream.is_next(packet, psn)) {
     lose(stream, lost_before(stream, packet, psn));

@@ -34,6 +34,21 @@ TEST_F(LowarLosses, PacketsThatComeAfterTheyWereGivenUpAreNoRetransmission) {
   EXPECT_EQ(far.count("decode_restarts"), 0u);
 }
 
+// Nor where more was given up since then: the sequence goes on behind them, where it was.
+TEST_F(LowarLosses, OldPacketsBehindWhichTheSequenceGoesOnAreNoRetransmission) {
+  const std::vector<Crossing> all = near.encode(sender.write(400, 256));
+  const std::set<std::size_t> late = {at_psn(all, 15), at_psn(all, 16), at_psn(all, 17)};
+  for (const std::set<std::uint32_t>& lost : {std::set<std::uint32_t>{202, 204}, {202, 204, 311}}) {
+    Gateway receives(coding(8, 1));
+    std::vector<Crossing> link = overtaken(all, late, at_psn(all, 310));
+    for (const std::uint32_t psn : lost) link.erase(link.begin() + static_cast<std::ptrdiff_t>(at_psn(link, psn)));
+    const std::vector<Frame> got = receives.decode(link);
+    EXPECT_EQ(receives.count("decode_released"), 3u + lost.size()) << "311 is lost to the mistake";
+    EXPECT_EQ(got, data_frames(link));
+    EXPECT_EQ(receives.count("decode_restarts"), 1u);
+  }
+}
+
 TEST_F(LowarLosses, ARetransmissionBeginsWithWhatWasGivenUp) {
   // Its announcement is lost, and then one packet more.
   const std::vector<Frame> message = sender.write(80, 256);
