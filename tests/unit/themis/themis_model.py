@@ -98,6 +98,7 @@ class Destination:
         if window < 1 or window & (window - 1):
             raise ValueError("window: a power of two")
         self.paths, self.window, self.ooo_threshold, self.rules = paths, window, ooo_threshold, rules
+        self.paths_max = paths  # `paths` may be set to less while the QP runs
         self.begin(first_psn)
 
     def begin(self, first_psn):
@@ -105,8 +106,8 @@ class Destination:
         self.start = first_psn  # the paper's epsn_array: the start pointer of the bitmap
         self.origin = first_psn if "origin" in self.rules else 0
         self.bits, self.bases = bytearray(2 * self.window), [0, 0]
-        self.path_max = [None] * self.paths
-        self.stash_valid, self.stash_psn = False, 0
+        self.path_max = [None] * self.paths_max
+        self.stash_valid, self.stash_psn, self.stash_path = False, 0, 0
         self.highest = (first_psn - 1) % PSNS  # the PSN that no other of the QP's packets is ahead of
         self.doubt_until = None  # before this PSN the bits do not prove that a packet came
         self.far = 0
@@ -187,7 +188,7 @@ class Destination:
         if psn == epsn:
             self.stash_valid = False
             return [Decision("discard", epsn, "invalid")]
-        if sprayed and self.ahead(psn, epsn) and psn % self.paths == epsn % self.paths:
+        if sprayed and self.ahead(psn, epsn) and psn % self.paths == self.stash_path:
             self.stash_valid = False
             return [Decision("generate", epsn, "valid")]
         degree = distance(psn, epsn) if "serial" in self.rules else (psn - epsn) % (1 << 32)
@@ -212,7 +213,7 @@ class Destination:
         largest = self.path_max[epsn % self.paths]
         if largest is not None and self.ahead(largest, epsn):
             return [Decision("forward", epsn, "valid")]
-        self.stash_valid, self.stash_psn = True, epsn
+        self.stash_valid, self.stash_psn, self.stash_path = True, epsn, epsn % self.paths
         return [Decision("stash", epsn, "undetermined")]
 
     def ack(self, psn):

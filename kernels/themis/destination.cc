@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/themis/destination.h"
+
+namespace rocebox::themis {
+
+// Stage 0 has the QP table.
+Destination::Destination(const Config& config, Layout& layout)
+    : modulo_(config.paths),
+      paths_max_(config.paths_max),
+      window_(config.window),
+      window_packets_(static_cast<std::int32_t>(config.window)),
+      ooo_threshold_(static_cast<std::int32_t>(config.ooo_threshold)) {
+  const std::uint32_t slots = config.slots;
+  const std::uint64_t bits = std::uint64_t{slots} * 2 * window_, paths = std::uint64_t{slots} * paths_max_;
+  const auto at = [](unsigned stage) { return At{Gress::kEgress, stage}; };
+  highest_psn_ = layout.registers<PsnCell>("highest_psn", at(1), slots, 1);
+  epsn_array_ = layout.registers<PsnCell>("epsn_array", at(2), slots, 1);
+  doubt_until_ = layout.registers<PsnCell>("doubt_until", at(3), slots, 1);
+  far_count_ = layout.registers<std::uint8_t>("far_count", at(3), slots, 1);
+  bases_[0] = layout.registers<std::uint8_t>("base_first_half", at(3), slots, 1);
+  bases_[1] = layout.registers<std::uint8_t>("base_second_half", at(3), slots, 1);
+  bitmap_array_ = layout.registers<bool>("bitmap_array", at(4), bits, 2 * window_);
+  unsigned stage = stage_behind(4, bits / 8);
+  path_psn_max_array_ = layout.registers<PsnCell>("path_psn_max_array", at(stage), paths, paths_max_);
+  stage = stage_behind(stage, paths * sizeof(PsnCell));
+  stashed_nack_psn_ = layout.registers<PsnCell>("stashed_nack_psn", at(stage), slots, 1);
+  stash_nack_path_id_ = layout.registers<std::uint32_t>("stash_nack_path_id", at(stage), slots, 1);
+  stashed_nack_valid_ = layout.registers<std::uint8_t>("stashed_nack_valid", at(stage + 1), slots, 1);
+  stash_nack_qpn_ = layout.registers<std::uint32_t>("stash_nack_qpn", at(stage + 2), slots, 1);
+  stash_nack_egress_port_ = layout.registers<std::uint16_t>("stash_nack_egress_port", at(stage + 2), slots, 1);
+  stash_nack_aeth_ = layout.registers<std::uint32_t>("stash_nack_aeth", at(stage + 2), slots, 1);
+  stash_time_ = layout.registers<std::uint32_t>("stash_time", at(stage + 2), slots, 1);
+}
+
+void Destination::begin(unsigned pipe, Slot slot) {
+  const auto set = [pipe](auto& array, std::uint64_t index, auto value) {
+    array.operate(pipe, index, [value](auto& cell) { cell = value; });
+  };
+  set(highest_psn_, slot.number, PsnCell::of(roce::psn_add(slot.origin, -1)));
+  set(epsn_array_, slot.number, PsnCell::of(slot.origin));
+  set(doubt_until_, slot.number, PsnCell{});
+  set(far_count_, slot.number, std::uint8_t{0});
+  for (auto& base : bases_) set(base, slot.number, std::uint8_t{0});
+  for (std::uint32_t bit = 0; bit < 2 * window_; bit++)
+    set(bitmap_array_, std::uint64_t{slot.number} * 2 * window_ + bit, false);
+  for (std::uint32_t path = 0; path < paths_max_; path++) set(path_psn_max_array_, path_cell(slot, path), PsnCell{});
+  set(stashed_nack_psn_, slot.number, PsnCell{});
+  set(stashed_nack_valid_, slot.number, std::uint8_t{0});
+}
+
+Decision Destination::age(unsigned pipe, Slot slot, std::uint32_t since) {
+  const auto get = [pipe, &slot](auto& array) {
+    return array.operate(pipe, slot.number, [](auto& cell) { return cell; });
+  };
+  if (!has_stash(pipe, slot.number) || static_cast<std::int32_t>(since - get(stash_time_)) < 0) return {};
+  stashed_nack_valid_.operate(pipe, slot.number, [](std::uint8_t& valid) { valid = 0; });
+  return {Action::kGenerate,
+          Reason::kAged,
+          false,
+          false,
+          {get(stashed_nack_psn_).psn(), get(stash_nack_qpn_), get(stash_nack_aeth_), get(stash_nack_egress_port_)}};
+}
+
+}  // namespace rocebox::themis

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every bound of Themis, each with its reason.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace rocebox::themis {
+
+/// Paths of a QP: what a ToR of 160 ports can have, and twice what the paper sizes its tables for.
+inline constexpr std::int64_t kPathsMax = 256;
+
+/// The sender's largest window, in packets: far below half a round of PSNs, so that serial comparison holds.
+inline constexpr std::int64_t kWindowMax = 1 << 16;
+
+/// QPs with state of each role: with the reference's 128 paths their path arrays reach the model's 2^24 cells at 2^17.
+inline constexpr std::int64_t kQpsMax = 1 << 17;
+
+/// Packets outside every window, none inside between them: the QP has begun anew elsewhere.
+inline constexpr std::uint8_t kFarPacketsMax = 16;
+
+/// PSNs that one READ request is taken to need at most: the doubt that it raises must lie ahead modulo 2^24.
+inline constexpr std::uint32_t kReadPsnsMax = 1 << 22;
+
+/// What one stage holds, for placing what stands behind a large array: 80 pages of 1024 entries of 128 bits, of which
+/// some are left to the tables of others.
+inline constexpr std::uint64_t kStageBytes = std::uint64_t{1} << 20;
+
+/// Changes of tables that one instant may ask the control plane for; more are asked for again by later packets.
+inline constexpr std::size_t kChangesMax = 1024;
+
+}  // namespace rocebox::themis

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Source: the registers and the logic of Themis-S (4.1, 4.4), in the ingress control of the sender's ToR. Each packet
+// touches an array once, in the order of the stages.
+#pragma once
+#include <cstdint>
+
+#include "kernels/themis/limits.h"
+#include "kernels/themis/modulo.h"
+#include "kernels/themis/psn_cell.h"
+#include "switch_model/access.h"
+
+namespace rocebox::themis {
+
+using switch_model::At;
+using switch_model::Gress;
+using switch_model::Layout;
+using switch_model::PacketState;
+using switch_model::RegisterArray;
+
+/// The stages behind an array of `bytes` that begins in `stage`.
+constexpr unsigned stage_behind(unsigned stage, std::uint64_t bytes) {
+  return stage + static_cast<unsigned>((bytes + kStageBytes - 1) / kStageBytes);
+}
+
+/// What became of the path of one packet.
+struct PathChoice {
+  std::uint32_t path;
+  bool rerouted_nacked = false;   ///< a NACK asked for it: elsewhere
+  bool rerouted_again = false;    ///< sent again without a NACK: any path
+  bool rerouted_avoided = false;  ///< its path is to be avoided
+};
+
+class Source {
+ public:
+  struct Config {
+    std::uint32_t slots;      ///< QPs of one pipe
+    std::uint32_t paths_max;  ///< sizes the arrays
+    std::uint32_t paths;      ///< N at the start
+    std::uint32_t avoidance_window;
+  };
+  Source(const Config& config, Layout& layout);
+
+  /// The path of one data packet: equation 1 with `base` below N, and the exceptions of 4.4. `draw`: a random number.
+  template <class Access>
+  PathChoice data(Access& access, const PacketState& p, std::uint32_t slot, std::uint32_t psn, std::uint32_t base,
+                  std::uint64_t draw) {
+    const std::uint32_t paths = modulo_.count();
+    std::uint32_t path = modulo_(psn) + base;
+    if (path >= paths) path -= paths;
+    const PsnCell nack = access.update(p, recved_nack_psn_, slot, [psn](PsnCell& cell) {
+      const PsnCell before = cell;
+      if (cell.is(psn)) cell = PsnCell::of(psn, true);
+      return before;
+    });
+    const bool nacked = nack.is(psn), first = nacked && !nack.flag();
+    const PsnCell highest = access.update(p, highest_psn_, slot, [psn, nacked](PsnCell& cell) {
+      const PsnCell before = cell;
+      cell = PsnCell::of(cell.behind(psn) ? psn : cell.psn(), nacked);
+      return before;
+    });
+    // With the packet that a NACK asks for, an RNIC sends the one that it sent last once more (2.3): that one keeps its
+    // path, so that the order on it still proves losses.
+    const bool repeated = highest.is(psn) && highest.flag() && !nacked;
+    const bool again = !highest.behind(psn) && !repeated;
+    const bool avoided = access.update(p, path_adaptive_count_, cell(slot, path), [](std::uint32_t& count) {
+      if (count == 0) return false;
+      count--;
+      return true;
+    });
+    PathChoice choice{path, first, again && !first && !avoided, avoided};
+    if ((first || avoided) && paths > 1)
+      choice.path = wrapped(path + 1 + static_cast<std::uint32_t>(draw % (paths - 1)));
+    else if (again)
+      choice.path = wrapped(path + modulo_(static_cast<std::uint32_t>(draw)));
+    return choice;
+  }
+
+  /// A NACK on its way to the sender; `avoid`: it is a Path Avoidance Signal.
+  template <class Access>
+  void nack(Access& access, const PacketState& p, std::uint32_t slot, std::uint32_t epsn, std::uint32_t base,
+            bool avoid) {
+    access.write(p, recved_nack_psn_, slot, PsnCell::of(epsn));
+    if (avoid) access.write(p, path_adaptive_count_, cell(slot, wrapped(modulo_(epsn) + base)), avoidance_window_);
+  }
+
+  template <class Access>
+  void prefetch(Access& access, const PacketState& p, std::uint32_t slot, std::uint32_t psn) const {
+    access.prefetch(p, recved_nack_psn_, slot);
+    access.prefetch(p, highest_psn_, slot);
+    access.prefetch(p, path_adaptive_count_, cell(slot, modulo_(psn)));
+  }
+
+  /// The control plane: all registers of a slot as for a new QP.
+  void clear(unsigned pipe, std::uint32_t slot);
+  /// N from now on, 1 to paths_max. What the avoidance counters say belongs to the old paths: harmless, they run out.
+  void set_paths(std::uint32_t paths) { modulo_ = Modulo(paths); }
+  std::uint32_t paths() const { return modulo_.count(); }
+  /// The stage behind the last one that is used here.
+  unsigned next_stage() const { return next_stage_; }
+
+ private:
+  std::uint64_t cell(std::uint32_t slot, std::uint32_t path) const { return std::uint64_t{slot} * paths_max_ + path; }
+  std::uint32_t wrapped(std::uint32_t path) const { return path >= modulo_.count() ? path - modulo_.count() : path; }
+
+  Modulo modulo_;
+  std::uint32_t paths_max_, avoidance_window_;
+  unsigned next_stage_;
+  RegisterArray<PsnCell> recved_nack_psn_;  // flag: the packet has been sent again
+  RegisterArray<PsnCell> highest_psn_;      // flag: the packet before was the one that a NACK asked for
+  RegisterArray<std::uint32_t> path_adaptive_count_;
+};
+
+}  // namespace rocebox::themis
