@@ -39,13 +39,12 @@ std::uint32_t Pairing::direction_of(const Addresses& addresses) {
 }
 
 std::uint32_t Pairing::add(const HalfKey& key, std::uint32_t flow) {
-  const std::uint32_t before = table_.size();
   const std::uint32_t half = table_.insert(key);
   if (half == kNone) {
     counts_.refused++;
     return kNone;
   }
-  if (table_.size() != before) halves_[half].direction = direction_of(key.addresses) + 1;
+  if (halves_[half].direction == 0) halves_[half].direction = direction_of(key.addresses) + 1;
   if (flow != kNone) halves_[half].flow = flow + 1;
   return half;
 }
@@ -216,6 +215,13 @@ Pairing::News Pairing::connected(const Addresses& way, const CmRep& rep) {
   return {.begins = true,
           .halves = {find({way, begun->qpn}), find({reversed(way), qpn})},
           .psns = {begun->psn, static_cast<std::uint32_t>(rep.starting_psn)}};
+}
+
+void Pairing::forget(std::uint32_t half) {
+  unbind(half);
+  unlist(half);
+  halves_[half] = {};
+  table_.erase(half);
 }
 
 void Pairing::restart(std::uint32_t half) {

@@ -71,6 +71,9 @@ class Pairing {
   /// The requests of `half` begin anew with the next ones; a learned pair is not believed any more.
   void restart(std::uint32_t half);
 
+  /// Forgets a half, with its pair; its number will be given to another key.
+  void forget(std::uint32_t half);
+
   /// A request packet of `half` that takes the PSNs first..last.
   void request(std::uint32_t half, std::uint32_t first, std::uint32_t last);
 
@@ -78,10 +81,14 @@ class Pairing {
   /// learns, confirms or undoes a pair. Returns the partner then, or kNone.
   std::uint32_t answer(std::uint32_t half, std::uint32_t psn, AnswerKind kind);
 
+  /// Halves that are known; their numbers may be higher where others were forgotten.
   std::uint32_t size() const { return table_.size(); }
   const HalfKey& key(std::uint32_t half) const { return table_.key(half); }
   std::uint32_t partner(std::uint32_t half) const { return halves_[half].partner - 1; }
   std::uint32_t flow(std::uint32_t half) const { return halves_[half].flow - 1; }
+  /// Whether requests of `half` were seen, and the highest PSN that they took.
+  bool requested(std::uint32_t half) const { return halves_[half].requested; }
+  std::uint32_t highest(std::uint32_t half) const { return halves_[half].highest; }
   PairSource source(std::uint32_t half) const { return halves_[half].source; }
   /// Whether a pair is sure: told, overheard, or learned and confirmed.
   bool confirmed(std::uint32_t half) const {

@@ -40,6 +40,23 @@ TEST_F(PairingStatic, IsKnownBeforeAnyPacketAndNeverUndone) {
   EXPECT_FALSE(pairing.connect(kA, 0x11, kB, 0x13, PairSource::kCm)) << "a weaker source";
 }
 
+TEST_F(PairingStatic, ForgottenHalvesMakeRoomForOthers) {
+  for (std::uint32_t qpn = 0x100; qpn < 0x200; qpn++) {
+    ASSERT_TRUE(pairing.connect(kA, qpn, kB, qpn + 0x1000, PairSource::kConfig)) << qpn;
+    const auto data = to_b(qpn + 0x1000), acks = to_a(qpn);
+    pairing.request(data, 5, 9);
+    EXPECT_EQ(pairing.partner(data), acks);
+    pairing.forget(data);
+    EXPECT_EQ(pairing.partner(acks), kNone);
+    pairing.forget(acks);
+    EXPECT_EQ(pairing.find({{kA, kB}, qpn + 0x1000}), kNone);
+  }
+  const auto anew = to_b(0x1300), acks = to_a(0x300);
+  EXPECT_FALSE(pairing.requested(anew)) << "nothing of those before it";
+  pairing.request(anew, 100, 103);
+  EXPECT_EQ(pairing.answer(acks, 101, kReceived), anew);
+}
+
 TEST_F(PairingLearned, TheOnlyWindowWithThePsnTentativeThenConfirmed) {
   const auto one = to_b(0x12), two = to_b(0x22), acks = to_a(0x11);
   pairing.request(one, 100, 109);
