@@ -146,7 +146,10 @@ void Datapath::run(Context& context, Gress gress, std::span<PacketState> packets
 void Datapath::run_timer(Context& context, unsigned program, std::uint64_t tag) {
   Pass pass(context, {}, Gress::kIngress, program, random_[program][kControlPlane], due_);
   programs_[program]->on_timer(pass, tag);
-  arm_loops(context);
+  Leaving leaving{context, nullptr};
+  for (PacketState& p : due_.generated) put(leaving, p, {0, true});
+  due_.generated.clear();
+  finish(leaving);
 }
 
 // What ingress decided.

@@ -41,6 +41,7 @@ void Datapath::recirculate(Leaving& leaving, PacketState& p, Cause cause) {
   again.packet = cause.owned ? p.packet : leaving.batch->take(cause.after).release();
   again.metadata = p.metadata;
   again.ingress_port = p.ingress_port;
+  again.pipe = p.pipe;
   again.traffic_class = p.traffic_class;
   again.passes = p.passes;
   again.instance = Instance::kRecirculated;
@@ -94,10 +95,8 @@ void Datapath::release_recirculated(Context& context) {
   Leaving leaving{context, nullptr};
   for (std::uint32_t left = recirculated_.size; left > 0 && recirculated_due(context.now());) {
     unsigned size = 0;
-    for (; size < kBatchMax && left > 0 && recirculated_due(context.now()); size++, left--) {
+    for (; size < kBatchMax && left > 0 && recirculated_due(context.now()); size++, left--)
       ingress_[size] = waiting_.pop(recirculated_).state;
-      ingress_[size].pipe = pipe_of_[ingress_[size].ingress_port];
-    }
     run(context, Gress::kIngress, {ingress_.data(), size});
     for (unsigned i = 0; i < size; i++) manage(leaving, ingress_[i], {0, true});
     egress(leaving);

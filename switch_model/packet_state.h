@@ -19,6 +19,7 @@ enum class Instance : std::uint8_t {
   kReplica,       ///< a copy that a multicast group made; see PacketState::replica
   kMirror,        ///< a copy that a program asked for with Pass::mirror; it enters egress
   kRecirculated,  ///< sent back to ingress by Pass::recirculate
+  kGenerated,     ///< made by a program's control plane with Pass::generate; it enters egress
 };
 
 inline constexpr Port kNoPort = 0xFF;

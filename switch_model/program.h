@@ -67,8 +67,15 @@ struct DueTimers {
     std::uint64_t tag;
   };
   static constexpr std::size_t kMax = 1024;
-  DueTimers() { list.reserve(kMax); }
+  DueTimers() {
+    list.reserve(kMax);
+    generated.reserve(kGeneratedMax);
+  }
   std::vector<Timer> list;
+
+  // What on_timer made, to enter egress behind it.
+  static constexpr std::size_t kGeneratedMax = 64;
+  std::vector<PacketState> generated;
 };
 
 /// In the tag of a program's timer its number plus one lies this many bits up.
@@ -101,7 +108,7 @@ class Pass {
     p.mirror_bytes = truncate_bytes;
   }
   /// Egress: the packet enters ingress again by the port it came in by, as Instance::kRecirculated, after the loopback
-  /// port's delay. At most kPassesMax times.
+  /// port's delay, in the pipe of the port that it was leaving by. At most kPassesMax times.
   void recirculate(PacketState& p) { p.recirculate = true; }
   /// The program's on_timer(tag) is called at `at`, or behind all packets of this instant when that is not later.
   /// `tag` has 56 bits. From one of the two controls only.
@@ -110,6 +117,18 @@ class Pass {
       due_.list.push_back({program_, tag});
     else
       context_.arm(at, (std::uint64_t{program_} + 1) << kProgramShift | tag);
+  }
+  /// A new packet of `bytes` bytes, uninitialised, for generate(). Empty when the pool is dry.
+  PacketPtr allocate(std::uint32_t bytes) { return context_.allocate(bytes); }
+  /// From on_timer: a packet that the program made enters egress at `port` as Instance::kGenerated. At most
+  /// DueTimers::kGeneratedMax in one call; false, and the packet is freed, beyond.
+  bool generate(PacketPtr packet, Port port) {
+    if (due_.generated.size() == DueTimers::kGeneratedMax) return false;
+    PacketState& p = due_.generated.emplace_back();
+    p.packet = packet.release();
+    p.instance = Instance::kGenerated;
+    p.ingress_port = p.egress_port = port;
+    return true;
   }
   /// Tells the packet trace what was done to a packet that goes on, in a word or two.
   void note(const PacketState& p, std::string_view what) { context_.note(p.packet, what); }
@@ -151,6 +170,7 @@ struct ProgramType {
   const char* name;
   const char* summary;  ///< one line
   std::unique_ptr<ProgramConfig> (*config)();
+  const Example* examples;  ///< options of a switch that runs it, ended by a null title; may be null
 };
 
 /// The in-tree programs, an explicit array beside the kernels' in kernels/registry.cc.
@@ -222,8 +242,9 @@ class ConfigOf final : public ProgramConfig {
 }  // namespace detail
 
 template <class P>
-constexpr ProgramType program_type(const char* name, const char* summary) {
-  return {name, summary, []() -> std::unique_ptr<ProgramConfig> { return std::make_unique<detail::ConfigOf<P>>(); }};
+constexpr ProgramType program_type(const char* name, const char* summary, const Example* examples = nullptr) {
+  return {name, summary, []() -> std::unique_ptr<ProgramConfig> { return std::make_unique<detail::ConfigOf<P>>(); },
+          examples};
 }
 
 }  // namespace rocebox::switch_model

@@ -109,6 +109,15 @@ class Packet {
     if (bytes < meta().wire_bytes) meta().wire_bytes = bytes;
   }
 
+  /// Makes it `bytes` long, on the wire too; what is new is not initialised, and offsets are not re-parsed. False, and
+  /// nothing is changed, when the buffer has no room.
+  bool resize(std::uint32_t bytes) const {
+    if (bytes > size() && bytes - size() > rte_pktmbuf_tailroom(mbuf_)) return false;
+    mbuf_->data_len = static_cast<std::uint16_t>(bytes);
+    mbuf_->pkt_len = meta().wire_bytes = bytes;
+    return true;
+  }
+
   rte_mbuf* mbuf() const { return mbuf_; }
   explicit operator bool() const { return mbuf_ != nullptr; }
 
