@@ -3,24 +3,46 @@
 #include "runtime/kernel/registry.h"
 
 #include <array>
+#include <vector>
 
 #include "kernels/inspect/inspect.h"
 #include "kernels/link/link.h"
 #include "kernels/lowar/lowar.h"
+#include "kernels/themis/themis.h"
 #include "switch_model/forward/forward.h"
 #include "switch_model/switch.h"
 
 namespace rocebox {
+namespace {
+
+// A switch, with the examples of its programs behind its own.
+KernelType switch_with_programs() {
+  static const std::vector<Example> examples = [] {
+    std::vector<Example> all;
+    const auto add = [&all](const Example* example) {
+      for (; example && example->title; example++) all.push_back(*example);
+    };
+    add(switch_kernel_type().examples);
+    for (const switch_model::ProgramType& program : switch_model::in_tree_programs()) add(program.examples);
+    all.push_back({nullptr, nullptr});
+    return all;
+  }();
+  KernelType type = switch_kernel_type();
+  type.examples = examples.data();
+  return type;
+}
+
+}  // namespace
 
 std::span<const KernelType> in_tree_kernels() {
   static const std::array kernels = {inspect_kernel_type(), link_kernel_type(), lowar_kernel_type(),
-                                     switch_kernel_type()};
+                                     switch_with_programs()};
   return kernels;
 }
 
 // The programs of a switch.
 std::span<const switch_model::ProgramType> switch_model::in_tree_programs() {
-  static const std::array programs = {forward_program_type()};
+  static const std::array programs = {forward_program_type(), themis_program_type()};
   return programs;
 }
 

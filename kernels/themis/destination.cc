@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/themis/destination.h"
 
+#include <algorithm>
+
 namespace rocebox::themis {
 
-// Stage 0 has the QP table.
 Destination::Destination(const Config& config, Layout& layout)
     : modulo_(config.paths),
       paths_max_(config.paths_max),
@@ -13,14 +14,14 @@ Destination::Destination(const Config& config, Layout& layout)
   const std::uint32_t slots = config.slots;
   const std::uint64_t bits = std::uint64_t{slots} * 2 * window_, paths = std::uint64_t{slots} * paths_max_;
   const auto at = [](unsigned stage) { return At{Gress::kEgress, stage}; };
-  highest_psn_ = layout.registers<PsnCell>("highest_psn", at(1), slots, 1);
-  epsn_array_ = layout.registers<PsnCell>("epsn_array", at(2), slots, 1);
-  doubt_until_ = layout.registers<PsnCell>("doubt_until", at(3), slots, 1);
-  far_count_ = layout.registers<std::uint8_t>("far_count", at(3), slots, 1);
-  bases_[0] = layout.registers<std::uint8_t>("base_first_half", at(3), slots, 1);
-  bases_[1] = layout.registers<std::uint8_t>("base_second_half", at(3), slots, 1);
-  bitmap_array_ = layout.registers<bool>("bitmap_array", at(4), bits, 2 * window_);
-  unsigned stage = stage_behind(4, bits / 8);
+  highest_psn_ = layout.registers<PsnCell>("highest_psn", at(kFirstStage), slots, 1);
+  epsn_array_ = layout.registers<PsnCell>("epsn_array", at(kFirstStage + 1), slots, 1);
+  doubt_until_ = layout.registers<PsnCell>("doubt_until", at(kFirstStage + 2), slots, 1);
+  far_count_ = layout.registers<std::uint8_t>("far_count", at(kFirstStage + 2), slots, 1);
+  bases_[0] = layout.registers<std::uint8_t>("base_first_half", at(kFirstStage + 3), slots, 1);
+  bases_[1] = layout.registers<std::uint8_t>("base_second_half", at(kFirstStage + 3), slots, 1);
+  bitmap_array_ = layout.registers<bool>("bitmap_array", at(kFirstStage + 4), bits, 2 * window_);
+  unsigned stage = stage_behind(kFirstStage + 4, bits / 8);
   path_psn_max_array_ = layout.registers<PsnCell>("path_psn_max_array", at(stage), paths, paths_max_);
   stage = stage_behind(stage, paths * sizeof(PsnCell));
   stashed_nack_psn_ = layout.registers<PsnCell>("stashed_nack_psn", at(stage), slots, 1);
@@ -32,11 +33,11 @@ Destination::Destination(const Config& config, Layout& layout)
   stash_time_ = layout.registers<std::uint32_t>("stash_time", at(stage + 2), slots, 1);
 }
 
-void Destination::begin(unsigned pipe, Slot slot) {
+void Destination::begin(unsigned pipe, Slot slot, std::uint32_t highest) {
   const auto set = [pipe](auto& array, std::uint64_t index, auto value) {
     array.operate(pipe, index, [value](auto& cell) { cell = value; });
   };
-  set(highest_psn_, slot.number, PsnCell::of(roce::psn_add(slot.origin, -1)));
+  set(highest_psn_, slot.number, PsnCell::of(highest));
   set(epsn_array_, slot.number, PsnCell::of(slot.origin));
   set(doubt_until_, slot.number, PsnCell{});
   set(far_count_, slot.number, std::uint8_t{0});
@@ -46,6 +47,13 @@ void Destination::begin(unsigned pipe, Slot slot) {
   for (std::uint32_t path = 0; path < paths_max_; path++) set(path_psn_max_array_, path_cell(slot, path), PsnCell{});
   set(stashed_nack_psn_, slot.number, PsnCell{});
   set(stashed_nack_valid_, slot.number, std::uint8_t{0});
+  // Packets that no one has recorded: for this round there is doubt whether they came, and in the next, when the half
+  // is turned over, their bits must not say so.
+  const std::int32_t before = roce::psn_distance(highest, slot.origin) + 1;
+  if (before <= 0) return;
+  set(doubt_until_, slot.number, PsnCell::of(roce::psn_add(highest, 1)));
+  for (std::int32_t i = 0; i < std::min(before, window_packets_); i++)
+    set(bitmap_array_, bit_of(slot, roce::psn_add(slot.origin, i)), true);
 }
 
 Decision Destination::age(unsigned pipe, Slot slot, std::uint32_t since) {

@@ -62,8 +62,9 @@ class Destination {
 
   // The control plane, between batches.
 
-  /// All registers of a slot as for a new QP whose first PSN is slot.origin.
-  void begin(unsigned pipe, Slot slot);
+  /// All registers of a slot as for a new QP whose first PSN is slot.origin, and whose requests up to `highest` have
+  /// gone by.
+  void begin(unsigned pipe, Slot slot, std::uint32_t highest);
   /// The stash is given up to age when it was written before `since`; the NACK to be sent, or nothing.
   Decision age(unsigned pipe, Slot slot, std::uint32_t since);
   bool has_stash(unsigned pipe, std::uint32_t slot) {

@@ -103,11 +103,11 @@ Decision Destination::nack(Access& access, const PacketState& p, Slot slot, cons
   const auto forward = [&nack](Reason reason) { return Decision{Action::kForward, reason, false, false, nack}; };
   if (ahead < 0) return forward(Reason::kBehindWindow);
   if (ahead > window_packets_ || beyond_data) return forward(Reason::kAheadOfData);
-  const bool half_base = turn_halves(access, p, slot, move);
   const bool doubted = access.update(p, doubt_until_, slot.number, [epsn, move](PsnCell& cell) {
     if (move.moved() && cell.valid() && !cell.ahead_of(move.after)) cell = {};
     return cell.ahead_of(epsn);
   });
+  const bool half_base = turn_halves(access, p, slot, move);
   if (access.read(p, bitmap_array_, bit_of(slot, epsn)) != half_base)
     return doubted ? forward(Reason::kDoubt) : Decision{Action::kBlock, Reason::kInvalid, false, false, nack};
   const std::uint32_t path = modulo_(epsn);
@@ -130,11 +130,11 @@ Decision Destination::answered(Access& access, const PacketState& p, Slot slot, 
   const std::uint32_t highest = access.read(p, highest_psn_, slot.number).psn();
   const bool sent = !roce::psn_after(psn, highest);
   const Move move = move_base(access, p, slot, roce::psn_add(psn, 1), sent);
-  turn_halves(access, p, slot, move);
   access.update(p, doubt_until_, slot.number, [move, doubt, highest](PsnCell& cell) {
     if (move.moved() && cell.valid() && !cell.ahead_of(move.after)) cell = {};
     if (doubt) detail::raise(cell, roce::psn_add(highest, 1));
   });
+  turn_halves(access, p, slot, move);
   const PsnCell stash = access.read(p, stashed_nack_psn_, slot.number);
   if (!sent || !stash.valid() || !roce::psn_after(move.after, stash.psn())) return {};
   const bool was_valid = access.update(p, stashed_nack_valid_, slot.number,

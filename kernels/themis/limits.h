@@ -21,9 +21,12 @@ inline constexpr std::uint8_t kFarPacketsMax = 16;
 /// PSNs that one READ request is taken to need at most: the doubt that it raises must lie ahead modulo 2^24.
 inline constexpr std::uint32_t kReadPsnsMax = 1 << 22;
 
-/// What one stage holds, for placing what stands behind a large array: 80 pages of 1024 entries of 128 bits, of which
-/// some are left to the tables of others.
-inline constexpr std::uint64_t kStageBytes = std::uint64_t{1} << 20;
+/// What one stage holds of a register array, for placing what stands behind it: Map RAM for 48 pages of 1024 words of
+/// 128 bits.
+inline constexpr std::uint64_t kStageBytes = 48 * 1024 * 16;
+
+/// The first stage of the registers: the QP tables, one for each control, take those before it.
+inline constexpr unsigned kFirstStage = 2;
 
 /// Changes of tables that one instant may ask the control plane for; more are asked for again by later packets.
 inline constexpr std::size_t kChangesMax = 1024;

@@ -3,15 +3,14 @@
 
 namespace rocebox::themis {
 
-// Stage 0 has the QP table.
 Source::Source(const Config& config, Layout& layout)
     : modulo_(config.paths), paths_max_(config.paths_max), avoidance_window_(config.avoidance_window) {
   const std::uint64_t paths = std::uint64_t{config.slots} * config.paths_max;
-  recved_nack_psn_ = layout.registers<PsnCell>("recved_nack_psn", {Gress::kIngress, 1}, config.slots, 1);
-  highest_psn_ = layout.registers<PsnCell>("highest_psn", {Gress::kIngress, 2}, config.slots, 1);
-  path_adaptive_count_ =
-      layout.registers<std::uint32_t>("path_adaptive_count", {Gress::kIngress, 3}, paths, config.paths_max);
-  next_stage_ = stage_behind(3, paths * sizeof(std::uint32_t));
+  recved_nack_psn_ = layout.registers<PsnCell>("recved_nack_psn", {Gress::kIngress, kFirstStage}, config.slots, 1);
+  highest_psn_ = layout.registers<PsnCell>("highest_psn", {Gress::kIngress, kFirstStage + 1}, config.slots, 1);
+  path_adaptive_count_ = layout.registers<std::uint32_t>("path_adaptive_count", {Gress::kIngress, kFirstStage + 2},
+                                                         paths, config.paths_max);
+  next_stage_ = stage_behind(kFirstStage + 2, paths * sizeof(std::uint32_t));
 }
 
 void Source::clear(unsigned pipe, std::uint32_t slot) {

@@ -7,7 +7,7 @@
 #include "kernels/themis/limits.h"
 #include "kernels/themis/modulo.h"
 #include "kernels/themis/psn_cell.h"
-#include "switch_model/access.h"
+#include "switch_model/program.h"
 
 namespace rocebox::themis {
 
@@ -15,6 +15,7 @@ using switch_model::At;
 using switch_model::Gress;
 using switch_model::Layout;
 using switch_model::PacketState;
+using switch_model::Pass;
 using switch_model::RegisterArray;
 
 /// The stages behind an array of `bytes` that begins in `stage`.
@@ -62,7 +63,7 @@ class Source {
     // path, so that the order on it still proves losses.
     const bool repeated = highest.is(psn) && highest.flag() && !nacked;
     const bool again = !highest.behind(psn) && !repeated;
-    const bool avoided = access.update(p, path_adaptive_count_, cell(slot, path), [](std::uint32_t& count) {
+    const bool avoided = access.update(p, path_adaptive_count_, cell(slot, modulo_(psn)), [](std::uint32_t& count) {
       if (count == 0) return false;
       count--;
       return true;
@@ -77,10 +78,9 @@ class Source {
 
   /// A NACK on its way to the sender; `avoid`: it is a Path Avoidance Signal.
   template <class Access>
-  void nack(Access& access, const PacketState& p, std::uint32_t slot, std::uint32_t epsn, std::uint32_t base,
-            bool avoid) {
+  void nack(Access& access, const PacketState& p, std::uint32_t slot, std::uint32_t epsn, bool avoid) {
     access.write(p, recved_nack_psn_, slot, PsnCell::of(epsn));
-    if (avoid) access.write(p, path_adaptive_count_, cell(slot, wrapped(modulo_(epsn) + base)), avoidance_window_);
+    if (avoid) access.write(p, path_adaptive_count_, cell(slot, modulo_(epsn)), avoidance_window_);
   }
 
   template <class Access>
@@ -99,15 +99,17 @@ class Source {
   unsigned next_stage() const { return next_stage_; }
 
  private:
-  std::uint64_t cell(std::uint32_t slot, std::uint32_t path) const { return std::uint64_t{slot} * paths_max_ + path; }
+  std::uint64_t cell(std::uint32_t slot, std::uint32_t psn_class) const {
+    return std::uint64_t{slot} * paths_max_ + psn_class;
+  }
   std::uint32_t wrapped(std::uint32_t path) const { return path >= modulo_.count() ? path - modulo_.count() : path; }
 
   Modulo modulo_;
   std::uint32_t paths_max_, avoidance_window_;
   unsigned next_stage_;
-  RegisterArray<PsnCell> recved_nack_psn_;  // flag: the packet has been sent again
-  RegisterArray<PsnCell> highest_psn_;      // flag: the packet before was the one that a NACK asked for
-  RegisterArray<std::uint32_t> path_adaptive_count_;
+  RegisterArray<PsnCell> recved_nack_psn_;            // flag: the packet has been sent again
+  RegisterArray<PsnCell> highest_psn_;                // flag: the packet before was the one that a NACK asked for
+  RegisterArray<std::uint32_t> path_adaptive_count_;  // by PSN mod N, which is the path but for the base
 };
 
 }  // namespace rocebox::themis

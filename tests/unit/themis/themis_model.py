@@ -48,7 +48,7 @@ class Source:
         self.highest = None  # the PSN that no other was ahead of
         self.answered = False  # the packet that the last NACK asked for has been sent again
         self.after_nacked = False  # the packet before was the one that a NACK asked for
-        self.avoidance = [0] * paths  # packets of that path yet to be sent elsewhere
+        self.avoidance = [0] * paths  # by PSN mod N: packets of that path yet to be sent elsewhere
 
     def assigned(self, psn):
         """Equation 1."""
@@ -62,8 +62,8 @@ class Source:
         first, self.answered = nacked and not self.answered, self.answered or nacked
         self.after_nacked = nacked
         elsewhere = first or (nacked and not fair)
-        if self.avoidance[path]:
-            self.avoidance[path] -= 1
+        if self.avoidance[psn % self.paths]:
+            self.avoidance[psn % self.paths] -= 1
             elsewhere = True
         if elsewhere and self.paths > 1:
             return (path + 1 + draw % (self.paths - 1)) % self.paths
@@ -84,7 +84,7 @@ class Source:
         """A NACK on its way to the sender; `avoid`: it is a Path Avoidance Signal."""
         self.last_nack_psn, self.answered = epsn, False
         if avoid:
-            self.avoidance[self.assigned(epsn)] = self.avoidance_window
+            self.avoidance[epsn % self.paths] = self.avoidance_window
 
 
 class Destination:

@@ -34,7 +34,7 @@ class Rig {
         destination_({kSlots, config.paths, config.paths, config.window, config.ooo_threshold}, layout_) {
     slot_ = {1, config.first_psn};
     state_[0].pipe = kPipe;
-    destination_.begin(kPipe, slot_);
+    destination_.begin(kPipe, slot_, roce::psn_add(slot_.origin, -1));
   }
 
   /// "action ePSN reason[ avoid]", "path N", or nothing.
@@ -81,7 +81,7 @@ class Rig {
         if (decision.begins_anew) {  // what the control plane does
           switch_model::Fast fast;
           slot_.origin = event.psn;
-          destination_.begin(kPipe, slot_);
+          destination_.begin(kPipe, slot_, roce::psn_add(slot_.origin, -1));
           decision = destination_.data(fast, p, slot_, event.psn, event.sprayed, 1);
         }
         return text(decision);
@@ -99,7 +99,7 @@ class Rig {
         return "path " + std::to_string(choice.path);
       }
       case Kind::kSourceNack:
-        source_.nack(access, p, slot_.number, event.psn, config_.base, event.avoid);
+        source_.nack(access, p, slot_.number, event.psn, event.avoid);
         return {};
       case Kind::kPaths:
         config_.base %= event.psn;

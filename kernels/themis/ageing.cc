@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What time does: connections that are silent are forgotten, and a stash that has waited for too long is sent.
+#include <algorithm>
+
+#include "kernels/themis/control_plane.h"
+#include "runtime/kernel/report.h"
+
+namespace rocebox::themis {
+namespace {
+
+// Ageing looks at all connections: so often in the life of a silent one.
+constexpr Nanos kLooksPerTimeout = 4;
+
+}  // namespace
+
+void ControlPlane::arm_ageing(Pass& pass) {
+  if (ageing_armed_) return;
+  ageing_armed_ = true;
+  pass.arm(pass.now() + qp_timeout_ / kLooksPerTimeout, kAgeTimer);
+}
+
+void ControlPlane::age(Pass& pass) {
+  ageing_armed_ = false;
+  bool more = false;
+  for (std::uint32_t number = 0; number < connections_.size(); number++) {
+    Connection& c = connections_[number];
+    if (!c.used) continue;
+    for (unsigned pipe = 0; pipe < info_.pipes; pipe++)
+      if (state_.hits.operate(pipe, number, [](bool& hit) { return std::exchange(hit, false); })) c.seen = pass.now();
+    const bool stashed = c.begun && state_.destination.has_stash(c.pipe, c.slot.number);
+    if (c.seen + qp_timeout_ > pass.now() || (stashed && stash_timeout_)) {
+      more = true;
+      continue;
+    }
+    count_.qps_aged.add();
+    end(number, pairing_.source(c.outbound) != roce::PairSource::kConfig);
+  }
+  for (std::uint32_t half = 0; half < notes_.size(); half++) {
+    HalfNotes& notes = notes_[half];
+    if (!notes.used || notes.connection || pairing_.source(half) == roce::PairSource::kConfig) continue;
+    if (notes.seen + qp_timeout_ > pass.now()) {
+      notes.refused = false;  // there may be room meanwhile
+      more = true;
+      continue;
+    }
+    notes = {};
+    pairing_.forget(half);
+  }
+  if (more) arm_ageing(pass);
+}
+
+void ControlPlane::age_stashes(Pass& pass) {
+  stashes_armed_ = false;
+  const std::uint32_t since = ticks(pass.now() - stash_timeout_);
+  unsigned sent = 0;
+  std::erase_if(stashes_, [&](std::uint32_t number) {
+    Connection& c = connections_[number];
+    const bool waits = c.used && c.begun && state_.destination.has_stash(c.pipe, c.slot.number);
+    if (waits && sent == switch_model::DueTimers::kGeneratedMax) return false;
+    if (waits) {
+      const Decision decision = state_.destination.age(c.pipe, c.slot, since);
+      if (!decision) return false;
+      sent++;
+      (send_aged(pass, c, decision) ? count_.undetermined_aged : count_.stash_lost).add();
+    }
+    c.stash_watched = false;
+    return true;
+  });
+  if (stashes_.empty()) return;
+  stashes_armed_ = true;
+  pass.arm(pass.now() + std::max<Nanos>(stash_timeout_ / kLooksPerTimeout, 1), kStashTimer);
+}
+
+bool ControlPlane::send_aged(Pass& pass, Connection& c, const Decision& decision) {
+  roce::PacketSpec spec;
+  spec.underlay = c.nack_underlay;
+  spec.underlay.ttl = 64;
+  spec.opcode = IBV_OPCODE_RC_ACKNOWLEDGE;
+  spec.mig_req = c.mig_req;
+  spec.pkey = c.pkey;
+  spec.destination_qp = decision.stash.qpn;
+  spec.psn = decision.stash.epsn;
+  spec.syndrome = static_cast<std::uint8_t>(decision.stash.aeth >> 24);
+  spec.msn = decision.stash.aeth & 0xFFFFFF;
+  PacketPtr packet = pass.allocate(roce::built_bytes(spec));
+  if (!packet) return false;
+  roce::build(*packet, spec);
+  return pass.generate(std::move(packet), static_cast<Port>(decision.stash.exit));
+}
+
+void ControlPlane::report(Report& report) const {
+  std::vector<std::uint32_t> used;
+  for (std::uint32_t number = 0; number < connections_.size(); number++)
+    if (connections_[number].used) used.push_back(number);
+  report.table("connections", used.size(), [&](Report& row, std::size_t i) {
+    const Connection& c = connections_[used[i]];
+    constexpr std::string_view kSources[] = {"none", "learnt", "cm", "configuration"};
+    row.text("port", info_.ports[c.port]);
+    row.count("local_qpn", pairing_.key(c.inbound).destination_qp);
+    row.count("remote_qpn", pairing_.key(c.outbound).destination_qp);
+    row.text("paired_by", kSources[static_cast<std::size_t>(pairing_.source(c.outbound))]);
+  });
+}
+
+}  // namespace rocebox::themis

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/themis/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <set>
+
+#include "runtime/roce/address.h"
+#include "runtime/roce/opcodes.h"
+
+namespace rocebox::themis {
+namespace {
+
+constexpr std::string_view kSprayWords[] = {"off", "egress_port", "udp_source_port"};
+constexpr std::size_t kConnectionsMax = 1 << 16;
+
+struct Operation {
+  std::string_view name;
+  std::uint16_t flag;
+  std::uint8_t opcode;  // of those that no flag tells
+};
+constexpr Operation kOperations[] = {{"write", roce::kIsWrite, 0},
+                                     {"send", roce::kIsSend, 0},
+                                     {"read", 0, IBV_OPCODE_RC_RDMA_READ_REQUEST},
+                                     {"atomic", roce::kHasAtomicEth, 0}};
+
+bool parse_delta(const std::string& text, std::uint16_t& delta) {
+  const bool hexadecimal = text.starts_with("0x");
+  const char *begin = text.data() + (hexadecimal ? 2 : 0), *end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(begin, end, delta, hexadecimal ? 16 : 10);
+  return error == std::errc() && at == end;
+}
+
+void check_path_map(Fields& f, const Config& config) {
+  if (config.spray != Spray::kUdpSourcePort) {
+    if (!config.path_map.empty()) f.refuse("path_map", "is used with `spray: udp_source_port` only");
+    return;
+  }
+  if (config.path_map.size() != static_cast<std::size_t>(config.paths))
+    return f.refuse("path_map", fmt::format("has {} entries, must have one for each of {} paths",
+                                            config.path_map.size(), config.paths));
+  std::set<std::uint16_t> seen;
+  for (const std::string& text : config.path_map) {
+    std::uint16_t delta = 0;
+    if (!parse_delta(text, delta))
+      return f.refuse("path_map", fmt::format("must hold numbers from 0 to 0xffff, found `{}`", text));
+    if (!seen.insert(delta).second)
+      return f.refuse("path_map", fmt::format("has `{}` twice: two paths would be one", text));
+  }
+}
+
+}  // namespace
+
+void ConnectionConfig::fields(Fields& f) {
+  const auto address = [&](std::string_view name, std::string& value, std::array<std::uint8_t, 16>& bytes,
+                           std::string_view doc) {
+    f.text(name, value, doc);
+    if (!roce::parse_address(value, bytes)) f.refuse(name, "must be an IPv4 or IPv6 address");
+  };
+  address("local", local, local_address, "IP address of the end in this rack");
+  f.integer("local_qpn", local_qpn, {2, 0xFFFFFF}, "its queue pair number");
+  address("remote", remote, remote_address, "IP address of the end elsewhere");
+  f.integer("remote_qpn", remote_qpn, {2, 0xFFFFFF}, "its queue pair number");
+  f.integer("first_psn", first_psn, {-1, roce::kPsnMask},
+            "PSN of the first request to the local end; -1: the one behind the first that comes");
+}
+
+void Config::fields(Fields& f, const switch_model::SwitchInfo& info) {
+  info.read_ports(f, "hosts", hosts, "ports to the NICs of this rack; all others lead to the fabric");
+  f.choice("spray", spray, kSprayWords,
+           "how a packet gets its path: by a port of its destination's equal paths, by its UDP source port, or not at "
+           "all, and then no NACK is judged either");
+  f.integer("paths", paths, {1, kPathsMax}, "equal paths to another rack (N); the same at both ends");
+  f.texts("path_map", path_map,
+          "for `udp_source_port`: what is put on the source port by exclusive or, one entry a path (PathMap)");
+  check_path_map(f, *this);
+  f.texts("operations", operations, "requests that are sprayed: write, send, read, atomic; the same at both ends");
+  for (const std::string& name : operations)
+    if (std::ranges::find(kOperations, name, &Operation::name) == std::end(kOperations))
+      f.refuse("operations", fmt::format("must be of write, send, read and atomic, found `{}`", name));
+  f.integer("qps", qps, {1, kQpsMax}, "queue pairs of the rack's NICs with state; more stay on plain ECMP");
+  f.integer("window", window, {2, kWindowMax}, "packets that a NIC may have unacknowledged, a power of two");
+  if (!std::has_single_bit(static_cast<std::uint64_t>(window))) f.refuse("window", "must be a power of two");
+  f.integer("ooo_threshold", ooo_threshold, {0, kWindowMax},
+            "OOO degree, in packets, beyond which a path is given up; 0: never");
+  if (ooo_threshold >= window) f.refuse("ooo_threshold", "must be below `window`, or it is never exceeded");
+  f.integer("avoidance_window", avoidance_window, {1, 0xFFFFFFFF},
+            "packets of a path given up that are sent elsewhere, for each QP");
+  f.integer("path_avoidance_bit", path_avoidance_bit, {0, 5},
+            "which of BTH's six reserved bits beside FECN and BECN marks a Path Avoidance Signal");
+  f.duration("stash_timeout", stash_timeout, {0, kSecond},
+             "an undetermined NACK passes after this time; 0: never, as in the paper");
+  f.duration("qp_timeout", qp_timeout, {kMillisecond, 86400 * kSecond}, "queue pairs silent so long are forgotten");
+  f.boolean("learning", learning, "pair the two directions of connections whose set-up was not seen, by their PSNs");
+  f.list("connections", connections, kConnectionsMax, "connections that are known");
+  if (connections.size() > static_cast<std::size_t>(qps)) f.refuse("connections", "has more entries than `qps`");
+}
+
+std::array<bool, 256> Config::sprayed_opcodes() const {
+  std::array<bool, 256> sprayed{};
+  for (unsigned opcode = 0; opcode < 256; opcode++) {
+    const roce::OpcodeInfo& info = roce::opcode_info(static_cast<std::uint8_t>(opcode));
+    if (info.service != roce::Service::kRc || !info.has(roce::kIsRequest)) continue;
+    for (const Operation& operation : kOperations)
+      if (std::ranges::find(operations, operation.name) != operations.end() &&
+          (operation.flag ? info.has(operation.flag) : opcode == operation.opcode))
+        sprayed[opcode] = true;
+  }
+  return sprayed;
+}
+
+std::vector<std::uint16_t> Config::path_deltas() const {
+  std::vector<std::uint16_t> deltas;
+  for (const std::string& text : path_map) parse_delta(text, deltas.emplace_back());
+  return deltas;
+}
+
+}  // namespace rocebox::themis

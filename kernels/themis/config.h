@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What can be written about Themis.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/themis/limits.h"
+#include "switch_model/program.h"
+
+namespace rocebox::themis {
+
+/// A connection that is known beforehand.
+struct ConnectionConfig {
+  std::string local, remote;
+  std::int64_t local_qpn = 2, remote_qpn = 2, first_psn = -1;
+  std::array<std::uint8_t, 16> local_address{}, remote_address{};
+  void fields(Fields& fields);
+};
+
+enum class Spray : std::uint8_t { kOff, kEgressPort, kUdpSourcePort };
+
+struct Config {
+  std::vector<std::string> hosts;
+  Spray spray = Spray::kEgressPort;
+  std::int64_t paths = 2;
+  std::vector<std::string> path_map;
+  std::vector<std::string> operations = {"write"};
+  std::int64_t qps = 8192, window = 512, ooo_threshold = 448, avoidance_window = 2'000'000, path_avoidance_bit = 0;
+  Nanos stash_timeout = kMillisecond, qp_timeout = 60 * kSecond;
+  bool learning = true;
+  std::vector<ConnectionConfig> connections;
+  void fields(Fields& fields, const switch_model::SwitchInfo& info);
+
+  std::uint32_t paths_count() const { return static_cast<std::uint32_t>(paths); }
+  /// QPs with state in each pipe: ports are dealt out to pipes in equal blocks, and so are QPs.
+  std::uint32_t slots_per_pipe(unsigned pipes) const {
+    return static_cast<std::uint32_t>((static_cast<std::uint64_t>(qps) + pipes - 1) / pipes);
+  }
+  /// Whether packets of each opcode are sprayed.
+  std::array<bool, 256> sprayed_opcodes() const;
+  /// What is added, by exclusive or, to the UDP source port for each path. For a checked configuration.
+  std::vector<std::uint16_t> path_deltas() const;
+};
+
+}  // namespace rocebox::themis

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the control plane changes behind the packets of an instant.
+#include "kernels/themis/control_plane.h"
+
+namespace rocebox::themis {
+
+void ControlPlane::on_timer(Pass& pass, std::uint64_t tag) {
+  if (tag == kAgeTimer) return age(pass);
+  if (tag == kStashTimer) return age_stashes(pass);
+  work_armed_ = false;
+  carried_out_.clear();
+  for (auto* changes : {&ingress_changes_, &egress_changes_}) {
+    carried_out_.insert(carried_out_.end(), changes->begin(), changes->end());
+    changes->clear();
+  }
+  for (const Change& change : carried_out_) carry_out(pass, change);
+}
+
+void ControlPlane::carry_out(Pass& pass, const Change& change) {
+  if (change.what == What::kMake) return make(pass, change.number, change.port);
+  Connection& c = connections_[change.number];
+  if (!c.used) return;  // ended meanwhile
+  switch (change.what) {
+    case What::kEnd:
+      count_.qps_ended.add();
+      return end(change.number, change.sprayed);
+    case What::kUndo:
+      count_.pairs_undone.add();
+      return end(change.number, false);
+    case What::kBegin:
+      // From the next PSN on: whether this packet reaches the NIC, the queues decide.
+      if (!c.begun) begin(change.number, roce::psn_add(change.psn, 1), change.psn);
+      return;
+    default:
+      return begin_anew(change.number, change.psn, change.sprayed);
+  }
+}
+
+void ControlPlane::make(Pass& pass, std::uint32_t outbound, Port port) {
+  const std::uint32_t inbound = pairing_.partner(outbound);
+  if (inbound == roce::Pairing::kNone || notes_[outbound].connection || notes_[outbound].refused) return;
+  auto& free = free_slots_[info_.pipe_of(port)];
+  if (free.empty() || free_connections_.empty()) {
+    notes_[outbound].refused = notes_[inbound].refused = true;
+    return count_.qp_full.add();
+  }
+  const std::uint32_t number = free_connections_.back();
+  free_connections_.pop_back();
+  Connection& c = connections_[number];
+  c = {};
+  c.used = true;
+  c.port = port;
+  c.pipe = info_.pipe_of(port);
+  c.outbound = outbound;
+  c.inbound = inbound;
+  c.slot = {free.back(), 0};
+  c.seen = pass.now();
+  free.pop_back();
+  for (const std::uint32_t half : {outbound, inbound}) {
+    notes_[half].connection = number + 1;
+    notes_[half].used = true;
+    notes_[half].seen = pass.now();
+  }
+  state_.source.clear(c.pipe, c.slot.number);
+  count_.qps_made.add();
+  arm_ageing(pass);
+  const HalfNotes& notes = notes_[inbound];
+  const std::uint32_t highest = pairing_.highest(inbound);
+  if (!pairing_.requested(inbound)) {
+    if (notes.first_psn_known) return begin(number, notes.first_psn, roce::psn_add(notes.first_psn, -1));
+    return set_entries(number);
+  }
+  // Of packets that came before there was state no bit is set, so that none of their NACKs is blocked. Where the first
+  // PSN is not known they lie before the window, and their NACKs pass at once.
+  if (notes.first_psn_known && roce::psn_in_window(highest, notes.first_psn, window_))
+    return begin(number, notes.first_psn, highest);
+  begin(number, roce::psn_add(highest, 1), highest);
+}
+
+void ControlPlane::begin(std::uint32_t number, std::uint32_t first_psn, std::uint32_t highest) {
+  Connection& c = connections_[number];
+  c.slot.origin = first_psn;
+  c.begun = true;
+  state_.destination.begin(c.pipe, c.slot, highest);
+  set_entries(number);
+}
+
+void ControlPlane::begin_anew(std::uint32_t number, std::uint32_t psn, bool sprayed) {
+  Connection& c = connections_[number];
+  PacketState packet;
+  packet.pipe = c.pipe;
+  switch_model::Fast registers;
+  // Several packets of one instant ask for this; after the first, the others lie in the window.
+  if (!state_.destination.data(registers, packet, c.slot, psn, sprayed, 1).begins_anew) return;
+  count_.qps_begun_anew.add();
+  begin(number, psn, roce::psn_add(psn, -1));
+  state_.destination.data(registers, packet, c.slot, psn, sprayed, 1);  // it has left for the NIC
+}
+
+// Both tables have room: they are as large as there are connections.
+void ControlPlane::set_entries(std::uint32_t number) {
+  const Connection& c = connections_[number];
+  const bool learnt = pairing_.source(c.outbound) == roce::PairSource::kLearned;
+  for (const std::uint32_t half : {c.outbound, c.inbound}) {
+    const QpEntry entry{number, c.slot, c.port, c.pipe, half == c.outbound, c.begun, learnt};
+    state_.ingress.insert(pairing_.key(half), entry);
+    state_.egress.insert(pairing_.key(half), entry);
+  }
+}
+
+// forget: the pair is over, too.
+void ControlPlane::end(std::uint32_t number, bool forget) {
+  Connection& c = connections_[number];
+  if (c.begun && state_.destination.has_stash(c.pipe, c.slot.number)) count_.stash_lost.add();
+  for (const std::uint32_t half : {c.outbound, c.inbound}) {
+    state_.ingress.erase(pairing_.key(half));
+    state_.egress.erase(pairing_.key(half));
+    notes_[half].connection = 0;
+  }
+  if (forget)
+    for (const std::uint32_t half : {c.outbound, c.inbound}) {
+      notes_[half] = {};
+      pairing_.forget(half);
+    }
+  free_slots_[c.pipe].push_back(c.slot.number);
+  free_connections_.push_back(number);
+  c.used = false;
+}
+
+}  // namespace rocebox::themis

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The egress control: Themis-D, behind the queues, so that what it has counted the switch can no longer drop.
+#pragma once
+#include "kernels/themis/nack_packet.h"
+#include "kernels/themis/shared.h"
+#include "runtime/roce/icrc.h"
+
+namespace rocebox::themis {
+
+class Egress {
+ public:
+  Egress(const Config& config, const switch_model::Build& build, unsigned word, Shared& shared, ControlPlane& control,
+         Counters& count);
+
+  template <class Access>
+  void run(Access& access, Pass& pass) {
+    if (spray_ == Spray::kOff) return;
+    Selection selection;
+    for (PacketState& p : pass) {
+      if (p.drop_reason || p.instance == switch_model::Instance::kGenerated) continue;
+      if (p.instance == switch_model::Instance::kMirror)
+        mirror(pass, p);
+      else if (TaskWord::of(p, word_).task == Task::kRecirculate)
+        recirculate(pass, p);
+      else if (roce::is_roce(p.packet) && roce::opcode_info(p.packet).service == roce::Service::kRc)
+        selection.add(p);
+    }
+    selection.lookup(access, shared_.egress_qps);
+    for (unsigned i = 0; i < selection.count; i++)
+      if (selection.entries[i] != kMiss) prefetch(access, *selection.packets[i], selection.entries[i]);
+    for (unsigned i = 0; i < selection.count; i++)
+      if (selection.entries[i] != kMiss)
+        known(access, pass, *selection.packets[i], shared_.egress_qps.value(selection.entries[i]));
+  }
+
+ private:
+  template <class Access>
+  void prefetch(Access& access, const PacketState& p, std::uint32_t number) {
+    const QpEntry& entry = shared_.egress_qps.value(number);
+    if (entry.outbound != roce::opcode_info(p.packet).has(roce::kIsRequest))
+      shared_.destination.prefetch(access, p, entry.slot, static_cast<std::uint32_t>(roce::bth(p.packet).psn));
+  }
+
+  template <class Access>
+  void known(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
+    const bool request = roce::opcode_info(p.packet).has(roce::kIsRequest);
+    if (request == entry.outbound || !entry.begun) return;
+    if (request) return data(access, pass, p, entry);
+    const Answer answer = answer_of(p.packet);
+    if (answer.kind != AnswerKind::kNone) judge(access, pass, p, entry, answer);
+  }
+
+  template <class Access>
+  void data(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
+    if (p.egress_port != entry.port) return count_.data_wrong_port.add();
+    const auto psn = static_cast<std::uint32_t>(roce::bth(p.packet).psn);
+    const bool sprayed = sprayed_[p.packet.meta().opcode];
+    const Decision decision = shared_.destination.data(access, p, entry.slot, psn, sprayed, request_width(p.packet));
+    if (decision.begins_anew) control_.begins_anew(pass, entry, psn, sprayed);
+    if (!decision) return;
+    count_.of_stash(decision.reason).add();
+    if (decision.action == Action::kGenerate) generate(pass, p, decision);
+  }
+
+  // An ACK or NACK of the NIC in this rack.
+  template <class Access>
+  void judge(Access& access, Pass& pass, PacketState& p, const QpEntry& entry, const Answer& answer) {
+    const TaskWord task = TaskWord::of(p, word_);
+    if (p.pipe != entry.pipe || p.ingress_port != entry.port) return count_.answer_wrong_port.add();
+    if (roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) {
+      count_.answer_bad_icrc.add();
+      return go_on(pass, p, task);
+    }
+    const auto psn = static_cast<std::uint32_t>(roce::bth(p.packet).psn);
+    Decision decision;
+    if (answer.kind == AnswerKind::kNack) {
+      const std::uint32_t qpn = static_cast<std::uint32_t>(roce::bth(p.packet).destination_qp);
+      const Port exit = task.task == Task::kTurned ? task.exit : p.egress_port;
+      decision = shared_.destination.nack(access, p, entry.slot, {psn, qpn, answer.aeth, exit},
+                                          ControlPlane::ticks(pass.now()));
+    } else if (answer.kind == AnswerKind::kOtherNak) {
+      decision = shared_.destination.other_nak(access, p, entry.slot, psn);
+    } else {
+      decision = shared_.destination.ack(access, p, entry.slot, psn);
+    }
+    judged(pass, p, entry, task, decision);
+  }
+
+  void judged(Pass& pass, PacketState& p, const QpEntry& entry, const TaskWord& task, const Decision& decision);
+  void go_on(Pass& pass, PacketState& p, const TaskWord& task);
+  void generate(Pass& pass, PacketState& p, const Decision& decision);
+  void mirror(Pass& pass, PacketState& p);
+  void recirculate(Pass& pass, PacketState& p);
+
+  Shared& shared_;
+  ControlPlane& control_;
+  Counters& count_;
+  const switch_model::NextHops& next_hops_;
+  Spray spray_;
+  std::array<bool, 256> sprayed_;
+  std::uint8_t avoidance_mask_;
+  unsigned word_;
+  std::vector<switch_model::Mac> routed_macs_;  // the neighbour behind each port, for NACKs that are routed
+};
+
+}  // namespace rocebox::themis

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/themis/ingress.h"
+
+#include <fmt/format.h>
+
+namespace rocebox::themis {
+
+Ingress::Ingress(const Config& config, const switch_model::Build& build, unsigned word, Shared& shared,
+                 ControlPlane& control, Counters& count)
+    : shared_(shared),
+      control_(control),
+      count_(count),
+      info_(build.info),
+      next_hops_(build.next_hops),
+      spray_(config.spray),
+      sprayed_(config.sprayed_opcodes()),
+      avoidance_mask_(avoidance_mask(config.path_avoidance_bit)),
+      word_(word),
+      path_map_(build.layout.registers<std::uint16_t>("path_map", {Gress::kIngress, shared.source.next_stage()},
+                                                      config.paths_count())) {
+  if (spray_ == Spray::kEgressPort && !next_hops_.filled)
+    throw ConfigError(
+        "program themis: `spray: egress_port` chooses among the equal paths of program `forward`: put `forward` before "
+        "it in `programs`");
+  const std::vector<std::uint16_t> deltas = config.path_deltas();
+  for (unsigned pipe = 0; pipe < info_.pipes; pipe++)
+    for (std::uint32_t path = 0; path < deltas.size(); path++)
+      path_map_.operate(pipe, path, [&](std::uint16_t& delta) { delta = deltas[path]; });
+}
+
+// An answer of the NIC in this rack whose way out is in another pipe than its data's (figure 8).
+void Ingress::turn(PacketState& p, const QpEntry& entry) {
+  if (p.ingress_port != entry.port || p.egress_port >= info_.port_count() || p.multicast_group) return;
+  if (info_.pipe_of(p.egress_port) == entry.pipe) return;
+  TaskWord{Task::kTurned, false, p.egress_port}.store(p, word_);
+  p.egress_port = p.ingress_port;
+  count_.turned.add();
+}
+
+void Ingress::change_source_port(PacketState& p, std::uint16_t delta) {
+  const auto* udp = p.packet.header<roce::Udp>(p.packet.meta().udp_offset);
+  roce::edit_number<2>(p.packet, p.packet.meta().udp_offset, udp->source_port ^ delta);
+}
+
+}  // namespace rocebox::themis

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What both controls of Themis use: tables, registers, and the words that a packet carries from ingress to egress.
+#pragma once
+#include "kernels/themis/answers.h"
+#include "kernels/themis/control_plane.h"
+#include "switch_model/next_hops.h"
+
+namespace rocebox::themis {
+
+/// What ingress asks of egress, and an egress control of the mirror that it makes: the first of the program's words.
+enum class Task : std::uint8_t {
+  kNone,
+  kTurned,       ///< an answer at its ingress port, to be judged in the pipe of its data; its way out stands beside
+  kRecirculate,  ///< a NACK that must pass ingress in the pipe of its requests
+  kGenerate,     ///< the mirror is to become a NACK
+};
+
+/// The words of a packet: task, flag and port; then ePSN, QPN and AETH of a NACK to be made.
+inline constexpr unsigned kTaskWords = 4;
+struct TaskWord {
+  Task task = Task::kNone;
+  bool avoid = false;
+  Port exit = 0;
+
+  static TaskWord of(const PacketState& p, unsigned word) {
+    const std::uint32_t bits = p.metadata[word];
+    return {static_cast<Task>(bits & 0xFF), (bits & 0x100) != 0, static_cast<Port>(bits >> 16)};
+  }
+  void store(PacketState& p, unsigned word) const {
+    p.metadata[word] = static_cast<std::uint32_t>(task) | (avoid ? 0x100u : 0u) | std::uint32_t{exit} << 16;
+  }
+};
+
+struct Shared {
+  Shared(const Config& config, const switch_model::Build& build)
+      : ingress_qps(build.layout, "qps_ingress", {Gress::kIngress, 0}, table_entries(config), 2),
+        hits(build.layout.registers<bool>("qp_hits", {Gress::kIngress, kFirstStage}, entries(config, build), 1)),
+        source({slots(config, build), config.paths_count(), config.paths_count(),
+                static_cast<std::uint32_t>(config.avoidance_window)},
+               build.layout),
+        egress_qps(build.layout, "qps_egress", {Gress::kEgress, 0}, table_entries(config), 2),
+        destination({slots(config, build), config.paths_count(), config.paths_count(),
+                     static_cast<std::uint32_t>(config.window), static_cast<std::uint32_t>(config.ooo_threshold)},
+                    build.layout) {}
+
+  static std::uint32_t slots(const Config& config, const switch_model::Build& build) {
+    return config.slots_per_pipe(build.info.pipes);
+  }
+  static std::uint64_t entries(const Config& config, const switch_model::Build& build) {
+    return std::uint64_t{slots(config, build)} * build.info.pipes;
+  }
+  // Both directions of each; rte_hash needs room beside to find a place for each.
+  static std::uint32_t table_entries(const Config& config) {
+    return static_cast<std::uint32_t>(2 * config.qps + 2 * switch_model::kPipesMax);
+  }
+
+  QpTable ingress_qps;
+  RegisterArray<bool> hits;
+  Source source;
+  QpTable egress_qps;
+  Destination destination;
+};
+
+/// Some packets of a pass, with their keys.
+struct Selection {
+  std::array<PacketState*, kBatchMax> packets;
+  std::array<HalfKey, kBatchMax> keys;
+  std::array<std::uint32_t, kBatchMax> entries;
+  unsigned count = 0;
+
+  void add(PacketState& p) {
+    keys[count] = key_of(p.packet);
+    packets[count++] = &p;
+  }
+  template <class Access>
+  void lookup(Access& access, const QpTable& table) {
+    access.lookup_bulk({packets.data(), count}, table, {keys.data(), count}, {entries.data(), count});
+  }
+};
+
+}  // namespace rocebox::themis

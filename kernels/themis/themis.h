@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Program `themis`: Themis-S in ingress, Themis-D in egress. README.md says which decisions stand where.
+#pragma once
+#include "switch_model/program.h"
+
+namespace rocebox {
+
+switch_model::ProgramType themis_program_type();
+
+}  // namespace rocebox

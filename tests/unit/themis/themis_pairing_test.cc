@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which connections get state in a ToR: told, overheard or learnt; and how they lose it.
+#include "runtime/roce/mad.h"
+#include "tests/unit/themis/themis_kit.h"
+
+namespace rocebox::themis {
+namespace {
+
+// Requests to this rack with PSNs first..last, and their ACKs.
+void converse(Tor& tor, std::uint32_t first, std::uint32_t last) {
+  for (std::uint32_t psn = first; psn <= last; psn++) {
+    tor.data(psn);
+    tor.ack(psn);
+  }
+}
+
+TEST(ThemisPairing, LearnsAfterSomeAcks) {
+  Tor tor("qp_timeout: 10s");
+  tor.data(100);
+  EXPECT_EQ(tor.nack(100).size(), 1u);
+  EXPECT_EQ(tor.count("nack_unpaired"), 1u);
+  EXPECT_EQ(tor.count("qps_made"), 0u) << "not from a NACK";
+  converse(tor, 101, 108);
+  ASSERT_EQ(tor.count("qps_made"), 1u);
+  tor.data(110);
+  EXPECT_EQ(tor.nack(109), Ports{}) << "undetermined";
+  EXPECT_EQ(tor.data(111).size(), 2u) << "valid";
+}
+
+TEST(ThemisPairing, DoesNotLearnWhereItMustNot) {
+  Tor tor("learning: false");
+  converse(tor, 0, 20);
+  EXPECT_EQ(tor.count("qps_made"), 0u);
+}
+
+TEST(ThemisPairing, TwoOpenWindowsAreNoPair) {
+  Tor tor("qp_timeout: 10s");
+  for (std::uint32_t psn = 0; psn < 20; psn++) {
+    tor.data(psn);
+    roce::PacketSpec other = write(true, psn);
+    other.destination_qp = 0x77;  // of the same NICs, with the same PSNs
+    tor.give(2, other);
+    tor.ack(psn);
+  }
+  EXPECT_EQ(tor.count("qps_made"), 0u);
+}
+
+TEST(ThemisPairing, ALearntPairIsUndoneByWhatContradictsIt) {
+  Tor tor("qp_timeout: 10s");
+  converse(tor, 100, 110);
+  ASSERT_EQ(tor.count("qps_made"), 1u);
+  tor.ack(5'000'000);
+  EXPECT_EQ(tor.count("pairs_undone"), 1u);
+  tor.data(112);
+  EXPECT_EQ(tor.nack(111).size(), 1u) << "unpaired: it passes";
+}
+
+TEST(ThemisPairing, APairThatWasToldIsNotUndone) {
+  Tor tor(kConnection);
+  tor.meet();
+  tor.data(1);
+  tor.ack(5'000'000);
+  EXPECT_EQ(tor.count("pairs_undone"), 0u);
+  EXPECT_EQ(tor.nack(0), Ports{});
+}
+
+TEST(ThemisPairing, SilentQpsMakeRoom) {
+  Tor tor("qps: 1, qp_timeout: 1ms");
+  converse(tor, 100, 110);
+  ASSERT_EQ(tor.count("qps_made"), 1u);
+  const auto other = [](roce::PacketSpec spec, bool inbound) {
+    spec.destination_qp = inbound ? 0x51 : 0x52;
+    return spec;
+  };
+  const auto converse_other = [&] {
+    for (std::uint32_t psn = 900; psn < 910; psn++) {
+      tor.give(2, other(write(true, psn), true));
+      tor.give(0, other(answer(false, psn, kAckSyndrome), false));
+    }
+  };
+  converse_other();
+  EXPECT_EQ(tor.count("qp_full"), 1u) << "a QP, not a packet";
+  EXPECT_EQ(tor.give(0, other(answer(false, 905, kNackSyndrome), false)).size(), 1u) << "in doubt it passes";
+  tor.run_until(tor.now = 10 * kMillisecond);
+  EXPECT_EQ(tor.count("qps_aged"), 1u);
+  converse_other();
+  EXPECT_EQ(tor.count("qps_made"), 2u);
+  tor.drain();
+  EXPECT_EQ(tor.count("qps_aged"), 2u) << "and no timer goes on for nothing";
+}
+
+}  // namespace
+}  // namespace rocebox::themis

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Themis-S in a switch: which path each packet takes.
+#include <set>
+
+#include "tests/unit/themis/themis_kit.h"
+
+namespace rocebox::themis {
+namespace {
+
+constexpr const char* kLasting =
+    "connections: [{local: 10.0.0.1, local_qpn: 0x11, remote: 10.0.1.1, remote_qpn: 0x12}]";
+
+class ThemisS : public testing::TestWithParam<int> {
+ protected:
+  std::string pipes() const { return "pipes: " + std::to_string(GetParam()); }
+  static int path(Tor& tor, std::uint32_t psn) {
+    const Ports left = tor.give(0, write(false, psn));
+    EXPECT_EQ(left.size(), 1u);
+    return left.empty() ? -1 : left[0];
+  }
+  static void nack(Tor& tor, std::uint32_t epsn, bool avoid = false) {
+    roce::PacketSpec spec = answer(true, epsn, kNackSyndrome);
+    auto bytes = test::frame(spec);
+    if (avoid) bytes[14 + 20 + 8 + 4] |= 1;
+    tor.send(tor.now += 100, 2, bytes);
+    tor.run_until(tor.now += 2 * kMicrosecond);
+    EXPECT_EQ(tor.ports(), Ports{0});
+    EXPECT_EQ(tor.out.back().bytes, test::frame(spec)) << "the signal is taken away";
+  }
+};
+
+TEST_P(ThemisS, PacketsOfAConnectionAreDealtOut) {
+  Tor tor(kLasting, pipes());
+  path(tor, 4);  // the first tells that the connection lives: it has no state yet
+  const int even = path(tor, 6), odd = path(tor, 7);
+  EXPECT_EQ(even + odd, 2 + 3);
+  for (std::uint32_t psn = 8; psn < 32; psn++) EXPECT_EQ(path(tor, psn), psn % 2 ? odd : even) << psn;
+  EXPECT_EQ(tor.count("sprayed"), 26u);
+  EXPECT_EQ(tor.out.back().bytes, test::frame(write(false, 31))) << "the bytes are not touched";
+}
+
+TEST_P(ThemisS, OtherOperationsKeepTheirPath) {
+  Tor tor(kLasting, pipes());
+  path(tor, 4);
+  std::set<int> seen;
+  for (std::uint32_t psn = 5; psn < 15; psn++)
+    seen.insert(tor.give(0, packet(false, IBV_OPCODE_RC_SEND_ONLY, psn)).at(0));
+  EXPECT_EQ(seen.size(), 1u);
+  Tor sends(std::string(kLasting) + ", operations: [write, send]", pipes());
+  sends.give(0, packet(false, IBV_OPCODE_RC_SEND_ONLY, 4));
+  for (std::uint32_t psn = 5; psn < 15; psn++)
+    seen.insert(sends.give(0, packet(false, IBV_OPCODE_RC_SEND_ONLY, psn)).at(0));
+  EXPECT_EQ(seen.size(), 2u);
+}
+
+TEST_P(ThemisS, ANackedPacketTakesTheOtherPath) {
+  Tor tor(kLasting, pipes());
+  path(tor, 4);
+  const int even = path(tor, 6), odd = path(tor, 7);
+  nack(tor, 6);
+  EXPECT_EQ(path(tor, 6), odd);
+  EXPECT_EQ(path(tor, 7), odd) << "which the NIC repeats with it";
+  EXPECT_EQ(path(tor, 8), even);
+  EXPECT_EQ(tor.count("rerouted_nacked"), 1u);
+}
+
+TEST_P(ThemisS, AvoidedPathsGetNothingForAWhile) {
+  Tor tor(std::string(kLasting) + ", avoidance_window: 3", pipes());
+  path(tor, 4);
+  const int even = path(tor, 6), odd = path(tor, 7);
+  nack(tor, 20, true);
+  EXPECT_EQ(tor.count("avoidance_signals"), 1u);
+  for (std::uint32_t psn : {8, 10, 12}) EXPECT_EQ(path(tor, psn), odd);
+  EXPECT_EQ(path(tor, 14), even);
+  EXPECT_EQ(tor.count("rerouted_avoided"), 3u);
+}
+
+TEST_P(ThemisS, TheUdpSourcePortChangesWithItsIcrc) {
+  Tor tor(std::string(kLasting) + ", spray: udp_source_port, path_map: ['0', '0x0102']", pipes());
+  path(tor, 4);
+  roce::PacketSpec odd = write(false, 7);
+  tor.give(0, odd);
+  odd.underlay.udp_source_port ^= 0x0102;
+  EXPECT_EQ(tor.out.back().bytes, test::frame(odd)) << "with the ICRC that it then must have";
+  tor.give(0, write(false, 8));
+  EXPECT_EQ(tor.out.back().bytes, test::frame(write(false, 8)));
+}
+
+TEST_P(ThemisS, ADestinationWithOtherPathsIsLeftAlone) {
+  Tor tor(std::string(kLasting) + ", spray: egress_port", pipes());
+  roce::PacketSpec elsewhere = write(false, 5);
+  path(tor, 4);
+  elsewhere.underlay.destination_mac = elsewhere.underlay.source_mac;
+  elsewhere.underlay.destination_mac[5] = 0x77;
+  tor.give(0, elsewhere);
+  EXPECT_EQ(tor.count("not_sprayed_group"), 1u);
+}
+
+TEST(ThemisConfig, SprayingByPortNeedsForward) {
+  CounterSet stats;
+  EXPECT_THROW(
+      test::make_switch("programs: [themis]\nthemis: {hosts: [p0]}\n", stats, switch_model::in_tree_programs()),
+      ConfigError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pipes, ThemisS, testing::Values(1, 2));
+
+}  // namespace
+}  // namespace rocebox::themis
