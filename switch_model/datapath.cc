@@ -119,6 +119,10 @@ void Datapath::report(Report& report) const {
   report.object("layout", [&](Report& object) { report_resources(object, layout_, profile_, used_); });
 }
 
+void Datapath::stimuli(std::vector<Stimulus>& all) const {
+  for (const auto& program : programs_) program->stimuli(all);
+}
+
 // All streams at the first call, so that none depends on another's draws.
 void Datapath::begin(Context& context) {
   if (seeded_) [[likely]]

@@ -22,6 +22,7 @@ class Datapath final : public Kernel {
   void process(Context& context, Port in, Batch& batch) override;
   void on_timer(Context& context, std::uint64_t tag) override;
   void report(Report& report) const override;
+  void stimuli(std::vector<Stimulus>& all) const override;
 
  private:
   struct Counters {

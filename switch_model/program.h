@@ -154,6 +154,8 @@ class Program {
   virtual void on_timer(Pass& pass, std::uint64_t tag) = 0;
   /// Adds to the report what counters do not say.
   virtual void report(Report& report) const = 0;
+  /// Adds headers that the program would act upon to those of the programs before it; see Kernel::stimuli.
+  virtual void stimuli(std::vector<Stimulus>& all) const = 0;
 };
 
 /// The options of a program.
@@ -184,6 +186,7 @@ std::span<const ProgramType> in_tree_programs();
 ///   template <class Access> void egress(Access&, Pass&);
 ///   void on_timer(Pass&, std::uint64_t tag);
 ///   void report(Report&) const;
+///   void stimuli(std::vector<Stimulus>&) const;
 template <class P>
 class ProgramOf final : public Program {
  public:
@@ -217,6 +220,9 @@ class ProgramOf final : public Program {
   }
   void report(Report& report) const override {
     if constexpr (requires(const P& p) { p.report(report); }) program_.report(report);
+  }
+  void stimuli(std::vector<Stimulus>& all) const override {
+    if constexpr (requires(const P& p) { p.stimuli(all); }) program_.stimuli(all);
   }
   P& program() { return program_; }
 

@@ -40,9 +40,11 @@ multicast_groups:
 }  // namespace switch_model
 
 KernelType switch_kernel_type() {
-  return one_way_kernel<switch_model::Datapath>(
+  KernelType type = one_way_kernel<switch_model::Datapath>(
       "switch", "a Tofino-style switch: programs over match-action stages, and a traffic manager", 4, 4,
       switch_model::kExamples);
+  type.strict_option = "strict";
+  return type;
 }
 
 }  // namespace rocebox

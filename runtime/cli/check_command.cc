@@ -57,10 +57,9 @@ int check(const CheckArguments& arguments) {
   const config::RunConfig config = load_or_throw(arguments.config, registry);
   resolve(config);
   if (arguments.strict || arguments.resources) {
-    if (std::none_of(config.devices.begin(), config.devices.end(),
-                     [](const auto& device) { return device.kind == config::DeviceKind::kSwitch; }))
+    if (std::none_of(config.devices.begin(), config.devices.end(), models_hardware))
       throw ConfigError(config.file + ": --strict and --resources look at switches, and there is none");
-    return check_switches(config, arguments.strict, arguments.resources) ? 0 : 1;
+    return check_hardware(config, arguments.strict, arguments.resources) ? 0 : 1;
   }
   fmt::print("# {}: good. Every option with its value:\n{}", config.file, config::effective_yaml(config));
   print_plan(config);

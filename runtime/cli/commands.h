@@ -59,10 +59,12 @@ struct CheckArguments {
   bool schema = false, strict = false, resources = false;
 };
 int check(const CheckArguments& arguments);
-/// Makes every switch in strict mode. `strict`: packets of every kind are sent through it, and what its programs do
-/// that the hardware could not is told; false when there is something. `resources`: what they take of the chip is
+/// Whether a kernel of the device models hardware: see KernelType::strict_option.
+bool models_hardware(const config::DeviceConfig& device);
+/// Makes each such device in strict mode. `strict`: packets of every kind are sent through it, and what it does that
+/// the hardware could not is told; false when there is something. `resources`: what it takes of the hardware is
 /// printed. Throws ConfigError when that does not fit.
-bool check_switches(const config::RunConfig& config, bool strict, bool resources);
+bool check_hardware(const config::RunConfig& config, bool strict, bool resources);
 
 struct KernelsArguments {
   std::string name;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 #include "runtime/kernel/counter.h"
 #include "runtime/kernel/fields.h"
@@ -18,6 +19,7 @@
 namespace rocebox {
 
 class Pipeline;
+struct Stimulus;
 
 /// What makes a configuration unusable; thrown while loading only, and the only exception of the system.
 class ConfigError : public std::runtime_error {
@@ -77,6 +79,8 @@ class Kernel {
   virtual void on_timer(Context& /*context*/, std::uint64_t /*tag*/) {}
   /// Adds to the report what counters do not say. Called between packets or after the run, not in the datapath.
   virtual void report(Report& /*report*/) const {}
+  /// Adds headers of packets that its options make it act upon; `rocebox check` sends packets of every kind under each.
+  virtual void stimuli(std::vector<Stimulus>& /*all*/) const {}
 };
 
 /// New options for a running kernel: checked and made ready beside it, then taken over in no time.
@@ -114,10 +118,13 @@ struct KernelType {
   /// Reads new options for an instance that runs meanwhile: only what no packet changes may be looked at. Throws
   /// ConfigError that names what cannot be changed so. Null: nothing can.
   std::unique_ptr<Change> (*change)(Fields& config, const Kernel& kernel);
+  /// The boolean option with which an instance holds itself to what its hardware can do, and reports `layout`, what it
+  /// takes of it, and the table `violations`, rows of `what` and `times`. Null: it models no hardware.
+  const char* strict_option = nullptr;
 };
 
 /// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kKernelAbi = 2;
+inline constexpr std::uint32_t kKernelAbi = 3;
 
 namespace detail {
 template <class K>

@@ -21,9 +21,13 @@ bool parse_address(const std::string& text, std::array<std::uint8_t, 16>& addres
   return inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
 }
 
+bool is_ipv4(const std::array<std::uint8_t, 16>& address) {
+  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), address.begin());
+}
+
 std::string address_text(const std::array<std::uint8_t, 16>& address) {
   char text[INET6_ADDRSTRLEN] = "";
-  if (std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), address.begin()))
+  if (is_ipv4(address))
     inet_ntop(AF_INET, address.data() + 12, text, sizeof text);
   else
     inet_ntop(AF_INET6, address.data(), text, sizeof text);

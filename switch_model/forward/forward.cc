@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch_model/forward/forward.h"
 
+#include <algorithm>
+
+#include "runtime/kernel/stimulus.h"
 #include "switch_model/forward/bridge.h"
 #include "switch_model/forward/config.h"
 #include "switch_model/forward/flow_bytes.h"
@@ -15,6 +18,7 @@ namespace {
 // Where things stand. Ingress: 0 source MAC, 1 its age and the destination MAC, 2 route, 3 group and hash, 4 next hop.
 // Egress: 0 rewrite.
 constexpr unsigned kGroupStage = 3, kHopStage = 4, kRewriteStage = 0;
+constexpr std::size_t kStimuliMax = 8;  // of each kind: they only have to reach every table
 constexpr unsigned kHopBits = 9 + 1 + 48, kGroupBits = 32, kHashKeyBits = 8 * kFlowBytesMax;
 
 class Forward {
@@ -36,6 +40,7 @@ class Forward {
     next_hops_.filled = true;
     if (!config.router_mac.empty()) parse_mac(config.router_mac, router_mac_);
     routes_ = !config.router_mac.empty();
+    fill_stimuli(config);
     for (std::uint32_t i = 0; i < next_hops_.groups.size(); i++) groups_.set(i, next_hops_.groups[i]);
     for (std::uint32_t i = 0; i < next_hops_.hops.size(); i++) {
       hops_.set(i, next_hops_.hops[i]);
@@ -76,10 +81,35 @@ class Forward {
 
   void on_timer(Pass& pass, std::uint64_t tag) { bridge_.on_timer(pass, tag); }
   void report(Report& report) const { bridge_.report(report); }
+  void stimuli(std::vector<Stimulus>& all) const { all.insert(all.end(), stimuli_.begin(), stimuli_.end()); }
 
  private:
   std::uint32_t group_count() const { return static_cast<std::uint32_t>(next_hops_.groups.size()); }
   std::uint32_t hop_count() const { return static_cast<std::uint32_t>(next_hops_.hops.size()); }
+
+  // Packets to an address that nobody knows, to static ones, to the router and into its prefixes.
+  void fill_stimuli(const Config& config) {
+    Stimulus stimulus;
+    stimulus.underlay.addresses = {roce::ipv4(10, 0, 0, 1), roce::ipv4(10, 0, 1, 1)};
+    stimuli_.push_back(stimulus);
+    const std::size_t macs = std::min(config.macs.size(), kStimuliMax),
+                      routes = std::min(config.routes.size(), kStimuliMax);
+    for (std::size_t i = 0; i < macs; i++) {
+      parse_mac(config.macs[i].mac, stimulus.underlay.destination_mac);
+      stimulus.underlay.vlans = {static_cast<std::uint16_t>(config.macs[i].vlan), 0};
+      stimuli_.push_back(stimulus);
+    }
+    stimulus.underlay.vlans = {};
+    stimulus.underlay.destination_mac = router_mac_;
+    for (std::size_t i = 0; i < routes; i++) {
+      Prefix prefix;
+      std::string why;
+      parse_prefix(config.routes[i].prefix, prefix, why);
+      stimulus.underlay.ip_version = prefix.is_ipv4 ? 4 : 6;
+      stimulus.underlay.addresses.destination = prefix.address;
+      stimuli_.push_back(stimulus);
+    }
+  }
 
   // Of packets with a group: one of its next hops, by flow.
   template <class Access>
@@ -109,6 +139,7 @@ class Forward {
   IndexTable<NextHop> hops_, rewrite_;
   std::uint32_t seed_;
   Mac router_mac_{};
+  std::vector<Stimulus> stimuli_;
   bool routes_ = false;
 };
 
