@@ -27,7 +27,8 @@ struct EcmpGroup {
 /// choice in two words of PacketState::metadata:
 ///   metadata[group_word]   the number of the packet's group plus one; 0: the packet has none (flooded, dropped)
 ///   metadata[hop_word]     the number of the next hop chosen, plus one; its egress control rewrites MACs by it
-/// A program that chooses another member of the group sets the second, and egress_port to that hop's port.
+/// A program that chooses another member of the group sets the second, and egress_port to that hop's port. A packet
+/// that is recirculated keeps its hop; one that sets the second to 0 before has it forwarded anew.
 struct NextHops {
   std::vector<NextHop> hops;
   std::vector<EcmpGroup> groups;

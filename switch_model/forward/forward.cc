@@ -52,7 +52,7 @@ class Forward {
   void ingress(Access& access, Pass& pass) {
     Selection bridged, routed;
     for (PacketState& p : pass) {
-      if (p.drop_reason) continue;
+      if (p.drop_reason || keeps_hop(access, p)) continue;
       const auto* ethernet = p.packet.header<roce::Ethernet>(0);
       if (!bridge_.admit(pass, p, ethernet)) continue;
       const bool to_router = routes_ && std::memcmp(ethernet->destination, router_mac_.data(), 6) == 0;
@@ -86,6 +86,14 @@ class Forward {
  private:
   std::uint32_t group_count() const { return static_cast<std::uint32_t>(next_hops_.groups.size()); }
   std::uint32_t hop_count() const { return static_cast<std::uint32_t>(next_hops_.hops.size()); }
+
+  // A packet with a next hop that is recirculated has been forwarded: it has its hop's MACs already, and is one hop on.
+  template <class Access>
+  bool keeps_hop(Access& access, PacketState& p) {
+    const std::uint32_t number = p.instance == Instance::kRecirculated ? p.metadata[next_hops_.hop_word] : 0;
+    if (number) p.egress_port = hops_.value(access.lookup(p, hops_, number - 1)).port;
+    return number != 0;
+  }
 
   // Packets to an address that nobody knows, to static ones, to the router and into its prefixes.
   void fill_stimuli(const Config& config) {

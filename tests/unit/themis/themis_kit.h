@@ -26,6 +26,16 @@ forward:
 themis: {hosts: [p0, p1], paths: 2, window: 8, ooo_threshold: 5, )" +
          (themis.find("qps:") == std::string::npos ? "qps: 8, " : "") + themis + "}\n";
 }
+/// The same ToR as a router between the racks 10.0.0.0/24 and 10.0.1.0/24.
+inline std::string router_yaml(const std::string& themis, const std::string& more = "") {
+  std::string yaml = tor_yaml(themis, more);
+  const std::size_t macs = yaml.find("  macs:"), end = yaml.find("themis: {");
+  return yaml.replace(macs, end - macs, R"(  router_mac: 02:00:00:00:ff:01
+  routes:
+    - {prefix: 10.0.0.0/24, via: [{port: p0, mac: 02:00:00:00:00:01}]}
+    - {prefix: 10.0.1.0/24, via: [{port: p2, mac: 02:00:00:00:01:02}, {port: p3, mac: 02:00:00:00:01:03}]}
+)");
+}
 inline constexpr const char* kConnection =
     "connections: [{local: 10.0.0.1, local_qpn: 0x11, remote: 10.0.1.1, remote_qpn: 0x12, first_psn: 0}]";
 
@@ -59,12 +69,12 @@ inline roce::PacketSpec answer(bool inbound, std::uint32_t psn, std::uint8_t syn
 inline constexpr std::uint8_t kAckSyndrome = 0x1F, kNackSyndrome = 0x60, kRnrSyndrome = 0x2E;
 
 struct Tor : test::SwitchBox {
-  explicit Tor(const std::string& themis, const std::string& more = "")
-      : SwitchBox(tor_yaml(themis, more).c_str()), yaml(tor_yaml(themis, more)) {}
+  explicit Tor(const std::string& themis, const std::string& more = "") : SwitchBox(tor_yaml(themis, more).c_str()) {}
+  /// With all options of the switch.
+  static Tor with(const std::string& yaml) { return Tor(yaml, Whole{}); }
   ~Tor() { EXPECT_EQ(stats.read("strict_violations"), 0u); }
 
   Nanos now = 0;
-  std::string yaml;
 
   /// A request of the NIC in this rack: the connection has state before the first request to it.
   void meet() { give(0, write(false, 0)); }
@@ -77,6 +87,10 @@ struct Tor : test::SwitchBox {
   std::vector<int> nack(std::uint32_t epsn) { return give(0, answer(false, epsn, kNackSyndrome)); }
   std::vector<int> ack(std::uint32_t psn) { return give(0, answer(false, psn, kAckSyndrome)); }
   std::uint64_t count(std::string_view name) const { return stats.read(name); }
+
+ private:
+  struct Whole {};
+  Tor(const std::string& yaml, Whole) : SwitchBox(yaml.c_str()) {}
 };
 
 using Ports = std::vector<int>;

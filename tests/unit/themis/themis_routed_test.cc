@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Themis behind a router: what goes round in the switch is one hop, whatever its way.
+#include "tests/unit/themis/themis_kit.h"
+
+namespace rocebox::themis {
+namespace {
+
+using Address = std::array<std::uint8_t, 6>;
+constexpr Address kRouterMac{2, 0, 0, 0, 0xFF, 1}, kNicMac{2, 0, 0, 0, 0, 1};
+
+roce::PacketSpec to_router(roce::PacketSpec spec) {
+  spec.underlay.destination_mac = kRouterMac;
+  return spec;
+}
+// As it leaves by `port`, one hop on.
+std::vector<std::uint8_t> one_hop_on(roce::PacketSpec spec, int port) {
+  spec.underlay.source_mac = kRouterMac;
+  spec.underlay.destination_mac = port == 0 ? kNicMac : Address{2, 0, 0, 0, 1, static_cast<std::uint8_t>(port)};
+  spec.underlay.ttl--;
+  return test::frame(spec);
+}
+
+class ThemisRouted : public testing::TestWithParam<int> {
+ protected:
+  Tor tor = Tor::with(router_yaml(kConnection, "pipes: " + std::to_string(GetParam())));
+  void SetUp() override { tor.give(0, to_router(write(false, 4))); }
+  void expect_one_hop(const Ports& ports, const roce::PacketSpec& spec) {
+    ASSERT_EQ(ports.size(), 1u);
+    EXPECT_EQ(tor.out.back().bytes, one_hop_on(spec, ports[0]));
+  }
+  Ports later() {
+    tor.run_until(tor.now += 2 * kMicrosecond);
+    return tor.ports();
+  }
+};
+
+TEST_P(ThemisRouted, ANackToTheSenderIsOneHopEvenWhenItGoesRound) {
+  const roce::PacketSpec nack = answer(true, 4, kNackSyndrome);
+  Ports left = tor.give(2, to_router(nack));
+  for (const int port : later()) left.push_back(port);
+  expect_one_hop(left, nack);
+  EXPECT_EQ(left, Ports{0});
+  EXPECT_EQ(tor.count("nack_recirculated"), GetParam() == 2 ? 1u : 0u);
+  tor.give(0, to_router(write(false, 4)));
+  EXPECT_EQ(tor.count("rerouted_nacked"), 1u) << "it was read";
+}
+
+TEST_P(ThemisRouted, AnAnswerOfTheNicIsOneHop) {
+  for (std::uint32_t psn : {0, 1, 3}) tor.give(3, to_router(write(true, psn)));
+  tor.give(2, to_router(write(true, 6)));
+  for (const roce::PacketSpec& spec : {answer(false, 1, kAckSyndrome), answer(false, 2, kNackSyndrome)}) {
+    expect_one_hop(tor.give(0, to_router(spec)), spec);
+    EXPECT_EQ(tor.count("turned") > 0, GetParam() == 2);
+  }
+  EXPECT_EQ(tor.count("nack_valid"), 1u);
+}
+
+TEST_P(ThemisRouted, ANackThatIsMadeBeginsAtTheRouter) {
+  tor.give(3, to_router(write(true, 1)));
+  EXPECT_EQ(tor.give(0, to_router(answer(false, 0, kNackSyndrome))), Ports{});
+  const Ports left = tor.give(2, to_router(write(true, 2)));
+  ASSERT_EQ(left.size(), 2u);
+  roce::PacketSpec made = answer(false, 0, kNackSyndrome);
+  made.underlay.ttl = 65;
+  EXPECT_EQ(tor.out.back().bytes, one_hop_on(made, left[1]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Pipes, ThemisRouted, testing::Values(1, 2));
+
+}  // namespace
+}  // namespace rocebox::themis
