@@ -33,7 +33,7 @@ void ControlPlane::age(Pass& pass) {
       continue;
     }
     count_.qps_aged.add();
-    end(number, pairing_.source(c.outbound) != roce::PairSource::kConfig);
+    end(pass, number, pairing_.source(c.outbound) != roce::PairSource::kConfig);
   }
   for (std::uint32_t half = 0; half < notes_.size(); half++) {
     HalfNotes& notes = notes_[half];
@@ -69,6 +69,13 @@ void ControlPlane::age_stashes(Pass& pass) {
   if (stashes_.empty()) return;
   stashes_armed_ = true;
   pass.arm(pass.now() + std::max<Nanos>(stash_timeout_ / kLooksPerTimeout, 1), kStashTimer);
+}
+
+// A connection loses its state: what its stash would have been is not known any more, so it passes.
+void ControlPlane::release_stash(Pass& pass, Connection& c) {
+  if (!c.begun) return;
+  const Decision decision = state_.destination.age(c.pipe, c.slot, ticks(pass.now()));
+  if (decision) (send_aged(pass, c, decision) ? count_.undetermined_released : count_.stash_lost).add();
 }
 
 bool ControlPlane::send_aged(Pass& pass, Connection& c, const Decision& decision) {

@@ -14,6 +14,9 @@ void ControlPlane::on_timer(Pass& pass, std::uint64_t tag) {
     changes->clear();
   }
   for (const Change& change : carried_out_) carry_out(pass, change);
+  if (stashes_.empty() || stashes_armed_) return;
+  stashes_armed_ = true;
+  pass.arm(pass.now() + stash_timeout_, kStashTimer);
 }
 
 void ControlPlane::carry_out(Pass& pass, const Change& change) {
@@ -23,16 +26,20 @@ void ControlPlane::carry_out(Pass& pass, const Change& change) {
   switch (change.what) {
     case What::kEnd:
       count_.qps_ended.add();
-      return end(change.number, change.sprayed);
+      return end(pass, change.number, change.sprayed);
     case What::kUndo:
       count_.pairs_undone.add();
-      return end(change.number, false);
+      return end(pass, change.number, false);
     case What::kBegin:
       // From the next PSN on: whether this packet reaches the NIC, the queues decide.
-      if (!c.begun) begin(change.number, roce::psn_add(change.psn, 1), change.psn);
+      if (!c.begun) begin(change.number, roce::psn_add(change.value, 1), change.value);
       return;
+    case What::kPathMtu:
+      if (notes_[c.outbound].path_mtu) return;  // several packets of one instant show it
+      notes_[c.outbound].path_mtu = static_cast<std::uint16_t>(change.value);
+      return set_entries(change.number);
     default:
-      return begin_anew(change.number, change.psn, change.sprayed);
+      return begin_anew(pass, change.number, change.value, change.sprayed);
   }
 }
 
@@ -85,7 +92,7 @@ void ControlPlane::begin(std::uint32_t number, std::uint32_t first_psn, std::uin
   set_entries(number);
 }
 
-void ControlPlane::begin_anew(std::uint32_t number, std::uint32_t psn, bool sprayed) {
+void ControlPlane::begin_anew(Pass& pass, std::uint32_t number, std::uint32_t psn, bool sprayed) {
   Connection& c = connections_[number];
   PacketState packet;
   packet.pipe = c.pipe;
@@ -93,6 +100,7 @@ void ControlPlane::begin_anew(std::uint32_t number, std::uint32_t psn, bool spra
   // Several packets of one instant ask for this; after the first, the others lie in the window.
   if (!state_.destination.data(registers, packet, c.slot, psn, sprayed, 1).begins_anew) return;
   count_.qps_begun_anew.add();
+  release_stash(pass, c);
   begin(number, psn, roce::psn_add(psn, -1));
   state_.destination.data(registers, packet, c.slot, psn, sprayed, 1);  // it has left for the NIC
 }
@@ -102,16 +110,16 @@ void ControlPlane::set_entries(std::uint32_t number) {
   const Connection& c = connections_[number];
   const bool learnt = pairing_.source(c.outbound) == roce::PairSource::kLearned;
   for (const std::uint32_t half : {c.outbound, c.inbound}) {
-    const QpEntry entry{number, c.slot, c.port, c.pipe, half == c.outbound, c.begun, learnt};
+    const QpEntry entry{number, c.slot, c.port, c.pipe, path_mtu_of_half(half), half == c.outbound, c.begun, learnt};
     state_.ingress.insert(pairing_.key(half), entry);
     state_.egress.insert(pairing_.key(half), entry);
   }
 }
 
 // forget: the pair is over, too.
-void ControlPlane::end(std::uint32_t number, bool forget) {
+void ControlPlane::end(Pass& pass, std::uint32_t number, bool forget) {
   Connection& c = connections_[number];
-  if (c.begun && state_.destination.has_stash(c.pipe, c.slot.number)) count_.stash_lost.add();
+  release_stash(pass, c);
   for (const std::uint32_t half : {c.outbound, c.inbound}) {
     state_.ingress.erase(pairing_.key(half));
     state_.egress.erase(pairing_.key(half));

@@ -3,10 +3,14 @@
 #include "kernels/themis/control_plane.h"
 
 #include "kernels/themis/answers.h"
+#include "runtime/kernel/stimulus.h"
+#include "runtime/roce/address.h"
 #include "runtime/roce/icrc.h"
 
 namespace rocebox::themis {
 namespace {
+
+constexpr std::size_t kStimuliMax = 4;
 
 roce::Pairing::Limits pairing_limits(const Config& config) {
   // Twice what can have state: handshakes and connections that are not paired yet name halves, too.
@@ -40,6 +44,10 @@ ControlPlane::ControlPlane(const Config& config, const switch_model::SwitchInfo&
   for (const ConnectionConfig& row : config.connections) {
     pairing_.connect(row.local_address, static_cast<std::uint32_t>(row.local_qpn), row.remote_address,
                      static_cast<std::uint32_t>(row.remote_qpn), roce::PairSource::kConfig);
+    if (stimuli_.size() < kStimuliMax) {
+      stimuli_.push_back({{row.remote_address, row.local_address}, static_cast<std::uint32_t>(row.local_qpn)});
+      stimuli_.push_back({{row.local_address, row.remote_address}, static_cast<std::uint32_t>(row.remote_qpn)});
+    }
     if (row.first_psn < 0) continue;
     HalfNotes& inbound =
         notes_[pairing_.find({{row.remote_address, row.local_address}, static_cast<std::uint32_t>(row.local_qpn)})];
@@ -61,7 +69,8 @@ bool ControlPlane::observe(const PacketState& p, std::uint32_t half) {
   const roce::OpcodeInfo& info = roce::opcode_info(p.packet);
   const auto psn = static_cast<std::uint32_t>(roce::bth(p.packet).psn);
   if (info.has(roce::kIsRequest)) {
-    pairing_.request(half, psn, roce::psn_add(psn, std::int64_t{request_width(p.packet)} - 1));
+    const std::uint32_t width = request_width(p.packet, path_mtu_of_half(half));
+    pairing_.request(half, psn, roce::psn_add(psn, std::int64_t{width} - 1));
     return true;
   }
   const Answer answer = answer_of(p.packet);
@@ -73,6 +82,13 @@ bool ControlPlane::observe(const PacketState& p, std::uint32_t half) {
   return true;
 }
 
+// Both directions of a connection have one path MTU.
+std::uint16_t ControlPlane::path_mtu_of_half(std::uint32_t half) const {
+  const std::uint32_t partner = pairing_.partner(half);
+  const std::uint16_t own = notes_[half].path_mtu;
+  return own || partner == roce::Pairing::kNone ? own : notes_[partner].path_mtu;
+}
+
 void ControlPlane::unknown(Pass& pass, const PacketState& p, const HalfKey& key) {
   const Port port = local_port(p);
   if (port == switch_model::kNoPort) return;
@@ -82,6 +98,7 @@ void ControlPlane::unknown(Pass& pass, const PacketState& p, const HalfKey& key)
   HalfNotes& notes = notes_[half];
   notes.used = true;
   notes.seen = pass.now();
+  if (notes.path_mtu == 0) notes.path_mtu = path_mtu_of(p.packet);
   arm_ageing(pass);
   observe(p, half);
   const std::uint32_t partner = pairing_.partner(half);
@@ -118,6 +135,10 @@ void ControlPlane::management(Pass& pass, const PacketState& p) {
   ask(pass, ingress_changes_, {What::kMake, port, false, news.halves[is_host_[p.ingress_port] ? 0 : 1], 0});
 }
 
+void ControlPlane::path_mtu(Pass& pass, const QpEntry& entry, std::uint16_t bytes) {
+  if (bytes) ask(pass, ingress_changes_, {What::kPathMtu, 0, false, entry.connection, bytes});
+}
+
 void ControlPlane::first_request(Pass& pass, const QpEntry& entry, std::uint32_t psn) {
   ask(pass, ingress_changes_, {What::kBegin, 0, false, entry.connection, psn});
 }
@@ -127,7 +148,6 @@ void ControlPlane::begins_anew(Pass& pass, const QpEntry& entry, std::uint32_t p
 }
 
 void ControlPlane::stashed(Pass& pass, const QpEntry& entry, Packet nack) {
-  if (stash_timeout_ == 0) return;
   Connection& c = connections_[entry.connection];
   c.nack_underlay = roce::reversed_underlay(nack);  // and turned again: as it was on its way
   std::swap(c.nack_underlay.source_mac, c.nack_underlay.destination_mac);
@@ -135,17 +155,33 @@ void ControlPlane::stashed(Pass& pass, const QpEntry& entry, Packet nack) {
   const roce::Bth& bth = roce::bth(nack);
   c.pkey = static_cast<std::uint16_t>(bth.pkey);
   c.mig_req = bth.mig_req();
+  if (stash_timeout_ == 0) return;
   if (!c.stash_watched) stashes_.push_back(entry.connection);
   c.stash_watched = true;
-  if (stashes_armed_) return;
-  stashes_armed_ = true;
-  pass.arm(pass.now() + stash_timeout_, kStashTimer);
+  // Not armed here: the order of timers must not depend on which control is called first.
+  if (!stashes_armed_) arm_work(pass);
+}
+
+void ControlPlane::stimuli(std::vector<Stimulus>& all) const {
+  std::vector<Stimulus> ways(all);
+  if (ways.empty()) ways.resize(1);
+  for (Stimulus& way : ways)
+    for (const roce::HalfKey& half : stimuli_) {
+      way.underlay.addresses = half.addresses;
+      way.underlay.ip_version = roce::is_ipv4(half.addresses.source) ? 4 : 6;
+      way.destination_qp = half.destination_qp;
+      all.push_back(way);
+    }
 }
 
 // One timer for the changes of an instant, whichever control asks first.
 void ControlPlane::ask(Pass& pass, std::vector<Change>& changes, const Change& change) {
   if (changes.size() == kChangesMax) return count_.changes_lost.add();
   changes.push_back(change);
+  arm_work(pass);
+}
+
+void ControlPlane::arm_work(Pass& pass) {
   if (work_armed_) return;
   work_armed_ = true;
   pass.arm(pass.now(), kWorkTimer);

@@ -27,6 +27,8 @@ class ControlPlane {
   void unknown(Pass& pass, const PacketState& p, const HalfKey& key);
   /// An RC packet of a learnt connection: is the pair still right?
   void learnt(Pass& pass, const PacketState& p, const QpEntry& entry);
+  /// A packet of a connection whose path MTU is not known, and what it shows of it; 0: nothing.
+  void path_mtu(Pass& pass, const QpEntry& entry, std::uint16_t bytes);
   /// A packet to QP1.
   void management(Pass& pass, const PacketState& p);
   /// A request of an inbound direction whose first PSN was not known.
@@ -41,6 +43,8 @@ class ControlPlane {
 
   void on_timer(Pass& pass, std::uint64_t tag);
   void report(Report& report) const;
+  /// Packets of configured connections, both ways, by the ways that the programs before know.
+  void stimuli(std::vector<Stimulus>& all) const;
   /// The unit of the register stash_time.
   static std::uint32_t ticks(Nanos now) { return static_cast<std::uint32_t>(now >> 10); }
 
@@ -60,29 +64,34 @@ class ControlPlane {
     std::uint16_t pkey;
     bool mig_req;
   };
-  enum class What : std::uint8_t { kMake, kEnd, kUndo, kBegin, kAnew };
+  enum class What : std::uint8_t { kMake, kEnd, kUndo, kBegin, kAnew, kPathMtu };
   struct Change {
     What what;
     Port port;
     bool sprayed;
-    std::uint32_t number, psn;  // kMake: outbound half; else connection
+    std::uint32_t number;  // kMake: outbound half; else connection
+    std::uint32_t value;   // a PSN; kPathMtu: bytes
   };
   // What is known of a half besides its pairing.
   struct HalfNotes {
     Nanos seen;
     std::uint32_t first_psn, connection;  // connection plus one
     bool first_psn_known, refused, used;
+    std::uint16_t path_mtu;  // 0: not seen yet
   };
 
   Port local_port(const PacketState& p) const;
   bool observe(const PacketState& p, std::uint32_t half);
+  std::uint16_t path_mtu_of_half(std::uint32_t half) const;
   void ask(Pass& pass, std::vector<Change>& changes, const Change& change);
+  void arm_work(Pass& pass);
   void carry_out(Pass& pass, const Change& change);
   void make(Pass& pass, std::uint32_t outbound, Port port);
   void set_entries(std::uint32_t number);
   void begin(std::uint32_t number, std::uint32_t first_psn, std::uint32_t highest);
-  void begin_anew(std::uint32_t number, std::uint32_t psn, bool sprayed);
-  void end(std::uint32_t number, bool forget);
+  void begin_anew(Pass& pass, std::uint32_t number, std::uint32_t psn, bool sprayed);
+  void end(Pass& pass, std::uint32_t number, bool forget);
+  void release_stash(Pass& pass, Connection& connection);
   void age(Pass& pass);
   void age_stashes(Pass& pass);
   bool send_aged(Pass& pass, Connection& connection, const Decision& decision);
@@ -96,6 +105,7 @@ class ControlPlane {
   bool learning_;
   std::vector<bool> is_host_;
   roce::Pairing pairing_;
+  std::vector<roce::HalfKey> stimuli_;  // of the first configured connections
   std::vector<HalfNotes> notes_;
   std::vector<Connection> connections_;
   std::vector<std::uint32_t> free_connections_;

@@ -26,6 +26,8 @@ Counters::Counters(Stats& s)
       undetermined_valid(s.counter("undetermined_valid", "stashed NACKs sent: a later packet of their path came")),
       undetermined_ooo_degree(s.counter("undetermined_ooo_degree", "stashed NACKs sent as Path Avoidance Signals")),
       undetermined_aged(s.counter("undetermined_aged", "stashed NACKs sent after `stash_timeout`")),
+      undetermined_released(
+          s.counter("undetermined_released", "stashed NACKs sent because their queue pair lost its state")),
       stash_lost(s.counter("stash_lost", "stashed NACKs that could not be sent: the sender's timer mends it")),
       data_wrong_port(s.counter("data_wrong_port", "requests that left by another port than their NIC's")),
       drop_turned(s.counter("drop_turned", "first copies of answers that went on by a mirror")),
@@ -39,8 +41,7 @@ Counters::Counters(Stats& s)
       qp_full(s.counter("qp_full", "queue pairs that stay on plain ECMP: no state is free")),
       pairing_full(s.counter("pairing_full", "packets of connections beyond those that pairing can look at")),
       pairs_undone(s.counter("pairs_undone", "learnt pairs that an ACK contradicted")),
-      changes_lost(s.counter("changes_lost", "changes of tables put off: more than kChangesMax in one instant")),
-      read_snapped(s.counter("read_snapped", "READ requests whose length is not held")) {}
+      changes_lost(s.counter("changes_lost", "changes of tables put off: more than kChangesMax in one instant")) {}
 
 Counter& Counters::of(Reason reason) {
   switch (reason) {

@@ -16,11 +16,10 @@ struct Counters {
       &nack_doubt, &nack_other, &nack_unpaired, &answer_bad_icrc, &answer_wrong_port;
   // Themis-D: what became of the undetermined ones.
   Counter &undetermined_invalid, &undetermined_acknowledged, &undetermined_valid, &undetermined_ooo_degree,
-      &undetermined_aged, &stash_lost;
+      &undetermined_aged, &undetermined_released, &stash_lost;
   Counter &data_wrong_port, &drop_turned, &drop_mirror, &turned, &nack_recirculated;
   // The control plane.
-  Counter &qps_made, &qps_begun_anew, &qps_ended, &qps_aged, &qp_full, &pairing_full, &pairs_undone, &changes_lost,
-      &read_snapped;
+  Counter &qps_made, &qps_begun_anew, &qps_ended, &qps_aged, &qp_full, &pairing_full, &pairs_undone, &changes_lost;
 
   /// Of a NACK that came.
   Counter& of(Reason reason);

@@ -55,7 +55,8 @@ class Egress {
     if (p.egress_port != entry.port) return count_.data_wrong_port.add();
     const auto psn = static_cast<std::uint32_t>(roce::bth(p.packet).psn);
     const bool sprayed = sprayed_[p.packet.meta().opcode];
-    const Decision decision = shared_.destination.data(access, p, entry.slot, psn, sprayed, request_width(p.packet));
+    const std::uint32_t width = request_width(p.packet, entry.path_mtu);
+    const Decision decision = shared_.destination.data(access, p, entry.slot, psn, sprayed, width);
     if (decision.begins_anew) control_.begins_anew(pass, entry, psn, sprayed);
     if (!decision) return;
     count_.of_stash(decision.reason).add();

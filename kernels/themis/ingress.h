@@ -52,6 +52,7 @@ class Ingress {
     if (p.instance == switch_model::Instance::kNormal) {
       access.write(p, shared_.hits, entry.connection, true);
       if (entry.learnt) control_.learnt(pass, p, entry);
+      if (entry.path_mtu == 0) control_.path_mtu(pass, entry, path_mtu_of(p.packet));
     }
     if (roce::opcode_info(p.packet).has(roce::kIsRequest)) {
       if (entry.outbound)

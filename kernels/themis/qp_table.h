@@ -16,6 +16,7 @@ struct QpEntry {
   Slot slot;                 ///< of Themis-S and Themis-D alike
   Port port;                 ///< of the NIC in this rack
   std::uint8_t pipe;         ///< of that port: where its registers are
+  std::uint16_t path_mtu;    ///< bytes; 0: not seen yet
   bool outbound;
   bool begun;   ///< inbound: Themis-D has its first PSN
   bool learnt;  ///< the control plane goes on looking whether the pair is right

@@ -31,6 +31,7 @@ class Themis {
   }
   void on_timer(Pass& pass, std::uint64_t tag) { control_.on_timer(pass, tag); }
   void report(Report& report) const { control_.report(report); }
+  void stimuli(std::vector<Stimulus>& all) const { control_.stimuli(all); }
 
  private:
   Counters count_;

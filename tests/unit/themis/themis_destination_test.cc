@@ -169,6 +169,22 @@ TEST_P(ThemisD, ReadRequestsRaiseDoubt) {
   EXPECT_EQ(tor.count("nack_doubt"), 1u);
 }
 
+TEST_P(ThemisD, DoubtOfAReadReachesAsFarAsItsPsns) {
+  Tor tor(kConnection, pipes());
+  tor.data(0);  // 1024 bytes: the path MTU
+  roce::PacketSpec read = packet(true, IBV_OPCODE_RC_RDMA_READ_REQUEST, 1);
+  read.dma_length = 3000;
+  tor.give(2, read);
+  for (std::uint32_t psn = 4; psn < 24; psn++) {
+    tor.data(psn);
+    tor.ack(psn);
+  }
+  tor.data(25);
+  tor.data(24);
+  EXPECT_EQ(tor.nack(24), Ports{}) << "two windows of 8 behind PSN 3 there is none";
+  EXPECT_EQ(tor.count("drop_nack_invalid"), 1u);
+}
+
 TEST_P(ThemisD, SprayOffIsInvisible) {
   Tor tor(std::string(kConnection) + ", spray: off", pipes());
   for (std::uint32_t psn : {0, 1, 3, 2}) EXPECT_EQ(tor.data(psn), Ports{0});

@@ -55,6 +55,33 @@ TEST(ThemisPairing, ALearntPairIsUndoneByWhatContradictsIt) {
   EXPECT_EQ(tor.nack(111).size(), 1u) << "unpaired: it passes";
 }
 
+TEST(ThemisPairing, AReadTakesAsManyPsnsAsItsPathMtuSays) {
+  Tor tor("qp_timeout: 10s");
+  converse(tor, 100, 110);  // full packets of 1024 bytes
+  ASSERT_EQ(tor.count("qps_made"), 1u);
+  roce::PacketSpec read = packet(true, IBV_OPCODE_RC_RDMA_READ_REQUEST, 111);
+  read.dma_length = 4096;
+  tor.give(2, read);
+  tor.ack(114);
+  EXPECT_EQ(tor.count("pairs_undone"), 0u);
+  tor.ack(118);
+  EXPECT_EQ(tor.count("pairs_undone"), 1u);
+}
+
+TEST(ThemisPairing, APairThatIsUndoneLetsItsStashPass) {
+  for (const char* timeout : {"0ns", "1ms"}) {
+    Tor tor(std::string("qp_timeout: 10s, stash_timeout: ") + timeout);
+    converse(tor, 100, 110);
+    tor.data(112);
+    EXPECT_EQ(tor.nack(111), Ports{}) << "undetermined";
+    const Ports left = tor.give(0, answer(false, 5'000'000, kAckSyndrome));
+    EXPECT_EQ(tor.count("pairs_undone"), 1u);
+    ASSERT_EQ(left.size(), 2u) << "what undid the pair, and the NACK";
+    EXPECT_EQ(tor.out.back().bytes, test::frame(answer(false, 111, kNackSyndrome)));
+    EXPECT_EQ(tor.count("undetermined_released"), 1u);
+  }
+}
+
 TEST(ThemisPairing, APairThatWasToldIsNotUndone) {
   Tor tor(kConnection);
   tor.meet();
