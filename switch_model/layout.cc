@@ -22,6 +22,7 @@ Resource& Layout::add(Resource resource) {
                                   resource.program, resource.name, kResourcesMax));
   resource.id = static_cast<unsigned>(resources_.size());
   resource.last_stage = resource.at.stage;
+  resource.part = part_;
   return resources_.emplace_back(std::move(resource));
 }
 

@@ -35,7 +35,8 @@ struct Resource {
   unsigned stateful_alus = 0;
   std::uint64_t per_flow = 0;  ///< cells that belong to one flow (QP); 0: the resource is shared by all
   unsigned id = 0;             ///< number among the switch's resources
-  unsigned last_stage = 0;     ///< filled by check_resources()
+  unsigned last_stage = 0;     ///< filled by lay_out()
+  std::string part{};          ///< of its program, see Layout::part()
 
   std::uint64_t bits() const { return entries * (key_bits + value_bits); }
 };
@@ -115,7 +116,13 @@ class Layout {
   explicit Layout(unsigned pipes) : pipes_(pipes) {}
 
   /// Resources declared from now on belong to this program.
-  void begin(std::string_view program) { program_ = program; }
+  void begin(std::string_view program) {
+    program_ = program;
+    part_.clear();
+  }
+  /// Resources declared from now on are a part of the program that the report sums up alone, such as one table of a
+  /// paper.
+  void part(std::string_view name) { part_ = name; }
 
   /// `per_flow`: how many of the cells one flow (QP) has, for the report's bytes per flow. Throws ConfigError when
   /// there are more than kEntriesMax cells or kResourcesMax resources.
@@ -150,7 +157,7 @@ class Layout {
 
   unsigned pipes_;
   unsigned metadata_words_ = 0;
-  std::string program_;
+  std::string program_, part_;
   std::deque<Resource> resources_;  // a deque: handles point to them
 };
 

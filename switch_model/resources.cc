@@ -106,21 +106,27 @@ std::vector<std::string> lay_out(Layout& layout, const Profile& profile, std::ve
 
 namespace {
 
+// One row for each part of each program.
 void report_programs(Report& report, const Layout& layout) {
   struct Row {
-    std::string name;
+    std::string name, part;
     std::uint64_t flow_bits = 0, bits = 0;
   };
   std::vector<Row> rows;
   for (const Resource& resource : layout.resources()) {
-    if (rows.empty() || rows.back().name != resource.program) rows.push_back({resource.program});
-    rows.back().bits += resource.bits();
-    if (resource.kind == ResourceKind::kRegister) rows.back().flow_bits += resource.per_flow * resource.value_bits;
+    auto row = std::find_if(rows.begin(), rows.end(),
+                            [&](const Row& r) { return r.name == resource.program && r.part == resource.part; });
+    if (row == rows.end()) row = rows.insert(rows.end(), {resource.program, resource.part});
+    row->bits += resource.bits();
+    if (resource.kind == ResourceKind::kRegister) row->flow_bits += resource.per_flow * resource.value_bits;
   }
+  const auto bytes = [](std::uint64_t bits) { return static_cast<std::int64_t>((bits + 7) / 8); };
   report.table("programs", rows.size(), [&](Report& row, std::size_t i) {
     row.text("program", rows[i].name);
-    row.count("bytes_per_flow", static_cast<std::int64_t>((rows[i].flow_bits + 7) / 8));
-    row.count("bytes", static_cast<std::int64_t>((rows[i].bits + 7) / 8));
+    if (!rows[i].part.empty()) row.text("part", rows[i].part);
+    row.count("bytes_per_flow", bytes(rows[i].flow_bits));
+    row.count("bytes_per_pipe", bytes(rows[i].bits));
+    row.count("bytes", bytes(rows[i].bits) * layout.pipes());
   });
 }
 

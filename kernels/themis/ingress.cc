@@ -15,9 +15,10 @@ Ingress::Ingress(const Config& config, const switch_model::Build& build, unsigne
       spray_(config.spray),
       sprayed_(config.sprayed_opcodes()),
       avoidance_mask_(avoidance_mask(config.path_avoidance_bit)),
-      word_(word),
-      path_map_(build.layout.registers<std::uint16_t>("path_map", {Gress::kIngress, shared.source.next_stage()},
-                                                      config.paths_count())) {
+      word_(word) {
+  build.layout.part(kPartPathMap);
+  path_map_ = build.layout.registers<std::uint16_t>("path_map", {Gress::kIngress, shared.source.next_stage()},
+                                                    config.paths_count());
   if (spray_ == Spray::kEgressPort && !next_hops_.filled)
     throw ConfigError(
         "program themis: `spray: egress_port` chooses among the equal paths of program `forward`: put `forward` before "

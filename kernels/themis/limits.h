@@ -25,10 +25,15 @@ inline constexpr std::uint32_t kReadPsnsMax = 1 << 22;
 /// 128 bits.
 inline constexpr std::uint64_t kStageBytes = 48 * 1024 * 16;
 
-/// The first stage of the registers: the QP tables, one for each control, take those before it.
-inline constexpr unsigned kFirstStage = 2;
+/// The first stage of the registers: the QP tables, one for each control, take those before it, with 8192 QPs beside
+/// `forward`.
+inline constexpr unsigned kFirstStage = 3;
 
 /// Changes of tables that one instant may ask the control plane for; more are asked for again by later packets.
 inline constexpr std::size_t kChangesMax = 1024;
+
+/// Parts of the resource report: what the paper's tables list, and what is ours.
+inline constexpr const char *kPartSource = "Themis-S (table 3)", *kPartPathMap = "PathMap",
+                            *kPartDestination = "Themis-D (table 4)", *kPartOurs = "beyond the paper";
 
 }  // namespace rocebox::themis

@@ -33,16 +33,20 @@ struct TaskWord {
 
 struct Shared {
   Shared(const Config& config, const switch_model::Build& build)
-      : ingress_qps(build.layout, "qps_ingress", {Gress::kIngress, 0}, table_entries(config), 2),
+      : ingress_qps(ours(build), "qps_ingress", {Gress::kIngress, 0}, table_entries(config), 2),
         hits(build.layout.registers<bool>("qp_hits", {Gress::kIngress, kFirstStage}, entries(config, build), 1)),
-        source({slots(config, build), config.paths_count(), config.paths_count(),
-                static_cast<std::uint32_t>(config.avoidance_window)},
-               build.layout),
         egress_qps(build.layout, "qps_egress", {Gress::kEgress, 0}, table_entries(config), 2),
         destination({slots(config, build), config.paths_count(), config.paths_count(),
                      static_cast<std::uint32_t>(config.window), static_cast<std::uint32_t>(config.ooo_threshold)},
-                    build.layout) {}
+                    build.layout),
+        source({slots(config, build), config.paths_count(), config.paths_count(),
+                static_cast<std::uint32_t>(config.avoidance_window), destination.next_stage()},
+               build.layout) {}
 
+  static Layout& ours(const switch_model::Build& build) {
+    build.layout.part(kPartOurs);
+    return build.layout;
+  }
   static std::uint32_t slots(const Config& config, const switch_model::Build& build) {
     return config.slots_per_pipe(build.info.pipes);
   }
@@ -56,9 +60,9 @@ struct Shared {
 
   QpTable ingress_qps;
   RegisterArray<bool> hits;
-  Source source;
   QpTable egress_qps;
   Destination destination;
+  Source source;
 };
 
 /// Some packets of a pass, with their keys.

@@ -6,11 +6,14 @@ namespace rocebox::themis {
 Source::Source(const Config& config, Layout& layout)
     : modulo_(config.paths), paths_max_(config.paths_max), avoidance_window_(config.avoidance_window) {
   const std::uint64_t paths = std::uint64_t{config.slots} * config.paths_max;
+  layout.part(kPartSource);
   recved_nack_psn_ = layout.registers<PsnCell>("recved_nack_psn", {Gress::kIngress, kFirstStage}, config.slots, 1);
+  layout.part(kPartOurs);
   highest_psn_ = layout.registers<PsnCell>("highest_psn", {Gress::kIngress, kFirstStage + 1}, config.slots, 1);
-  path_adaptive_count_ = layout.registers<std::uint32_t>("path_adaptive_count", {Gress::kIngress, kFirstStage + 2},
+  layout.part(kPartSource);
+  path_adaptive_count_ = layout.registers<std::uint32_t>("path_adaptive_count", {Gress::kIngress, config.paths_stage},
                                                          paths, config.paths_max);
-  next_stage_ = stage_behind(kFirstStage + 2, paths * sizeof(std::uint32_t));
+  next_stage_ = stage_behind(config.paths_stage, paths * sizeof(std::uint32_t));
 }
 
 void Source::clear(unsigned pipe, std::uint32_t slot) {

@@ -38,6 +38,7 @@ class Source {
     std::uint32_t paths_max;  ///< sizes the arrays
     std::uint32_t paths;      ///< N at the start
     std::uint32_t avoidance_window;
+    unsigned paths_stage;  ///< where the large array begins, behind the small ones here and in egress
   };
   Source(const Config& config, Layout& layout);
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What Themis takes of a chip, against the paper's appendix B.
+#include <algorithm>
+#include <map>
+
+#include "runtime/kernel/stimulus.h"
+#include "runtime/telemetry/json_report.h"
+#include "tests/unit/themis/themis_kit.h"
+
+namespace rocebox::themis {
+namespace {
+
+struct Part {
+  std::int64_t bytes_per_flow, bytes;
+};
+
+std::map<std::string, Part> parts_of(const std::string& yaml) {
+  CounterSet stats;
+  const auto kernel = test::make_switch(yaml.c_str(), stats, switch_model::in_tree_programs());
+  rocebox::Json json;
+  JsonReport report(json);
+  kernel->report(report);
+  std::map<std::string, Part> parts;
+  for (const rocebox::Json& row : json["layout"]["programs"])
+    if (row["program"] == "themis") parts[row["part"]] = {row["bytes_per_flow"], row["bytes"]};
+  return parts;
+}
+
+// Table 2: 16 NICs of 512 cross-rack QPs, 128 paths, a window of 512. Strict: it fits the chip, or nothing is made.
+constexpr const char* kReference =
+    "strict: true\npipes: 4\nprograms: [forward, themis]\n"
+    "themis: {hosts: [p0, p1], paths: 128, qps: 8192, window: 512}\n";
+
+TEST(ThemisResources, Tables2To4) {
+  const std::map<std::string, Part> parts = parts_of(kReference);
+  ASSERT_EQ(parts.size(), 4u);
+  constexpr std::int64_t kQps = 16 * 512;
+  const Part &source = parts.at(kPartSource), &destination = parts.at(kPartDestination);
+  EXPECT_EQ(source.bytes_per_flow, 516);
+  EXPECT_EQ(destination.bytes_per_flow, 661);
+  EXPECT_EQ(source.bytes, 516 * kQps);
+  EXPECT_EQ(destination.bytes, 661 * kQps);
+  EXPECT_EQ(parts.at(kPartPathMap).bytes, 4 * 128 * 2) << "each pipe has one";
+  EXPECT_NEAR(static_cast<double>(source.bytes + destination.bytes + parts.at(kPartPathMap).bytes), 9.7e6, 0.1e6);
+}
+
+TEST(ThemisResources, WhatDoesNotFitIsRefused) {
+  CounterSet stats;
+  const std::string more = std::string(kReference) + "profile: {stages: 8}\n";
+  EXPECT_THROW(test::make_switch(more.c_str(), stats, switch_model::in_tree_programs()), ConfigError);
+}
+
+TEST(ThemisResources, StimuliReachConnectionsByEachWayOfForwarding) {
+  CounterSet stats;
+  const auto kernel = test::make_switch(tor_yaml(kConnection).c_str(), stats, switch_model::in_tree_programs());
+  std::vector<Stimulus> all;
+  kernel->stimuli(all);
+  for (const bool inbound : {false, true}) {
+    const roce::PacketSpec wanted = write(inbound, 0);
+    EXPECT_TRUE(std::ranges::any_of(all, [&](const Stimulus& s) {
+      return s.destination_qp == wanted.destination_qp && s.underlay.addresses == wanted.underlay.addresses &&
+             s.underlay.destination_mac == wanted.underlay.destination_mac;
+    })) << inbound;
+  }
+}
+
+}  // namespace
+}  // namespace rocebox::themis
