@@ -104,7 +104,9 @@ void Pairing::unlist(std::uint32_t half) {
 
 void Pairing::request(std::uint32_t half, std::uint32_t first, std::uint32_t last) {
   Half& h = halves_[half];
-  if (!h.requested || psn_distance(first, h.highest) > static_cast<std::int32_t>(limits_.old_psns)) {
+  const auto far = static_cast<std::int32_t>(limits_.old_psns);
+  const std::int32_t ahead = psn_distance(first, h.highest);
+  if (!h.requested || ahead > far || ahead < -far) {
     h.oldest = first;  // the first one, or the QP began anew elsewhere
     h.highest = last;
     if (!h.requested && h.partner == 0) list(half);

@@ -57,6 +57,15 @@ TEST_F(PairingStatic, ForgottenHalvesMakeRoomForOthers) {
   EXPECT_EQ(pairing.answer(acks, 101, kReceived), anew);
 }
 
+TEST_F(PairingLearned, AQpThatBeginsAnewFarBehindIsLearntAsOneFarAhead) {
+  for (const std::uint32_t anew : {8'000'000u, 9'000'000u}) {  // less and more than half a round from the first
+    const auto data = to_b(anew), acks = to_a(anew + 1);
+    pairing.request(data, 100, 100);
+    pairing.request(data, anew, anew);
+    EXPECT_EQ(pairing.answer(acks, anew, kReceived), data) << anew;
+  }
+}
+
 TEST_F(PairingLearned, TheOnlyWindowWithThePsnTentativeThenConfirmed) {
   const auto one = to_b(0x12), two = to_b(0x22), acks = to_a(0x11);
   pairing.request(one, 100, 109);
