@@ -54,6 +54,7 @@ Datapath::Datapath(const Config& config, Stats& stats)
     if (programs_[i]->has_ingress()) controls_[0].push_back(i);
     if (programs_[i]->has_egress()) controls_[1].push_back(i);
   }
+  fixed_options_ = fixed_options(config);
   const std::vector<std::string> problems = lay_out(layout_, profile_, used_);
   if (strict_ && !problems.empty()) throw ConfigError(fmt::format("{}", fmt::join(problems, "\n")));
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/engine/pipeline.h"
+#include "switch_model/option_texts.h"
 #include "switch_model/state_queue.h"
 #include "switch_model/switch_config.h"
 #include "switch_model/traffic_manager/traffic_manager.h"
@@ -23,6 +24,8 @@ class Datapath final : public Kernel {
   void on_timer(Context& context, std::uint64_t tag) override;
   void report(Report& report) const override;
   void stimuli(std::vector<Stimulus>& all) const override;
+  /// Options that programs let be changed while they run.
+  std::unique_ptr<Change> prepare(const Config& config) const;
 
  private:
   struct Counters {
@@ -54,6 +57,11 @@ class Datapath final : public Kernel {
     Nanos armed = kNever;
   };
   static constexpr unsigned kStreams = 3;  // of random numbers, for each program: the controls' and the control plane's
+
+  // change.cc
+  class NewOptions;
+  OptionTexts fixed_options(const Config& config) const;
+  std::vector<std::string> changeable_options(const Config& config) const;
 
   // datapath.cc
   void begin(Context& context);
@@ -116,6 +124,7 @@ class Datapath final : public Kernel {
   bool repeats_pauses_ = false;              // its timer is set
   Profile profile_;
   std::vector<Usage> used_;  // by stage
+  OptionTexts fixed_options_;
   bool strict_;
 };
 

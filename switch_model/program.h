@@ -158,6 +158,14 @@ class Program {
   virtual void stimuli(std::vector<Stimulus>& all) const = 0;
 };
 
+/// New options for a running program, taken over between two batches.
+class ProgramChange {
+ public:
+  virtual ~ProgramChange() = default;
+  /// Never throws, blocks or allocates.
+  virtual void apply(Program& program) = 0;
+};
+
 /// The options of a program.
 class ProgramConfig {
  public:
@@ -165,6 +173,11 @@ class ProgramConfig {
   virtual void fields(Fields& fields, const SwitchInfo& info) = 0;
   /// Makes the program; strict when `strict` is not null. Throws ConfigError.
   virtual std::unique_ptr<Program> make(const Build& build, Violations* strict) const = 0;
+  /// Names of the options that can be changed while the program runs.
+  virtual std::span<const std::string_view> changeable() const = 0;
+  /// These options, of which only changeable ones differ, for a program that was made of others. Throws ConfigError
+  /// when that cannot be; null when nothing can.
+  virtual std::unique_ptr<ProgramChange> prepare(const Program& running) const = 0;
 };
 
 /// A row of the array of programs.
@@ -187,6 +200,9 @@ std::span<const ProgramType> in_tree_programs();
 ///   void on_timer(Pass&, std::uint64_t tag);
 ///   void report(Report&) const;
 ///   void stimuli(std::vector<Stimulus>&) const;
+///   static constexpr std::array<std::string_view, N> kChangeable;   // options that can be changed while it runs, and
+///   then void check_change(const Config&) const;                         // throws ConfigError void change(const
+///   Config&);                                     // does not allocate
 template <class P>
 class ProgramOf final : public Program {
  public:
@@ -225,6 +241,7 @@ class ProgramOf final : public Program {
     if constexpr (requires(const P& p) { p.stimuli(all); }) program_.stimuli(all);
   }
   P& program() { return program_; }
+  const P& program() const { return program_; }
 
  private:
   static constexpr bool kIngress = requires(P & p, Fast& fast, Pass& pass) { p.ingress(fast, pass); };
@@ -241,8 +258,27 @@ class ConfigOf final : public ProgramConfig {
   std::unique_ptr<Program> make(const Build& build, Violations* strict) const override {
     return std::make_unique<ProgramOf<P>>(config_, build, strict);
   }
+  std::span<const std::string_view> changeable() const override {
+    if constexpr (kChanges) return P::kChangeable;
+    return {};
+  }
+  std::unique_ptr<ProgramChange> prepare(const Program& running) const override {
+    if constexpr (kChanges) {
+      static_cast<const ProgramOf<P>&>(running).program().check_change(config_);
+      return std::make_unique<ChangeOf>(config_);
+    }
+    return nullptr;
+  }
 
  private:
+  static constexpr bool kChanges = requires { P::kChangeable; };
+  struct ChangeOf final : ProgramChange {
+    explicit ChangeOf(const typename P::Config& config) : config_(config) {}
+    void apply(Program& program) override {
+      if constexpr (kChanges) static_cast<ProgramOf<P>&>(program).program().change(config_);
+    }
+    typename P::Config config_;
+  };
   typename P::Config config_;
 };
 }  // namespace detail
