@@ -74,6 +74,9 @@ void Config::fields(Fields& f, const switch_model::SwitchInfo& info) {
            "how a packet gets its path: by a port of its destination's equal paths, by its UDP source port, or not at "
            "all, and then no NACK is judged either");
   f.integer("paths", paths, {1, kPathsMax}, "equal paths to another rack (N); the same at both ends");
+  f.integer("paths_max", paths_max, {0, kPathsMax},
+            "paths that room is made for, so that `paths` can be raised while it runs; 0: as many as `paths`");
+  if (paths_max != 0 && paths_max < paths) f.refuse("paths_max", "must not be below `paths`");
   f.texts("path_map", path_map,
           "for `udp_source_port`: what is put on the source port by exclusive or, one entry a path (PathMap)");
   check_path_map(f, *this);
@@ -112,10 +115,10 @@ std::array<bool, 256> Config::sprayed_opcodes() const {
   return sprayed;
 }
 
-std::vector<std::uint16_t> Config::path_deltas() const {
-  std::vector<std::uint16_t> deltas;
-  for (const std::string& text : path_map) parse_delta(text, deltas.emplace_back());
-  return deltas;
+std::uint16_t Config::path_delta(std::uint32_t path) const {
+  std::uint16_t delta = 0;
+  if (path < path_map.size()) parse_delta(path_map[path], delta);
+  return delta;
 }
 
 }  // namespace rocebox::themis

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What can be written about Themis.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -24,7 +25,7 @@ enum class Spray : std::uint8_t { kOff, kEgressPort, kUdpSourcePort };
 struct Config {
   std::vector<std::string> hosts;
   Spray spray = Spray::kEgressPort;
-  std::int64_t paths = 2;
+  std::int64_t paths = 2, paths_max = 0;
   std::vector<std::string> path_map;
   std::vector<std::string> operations = {"write"};
   std::int64_t qps = 8192, window = 512, ooo_threshold = 448, avoidance_window = 2'000'000, path_avoidance_bit = 0;
@@ -34,14 +35,16 @@ struct Config {
   void fields(Fields& fields, const switch_model::SwitchInfo& info);
 
   std::uint32_t paths_count() const { return static_cast<std::uint32_t>(paths); }
+  /// Paths that there is room for.
+  std::uint32_t paths_max_count() const { return static_cast<std::uint32_t>(std::max(paths, paths_max)); }
   /// QPs with state in each pipe: ports are dealt out to pipes in equal blocks, and so are QPs.
   std::uint32_t slots_per_pipe(unsigned pipes) const {
     return static_cast<std::uint32_t>((static_cast<std::uint64_t>(qps) + pipes - 1) / pipes);
   }
   /// Whether packets of each opcode are sprayed.
   std::array<bool, 256> sprayed_opcodes() const;
-  /// What is added, by exclusive or, to the UDP source port for each path. For a checked configuration.
-  std::vector<std::uint16_t> path_deltas() const;
+  /// What is put on the UDP source port by exclusive or for path number `path`; 0 without a PathMap.
+  std::uint16_t path_delta(std::uint32_t path) const;
 };
 
 }  // namespace rocebox::themis

@@ -41,6 +41,12 @@ class ControlPlane {
   /// The headers of a NACK that is stashed, for when it ages.
   void stashed(Pass& pass, const QpEntry& entry, Packet nack);
 
+  /// Timeouts and learning of a configuration that is taken over. Timers that are armed fire when they were to.
+  void change(const Config& config) {
+    stash_timeout_ = config.stash_timeout;
+    qp_timeout_ = config.qp_timeout;
+    learning_ = config.learning;
+  }
   void on_timer(Pass& pass, std::uint64_t tag);
   void report(Report& report) const;
   /// Packets of configured connections, both ways, by the ways that the programs before know.

@@ -74,7 +74,10 @@ class Destination {
     return stashed_nack_valid_.operate(pipe, slot, [](std::uint8_t& valid) { return valid != 0; });
   }
   /// N from now on, 1 to paths_max. What the registers say of the old paths can only make a NACK pass early.
-  void set_paths(std::uint32_t paths) { modulo_ = Modulo(paths); }
+  void change(std::uint32_t paths, std::uint32_t ooo_threshold) {
+    modulo_ = Modulo(paths);
+    ooo_threshold_ = static_cast<std::int32_t>(ooo_threshold);
+  }
 
   /// What tests read: the base, and the bits as they stand.
   std::uint32_t window_base(unsigned pipe, std::uint32_t slot) {

@@ -40,8 +40,9 @@ Decision Destination::data(Access& access, const PacketState& p, Slot slot, std:
   const bool half_base = access.read(p, bases_[half_of(slot, psn)], slot.number) != 0;
   access.write(p, bitmap_array_, bit_of(slot, psn), !half_base);
   if (sprayed)
-    access.update(p, path_psn_max_array_, path_cell(slot, modulo_(psn)), [psn](PsnCell& cell) {
-      if (cell.behind(psn)) cell = PsnCell::of(psn);
+    access.update(p, path_psn_max_array_, path_cell(slot, modulo_(psn)), [psn, window](PsnCell& cell) {
+      // What lies a window ahead is from half a round of PSNs ago: N was smaller meanwhile.
+      if (cell.behind(psn) || psn_distance(cell.psn(), psn) >= window) cell = PsnCell::of(psn);
     });
   return resolve(access, p, slot, psn, sprayed);
 }
@@ -111,7 +112,9 @@ Decision Destination::nack(Access& access, const PacketState& p, Slot slot, cons
   if (access.read(p, bitmap_array_, bit_of(slot, epsn)) != half_base)
     return doubted ? forward(Reason::kDoubt) : Decision{Action::kBlock, Reason::kInvalid, false, false, nack};
   const std::uint32_t path = modulo_(epsn);
-  if (access.read(p, path_psn_max_array_, path_cell(slot, path)).ahead_of(epsn)) return forward(Reason::kValid);
+  const PsnCell path_max = access.read(p, path_psn_max_array_, path_cell(slot, path));
+  if (path_max.ahead_of(epsn) && roce::psn_distance(path_max.psn(), epsn) < window_packets_)
+    return forward(Reason::kValid);
   const PsnCell before = access.update(p, stashed_nack_psn_, slot.number,
                                        [epsn](PsnCell& cell) { return std::exchange(cell, PsnCell::of(epsn)); });
   access.write(p, stash_nack_path_id_, slot.number, path);

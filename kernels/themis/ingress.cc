@@ -18,15 +18,18 @@ Ingress::Ingress(const Config& config, const switch_model::Build& build, unsigne
       word_(word) {
   build.layout.part(kPartPathMap);
   path_map_ = build.layout.registers<std::uint16_t>("path_map", {Gress::kIngress, shared.source.next_stage()},
-                                                    config.paths_count());
+                                                    shared.paths_max);
   if (spray_ == Spray::kEgressPort && !next_hops_.filled)
     throw ConfigError(
         "program themis: `spray: egress_port` chooses among the equal paths of program `forward`: put `forward` before "
         "it in `programs`");
-  const std::vector<std::uint16_t> deltas = config.path_deltas();
+  set_path_map(config);
+}
+
+void Ingress::set_path_map(const Config& config) {
   for (unsigned pipe = 0; pipe < info_.pipes; pipe++)
-    for (std::uint32_t path = 0; path < deltas.size(); path++)
-      path_map_.operate(pipe, path, [&](std::uint16_t& delta) { delta = deltas[path]; });
+    for (std::uint32_t path = 0; path < config.paths_count(); path++)
+      path_map_.operate(pipe, path, [&](std::uint16_t& delta) { delta = config.path_delta(path); });
 }
 
 // An answer of the NIC in this rack whose way out is in another pipe than its data's (figure 8).

@@ -36,6 +36,8 @@ class Ingress {
     }
   }
 
+  void set_path_map(const Config& config);
+
  private:
   static constexpr std::uint32_t kManagementQpn = 1;
 

@@ -33,13 +33,14 @@ struct TaskWord {
 
 struct Shared {
   Shared(const Config& config, const switch_model::Build& build)
-      : ingress_qps(ours(build), "qps_ingress", {Gress::kIngress, 0}, table_entries(config), 2),
+      : paths_max(config.paths_max_count()),
+        ingress_qps(ours(build), "qps_ingress", {Gress::kIngress, 0}, table_entries(config), 2),
         hits(build.layout.registers<bool>("qp_hits", {Gress::kIngress, kFirstStage}, entries(config, build), 1)),
         egress_qps(build.layout, "qps_egress", {Gress::kEgress, 0}, table_entries(config), 2),
-        destination({slots(config, build), config.paths_count(), config.paths_count(),
-                     static_cast<std::uint32_t>(config.window), static_cast<std::uint32_t>(config.ooo_threshold)},
+        destination({slots(config, build), paths_max, config.paths_count(), static_cast<std::uint32_t>(config.window),
+                     static_cast<std::uint32_t>(config.ooo_threshold)},
                     build.layout),
-        source({slots(config, build), config.paths_count(), config.paths_count(),
+        source({slots(config, build), paths_max, config.paths_count(),
                 static_cast<std::uint32_t>(config.avoidance_window), destination.next_stage()},
                build.layout) {}
 
@@ -58,6 +59,7 @@ struct Shared {
     return static_cast<std::uint32_t>(2 * config.qps + 2 * switch_model::kPipesMax);
   }
 
+  std::uint32_t paths_max;  ///< sizes the arrays
   QpTable ingress_qps;
   RegisterArray<bool> hits;
   QpTable egress_qps;

@@ -94,7 +94,10 @@ class Source {
   /// The control plane: all registers of a slot as for a new QP.
   void clear(unsigned pipe, std::uint32_t slot);
   /// N from now on, 1 to paths_max. What the avoidance counters say belongs to the old paths: harmless, they run out.
-  void set_paths(std::uint32_t paths) { modulo_ = Modulo(paths); }
+  void change(std::uint32_t paths, std::uint32_t avoidance_window) {
+    modulo_ = Modulo(paths);
+    avoidance_window_ = avoidance_window;
+  }
   std::uint32_t paths() const { return modulo_.count(); }
   /// The stage behind the last one that is used here.
   unsigned next_stage() const { return next_stage_; }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/themis/themis.h"
 
+#include <fmt/format.h>
+
 #include "kernels/themis/egress.h"
 #include "kernels/themis/ingress.h"
 
@@ -20,6 +22,20 @@ class Themis {
                  {shared_.ingress_qps, shared_.egress_qps, shared_.source, shared_.destination, shared_.hits}, count_),
         ingress_(config, build, word_, shared_, control_, count_),
         egress_(config, build, word_, shared_, control_, count_) {}
+
+  static constexpr std::array<std::string_view, 7> kChangeable = {
+      "paths", "path_map", "ooo_threshold", "avoidance_window", "stash_timeout", "qp_timeout", "learning"};
+  void check_change(const Config& config) const {
+    if (config.paths_count() > shared_.paths_max)
+      throw ConfigError(fmt::format("themis: `paths: {}` is more than there is room for: `paths_max: {}` at the start",
+                                    config.paths, shared_.paths_max));
+  }
+  void change(const Config& config) {
+    shared_.source.change(config.paths_count(), static_cast<std::uint32_t>(config.avoidance_window));
+    shared_.destination.change(config.paths_count(), static_cast<std::uint32_t>(config.ooo_threshold));
+    ingress_.set_path_map(config);
+    control_.change(config);
+  }
 
   template <class Access>
   void ingress(Access& access, Pass& pass) {
@@ -58,6 +74,27 @@ themis:
   avoidance_window: 5
   stash_timeout: 20us
   qp_timeout: 5ms
+)"},
+                                 {"a router in front of a rack, sprays by egress port over three paths",
+                                  R"(strict: true
+pipes: 2
+programs: [forward, themis]
+forward:
+  router_mac: 02:00:00:00:00:02
+  routes:
+    - {prefix: 10.0.0.0/24, via: [{port: p0, mac: 02:00:00:00:01:00}]}
+    - {prefix: 10.0.1.0/24, via: [{port: p1, mac: 02:00:00:00:01:01}, {port: p2, mac: 02:00:00:00:01:02}, {port: p3, mac: 02:00:00:00:01:03}]}
+themis:
+  hosts: [p0]
+  paths: 3
+  qps: 8
+  window: 64
+  ooo_threshold: 32
+  avoidance_window: 9
+  stash_timeout: 250us
+  qp_timeout: 1ms
+  connections:
+    - {local: 10.0.0.11, local_qpn: 0x11, remote: 10.0.1.11, remote_qpn: 0x11, first_psn: 7}
 )"},
                                  {nullptr, nullptr}};
 

@@ -103,8 +103,8 @@ class Rig {
         return {};
       case Kind::kPaths:
         config_.base %= event.psn;
-        source_.set_paths(event.psn);
-        destination_.set_paths(event.psn);
+        source_.change(event.psn, config_.avoidance_window);
+        destination_.change(event.psn, config_.ooo_threshold);
         return {};
     }
     return {};

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Options of a ToR that are changed while it runs.
+#include "kernels/themis/modulo.h"
+#include "switch_model/switch.h"
+#include "tests/unit/themis/themis_kit.h"
+
+namespace rocebox::themis {
+namespace {
+
+// As `rocebox reload` does it.
+void change(Tor& tor, const std::string& yaml) {
+  config::Mistakes mistakes("new");
+  const config::Node node = config::parse_yaml(yaml, mistakes);
+  config::FieldsReader reader(&node, mistakes);
+  const std::unique_ptr<Change> change = switch_kernel_type().change(reader, *tor.kernel);
+  EXPECT_TRUE(mistakes.none()) << mistakes.text();
+  change->apply(*tor.kernel, tor.now);
+}
+
+std::string with_paths(std::string yaml, const std::string& paths) {
+  const std::string old = "paths: 2";
+  return yaml.replace(yaml.find(old), old.size(), "paths: " + paths + ", paths_max: 4");
+}
+
+TEST(ThemisChange, TheFarEndCountsPathsAnew) {
+  const std::string yaml = tor_yaml(kConnection);
+  Tor tor = Tor::with(with_paths(yaml, "2"));
+  tor.meet();
+  tor.data(1);
+  EXPECT_EQ(tor.nack(0), Ports{});
+  change(tor, with_paths(yaml, "4"));
+  EXPECT_EQ(tor.data(2), Ports{0}) << "another path now";
+  EXPECT_EQ(tor.data(3), Ports{0});
+  EXPECT_EQ(tor.data(4).size(), 2u) << "the path of 0";
+  change(tor, with_paths(yaml, "3"));
+  tor.ack(4);
+  tor.data(6);
+  EXPECT_EQ(tor.nack(5), Ports{});
+  EXPECT_EQ(tor.data(7), Ports{0});
+  EXPECT_EQ(tor.data(8).size(), 2u);
+}
+
+TEST(ThemisChange, OnlyWhatNoArrayIsSizedByCanBeChanged) {
+  const std::string yaml = tor_yaml(kConnection);
+  Tor tor = Tor::with(with_paths(yaml, "2"));
+  const auto refused = [&](const std::string& text) {
+    try {
+      change(tor, text);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(
+      refused(with_paths(tor_yaml(std::string(kConnection) + ", qps: 9"), "2")).find("`themis.qps` cannot be changed"),
+      std::string::npos);
+  EXPECT_NE(refused("pipes: 2\n" + with_paths(yaml, "2")).find("`pipes` cannot be changed"), std::string::npos);
+  std::string more = with_paths(yaml, "8");
+  more.replace(more.find(", paths_max: 4"), 14, "");
+  EXPECT_NE(refused(more).find("`themis.paths_max` cannot be changed"), std::string::npos);
+  EXPECT_EQ(refused(with_paths(yaml, "4")), "");
+  EXPECT_EQ(refused(with_paths(yaml, "1")), "") << "compared with what cannot be changed, not with the last change";
+}
+
+TEST(ThemisModulo, IsTheRemainder) {
+  for (std::uint32_t n = 1; n <= kPathsMax; n++) {
+    const Modulo modulo(n);
+    for (std::uint32_t psn = 0; psn < 1u << 24; psn += 4099) ASSERT_EQ(modulo(psn), psn % n) << psn << " mod " << n;
+    for (const std::uint32_t psn : {n - 1, n, n + 1, (1u << 24) - 1, 0xFFFFFFFFu}) ASSERT_EQ(modulo(psn), psn % n);
+  }
+}
+
+}  // namespace
+}  // namespace rocebox::themis
