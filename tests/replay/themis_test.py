@@ -230,5 +230,49 @@ class Themis(RoceboxTest):
             self.assertGreater(total[name], 0, name)
 
 
+class Captures(RoceboxTest):
+    """Captures of a receiver that lost and reordered packets, as its ToR would have seen them: as if they had come over N paths."""
+
+    def judge(self, name, paths):
+        capture = pathlib.Path(__file__).resolve().parent / "captures" / name
+        packets = [(at, data) for at, data in read_pcap(capture) if data[12:14] == b"\x08\x00" and data[36:38] == b"\x12\xb7"]
+        first = next(data for _, data in packets if data[42] < 12)  # a request
+        (far, near), to_near = (".".join(map(str, first[i:i + 4])) for i in (26, 30)), int.from_bytes(first[47:50], "big")
+        to_far = next(int.from_bytes(d[47:50], "big") for _, d in packets if d[42] == ACKNOWLEDGE)
+        mac_of = {"near": first[0:6].hex(":"), "far": first[6:12].hex(":")}
+        config = self.config(json.dumps({
+            "devices": {"tor": {"switch": {
+                "ports": ["h", "s"], "strict": True, "programs": ["forward", "themis"],
+                "forward": {"macs": [{"mac": mac_of["near"], "ports": ["h"]}, {"mac": mac_of["far"], "ports": ["s"]}]},
+                "themis": {"hosts": ["h"], "paths": paths, "operations": ["write", "send"], "ooo_threshold": 0, "stash_timeout": "0ns",
+                           "connections": [{"local": near, "local_qpn": to_near, "remote": far, "remote_qpn": to_far}]}}}},
+            "ports": {"tor.h": {"pcap": {"in": str(capture), "filter": f"src host {near}"}},
+                      "tor.s": {"pcap": {"in": str(capture), "filter": f"src host {far}"}}}}))
+        switch = self.replay(config)["devices"]["tor"]["kernels"]["switch"]
+        base = opcode_psn(first)[1]
+        oracle = Oracle(lambda number: (base + number) % PSNS, paths)
+        for _, data in packets:
+            opcode, number = data[42], (opcode_psn(data)[1] - base) % PSNS
+            if opcode < 12 and number:  # of the first packet the switch knows only that there is a connection
+                oracle.data(number)
+            elif opcode == ACKNOWLEDGE:
+                oracle.answer("nack" if data[54] == 0x60 else "ack", number)
+        counters, place = switch["counters"], f"{name} over {paths} paths"
+        names = ["drop_nack_invalid", "nack_valid", "drop_nack_undetermined", "undetermined_valid", "undetermined_invalid",
+                 "undetermined_acknowledged"]
+        self.assertEqual({name: counters[name] for name in names}, {name: oracle.counts[name] for name in names}, place)
+        self.assertEqual(switch["violations"], [], place)
+        return oracle.counts
+
+    def test_every_nack_is_what_the_oracle_says(self):
+        total = Counter()
+        for name in ("rc_send_loss_rx.pcap", "rc_write_reorder_rx.pcap", "rc_write_corrupt_rx.pcap", "rc_write_psnwrap.pcap"):
+            for paths in (1, 2, 3, 7):
+                total += self.judge(name, paths)
+        print(dict(total))
+        for name in ("drop_nack_invalid", "nack_valid", "undetermined_invalid"):
+            self.assertGreater(total[name], 0, name)
+
+
 if __name__ == "__main__":
     unittest.main()
