@@ -116,7 +116,7 @@ class Bridge {
     return false;
   }
   void unknown(Pass& pass, PacketState& p, bool multicast) {
-    if (unknown_ == Unknown::kDrop && !multicast) return pass.drop(p, drop_unknown_);
+    if (unknown_ == Unknown::kDropAll || (unknown_ == Unknown::kDrop && !multicast)) return pass.drop(p, drop_unknown_);
     flooded_.add();
     p.multicast_group = kFloodGroup;
   }

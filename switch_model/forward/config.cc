@@ -11,7 +11,7 @@
 namespace rocebox::switch_model::forward {
 namespace {
 
-constexpr std::string_view kUnknownWords[] = {"flood", "drop"};
+constexpr std::string_view kUnknownWords[] = {"flood", "drop", "drop_all"};
 constexpr std::int64_t kMacEntriesMax = 1 << 20, kRouteEntriesMax = 1 << 16;
 constexpr std::size_t kHopsMax = 512;  // paths of one group
 constexpr std::size_t kHopsOfAllMax = 0xFFFF;
@@ -87,7 +87,9 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
   f.duration("mac_age", mac_age, {kMillisecond, 86400 * kSecond},
              "learnt addresses that are silent so long are forgotten");
   f.integer("mac_entries", mac_entries, {16, kMacEntriesMax}, "MAC addresses, static and learnt");
-  f.choice("unknown", unknown, kUnknownWords, "what happens to packets to MAC addresses that are not known");
+  f.choice("unknown", unknown, kUnknownWords,
+           "what happens to packets to MAC addresses that are not known; drop_all: to groups, too, so that nothing is "
+           "flooded, as it must not be where there are equal paths at L2");
   f.list("macs", macs, static_cast<std::size_t>(kMacEntriesMax), "static MAC addresses",
          [&](Fields& g, MacConfig& mac) { mac.fields(g, info); });
   if (macs.size() > static_cast<std::size_t>(mac_entries)) f.refuse("macs", "has more entries than `mac_entries`");

@@ -28,7 +28,7 @@ struct RouteConfig {
   void fields(Fields& fields, const SwitchInfo& info);
 };
 
-enum class Unknown : std::uint8_t { kFlood, kDrop };
+enum class Unknown : std::uint8_t { kFlood, kDrop, kDropAll };
 
 struct Config {
   bool learning = true;

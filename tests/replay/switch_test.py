@@ -112,6 +112,12 @@ class Switch(RoceboxTest):
         self.assertEqual(bytes(out["b"][0]), bytes(out["d"][0]))
         self.assertEqual(report["counters"]["drop_unknown_mac"], 1)
 
+    def test_drop_all_floods_nothing(self):
+        out, report = self.run_switch({"ports": ["a", "b"], "forward": {"unknown": "drop_all", "macs": [{"mac": B, "ports": ["b"]}]}},
+                                      a=[udp(A, BROADCAST), udp(A, "01:00:5e:01:01:01"), udp(A, C), udp(A, B)])
+        self.assertEqual(len(out["b"]), 1)
+        self.assertEqual(report["counters"]["drop_unknown_mac"], 3)
+
     def test_marks_are_ce_with_right_checksums(self):
         packets = [udp(A, C, tos=tos, size=958, at=1e-6 * i) for i, tos in enumerate([2, 2, 2, 1, 0, 2])]
         packets += [udp(A, C, src="2001:db8::1", dst="2001:db8::2", tos=2, size=958, at=1e-5)]
