@@ -13,9 +13,11 @@ Egress::Egress(const Config& config, const switch_model::Build& build, unsigned 
       next_hops_(build.next_hops),
       spray_(config.spray),
       sprayed_(config.sprayed_opcodes()),
+      is_host_(build.info.port_count()),
       avoidance_mask_(avoidance_mask(config.path_avoidance_bit)),
       word_(word),
       routed_macs_(build.info.port_count()) {
+  for (const std::string& host : config.hosts) is_host_[build.info.find(host)] = true;
   for (const switch_model::NextHop& hop : next_hops_.hops)
     if (hop.routed) routed_macs_[hop.port] = hop.mac;
 }

@@ -22,7 +22,7 @@ class Egress {
         mirror(pass, p);
       else if (TaskWord::of(p, word_).task == Task::kRecirculate)
         recirculate(pass, p);
-      else if (roce::is_roce(p.packet) && roce::opcode_info(p.packet).service == roce::Service::kRc)
+      else if (roce::is_roce(p.packet) && roce::opcode_info(p.packet).service == roce::Service::kRc && concerns(p))
         selection.add(p);
     }
     selection.lookup(access, shared_.egress_qps);
@@ -34,6 +34,11 @@ class Egress {
   }
 
  private:
+  // Requests to a NIC of the rack, and answers from one: of all others nothing is known here, and no table need say so.
+  bool concerns(const PacketState& p) const {
+    return is_host_[roce::opcode_info(p.packet).has(roce::kIsRequest) ? p.egress_port : p.ingress_port];
+  }
+
   template <class Access>
   void prefetch(Access& access, const PacketState& p, std::uint32_t number) {
     const QpEntry& entry = shared_.egress_qps.value(number);
@@ -99,6 +104,7 @@ class Egress {
   const switch_model::NextHops& next_hops_;
   Spray spray_;
   std::array<bool, 256> sprayed_;
+  std::vector<bool> is_host_;
   std::uint8_t avoidance_mask_;
   unsigned word_;
   std::vector<switch_model::Mac> routed_macs_;  // the neighbour behind each port, for NACKs that are routed

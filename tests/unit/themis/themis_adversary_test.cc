@@ -91,12 +91,15 @@ TEST(ThemisAdversary, AForgedNackTakesNoMoreThanTheStash) {
 // Requests of one QP by two ports of the switch (a flow that moves): only those to the NIC's port count.
 TEST(ThemisAdversary, RequestsThatLeaveByAnotherPortAreNotRecorded) {
   for (const char* pipes : {"pipes: 1", "pipes: 4"}) {
-    Tor tor(kConnection, pipes);
+    std::string yaml = tor_yaml(kConnection, pipes);
+    const std::string entries = "  macs:\n";
+    Tor tor =
+        Tor::with(yaml.insert(yaml.find(entries) + entries.size(), "    - {mac: 02:00:00:00:00:03, ports: [p1]}\n"));
     tor.meet();
     tor.data(0);
     roce::PacketSpec strayed = write(true, 2);
-    strayed.underlay.destination_mac = strayed.underlay.source_mac;  // back to the fabric
-    tor.give(0, strayed);
+    strayed.underlay.destination_mac[5] = 3;  // the other NIC
+    EXPECT_EQ(tor.give(2, strayed), Ports{1});
     EXPECT_EQ(tor.count("data_wrong_port"), 1u);
     for (std::uint32_t psn : {1, 3}) tor.data(psn);
     EXPECT_EQ(tor.nack(2), Ports{}) << "undetermined: it has not left for the NIC";
