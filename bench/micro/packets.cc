@@ -9,7 +9,8 @@
 namespace rocebox::bench {
 namespace {
 
-constexpr PoolSizes kSizes{.small = 8192, .large = 2048, .giant = 8};
+constexpr PoolSizes kSizes{.small = 32768, .large = 2048, .giant = 8};
+constexpr std::uint32_t kTablesMebibytes = 128;  // of switches: LPM, exact matches
 
 PacketPtr allocate(std::uint32_t bytes) {
   PacketPtr packet = pool().allocate(bytes);
@@ -29,7 +30,7 @@ std::vector<std::uint8_t> random_bytes(std::uint32_t bytes, std::mt19937& random
 Pool& pool() {
   // Never destroyed: packets live until the process ends, and EAL's own end comes after that.
   static Pool* const pool = [] {
-    start_eal(kSizes.mebibytes());
+    start_eal(kSizes.mebibytes() + kTablesMebibytes);
     return new Pool(kSizes);
   }();
   return *pool;
