@@ -15,6 +15,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "unit/themis"))
 from common import RoceboxTest  # noqa: E402
 from rnic_model import Receiver  # noqa: E402
+from themis_model import Decision  # noqa: E402
+from themis_truth import Truth  # noqa: E402
 
 PSNS = 1 << 24
 NEAR_MAC, FAR_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -88,32 +90,37 @@ class Oracle:
         return self.psn_of(number) % self.paths
 
     def data(self, number):
+        """What becomes of the stash: a decision, or None."""
         self.came.add(number)
         self.class_max[self.path(number)] = max(number, self.class_max.get(self.path(number), -1))
         if self.stash is None:
-            return
+            return None
         if number == self.stash:
-            self.counts["undetermined_invalid"] += 1
-        elif number > self.stash and self.path(number) == self.path(self.stash):
-            self.counts["undetermined_valid"] += 1
+            return self.resolved("discard", "invalid")
+        if number > self.stash and self.path(number) == self.path(self.stash):
             self.passed.append(self.stash)
-        else:
-            return
-        self.stash = None
+            return self.resolved("generate", "valid")
+        return None
 
-    def answer(self, kind, number):
-        if kind == "ack":
-            if self.stash is not None and number >= self.stash:
-                self.counts["undetermined_acknowledged"] += 1
-                self.stash = None
-        elif number in self.came:
+    def resolved(self, action, reason):
+        self.counts[f"undetermined_{reason}"] += 1
+        decision, self.stash = Decision(action, self.stash, reason), None
+        return decision
+
+    def ack(self, number):
+        return self.resolved("discard", "acknowledged") if self.stash is not None and number >= self.stash else None
+
+    def nack(self, number):
+        if number in self.came:
             self.counts["drop_nack_invalid"] += 1
-        elif self.class_max.get(self.path(number), -1) > number:
+            return Decision("block", number, "invalid")
+        if self.class_max.get(self.path(number), -1) > number:
             self.counts["nack_valid"] += 1
             self.passed.append(number)
-        else:
-            self.counts["drop_nack_undetermined"] += 1
-            self.stash = number
+            return Decision("forward", number, "valid")
+        self.counts["drop_nack_undetermined"] += 1
+        self.stash = number
+        return Decision("stash", number, "undetermined")
 
 
 class Themis(RoceboxTest):
@@ -193,17 +200,40 @@ class Themis(RoceboxTest):
             answers = again
         self.fail("the answers do not settle")
 
+    def watch(self, answers, delivered):
+        """The oracle over all that happened at the far ToR; who knows which copies were lost or under way holds its decisions
+        against the truth."""
+        oracle, truth, sent = Oracle(self.psn, self.paths), Truth(self.psn, self.paths, None), set()
+        events = [(at, "0 sent", (opcode_psn(data)[1] - self.first_psn) % PSNS) for at, data in self.requests()]
+        events += [(at, "1 data", (opcode_psn(data)[1] - self.first_psn) % PSNS) for at, data in delivered]
+        events += [(at, f"2 {kind}", number) for at, kind, number in answers]
+        for _, what, number in sorted(events):
+            stashed = oracle.stash
+            if what == "0 sent":
+                truth.sent(number)
+                if number in sent:
+                    truth.excused.add(number)  # a timer sent it again: it may be under way by any path
+                elif number in self.lost:
+                    truth.lost(number)
+                sent.add(number)
+            elif what == "1 data":
+                truth.leaves(number)
+                decision = oracle.data(number)
+                truth.judge_data(number, stashed, [decision] if decision else [])
+                if decision:
+                    truth.judge_stash(stashed, decision)
+            elif what == "2 nack":
+                truth.judge_nack(number, oracle.nack(number))
+            elif decision := oracle.ack(number):
+                truth.judge_stash(stashed, decision)
+        self.assertEqual(truth.violations, [])
+        self.assertEqual(truth.counts["passed_truly_lost"] + truth.counts["passed_early_after_timeout"], len(oracle.passed))
+        return oracle
+
     def judge(self, seed):
         self.world(seed)
         report, answers, delivered = self.settle()
-        oracle = Oracle(self.psn, self.paths)
-        events = [(at, 0, ("data", (opcode_psn(data)[1] - self.first_psn) % PSNS)) for at, data in delivered]
-        events += [(at, 1, answer) for at, *answer in answers]
-        for _, is_answer, (kind, number) in sorted(events):
-            if is_answer:
-                oracle.answer(kind, number)
-            else:
-                oracle.data(number)
+        oracle = self.watch(answers, delivered)
         counters = report["devices"]["far"]["kernels"]["switch"]["counters"]
         names = ["drop_nack_invalid", "nack_valid", "drop_nack_undetermined", "undetermined_valid", "undetermined_invalid",
                  "undetermined_acknowledged"]
@@ -256,7 +286,7 @@ class Captures(RoceboxTest):
             if opcode < 12 and number:  # of the first packet the switch knows only that there is a connection
                 oracle.data(number)
             elif opcode == ACKNOWLEDGE:
-                oracle.answer("nack" if data[54] == 0x60 else "ack", number)
+                (oracle.nack if data[54] == 0x60 else oracle.ack)(number)
         counters, place = switch["counters"], f"{name} over {paths} paths"
         names = ["drop_nack_invalid", "nack_valid", "drop_nack_undetermined", "undetermined_valid", "undetermined_invalid",
                  "undetermined_acknowledged"]
