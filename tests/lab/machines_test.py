@@ -77,6 +77,20 @@ class Machines(lab_test.LabTest):
         for link in links:
             self.assertGreater(link["reverse_drop_loss"], 20, "1% of more than 4800 packets")
 
+    def test_two_racks_with_themis(self):
+        """Two ToRs and four spine paths between: RDMA gets through, and both ToRs learn the connection."""
+        lab = f"themis-{lab_test.TAG}"
+        self.labs.append(lab)
+        report = self.dir / "report.json"
+        done = self.rocebox("lab", "run", lab_test.LABS / "themis.yaml", "--name", lab, "--json", report, timeout=400)
+        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr)
+        self.assert_nothing_left(lab)
+        report = json.loads(report.read_text())
+        self.assertTrue(report["expectations"] and all(row["holds"] for row in report["expectations"]))
+        for tor in ("near", "far"):
+            pairs = report["appliances"][tor]["devices"]["tor"]["kernels"]["switch"]["themis"]["connections"]
+            self.assertEqual([row["paired_by"] for row in pairs], ["learnt"], tor)
+
     def test_commands_and_settings(self):
         path, lab = self.lab(ONE + TRAFFIC)
         report = self.dir / "report.json"

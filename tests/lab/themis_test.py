@@ -83,8 +83,11 @@ class Themis(bed.BedTest):
         self.assertEqual((counts["nack_valid"], counts["drop_nack_invalid"]), (1, 1))
         self.assertEqual(near_counts["rerouted_nacked"], 1)
         self.assertEqual([row["paired_by"] for row in near_pairs + pairs], ["configuration"] * 2)
+        # What came in one burst with the first packet had no state yet, and took the path that ECMP gives it.
+        before = COUNT - near_counts["sprayed"]
+        self.assertLess(before, COUNT / 8)
         for path in PATHS:
-            self.assertAlmostEqual(ports[path]["rx_packets"], COUNT / 4, delta=3, msg=path)
+            self.assertAlmostEqual(ports[path]["rx_packets"], COUNT / 4, delta=before + 3, msg=path)
 
     def test_spraying_off_is_invisible(self):
         near, far = self.tor(0, spray="off"), self.tor(1, spray="off")
