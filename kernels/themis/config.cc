@@ -10,6 +10,7 @@
 
 #include "runtime/roce/address.h"
 #include "runtime/roce/opcodes.h"
+#include "runtime/roce/psn.h"
 
 namespace rocebox::themis {
 namespace {

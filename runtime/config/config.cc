@@ -184,8 +184,10 @@ RunConfig load_text(std::string_view text, const std::string& file, Registry& re
     mistakes.add(root.place, fmt::format("expected a mapping with `devices:`, found {}", kind_name(root.kind)));
     return {};
   }
-  if (const Node* path = root.find("path"); path && !root.find("devices")) {
-    mistakes.add(path->place,
+  for (const char* key : {"path", "switch"}) {
+    const Node* node = root.find(key);
+    if (!node || root.find("devices")) continue;
+    mistakes.add(node->place,
                  "this is a pipeline: a configuration names it, as in `devices: {NAME: {pipeline: FILE}}`");
     return {};
   }
