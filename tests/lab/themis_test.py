@@ -89,6 +89,26 @@ class Themis(bed.BedTest):
         for path in PATHS:
             self.assertAlmostEqual(ports[path]["rx_packets"], COUNT / 4, delta=before + 3, msg=path)
 
+    def test_the_number_of_paths_is_reloaded(self):
+        """A far ToR that has 4 paths in mind, then 2: a packet of the same half says that another is lost."""
+        self.tor(0, connections=[NEAR])
+        far = self.tor(1, connections=[{**FAR, "first_psn": 0}], ooo_threshold=0, stash_timeout="0ns")
+        self.cross(0, [write(psn) for psn in range(20)])
+        self.cross(0, [write(21)])
+        nack = answer(20, 0x60)
+        self.assertEqual(self.cross(1, [answer(19, 0x1F), nack]), [answer(19, 0x1F)], "undetermined")
+        # The name that the run has, and the file that it read last: that of the far ToR.
+        config = self.dir / "run.yaml"
+        command = [bed.ROCEBOX, "reload", f"themis-{self.right_end}"]
+        for before, after, status, said in (("4", "2", 0, "themis.paths is now 2, was 4"), ("2", "9", 2, "`paths: 9` is more than")):
+            config.write_text(config.read_text().replace(f'"paths": {before},', f'"paths": {after},'))
+            done = bed.subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(said, done.stdout + done.stderr)
+        self.assertEqual(self.cross(0, [write(22)]), [write(22)])
+        (counts, _, _), = self.end(far)
+        self.assertEqual(counts["drop_nack_undetermined"], 1)
+
     def test_spraying_off_is_invisible(self):
         near, far = self.tor(0, spray="off"), self.tor(1, spray="off")
         frames = [write(psn) for psn in range(COUNT)]
