@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/themis/control_plane.h"
+#include "kernels/themis/nack_packet.h"
 #include "runtime/kernel/report.h"
 
 namespace rocebox::themis {
@@ -82,13 +83,9 @@ bool ControlPlane::send_aged(Pass& pass, Connection& c, const Decision& decision
   roce::PacketSpec spec;
   spec.underlay = c.nack_underlay;
   spec.underlay.ttl = 64;
-  spec.opcode = IBV_OPCODE_RC_ACKNOWLEDGE;
   spec.mig_req = c.mig_req;
   spec.pkey = c.pkey;
-  spec.destination_qp = decision.stash.qpn;
-  spec.psn = decision.stash.epsn;
-  spec.syndrome = static_cast<std::uint8_t>(decision.stash.aeth >> 24);
-  spec.msn = decision.stash.aeth & 0xFFFFFF;
+  set_nack(spec, decision.stash);
   PacketPtr packet = pass.allocate(roce::built_bytes(spec));
   if (!packet) return false;
   roce::build(*packet, spec);

@@ -12,6 +12,14 @@ std::uint16_t nack_bytes(Packet packet) {
   return static_cast<std::uint16_t>(packet.meta().bth_offset + kNackTransportBytes);
 }
 
+void set_nack(roce::PacketSpec& spec, const StashedNack& nack) {
+  spec.opcode = IBV_OPCODE_RC_ACKNOWLEDGE;
+  spec.destination_qp = nack.qpn;
+  spec.psn = nack.epsn;
+  spec.syndrome = static_cast<std::uint8_t>(nack.aeth >> 24);
+  spec.msn = nack.aeth & 0xFFFFFF;
+}
+
 roce::PacketSpec nack_spec(Packet data, const StashedNack& nack) {
   roce::PacketSpec spec;
   spec.underlay = roce::reversed_underlay(data);
@@ -20,13 +28,9 @@ roce::PacketSpec nack_spec(Packet data, const StashedNack& nack) {
     spec.underlay.ip_identification =
         static_cast<std::uint16_t>(data.header<roce::Ipv4>(data.meta().l3_offset)->identification);
   const roce::Bth& bth = roce::bth(data);
-  spec.opcode = IBV_OPCODE_RC_ACKNOWLEDGE;
   spec.mig_req = bth.mig_req();
   spec.pkey = static_cast<std::uint16_t>(bth.pkey);
-  spec.destination_qp = nack.qpn;
-  spec.psn = nack.epsn;
-  spec.syndrome = static_cast<std::uint8_t>(nack.aeth >> 24);
-  spec.msn = nack.aeth & 0xFFFFFF;
+  set_nack(spec, nack);
   return spec;
 }
 

@@ -10,6 +10,9 @@ namespace rocebox::themis {
 /// Bytes of a packet that are copied for it: all up to a NACK's ICRC. `packet` is a RoCE packet.
 std::uint16_t nack_bytes(Packet packet);
 
+/// Makes `spec` a NACK as it was stashed; its underlay and what BTH says of the path are left as they are.
+void set_nack(roce::PacketSpec& spec, const StashedNack& nack);
+
 /// What a NACK from the receiver of `data`, a RoCE packet or a copy cut to nack_bytes(), says: addresses and MACs
 /// swapped, ECN cleared.
 roce::PacketSpec nack_spec(Packet data, const StashedNack& nack);

@@ -65,6 +65,17 @@ TEST_P(ThemisRouted, ANackThatIsMadeBeginsAtTheRouter) {
   EXPECT_EQ(tor.out.back().bytes, one_hop_on(made, left[1]));
 }
 
+TEST_P(ThemisRouted, ANackThatHasAgedBeginsAtTheRouterToo) {
+  tor.give(3, to_router(write(true, 1)));
+  EXPECT_EQ(tor.give(0, to_router(answer(false, 0, kNackSyndrome))), Ports{});
+  tor.run_until(tor.now += 2 * kMillisecond);
+  const Ports left = tor.ports();
+  ASSERT_EQ(left.size(), 1u);
+  roce::PacketSpec made = answer(false, 0, kNackSyndrome);
+  made.underlay.ttl = 65;
+  EXPECT_EQ(tor.out.back().bytes, one_hop_on(made, left[0]));
+}
+
 INSTANTIATE_TEST_SUITE_P(Pipes, ThemisRouted, testing::Values(1, 2));
 
 }  // namespace
