@@ -30,9 +30,12 @@ class Kinds(bed.BedTest):
         self.within(self.right, "ip", "link", "set", "eth", "up")
         self.give_addresses(2)
         self.check_traffic()
+        arrived = int(self.within(self.right, "cat", "/sys/class/net/eth/statistics/rx_packets"))
         report = self.stop(run)
         self.assertEqual([port["is"] for port in report["ports"]], [f"af_packet {self.left_end}", f"tap {tap}"])
-        self.assertEqual(report["ports"][1]["tx_errors"], 0)
+        # Not by `tx_errors`: the driver counts a packet there each time that the kernel bids it wait. A last one may have
+        # come between the two counts.
+        self.assertAlmostEqual(report["ports"][1]["tx_packets"], arrived, delta=10)
 
     def test_memif_between_two_processes(self):
         for inner in ("server", "client"):
