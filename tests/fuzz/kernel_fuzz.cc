@@ -22,6 +22,7 @@ using namespace rocebox;
 using fuzz::require;
 
 constexpr PoolSizes kSizes{.small = 1024, .large = 64, .giant = 4};
+constexpr std::uint64_t kTablesMebibytes = 256;  // a switch's routes: two tables of all /24
 constexpr unsigned kDrainStepsMax = 10'000;
 Pool* pool = nullptr;
 
@@ -119,7 +120,7 @@ Outputs run(const KernelType& type, const config::Node& options, std::span<const
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  start_eal(kSizes.mebibytes());
+  start_eal(kSizes.mebibytes() + kTablesMebibytes);
   static Pool the_pool(kSizes);
   pool = &the_pool;
   return 0;
