@@ -7,21 +7,10 @@
 #include "runtime/roce/psn.h"
 
 namespace rocebox::inspect {
-namespace {
-
-// The PSNs that a READ of `bytes` takes; half the PSN space at most, whatever the length field says
-// (9.7.2).
-std::uint32_t read_width(std::uint32_t bytes, std::uint32_t pmtu) {
-  return std::clamp(bytes / pmtu + (bytes % pmtu != 0), 1u, roce::kPsnModulus / 2);
-}
-
-}  // namespace
-
 void Inspector::learn_pmtu(Flow& flow, std::uint32_t payload_bytes) {
   if (payload_bytes == flow.pmtu && !flow.pmtu_inferred) return;
   // Only what a path MTU can be: a stray length must not decide for the whole address pair.
-  const auto& sizes = roce::kPathMtus;
-  if (std::find(sizes.begin(), sizes.end(), payload_bytes) == sizes.end()) return;
+  if (!roce::is_path_mtu(payload_bytes)) return;
   const auto pmtu = static_cast<std::uint16_t>(payload_bytes);
   flow.pmtu = flow.pmtu_inferred ? pmtu : std::max(flow.pmtu, pmtu);
   flow.pmtu_inferred = false;
@@ -43,7 +32,7 @@ std::uint32_t Inspector::infer_read_width(Flow& flow, std::uint32_t distance) {
   unsigned fitting = 0;
   std::uint32_t pmtu = 0;
   for (const std::uint32_t each : roce::kPathMtus) {
-    if (read_width(flow.open_read_bytes, each) != distance) continue;
+    if (roce::read_psns(flow.open_read_bytes, each) != distance) continue;
     fitting++;
     pmtu = each;
   }
@@ -59,7 +48,7 @@ void Inspector::settle_read(std::uint32_t index, const std::uint32_t* next_psn) 
   const std::int32_t distance = next_psn ? roce::psn_distance(*next_psn, high) : 0;
   std::uint32_t width = 1;
   if (const std::uint32_t pmtu = known_pmtu(flow))
-    width = read_width(flow.open_read_bytes, pmtu);
+    width = roce::read_psns(flow.open_read_bytes, pmtu);
   else if (distance > 0)
     width = infer_read_width(flow, static_cast<std::uint32_t>(distance));
   else
@@ -88,7 +77,7 @@ void Inspector::read_length(Flow& flow, Packet packet, PsnPacket& facts) {
     return;
   }
   facts.size = static_cast<std::uint32_t>(reth->dma_length);
-  if (const std::uint32_t pmtu = known_pmtu(flow)) facts.width = read_width(facts.size, pmtu);
+  if (const std::uint32_t pmtu = known_pmtu(flow)) facts.width = roce::read_psns(facts.size, pmtu);
 }
 
 }  // namespace rocebox::inspect

@@ -6,6 +6,7 @@
 #include "kernels/themis/config.h"
 #include "runtime/roce/opcodes.h"
 #include "runtime/roce/parse.h"
+#include "runtime/roce/psn.h"
 
 namespace rocebox::themis {
 
@@ -41,18 +42,17 @@ inline std::uint16_t path_mtu_of(Packet packet) {
   const roce::OpcodeInfo& info = roce::opcode_info(packet);
   if (!info.has(roce::kHasPayload) || info.has(roce::kEndsMessage)) return 0;
   const std::uint32_t bytes = packet.meta().payload_bytes;
-  const bool possible = std::ranges::find(roce::kPathMtus, bytes) != roce::kPathMtus.end();
-  return possible ? static_cast<std::uint16_t>(bytes) : std::uint16_t{0};
+  return roce::is_path_mtu(bytes) ? static_cast<std::uint16_t>(bytes) : std::uint16_t{0};
 }
 
 /// PSNs that a request takes. `path_mtu`: 0 when it is not known; READ requests are then taken to need as many as there
 /// could be at most.
 inline std::uint32_t request_width(Packet packet, std::uint16_t path_mtu) {
   if (packet.meta().opcode != IBV_OPCODE_RC_RDMA_READ_REQUEST) return 1;
-  const std::uint64_t mtu = path_mtu ? path_mtu : roce::kPathMtus.front();
   const roce::Reth* reth = roce::reth(packet);
-  const std::uint64_t psns = reth ? (static_cast<std::uint64_t>(reth->dma_length) + mtu - 1) / mtu : 1;
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(psns, 1, kReadPsnsMax));
+  if (!reth) return 1;
+  const auto bytes = static_cast<std::uint32_t>(reth->dma_length);
+  return std::min(roce::read_psns(bytes, path_mtu ? path_mtu : roce::kPathMtus.front()), kReadPsnsMax);
 }
 
 }  // namespace rocebox::themis

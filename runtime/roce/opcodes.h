@@ -3,6 +3,7 @@
 #pragma once
 #include <infiniband/opcode.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -69,5 +70,6 @@ std::int64_t rnr_timer_nanos(unsigned code);
 
 /// Payload bytes of a full packet for the five path MTUs.
 inline constexpr std::array<std::uint32_t, 5> kPathMtus = {256, 512, 1024, 2048, 4096};
+constexpr bool is_path_mtu(std::uint32_t bytes) { return std::ranges::find(kPathMtus, bytes) != kPathMtus.end(); }
 
 }  // namespace rocebox::roce
