@@ -27,11 +27,9 @@ ControlPlane::ControlPlane(const Config& config, const switch_model::SwitchInfo&
       qp_timeout_(config.qp_timeout),
       window_(static_cast<std::uint32_t>(config.window)),
       learning_(config.learning),
-      is_host_(info.port_count()),
       pairing_(pairing_limits(config)),
       notes_(static_cast<std::size_t>(4 * config.qps)),
       free_slots_(info.pipes) {
-  for (const std::string& host : config.hosts) is_host_[info.find(host)] = true;
   const std::uint32_t slots = config.slots_per_pipe(info.pipes);
   for (auto& free : free_slots_)
     for (std::uint32_t slot = slots; slot-- > 0;) free.push_back(slot);
@@ -58,8 +56,8 @@ ControlPlane::ControlPlane(const Config& config, const switch_model::SwitchInfo&
 
 // The port of the NIC in this rack, of a packet that crosses the rack's border; kNoPort for others.
 Port ControlPlane::local_port(const PacketState& p) const {
-  const bool from_host = is_host_[p.ingress_port];
-  const bool to_host = p.egress_port < is_host_.size() && is_host_[p.egress_port];
+  const bool from_host = state_.is_host[p.ingress_port];
+  const bool to_host = p.egress_port < state_.is_host.size() && state_.is_host[p.egress_port];
   if (from_host == to_host || p.multicast_group) return switch_model::kNoPort;
   return from_host ? p.ingress_port : p.egress_port;
 }
@@ -103,7 +101,7 @@ void ControlPlane::unknown(Pass& pass, const PacketState& p, const HalfKey& key)
   observe(p, half);
   const std::uint32_t partner = pairing_.partner(half);
   if (partner == roce::Pairing::kNone || !pairing_.confirmed(half) || notes.refused) return;
-  ask(pass, ingress_changes_, {What::kMake, port, false, is_host_[p.ingress_port] ? half : partner, 0});
+  ask(pass, ingress_changes_, {What::kMake, port, false, state_.is_host[p.ingress_port] ? half : partner, 0});
 }
 
 void ControlPlane::learnt(Pass& pass, const PacketState& p, const QpEntry& entry) {
@@ -132,7 +130,7 @@ void ControlPlane::management(Pass& pass, const PacketState& p) {
   arm_ageing(pass);
   if (!news.begins || port == switch_model::kNoPort) return;
   // halves[0] goes the way of this packet, a REP.
-  ask(pass, ingress_changes_, {What::kMake, port, false, news.halves[is_host_[p.ingress_port] ? 0 : 1], 0});
+  ask(pass, ingress_changes_, {What::kMake, port, false, news.halves[state_.is_host[p.ingress_port] ? 0 : 1], 0});
 }
 
 void ControlPlane::path_mtu(Pass& pass, const QpEntry& entry, std::uint16_t bytes) {

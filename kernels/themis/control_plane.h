@@ -17,7 +17,8 @@ class ControlPlane {
     QpTable &ingress, &egress;
     Source& source;
     Destination& destination;
-    RegisterArray<bool>& hits;  // of each pipe, by connection: a packet has come since the last look
+    RegisterArray<bool>& hits;         // of each pipe, by connection: a packet has come since the last look
+    const std::vector<bool>& is_host;  // by port: it leads to a NIC of this rack
   };
   ControlPlane(const Config& config, const switch_model::SwitchInfo& info, State state, Counters& count);
 
@@ -109,7 +110,6 @@ class ControlPlane {
   Nanos stash_timeout_, qp_timeout_;
   std::uint32_t window_;
   bool learning_;
-  std::vector<bool> is_host_;
   roce::Pairing pairing_;
   std::vector<roce::HalfKey> stimuli_;  // of the first configured connections
   std::vector<HalfNotes> notes_;

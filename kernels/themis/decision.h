@@ -36,7 +36,7 @@ struct StashedNack {
   std::uint32_t epsn = 0;
   std::uint32_t qpn = 0;   ///< the requester's QP
   std::uint32_t aeth = 0;  ///< syndrome and MSN, as in the AETH
-  std::uint16_t exit = 0;  ///< its way to the sender, see exit.h
+  std::uint16_t exit = 0;  ///< port by which it was to leave for the sender
 };
 
 struct Decision {

@@ -5,19 +5,12 @@
 
 namespace rocebox::themis {
 
-Egress::Egress(const Config& config, const switch_model::Build& build, unsigned word, Shared& shared,
-               ControlPlane& control, Counters& count)
+Egress::Egress(const switch_model::Build& build, Shared& shared, ControlPlane& control, Counters& count)
     : shared_(shared),
       control_(control),
       count_(count),
       next_hops_(build.next_hops),
-      spray_(config.spray),
-      sprayed_(config.sprayed_opcodes()),
-      is_host_(build.info.port_count()),
-      avoidance_mask_(avoidance_mask(config.path_avoidance_bit)),
-      word_(word),
       routed_macs_(build.info.port_count()) {
-  for (const std::string& host : config.hosts) is_host_[build.info.find(host)] = true;
   for (const switch_model::NextHop& hop : next_hops_.hops)
     if (hop.routed) routed_macs_[hop.port] = hop.mac;
 }
@@ -49,24 +42,25 @@ void Egress::go_on(Pass& pass, PacketState& p, const TaskWord& task) {
 
 void Egress::generate(Pass& pass, PacketState& p, const Decision& decision) {
   const StashedNack& stash = decision.stash;
-  TaskWord{Task::kGenerate, decision.avoid, static_cast<Port>(stash.exit)}.store(p, word_);
-  p.metadata[word_ + 1] = stash.epsn;
-  p.metadata[word_ + 2] = stash.qpn;
-  p.metadata[word_ + 3] = stash.aeth;
+  TaskWord{Task::kGenerate, decision.avoid, static_cast<Port>(stash.exit)}.store(p, shared_.word);
+  p.metadata[shared_.word + 1] = stash.epsn;
+  p.metadata[shared_.word + 2] = stash.qpn;
+  p.metadata[shared_.word + 3] = stash.aeth;
   pass.mirror(p, static_cast<Port>(stash.exit), nack_bytes(p.packet));
   pass.note(p, "resolves a NACK");
 }
 
 void Egress::mirror(Pass& pass, PacketState& p) {
-  const TaskWord task = TaskWord::of(p, word_);
+  const TaskWord task = TaskWord::of(p, shared_.word);
   if (task.task != Task::kGenerate) return;  // one that was turned back, or another program's
   auto* ethernet = p.packet.header<roce::Ethernet>(0);
   const std::uint32_t hop = next_hops_.filled ? p.metadata[next_hops_.hop_word] : 0;
   const bool routed = hop != 0 && next_hops_.hops[hop - 1].routed;
   switch_model::Mac own{};
   if (routed) std::copy_n(ethernet->source, own.size(), own.begin());
-  const StashedNack nack{p.metadata[word_ + 1], p.metadata[word_ + 2], p.metadata[word_ + 3], task.exit};
-  if (!make_nack(p.packet, nack, task.avoid ? avoidance_mask_ : std::uint8_t{0}))
+  const StashedNack nack{p.metadata[shared_.word + 1], p.metadata[shared_.word + 2], p.metadata[shared_.word + 3],
+                         task.exit};
+  if (!make_nack(p.packet, nack, task.avoid ? shared_.avoidance_mask : std::uint8_t{0}))
     return pass.drop(p, count_.drop_mirror);
   if (!routed) return;
   std::copy(own.begin(), own.end(), ethernet->source);
@@ -74,7 +68,7 @@ void Egress::mirror(Pass& pass, PacketState& p) {
 }
 
 void Egress::recirculate(Pass& pass, PacketState& p) {
-  TaskWord{}.store(p, word_);
+  TaskWord{}.store(p, shared_.word);
   count_.nack_recirculated.add();
   pass.recirculate(p);
 }

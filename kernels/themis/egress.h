@@ -9,18 +9,17 @@ namespace rocebox::themis {
 
 class Egress {
  public:
-  Egress(const Config& config, const switch_model::Build& build, unsigned word, Shared& shared, ControlPlane& control,
-         Counters& count);
+  Egress(const switch_model::Build& build, Shared& shared, ControlPlane& control, Counters& count);
 
   template <class Access>
   void run(Access& access, Pass& pass) {
-    if (spray_ == Spray::kOff) return;
+    if (shared_.spray == Spray::kOff) return;
     Selection selection;
     for (PacketState& p : pass) {
       if (p.drop_reason || p.instance == switch_model::Instance::kGenerated) continue;
       if (p.instance == switch_model::Instance::kMirror)
         mirror(pass, p);
-      else if (TaskWord::of(p, word_).task == Task::kRecirculate)
+      else if (TaskWord::of(p, shared_.word).task == Task::kRecirculate)
         recirculate(pass, p);
       else if (roce::is_roce(p.packet) && roce::opcode_info(p.packet).service == roce::Service::kRc && concerns(p))
         selection.add(p);
@@ -36,7 +35,7 @@ class Egress {
  private:
   // Requests to a NIC of the rack, and answers from one: of all others nothing is known here, and no table need say so.
   bool concerns(const PacketState& p) const {
-    return is_host_[roce::opcode_info(p.packet).has(roce::kIsRequest) ? p.egress_port : p.ingress_port];
+    return shared_.is_host[roce::opcode_info(p.packet).has(roce::kIsRequest) ? p.egress_port : p.ingress_port];
   }
 
   template <class Access>
@@ -59,7 +58,7 @@ class Egress {
   void data(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
     if (p.egress_port != entry.port) return count_.data_wrong_port.add();
     const auto psn = static_cast<std::uint32_t>(roce::bth(p.packet).psn);
-    const bool sprayed = sprayed_[p.packet.meta().opcode];
+    const bool sprayed = shared_.sprayed[p.packet.meta().opcode];
     const std::uint32_t width = request_width(p.packet, entry.path_mtu);
     const Decision decision = shared_.destination.data(access, p, entry.slot, psn, sprayed, width);
     if (decision.begins_anew) control_.begins_anew(pass, entry, psn, sprayed);
@@ -71,7 +70,7 @@ class Egress {
   // An ACK or NACK of the NIC in this rack.
   template <class Access>
   void judge(Access& access, Pass& pass, PacketState& p, const QpEntry& entry, const Answer& answer) {
-    const TaskWord task = TaskWord::of(p, word_);
+    const TaskWord task = TaskWord::of(p, shared_.word);
     if (p.pipe != entry.pipe || p.ingress_port != entry.port) return count_.answer_wrong_port.add();
     if (roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) {
       count_.answer_bad_icrc.add();
@@ -102,11 +101,6 @@ class Egress {
   ControlPlane& control_;
   Counters& count_;
   const switch_model::NextHops& next_hops_;
-  Spray spray_;
-  std::array<bool, 256> sprayed_;
-  std::vector<bool> is_host_;
-  std::uint8_t avoidance_mask_;
-  unsigned word_;
   std::vector<switch_model::Mac> routed_macs_;  // the neighbour behind each port, for NACKs that are routed
 };
 

@@ -5,21 +5,13 @@
 
 namespace rocebox::themis {
 
-Ingress::Ingress(const Config& config, const switch_model::Build& build, unsigned word, Shared& shared,
-                 ControlPlane& control, Counters& count)
-    : shared_(shared),
-      control_(control),
-      count_(count),
-      info_(build.info),
-      next_hops_(build.next_hops),
-      spray_(config.spray),
-      sprayed_(config.sprayed_opcodes()),
-      avoidance_mask_(avoidance_mask(config.path_avoidance_bit)),
-      word_(word) {
+Ingress::Ingress(const Config& config, const switch_model::Build& build, Shared& shared, ControlPlane& control,
+                 Counters& count)
+    : shared_(shared), control_(control), count_(count), info_(build.info), next_hops_(build.next_hops) {
   build.layout.part(kPartPathMap);
   path_map_ = build.layout.registers<std::uint16_t>("path_map", {Gress::kIngress, shared.source.next_stage()},
                                                     shared.paths_max);
-  if (spray_ == Spray::kEgressPort && !next_hops_.filled)
+  if (shared_.spray == Spray::kEgressPort && !next_hops_.filled)
     throw ConfigError(
         "program themis: `spray: egress_port` chooses among the equal paths of program `forward`: put `forward` before "
         "it in `programs`");
@@ -36,7 +28,7 @@ void Ingress::set_path_map(const Config& config) {
 void Ingress::turn(PacketState& p, const QpEntry& entry) {
   if (p.ingress_port != entry.port || p.egress_port >= info_.port_count() || p.multicast_group) return;
   if (info_.pipe_of(p.egress_port) == entry.pipe) return;
-  TaskWord{Task::kTurned, false, p.egress_port}.store(p, word_);
+  TaskWord{Task::kTurned, false, p.egress_port}.store(p, shared_.word);
   p.egress_port = p.ingress_port;
   count_.turned.add();
 }

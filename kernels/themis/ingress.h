@@ -9,12 +9,12 @@ namespace rocebox::themis {
 
 class Ingress {
  public:
-  Ingress(const Config& config, const switch_model::Build& build, unsigned word, Shared& shared, ControlPlane& control,
+  Ingress(const Config& config, const switch_model::Build& build, Shared& shared, ControlPlane& control,
           Counters& count);
 
   template <class Access>
   void run(Access& access, Pass& pass) {
-    if (spray_ == Spray::kOff) return;
+    if (shared_.spray == Spray::kOff) return;
     Selection selection;
     for (PacketState& p : pass) {
       if (p.drop_reason || !roce::is_roce(p.packet)) continue;
@@ -74,12 +74,12 @@ class Ingress {
   // Equation 1 and its exceptions.
   template <class Access>
   void spray(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
-    if (!sprayed_[p.packet.meta().opcode] || p.pipe != entry.pipe) return;
+    if (!shared_.sprayed[p.packet.meta().opcode] || p.pipe != entry.pipe) return;
     const std::uint64_t draw = pass.random();
     const auto psn = static_cast<std::uint32_t>(roce::bth(p.packet).psn);
     std::uint32_t base = 0;
     const switch_model::EcmpGroup* group = nullptr;
-    if (spray_ == Spray::kEgressPort) {
+    if (shared_.spray == Spray::kEgressPort) {
       group = next_hops_.group_of(p.metadata);
       if (!group || group->count != shared_.source.paths()) return count_.not_sprayed_group.add();
       base = p.metadata[next_hops_.hop_word] - 1 - group->first;
@@ -100,15 +100,15 @@ class Ingress {
   void nack(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
     if (p.pipe != entry.pipe) {
       if (p.instance != switch_model::Instance::kNormal || p.egress_port != entry.port) return;
-      TaskWord{Task::kRecirculate}.store(p, word_);
+      TaskWord{Task::kRecirculate}.store(p, shared_.word);
       return;
     }
     if (roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) return count_.answer_bad_icrc.add();
     roce::Bth& bth = roce::bth(p.packet);
-    const bool avoid = bth.fecn_becn_resv6 & avoidance_mask_;
+    const bool avoid = bth.fecn_becn_resv6 & shared_.avoidance_mask;
     shared_.source.nack(access, p, entry.slot.number, static_cast<std::uint32_t>(bth.psn), avoid);
     if (!avoid) return;
-    bth.fecn_becn_resv6 &= static_cast<std::uint8_t>(~avoidance_mask_);  // not covered by the ICRC
+    bth.fecn_becn_resv6 &= static_cast<std::uint8_t>(~shared_.avoidance_mask);  // not covered by the ICRC
     count_.avoidance_signals.add();
     pass.note(p, "avoid");
   }
@@ -121,10 +121,6 @@ class Ingress {
   Counters& count_;
   const switch_model::SwitchInfo& info_;
   const switch_model::NextHops& next_hops_;
-  Spray spray_;
-  std::array<bool, 256> sprayed_;
-  std::uint8_t avoidance_mask_;
-  unsigned word_;
   RegisterArray<std::uint16_t> path_map_;
 };
 

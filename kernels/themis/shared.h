@@ -3,6 +3,7 @@
 #pragma once
 #include "kernels/themis/answers.h"
 #include "kernels/themis/control_plane.h"
+#include "kernels/themis/nack_packet.h"
 #include "switch_model/next_hops.h"
 
 namespace rocebox::themis {
@@ -33,7 +34,12 @@ struct TaskWord {
 
 struct Shared {
   Shared(const Config& config, const switch_model::Build& build)
-      : paths_max(config.paths_max_count()),
+      : word(build.layout.metadata(kTaskWords)),
+        spray(config.spray),
+        sprayed(config.sprayed_opcodes()),
+        avoidance_mask(themis::avoidance_mask(config.path_avoidance_bit)),
+        is_host(host_ports(config, build.info)),
+        paths_max(config.paths_max_count()),
         ingress_qps(ours(build), "qps_ingress", {Gress::kIngress, 0}, table_entries(config), 2),
         hits(build.layout.registers<bool>("qp_hits", {Gress::kIngress, kFirstStage}, entries(config, build), 1)),
         egress_qps(build.layout, "qps_egress", {Gress::kEgress, 0}, table_entries(config), 2),
@@ -59,7 +65,18 @@ struct Shared {
     return static_cast<std::uint32_t>(2 * config.qps + 2 * switch_model::kPipesMax);
   }
 
-  std::uint32_t paths_max;  ///< sizes the arrays
+  static std::vector<bool> host_ports(const Config& config, const switch_model::SwitchInfo& info) {
+    std::vector<bool> is_host(info.port_count());
+    for (const std::string& host : config.hosts) is_host[info.find(host)] = true;
+    return is_host;
+  }
+
+  const unsigned word;  ///< the first of the program's words of a packet
+  const Spray spray;
+  const std::array<bool, 256> sprayed;  ///< by opcode
+  const std::uint8_t avoidance_mask;    ///< of a Path Avoidance Signal, in BTH's byte 4
+  const std::vector<bool> is_host;      ///< by port: it leads to a NIC of this rack
+  const std::uint32_t paths_max;        ///< sizes the arrays
   QpTable ingress_qps;
   RegisterArray<bool> hits;
   QpTable egress_qps;

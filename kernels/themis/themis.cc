@@ -16,12 +16,13 @@ class Themis {
 
   Themis(const Config& config, const switch_model::Build& build)
       : count_(build.stats),
-        word_(build.layout.metadata(kTaskWords)),
         shared_(config, build),
         control_(config, build.info,
-                 {shared_.ingress_qps, shared_.egress_qps, shared_.source, shared_.destination, shared_.hits}, count_),
-        ingress_(config, build, word_, shared_, control_, count_),
-        egress_(config, build, word_, shared_, control_, count_) {}
+                 {shared_.ingress_qps, shared_.egress_qps, shared_.source, shared_.destination, shared_.hits,
+                  shared_.is_host},
+                 count_),
+        ingress_(config, build, shared_, control_, count_),
+        egress_(build, shared_, control_, count_) {}
 
   static constexpr std::array<std::string_view, 7> kChangeable = {
       "paths", "path_map", "ooo_threshold", "avoidance_window", "stash_timeout", "qp_timeout", "learning"};
@@ -51,7 +52,6 @@ class Themis {
 
  private:
   Counters count_;
-  unsigned word_;
   Shared shared_;
   ControlPlane control_;
   Ingress ingress_;
