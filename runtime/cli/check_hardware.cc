@@ -92,7 +92,7 @@ bool models_hardware(const config::DeviceConfig& device) {
 
 bool check_hardware(const config::RunConfig& config, bool strict, bool resources) {
   bool good = true;
-  Pool pool(config.pool);
+  Pool pool = make_pool(config);
   for (const config::DeviceConfig& written : config.devices) {
     if (!models_hardware(written)) continue;
     const config::DeviceConfig made = made_strict(written);
