@@ -14,9 +14,8 @@ OptionTexts Datapath::fixed_options(const Config& config) const {
   // Fields are shown as references that a reader writes to; the recorder does not.
   OptionTexts texts = option_texts([&](Fields& fields) { const_cast<Config&>(config).fields(fields); });
   const std::vector<std::string> changeable = changeable_options(config);
-  std::erase_if(texts, [&](const auto& option) {
-    return std::ranges::any_of(changeable, [&](const std::string& path) { return path == option.first; });
-  });
+  std::erase_if(texts,
+                [&](const auto& option) { return std::ranges::find(changeable, option.first) != changeable.end(); });
   return texts;
 }
 

@@ -200,9 +200,10 @@ std::span<const ProgramType> in_tree_programs();
 ///   void on_timer(Pass&, std::uint64_t tag);
 ///   void report(Report&) const;
 ///   void stimuli(std::vector<Stimulus>&) const;
-///   static constexpr std::array<std::string_view, N> kChangeable;   // options that can be changed while it runs, and
-///   then void check_change(const Config&) const;                         // throws ConfigError void change(const
-///   Config&);                                     // does not allocate
+///   static constexpr std::array<std::string_view, N> kChangeable;
+/// which names the options that can be changed while it runs, and then needs
+///   void check_change(const Config&) const;  // throws ConfigError
+///   void change(const Config&);              // does not allocate
 template <class P>
 class ProgramOf final : public Program {
  public:

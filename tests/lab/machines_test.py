@@ -47,15 +47,20 @@ TRAFFIC = r"""traffic:
 
 
 class Machines(lab_test.LabTest):
-    def test_soft_roce(self):
-        lab = f"soft_roce-{lab_test.TAG}"
+    def run_shipped(self, name, **more):
+        """A lab of configs/lab, all of whose expectations hold: its report, and what it printed."""
+        lab = f"{name}-{lab_test.TAG}"
         self.labs.append(lab)
         report = self.dir / "report.json"
-        done = self.rocebox("lab", "run", lab_test.LABS / "soft_roce.yaml", "--name", lab, "--json", report)
+        done = self.rocebox("lab", "run", lab_test.LABS / f"{name}.yaml", "--name", lab, "--json", report, **more)
         self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr)
         self.assert_nothing_left(lab)
         report = json.loads(report.read_text())
         self.assertTrue(report["expectations"] and all(row["holds"] for row in report["expectations"]))
+        return report, done.stdout
+
+    def test_soft_roce(self):
+        report, _ = self.run_shipped("soft_roce")
         self.assertGreater(report["traffic"]["write"]["mb_per_second"], 0)
         for port in report["appliances"]["wire"]["ports"]:
             for name in ("rx_missed", "rx_errors", "rx_no_packet", "tx_full", "tx_errors"):
@@ -63,30 +68,16 @@ class Machines(lab_test.LabTest):
 
     def test_gateways_are_worth_it(self):
         """The same transfer over two links that lose 1%, 20 ms to and fro: the one with LoWAR gateways is done sooner."""
-        lab = f"lowar-{lab_test.TAG}"
-        self.labs.append(lab)
-        report = self.dir / "report.json"
-        done = self.rocebox("lab", "run", lab_test.LABS / "lowar.yaml", "--name", lab, "--json", report, timeout=400)
-        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr)
-        self.assert_nothing_left(lab)
+        report, text = self.run_shipped("lowar", timeout=400)
         for name in ("with_gateways", "without_gateways"):
-            self.assertRegex(done.stdout, rf"\n  {name}\n.*\n.*mb_per_second [0-9.]+\n", "the report shows both")
-        report = json.loads(report.read_text())
-        self.assertTrue(report["expectations"] and all(row["holds"] for row in report["expectations"]))
+            self.assertRegex(text, rf"\n  {name}\n.*\n.*mb_per_second [0-9.]+\n", "the report shows both")
         links = [report["appliances"][name]["devices"]["line"]["kernels"]["link"]["counters"] for name in ("line", "bare_line")]
         for link in links:
             self.assertGreater(link["reverse_drop_loss"], 20, "1% of more than 4800 packets")
 
     def test_two_racks_with_themis(self):
         """Two ToRs and four spine paths between: RDMA gets through, and both ToRs learn the connection."""
-        lab = f"themis-{lab_test.TAG}"
-        self.labs.append(lab)
-        report = self.dir / "report.json"
-        done = self.rocebox("lab", "run", lab_test.LABS / "themis.yaml", "--name", lab, "--json", report, timeout=400)
-        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr)
-        self.assert_nothing_left(lab)
-        report = json.loads(report.read_text())
-        self.assertTrue(report["expectations"] and all(row["holds"] for row in report["expectations"]))
+        report, _ = self.run_shipped("themis", timeout=400)
         for tor in ("near", "far"):
             pairs = report["appliances"][tor]["devices"]["tor"]["kernels"]["switch"]["themis"]["connections"]
             self.assertEqual([row["paired_by"] for row in pairs], ["learnt"], tor)
