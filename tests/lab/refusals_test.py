@@ -54,7 +54,8 @@ class Refusals(bed.BedTest):
         stale.close()
         self.refused(a % ("m.sock", "server"), "bad.yaml:3:", "process that was killed: remove it")
         run = self.start_with(a % ("busy.sock", "server"))
-        self.refused(a % ("busy.sock", "server"), "bad.yaml:3:", "another process is the server")
+        for _ in range(20):  # a refusal must not disturb the one that runs
+            self.refused(a % ("busy.sock", "server"), "bad.yaml:3:", "another process is the server")
         self.stop(run)
 
     def test_a_tap_of_another_process(self):

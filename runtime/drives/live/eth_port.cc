@@ -7,17 +7,12 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 
 #include "runtime/drives/live/driver_log.h"
+#include "runtime/drives/live/memif_socket.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/packet/capabilities.h"
 
@@ -42,28 +37,6 @@ bool fills_queues(config::PortKind kind) { return kind == PortKind::kPci || kind
 
 // Drivers return -1 for anything, which would read as a lack of permission.
 std::string reason(int error) { return error == -1 ? "" : fmt::format(": {}", rte_strerror(-error)); }
-
-// What is wrong with a control socket, as the file system and who listens there tell.
-std::string explain_memif(const config::LivePort::Memif& memif) {
-  const std::filesystem::path path(memif.socket);
-  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (memif.socket.size() >= sizeof address.sun_path)
-    return fmt::format("the path of a socket has at most {} characters", sizeof address.sun_path - 1);
-  std::strncpy(address.sun_path, memif.socket.c_str(), sizeof address.sun_path - 1);
-  if (access(folder.c_str(), W_OK) != 0)
-    return fmt::format("its socket cannot be in folder `{}`: {}", folder, std::strerror(errno));
-  const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  const bool listens = connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  close(probe);
-  if (memif.role == 1)
-    return listens ? "its server refuses it" : "nobody listens at its socket; start the server first";
-  if (listens) return "another process is the server of that socket; take another `socket:`, or `role: client`";
-  if (access(memif.socket.c_str(), F_OK) == 0)
-    return "a file is in the way, such as the socket of a process that was killed: remove it";
-  return "DPDK cannot open it";
-}
 
 // Some drivers state the longest frame instead.
 std::uint32_t mtu_max(const rte_eth_dev_info& info) {

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is wrong with a memif port's control socket.
+#pragma once
+#include <string>
+
+#include "runtime/config/live_fields.h"
+
+namespace rocebox {
+
+/// Why DPDK cannot use this socket, as the file system and who listens there tell, and the mend. Takes a second at
+/// most.
+std::string explain_memif(const config::LivePort::Memif& memif);
+
+}  // namespace rocebox
