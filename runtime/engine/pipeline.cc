@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/engine/by_output.h"
 #include "runtime/roce/parse.h"
 
 namespace rocebox {
@@ -124,20 +125,33 @@ void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
 // Hands on what a call left behind: for each output in turn, the batch's packets with their followers between.
 void Pipeline::flush_outputs(unsigned stage, const Batch& batch, unsigned hops) {
   const std::size_t outputs = stages_[stage].outputs.size();
+  ByOutput packets({batch.verdicts_.data(), batch.size_});
+  if (followers_[stage].empty()) {
+    packets.for_each(outputs, [&](Port port) { send_output(stage, port, batch, packets, hops); });
+    return;
+  }
   std::vector<Follower> followers = std::move(followers_[stage]);  // the stage may be entered again below
   followers_[stage].clear();
-  std::array<std::uint64_t, 4> used{};  // outputs, as bits: a switch has many, and a batch leaves by few
-  for (unsigned i = 0; i < batch.size_; i++)
-    used[batch.verdicts_[i] >> 6] |= std::uint64_t{1} << (batch.verdicts_[i] & 63);
   for (const Follower& follower : followers) {
     if (follower.out >= outputs)
       broken("a kernel sent to an output that it does not have", stages_[stage].name, follower.out);
-    used[follower.out >> 6] |= std::uint64_t{1} << (follower.out & 63);
+    packets.use(follower.out);
   }
-  for (Port port = 0; port < outputs; port++)
-    if (used[port >> 6] >> (port & 63) & 1) gather_output(stage, port, batch, followers, hops);
+  packets.for_each(outputs, [&](Port port) { gather_output(stage, port, batch, followers, hops); });
   followers.clear();
   if (followers_[stage].empty()) followers_[stage].swap(followers);  // keeps the reserved room
+}
+
+void Pipeline::send_output(unsigned stage, Port port, const Batch& batch, const ByOutput& packets, unsigned hops) {
+  const Edge edge = stages_[stage].outputs[port];
+  Batch next;
+  for (unsigned i = packets.first[port];; i = packets.next[i]) {
+    next.packets_[next.size_++] = batch.packets_[i];
+    if (i == packets.last[port]) return run(edge, next, hops);
+    if (next.size_ < batch_max_) continue;
+    run(edge, next, hops);
+    next.size_ = 0;
+  }
 }
 
 void Pipeline::gather_output(unsigned stage, Port port, const Batch& batch, std::vector<Follower>& followers,

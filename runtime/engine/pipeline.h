@@ -19,6 +19,8 @@
 
 namespace rocebox {
 
+struct ByOutput;
+
 inline constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 
 /// Where an output leads: input `port` of stage `stage`, or output `port` of the pipeline.
@@ -108,6 +110,7 @@ class Pipeline {
   void run(Edge at, Batch& batch, unsigned hops);
   void distribute(unsigned stage, Batch& batch, unsigned hops);
   void flush_outputs(unsigned stage, const Batch& batch, unsigned hops);
+  void send_output(unsigned stage, Port port, const Batch& batch, const ByOutput& packets, unsigned hops);
   void gather_output(unsigned stage, Port port, const Batch& batch, std::vector<Follower>& followers, unsigned hops);
   void leave(Port out, Batch& batch);
   void discard(Batch& batch, Counter& reason);
