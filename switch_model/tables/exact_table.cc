@@ -12,6 +12,11 @@
 #include "switch_model/tables/names.h"
 
 namespace rocebox::switch_model {
+namespace {
+
+std::uint32_t hash_of_bytes(const void* key, std::uint32_t bytes, std::uint32_t) { return key_hash(key, bytes); }
+
+}  // namespace
 
 HashIndex::HashIndex(std::uint32_t capacity, std::uint32_t key_bytes) {
   const std::string name = table_name();
@@ -20,6 +25,7 @@ HashIndex::HashIndex(std::uint32_t capacity, std::uint32_t key_bytes) {
   parameters.entries = std::max(capacity, 8u);
   parameters.key_len = key_bytes;
   parameters.socket_id = -1;  // any
+  parameters.hash_func = &hash_of_bytes;
   // Buckets that overflow get more room, so that a table takes as many keys as it says, whatever they are.
   parameters.extra_flag = RTE_HASH_EXTRA_FLAGS_EXT_TABLE;
   hash_ = rte_hash_create(&parameters);
@@ -39,12 +45,12 @@ std::uint32_t HashIndex::find(const void* key) const {
   return entry < 0 ? kMiss : static_cast<std::uint32_t>(entry);
 }
 
-void HashIndex::find_bulk(const void** keys, std::uint32_t count, std::uint32_t* entries) const {
-  std::int32_t positions[kBatchMax];
+void HashIndex::find_bulk(const void** keys, std::uint32_t* hashes, std::uint32_t count, std::uint32_t* entries) const {
   if (count == 0) return;
-  rte_hash_lookup_bulk(hash_, keys, count, positions);
-  for (std::uint32_t i = 0; i < count; i++)
-    entries[i] = positions[i] < 0 ? kMiss : static_cast<std::uint32_t>(positions[i]);
+  auto* positions = reinterpret_cast<std::int32_t*>(entries);
+  rte_hash_lookup_with_hash_bulk(hash_, keys, hashes, count, positions);
+  static_assert(kMiss == 0xFFFFFFFF, "a negative position, with its sign in all bits");
+  for (std::uint32_t i = 0; i < count; i++) positions[i] |= positions[i] >> 31;
 }
 
 std::uint32_t HashIndex::insert(const void* key) {

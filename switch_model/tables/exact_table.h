@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ExactTable: exact match on rte_hash. The entry that a key finds is a number; the action data stand beside.
 #pragma once
+#include <rte_hash_crc.h>
+
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -12,6 +14,9 @@ struct rte_hash;
 
 namespace rocebox::switch_model {
 
+/// The hash of a key in all exact tables: CRC32C, which the compiler unrolls where the length is known.
+inline std::uint32_t key_hash(const void* key, std::uint32_t bytes) { return rte_hash_crc(key, bytes, 0); }
+
 /// rte_hash with keys of plain bytes, owned. Not a template, so that DPDK's header stays in one file.
 class HashIndex {
  public:
@@ -22,8 +27,8 @@ class HashIndex {
   HashIndex& operator=(HashIndex&& other) noexcept;
 
   std::uint32_t find(const void* key) const;
-  /// keys: count (at most kBatchMax) pointers to keys.
-  void find_bulk(const void** keys, std::uint32_t count, std::uint32_t* entries) const;
+  /// keys, hashes: of count (at most kBatchMax) keys, pointers and key_hash().
+  void find_bulk(const void** keys, std::uint32_t* hashes, std::uint32_t count, std::uint32_t* entries) const;
   /// The key's entry, new or old; kMiss when the table is full.
   std::uint32_t insert(const void* key);
   bool erase(const void* key);
@@ -61,8 +66,12 @@ class ExactTable : public ResourceHandle {
   /// entries[i] is the entry of keys[i]; at most kBatchMax at once. Cheaper than one by one.
   void lookup_bulk(std::span<const Key> keys, std::span<std::uint32_t> entries) const {
     const void* pointers[kBatchMax];
-    for (std::size_t i = 0; i < keys.size(); i++) pointers[i] = &keys[i];
-    index_.find_bulk(pointers, static_cast<std::uint32_t>(keys.size()), entries.data());
+    std::uint32_t hashes[kBatchMax];
+    for (std::size_t i = 0; i < keys.size(); i++) {
+      pointers[i] = &keys[i];
+      hashes[i] = key_hash(&keys[i], sizeof(Key));
+    }
+    index_.find_bulk(pointers, hashes, static_cast<std::uint32_t>(keys.size()), entries.data());
   }
   const Value& value(std::uint32_t entry) const { return values_[entry]; }
   Value& value(std::uint32_t entry) { return values_[entry]; }
