@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "runtime/packet/packet.h"
@@ -10,6 +11,15 @@
 namespace rocebox::switch_model {
 
 using Mac = std::array<std::uint8_t, 6>;
+
+/// A MAC address as a number, to compare or look up without a loop over its bytes.
+inline std::uint64_t mac_number(const std::uint8_t* bytes) {
+  std::uint32_t high;
+  std::uint16_t low;
+  std::memcpy(&high, bytes, sizeof high);
+  std::memcpy(&low, bytes + sizeof high, sizeof low);
+  return std::uint64_t{high} << 16 | low;
+}
 
 /// A port, and the MAC address that a routed packet gets there. Bridged packets keep theirs.
 struct NextHop {

@@ -35,7 +35,8 @@ class Bridge {
     if (ethernet->source[0] & 1) return refuse(pass, p, drop_bad_source_);
     // 01:80:c2:00:00:0x: pause, LLDP, spanning tree; they end at the next bridge (802.1Q, 8.6.3).
     constexpr std::uint8_t kReserved[] = {0x01, 0x80, 0xC2, 0x00, 0x00};
-    if (std::memcmp(ethernet->destination, kReserved, sizeof kReserved) == 0 && ethernet->destination[5] < 0x10)
+    if (ethernet->destination[0] == kReserved[0] && ethernet->destination[5] < 0x10 &&
+        std::memcmp(ethernet->destination, kReserved, sizeof kReserved) == 0)
       return refuse(pass, p, drop_link_local_);
     return true;
   }

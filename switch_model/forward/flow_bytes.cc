@@ -13,11 +13,10 @@ constexpr unsigned kAddressesV4 = 8, kAddressesV6 = 32, kPorts = 4;
 
 }  // namespace
 
-unsigned flow_bytes(Packet packet, std::uint32_t seed, std::uint8_t* bytes) {
+unsigned flow_bytes(Packet packet, std::uint8_t* bytes) {
   const PacketMeta& meta = packet.meta();
   const std::uint8_t* data = packet.data();
-  std::memcpy(bytes, &seed, sizeof seed);
-  unsigned size = sizeof seed;
+  unsigned size = 0;
   const auto add = [&](const std::uint8_t* from, unsigned count) {
     std::memcpy(bytes + size, from, count);
     size += count;

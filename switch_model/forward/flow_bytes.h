@@ -7,11 +7,11 @@
 
 namespace rocebox::switch_model::forward {
 
-/// Seed, both IPv6 addresses, protocol, both ports.
-inline constexpr unsigned kFlowBytesMax = 4 + 32 + 1 + 4;
+/// Both IPv6 addresses, protocol, both ports.
+inline constexpr unsigned kFlowBytesMax = 32 + 1 + 4;
 
-/// Writes seed, addresses, protocol and, of TCP and UDP that is not fragmented, ports; of what is not IP the seed and
-/// both MAC addresses and the type. Gives how many bytes.
-unsigned flow_bytes(Packet packet, std::uint32_t seed, std::uint8_t* bytes);
+/// Writes addresses, protocol and, of TCP and UDP that is not fragmented, ports; of what is not IP both MAC addresses
+/// and the type. Gives how many bytes.
+unsigned flow_bytes(Packet packet, std::uint8_t* bytes);
 
 }  // namespace rocebox::switch_model::forward

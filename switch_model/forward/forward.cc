@@ -19,7 +19,7 @@ namespace {
 // Egress: 0 rewrite.
 constexpr unsigned kGroupStage = 3, kHopStage = 4, kRewriteStage = 0;
 constexpr std::size_t kStimuliMax = 8;  // of each kind: they only have to reach every table
-constexpr unsigned kHopBits = 9 + 1 + 48, kGroupBits = 32, kHashKeyBits = 8 * kFlowBytesMax;
+constexpr unsigned kHopBits = 9 + 1 + 48, kGroupBits = 32, kHashKeyBits = 8 * (4 + kFlowBytesMax);  // with the seed
 
 class Forward {
  public:
@@ -33,12 +33,16 @@ class Forward {
         hash_(build.layout, "ecmp_hash", {Gress::kIngress, kGroupStage},
               crc_algorithms()[static_cast<std::size_t>(config.ecmp_hash)], kHashKeyBits),
         hops_(build.layout, "next_hop", {Gress::kIngress, kHopStage}, hop_count(), kHopBits),
-        rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage}, hop_count(), kHopBits),
-        seed_(static_cast<std::uint32_t>(config.ecmp_seed)) {
+        rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage}, hop_count(), kHopBits) {
+    const auto seed = static_cast<std::uint32_t>(config.ecmp_seed);
+    std::uint8_t constant[sizeof seed];
+    std::memcpy(constant, &seed, sizeof seed);
+    hash_.set_constant(constant);
     next_hops_.group_word = build.layout.metadata(2);
     next_hops_.hop_word = next_hops_.group_word + 1;
     next_hops_.filled = true;
     if (!config.router_mac.empty()) parse_mac(config.router_mac, router_mac_);
+    router_number_ = mac_number(router_mac_.data());
     routes_ = !config.router_mac.empty();
     fill_stimuli(config);
     for (std::uint32_t i = 0; i < next_hops_.groups.size(); i++) groups_.set(i, next_hops_.groups[i]);
@@ -55,7 +59,7 @@ class Forward {
       if (p.drop_reason || keeps_hop(access, p)) continue;
       const auto* ethernet = p.packet.header<roce::Ethernet>(0);
       if (!bridge_.admit(pass, p, ethernet)) continue;
-      const bool to_router = routes_ && std::memcmp(ethernet->destination, router_mac_.data(), 6) == 0;
+      const bool to_router = routes_ && mac_number(ethernet->destination) == router_number_;
       (to_router ? routed : bridged).add(p);
     }
     bridge_.learn(access, pass, bridged, routed);
@@ -130,7 +134,7 @@ class Forward {
       std::uint32_t hop = group.first;
       if (group.count > 1) {
         std::uint8_t bytes[kFlowBytesMax];
-        const unsigned size = flow_bytes(p.packet, seed_, bytes);
+        const unsigned size = flow_bytes(p.packet, bytes);
         hop += static_cast<std::uint32_t>(std::uint64_t{access.hash(p, hash_, {bytes, size})} * group.count >>
                                           hash_.width());
       }
@@ -145,8 +149,8 @@ class Forward {
   IndexTable<EcmpGroup> groups_;
   HashUnit hash_;
   IndexTable<NextHop> hops_, rewrite_;
-  std::uint32_t seed_;
   Mac router_mac_{};
+  std::uint64_t router_number_ = 0;
   std::vector<Stimulus> stimuli_;
   bool routes_ = false;
 };
