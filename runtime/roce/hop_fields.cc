@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/roce/hop_fields.h"
 
-#include "runtime/roce/headers.h"
-#include "runtime/roce/ipv4_checksum.h"
-
 namespace rocebox::roce {
+
 std::uint8_t tos(Packet packet) {
   const std::uint8_t* ip = packet.data() + packet.meta().l3_offset;
   if (packet.meta().ip_version == 4) return ip[1];
@@ -30,21 +28,6 @@ Marked mark_ce(Packet packet) {
   if ((old & kEcnMask) == kEcnCe) return Marked::kWasMarked;
   set_tos(packet, old | kEcnCe);
   return Marked::kMarked;
-}
-
-bool lower_ttl(Packet packet) {
-  std::uint8_t* ip = packet.data() + packet.meta().l3_offset;
-  if (packet.meta().ip_version == 6) {
-    auto& header = *reinterpret_cast<Ipv6*>(ip);
-    if (header.hop_limit <= 1) return false;
-    header.hop_limit--;
-    return true;
-  }
-  auto& header = *reinterpret_cast<Ipv4*>(ip);
-  if (header.ttl <= 1) return false;
-  follow_byte(header.checksum, header.ttl, header.ttl - 1, 8);
-  header.ttl--;
-  return true;
 }
 
 }  // namespace rocebox::roce

@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "runtime/packet/packet.h"
+#include "runtime/roce/headers.h"
+#include "runtime/roce/ipv4_checksum.h"
 
 namespace rocebox::roce {
 
@@ -19,6 +21,19 @@ enum class Marked : std::uint8_t { kMarked, kWasMarked, kNotEct };
 Marked mark_ce(Packet packet);
 
 /// Lowers TTL or hop limit by one. False, and nothing is changed, when it is 0 or 1: the packet has no hop left.
-bool lower_ttl(Packet packet);
+inline bool lower_ttl(Packet packet) {
+  std::uint8_t* ip = packet.data() + packet.meta().l3_offset;
+  if (packet.meta().ip_version == 6) {
+    auto& header = *reinterpret_cast<Ipv6*>(ip);
+    if (header.hop_limit <= 1) return false;
+    header.hop_limit--;
+    return true;
+  }
+  auto& header = *reinterpret_cast<Ipv4*>(ip);
+  if (header.ttl <= 1) return false;
+  follow_byte(header.checksum, header.ttl, header.ttl - 1, 8);
+  header.ttl--;
+  return true;
+}
 
 }  // namespace rocebox::roce

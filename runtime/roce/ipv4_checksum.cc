@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/roce/ipv4_checksum.h"
 
+#include <bit>
+#include <cstring>
+
 namespace rocebox::roce {
 namespace {
 
 std::uint32_t sum_of_words(const Ipv4& ip) {
+  // Four bytes at a time in the machine's own order: the sum of the halves is the same but for the order of its bytes
+  // (RFC 1071, section 2).
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(&ip);
-  std::uint32_t sum = 0;
-  for (unsigned i = 0; i < ip.header_bytes(); i += 2) sum += load_be16(bytes + i);
-  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
-  return sum;
+  std::uint64_t sum = 0;
+  for (unsigned i = 0; i < ip.header_bytes(); i += 4) {
+    std::uint32_t word;
+    std::memcpy(&word, bytes + i, sizeof word);
+    sum += word;
+  }
+  for (unsigned fold = 0; fold < 3; fold++) sum = (sum & 0xFFFF) + (sum >> 16);
+  static_assert(std::endian::native == std::endian::little);
+  return __builtin_bswap16(static_cast<std::uint16_t>(sum));
 }
 
 }  // namespace

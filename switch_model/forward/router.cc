@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch_model/forward/router.h"
 
-#include "runtime/roce/ipv4_checksum.h"
-#include "runtime/roce/parse.h"
-
 namespace rocebox::switch_model::forward {
 namespace {
 
@@ -39,21 +36,6 @@ Router::Router(const Config& config, const Build& build)
                        : v6_routes_.insert(prefix.address, prefix.bits, group);
     if (!stored) throw ConfigError("forward: no room for route " + row.prefix);
   }
-}
-
-bool Router::admit(Pass& pass, PacketState& p) const {
-  const PacketMeta& meta = p.packet.meta();
-  Counter* reason = nullptr;
-  if (meta.ip_version == 0) {
-    reason = meta.status == ParseStatus::kNotIp || meta.status == ParseStatus::kRoceV1 ? &drop_for_router_
-                                                                                       : &drop_ip_header_;
-  } else if (meta.ip_version == 4) {
-    const auto* ip = p.packet.header<roce::Ipv4>(meta.l3_offset);
-    const bool held = p.packet.size() >= meta.l3_offset + ip->header_bytes();
-    if (!held || !roce::ipv4_checksum_holds(*ip)) reason = &drop_ip_header_;
-  }
-  if (reason) pass.drop(p, *reason);
-  return !reason;
 }
 
 }  // namespace rocebox::switch_model::forward

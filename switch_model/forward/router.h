@@ -41,7 +41,19 @@ class Router {
 
  private:
   /// False, and the packet is dropped, when a router must not forward it (RFC 1812, 5.2.2).
-  bool admit(Pass& pass, PacketState& p) const;
+  bool admit(Pass& pass, PacketState& p) const {
+    const PacketMeta& meta = p.packet.meta();
+    if (meta.ip_version == 4) {
+      const auto* ip = p.packet.header<roce::Ipv4>(meta.l3_offset);
+      const bool held = p.packet.size() >= meta.l3_offset + ip->header_bytes();
+      if (held && roce::ipv4_checksum_holds(*ip)) return true;
+    } else if (meta.ip_version == 6) {
+      return true;
+    }
+    const bool other = meta.status == ParseStatus::kNotIp || meta.status == ParseStatus::kRoceV1;
+    pass.drop(p, other ? drop_for_router_ : drop_ip_header_);
+    return false;
+  }
   void route(Pass& pass, PacketState& p, std::uint32_t group) {
     if (group == kMiss) return pass.drop(p, drop_no_route_);
     if (!roce::lower_ttl(p.packet)) return pass.drop(p, drop_ttl_);
