@@ -13,6 +13,7 @@ import csv
 import json
 import math
 import pathlib
+import random
 import struct
 import subprocess
 import sys
@@ -40,18 +41,19 @@ ports: {{near.host: {{pcap: {{in: {capture}}}}}}}
 """
 
 
-def write_capture(path, packets):
-    """One RC stream of WRITEs, a packet a microsecond, as a pcap with nanoseconds."""
-    payload = bytes(range(256)) * (PAYLOAD_BYTES // 256)
+def write_capture(path, packets, message_packets=MESSAGE_PACKETS, payload_bytes=PAYLOAD_BYTES):
+    """One RC stream of WRITEs with random payload, a packet a microsecond, as a pcap with nanoseconds."""
+    draw = random.Random(1)
     ethernet = bytes(12) + b"\x08\x00"
     with open(path, "wb") as out:
         out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
         for number in range(packets):
-            place = number % MESSAGE_PACKETS
-            opcode = FIRST if place == 0 else LAST if place == MESSAGE_PACKETS - 1 else MIDDLE
+            place = number % message_packets
+            opcode = FIRST if place == 0 else LAST if place == message_packets - 1 else MIDDLE
+            payload = draw.randbytes(payload_bytes)
             bth = struct.pack(">BBHII", opcode, 0, 0xffff, 0x11, number & 0xffffff)
-            reth = struct.pack(">QII", 0, 1, MESSAGE_PACKETS * PAYLOAD_BYTES) if place == 0 else b""
-            transport_bytes = len(bth) + len(reth) + PAYLOAD_BYTES + 4
+            reth = struct.pack(">QII", 0, 1, message_packets * payload_bytes) if place == 0 else b""
+            transport_bytes = len(bth) + len(reth) + payload_bytes + 4
             addresses = bytes((10, 0, 0, 1, 10, 0, 0, 2))
             ports = struct.pack(">HHH", 0xc000, 4791, 8 + transport_bytes)
             middle = struct.pack(">HHH", 28 + transport_bytes, number & 0xffff, 0x4000)

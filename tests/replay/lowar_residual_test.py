@@ -12,6 +12,7 @@ import wire  # noqa: E402
 from common import HERE, ROCEBOX, RoceboxTest  # noqa: E402
 
 sys.path.insert(0, str(HERE.parent.parent / "bench" / "figures"))
+import lowar_recovery_latency  # noqa: E402
 from lowar_model import chain, residual_loss  # noqa: E402
 from lowar_residual_loss import measure, write_capture  # noqa: E402
 
@@ -71,6 +72,12 @@ class Measured(RoceboxTest):
                 self.assertLess(width, row["expected"], "an interval that holds anything proves nothing")
                 self.assertLessEqual(abs(row["measured"] - row["expected"]), width, row)
                 self.assertLess(abs(row["link_loss_measured"] - loss), 6 * math.sqrt(loss * (burst or 1) / PACKETS / SEEDS) * 2)
+
+    def test_what_is_rebuilt_is_as_late_as_its_place_in_the_block_says(self):
+        for r, c, kind in ((8, 1, "one"), (32, 1, "two blocks"), (32, 8, "one")):
+            with self.subTest(r=r, c=c, losses=kind):
+                row = lowar_recovery_latency.measure(ROCEBOX, self.dir, r, c, kind)
+                self.assertAlmostEqual(row["mean_us"], row["expected_mean_us"], delta=0.02 * row["expected_mean_us"])
 
     def test_the_stream_is_good_traffic(self):
         capture = self.dir / "stream.pcap"
