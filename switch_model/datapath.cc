@@ -158,7 +158,10 @@ void Datapath::run_timer(Context& context, unsigned program, std::uint64_t tag) 
   Pass pass(context, {}, Gress::kIngress, program, random_[program][kControlPlane], due_);
   programs_[program]->on_timer(pass, tag);
   Leaving leaving{context, nullptr};
-  for (PacketState& p : due_.generated) put(leaving, p, {0, true});
+  for (PacketState& p : due_.generated) {
+    if (!traffic_.idle()) p.traffic_class = traffic_.class_of(p.packet);
+    put(leaving, p, {0, true});
+  }
   due_.generated.clear();
   finish(leaving);
 }

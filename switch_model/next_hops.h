@@ -31,6 +31,11 @@ struct NextHop {
 /// Next hops that are equal in cost stand side by side.
 struct EcmpGroup {
   std::uint16_t first = 0, count = 0;
+
+  /// The next hop of a flow with this hash of `width` bits.
+  std::uint32_t pick(std::uint32_t hash, unsigned width) const {
+    return first + static_cast<std::uint32_t>(std::uint64_t{hash} * count >> width);
+  }
 };
 
 /// Filled by `forward` when it is made; programs behind it in `programs:` read it. In ingress, `forward` leaves its
@@ -43,7 +48,9 @@ struct NextHops {
   std::vector<NextHop> hops;
   std::vector<EcmpGroup> groups;
   unsigned group_word = 0, hop_word = 0;
-  bool filled = false;  ///< `forward` stands before
+  bool filled = false;          ///< `forward` stands before
+  unsigned hash_algorithm = 0;  ///< of flows, in crc_algorithms()
+  std::uint32_t hash_seed = 0;
 
   /// The group of a packet, by its metadata; null when it has none.
   template <class Metadata>

@@ -44,4 +44,13 @@ unsigned flow_bytes(Packet packet, std::uint8_t* bytes) {
   return size;
 }
 
+HashUnit flow_hash(Layout& layout, std::string_view name, At at, const NextHops& next_hops) {
+  constexpr unsigned kKeyBits = 8 * (sizeof next_hops.hash_seed + kFlowBytesMax);
+  HashUnit unit(layout, name, at, crc_algorithms()[next_hops.hash_algorithm], kKeyBits);
+  std::uint8_t seed[sizeof next_hops.hash_seed];
+  std::memcpy(seed, &next_hops.hash_seed, sizeof seed);
+  unit.set_constant(seed);
+  return unit;
+}
+
 }  // namespace rocebox::switch_model::forward

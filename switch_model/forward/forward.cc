@@ -19,7 +19,7 @@ namespace {
 // Egress: 0 rewrite.
 constexpr unsigned kGroupStage = 3, kHopStage = 4, kRewriteStage = 0;
 constexpr std::size_t kStimuliMax = 8;  // of each kind: they only have to reach every table
-constexpr unsigned kHopBits = 9 + 1 + 48, kGroupBits = 32, kHashKeyBits = 8 * (4 + kFlowBytesMax);  // with the seed
+constexpr unsigned kHopBits = 9 + 1 + 48, kGroupBits = 32;
 
 class Forward {
  public:
@@ -30,14 +30,9 @@ class Forward {
         bridge_(config, build),
         router_(config, build),
         groups_(build.layout, "ecmp_group", {Gress::kIngress, kGroupStage}, group_count(), kGroupBits),
-        hash_(build.layout, "ecmp_hash", {Gress::kIngress, kGroupStage},
-              crc_algorithms()[static_cast<std::size_t>(config.ecmp_hash)], kHashKeyBits),
+        hash_(flow_hash(build.layout, "ecmp_hash", {Gress::kIngress, kGroupStage}, with_hash(config, build.next_hops))),
         hops_(build.layout, "next_hop", {Gress::kIngress, kHopStage}, hop_count(), kHopBits),
         rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage}, hop_count(), kHopBits) {
-    const auto seed = static_cast<std::uint32_t>(config.ecmp_seed);
-    std::uint8_t constant[sizeof seed];
-    std::memcpy(constant, &seed, sizeof seed);
-    hash_.set_constant(constant);
     next_hops_.group_word = build.layout.metadata(2);
     next_hops_.hop_word = next_hops_.group_word + 1;
     next_hops_.filled = true;
@@ -88,6 +83,11 @@ class Forward {
   void stimuli(std::vector<Stimulus>& all) const { all.insert(all.end(), stimuli_.begin(), stimuli_.end()); }
 
  private:
+  static const NextHops& with_hash(const Config& config, NextHops& next_hops) {
+    next_hops.hash_algorithm = static_cast<unsigned>(config.ecmp_hash);
+    next_hops.hash_seed = static_cast<std::uint32_t>(config.ecmp_seed);
+    return next_hops;
+  }
   std::uint32_t group_count() const { return static_cast<std::uint32_t>(next_hops_.groups.size()); }
   std::uint32_t hop_count() const { return static_cast<std::uint32_t>(next_hops_.hops.size()); }
 
@@ -135,8 +135,7 @@ class Forward {
       if (group.count > 1) {
         std::uint8_t bytes[kFlowBytesMax];
         const unsigned size = flow_bytes(p.packet, bytes);
-        hop += static_cast<std::uint32_t>(std::uint64_t{access.hash(p, hash_, {bytes, size})} * group.count >>
-                                          hash_.width());
+        hop = group.pick(access.hash(p, hash_, {bytes, size}), hash_.width());
       }
       p.metadata[next_hops_.hop_word] = hop + 1;
       p.egress_port = hops_.value(access.lookup(p, hops_, hop)).port;
