@@ -34,7 +34,13 @@ void ControlPlane::age(Pass& pass) {
       continue;
     }
     count_.qps_aged.add();
-    end(pass, number, pairing_.source(c.outbound) != roce::PairSource::kConfig);
+    // Whoever is configured may begin anew at any PSN.
+    if (is_configured(c))
+      for (const std::uint32_t half : {c.outbound, c.inbound}) {
+        pairing_.restart(half);
+        notes_[half].first_psn_known = false;
+      }
+    end(pass, number, true);
   }
   for (std::uint32_t half = 0; half < notes_.size(); half++) {
     HalfNotes& notes = notes_[half];
@@ -52,6 +58,10 @@ void ControlPlane::age(Pass& pass) {
 
 void ControlPlane::age_stashes(Pass& pass) {
   stashes_armed_ = false;
+  if (stash_timeout_ == 0) {  // from now on none ages
+    for (const std::uint32_t number : stashes_) connections_[number].stash_watched = false;
+    return stashes_.clear();
+  }
   const std::uint32_t since = ticks(pass.now() - stash_timeout_);
   unsigned sent = 0;
   std::erase_if(stashes_, [&](std::uint32_t number) {
@@ -69,7 +79,8 @@ void ControlPlane::age_stashes(Pass& pass) {
   });
   if (stashes_.empty()) return;
   stashes_armed_ = true;
-  pass.arm(pass.now() + std::max<Nanos>(stash_timeout_ / kLooksPerTimeout, 1), kStashTimer);
+  const bool more_now = sent == switch_model::DueTimers::kGeneratedMax;
+  pass.arm(pass.now() + (more_now ? 0 : std::max<Nanos>(stash_timeout_ / kLooksPerTimeout, 1)), kStashTimer);
 }
 
 // A connection loses its state: what its stash would have been is not known any more, so it passes.

@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <set>
+#include <tuple>
 
 #include "runtime/roce/address.h"
 #include "runtime/roce/opcodes.h"
@@ -53,6 +54,20 @@ void check_path_map(Fields& f, const Config& config) {
   }
 }
 
+// Each direction of a connection is of one only, and its ends speak one IP.
+void check_connections(Fields& f, const std::vector<ConnectionConfig>& connections) {
+  std::set<std::tuple<std::array<std::uint8_t, 16>, std::array<std::uint8_t, 16>, std::int64_t>> halves;
+  for (const ConnectionConfig& row : connections) {
+    const auto what = fmt::format("{} QP {} and {} QP {}", row.local, row.local_qpn, row.remote, row.remote_qpn);
+    if (row.local_address == row.remote_address) return f.refuse("connections", what + ": both ends have one address");
+    if (roce::is_ipv4(row.local_address) != roce::is_ipv4(row.remote_address))
+      return f.refuse("connections", what + ": one end has IPv4, the other IPv6");
+    const bool fresh = halves.insert({row.local_address, row.remote_address, row.remote_qpn}).second;
+    if (!halves.insert({row.remote_address, row.local_address, row.local_qpn}).second || !fresh)
+      return f.refuse("connections", what + ": one of these QPs has another connection between these addresses");
+  }
+}
+
 }  // namespace
 
 void ConnectionConfig::fields(Fields& f) {
@@ -95,12 +110,22 @@ void Config::fields(Fields& f, const switch_model::SwitchInfo& info) {
             "packets of a path given up that are sent elsewhere, for each QP");
   f.integer("path_avoidance_bit", path_avoidance_bit, {0, 5},
             "which of BTH's six reserved bits beside FECN and BECN marks a Path Avoidance Signal");
+  f.integer("turned_class", turned_class, {0, 7},
+            "class, and so queue, in which ACKs and NACKs wait that are turned back at the port of their NIC");
   f.duration("stash_timeout", stash_timeout, {0, kSecond},
              "an undetermined NACK passes after this time; 0: never, as in the paper");
   f.duration("qp_timeout", qp_timeout, {kMillisecond, 86400 * kSecond}, "queue pairs silent so long are forgotten");
   f.boolean("learning", learning, "pair the two directions of connections whose set-up was not seen, by their PSNs");
   f.list("connections", connections, kConnectionsMax, "connections that are known");
+  check_connections(f, connections);
   if (connections.size() > static_cast<std::size_t>(qps)) f.refuse("connections", "has more entries than `qps`");
+}
+
+std::uint32_t Config::slots_per_pipe(const switch_model::SwitchInfo& info) const {
+  std::set<unsigned> pipes;
+  for (const std::string& host : hosts) pipes.insert(info.pipe_of(info.find(host)));
+  const std::uint64_t shares = std::max<std::size_t>(pipes.size(), 1);
+  return static_cast<std::uint32_t>((static_cast<std::uint64_t>(qps) + shares - 1) / shares);
 }
 
 std::array<bool, 256> Config::sprayed_opcodes() const {

@@ -28,7 +28,8 @@ struct Config {
   std::int64_t paths = 2, paths_max = 0;
   std::vector<std::string> path_map;
   std::vector<std::string> operations = {"write"};
-  std::int64_t qps = 8192, window = 512, ooo_threshold = 448, avoidance_window = 2'000'000, path_avoidance_bit = 0;
+  std::int64_t qps = 8192, window = 512, ooo_threshold = 448, avoidance_window = 2'000'000, path_avoidance_bit = 0,
+               turned_class = 7;
   Nanos stash_timeout = kMillisecond, qp_timeout = 60 * kSecond;
   bool learning = true;
   std::vector<ConnectionConfig> connections;
@@ -37,10 +38,8 @@ struct Config {
   std::uint32_t paths_count() const { return static_cast<std::uint32_t>(paths); }
   /// Paths that there is room for.
   std::uint32_t paths_max_count() const { return static_cast<std::uint32_t>(std::max(paths, paths_max)); }
-  /// QPs with state in each pipe: ports are dealt out to pipes in equal blocks, and so are QPs.
-  std::uint32_t slots_per_pipe(unsigned pipes) const {
-    return static_cast<std::uint32_t>((static_cast<std::uint64_t>(qps) + pipes - 1) / pipes);
-  }
+  /// QPs with state in each pipe: those of `hosts` share them equally.
+  std::uint32_t slots_per_pipe(const switch_model::SwitchInfo& info) const;
   /// Whether packets of each opcode are sprayed.
   std::array<bool, 256> sprayed_opcodes() const;
   /// What is put on the UDP source port by exclusive or for path number `path`; 0 without a PathMap.

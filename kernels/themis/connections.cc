@@ -31,9 +31,14 @@ void ControlPlane::carry_out(Pass& pass, const Change& change) {
       count_.pairs_undone.add();
       return end(pass, change.number, false);
     case What::kBegin:
-      // From the next PSN on: whether this packet reaches the NIC, the queues decide.
-      if (!c.begun) begin(change.number, roce::psn_add(change.value, 1), change.value);
-      return;
+      // From the next PSN on: whether this packet reaches the NIC, the queues decide. Of several in one instant none
+      // has been recorded: from the last one on.
+      if (c.begun && (c.begun_at != pass.now() || !roce::psn_after(roce::psn_add(change.value, 1), c.slot.origin)))
+        return;
+      c.begun_at = pass.now();
+      return begin(change.number, roce::psn_add(change.value, 1), change.value);
+    case What::kJump:
+      return jump(pass, change.number, change.value);
     case What::kPathMtu:
       if (notes_[c.outbound].path_mtu) return;  // several packets of one instant show it
       notes_[c.outbound].path_mtu = static_cast<std::uint16_t>(change.value);
@@ -54,7 +59,9 @@ void ControlPlane::make(Pass& pass, std::uint32_t outbound, Port port) {
   const std::uint32_t number = free_connections_.back();
   free_connections_.pop_back();
   Connection& c = connections_[number];
+  const bool watched = c.stash_watched;  // of who had the number before: it is on the list still
   c = {};
+  c.stash_watched = watched;
   c.used = true;
   c.port = port;
   c.pipe = info_.pipe_of(port);
@@ -105,6 +112,14 @@ void ControlPlane::begin_anew(Pass& pass, std::uint32_t number, std::uint32_t ps
   state_.destination.data(registers, packet, c.slot, psn, sprayed, 1);  // it has left for the NIC
 }
 
+void ControlPlane::jump(Pass& pass, std::uint32_t number, std::uint32_t to) {
+  Connection& c = connections_[number];
+  if (!c.begun || !state_.destination.jumps(c.pipe, c.slot, to)) return;
+  count_.windows_jumped.add();
+  release_stash(pass, c);
+  begin(number, to, state_.destination.highest(c.pipe, c.slot));
+}
+
 // Both tables have room: they are as large as there are connections.
 void ControlPlane::set_entries(std::uint32_t number) {
   const Connection& c = connections_[number];
@@ -116,7 +131,7 @@ void ControlPlane::set_entries(std::uint32_t number) {
   }
 }
 
-// forget: the pair is over, too.
+// forget: the pair is over, too, unless it is a configured one.
 void ControlPlane::end(Pass& pass, std::uint32_t number, bool forget) {
   Connection& c = connections_[number];
   release_stash(pass, c);
@@ -125,6 +140,7 @@ void ControlPlane::end(Pass& pass, std::uint32_t number, bool forget) {
     state_.egress.erase(pairing_.key(half));
     notes_[half].connection = 0;
   }
+  forget = forget && !is_configured(c);
   if (forget)
     for (const std::uint32_t half : {c.outbound, c.inbound}) {
       notes_[half] = {};

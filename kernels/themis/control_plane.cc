@@ -30,10 +30,10 @@ ControlPlane::ControlPlane(const Config& config, const switch_model::SwitchInfo&
       pairing_(pairing_limits(config)),
       notes_(static_cast<std::size_t>(4 * config.qps)),
       free_slots_(info.pipes) {
-  const std::uint32_t slots = config.slots_per_pipe(info.pipes);
+  const std::uint32_t slots = config.slots_per_pipe(info);
   for (auto& free : free_slots_)
     for (std::uint32_t slot = slots; slot-- > 0;) free.push_back(slot);
-  const auto all = static_cast<std::uint32_t>(slots * info.pipes);
+  const auto all = static_cast<std::uint32_t>(config.qps);
   connections_.resize(all);
   free_connections_.reserve(all);
   for (std::uint32_t number = all; number-- > 0;) free_connections_.push_back(number);
@@ -125,7 +125,7 @@ void ControlPlane::management(Pass& pass, const PacketState& p) {
     if (notes.connection) ask(pass, ingress_changes_, {What::kEnd, 0, news.ends, notes.connection - 1, 0});
     notes.first_psn_known = news.begins;
     notes.first_psn = news.psns[i];
-    if (news.begins) pairing_.restart(news.halves[i]);
+    if (news.begins || pairing_.source(news.halves[i]) == roce::PairSource::kConfig) pairing_.restart(news.halves[i]);
   }
   arm_ageing(pass);
   if (!news.begins || port == switch_model::kNoPort) return;
@@ -143,6 +143,10 @@ void ControlPlane::first_request(Pass& pass, const QpEntry& entry, std::uint32_t
 
 void ControlPlane::begins_anew(Pass& pass, const QpEntry& entry, std::uint32_t psn, bool sprayed) {
   ask(pass, egress_changes_, {What::kAnew, 0, sprayed, entry.connection, psn});
+}
+
+void ControlPlane::jumps(Pass& pass, const QpEntry& entry, std::uint32_t to) {
+  ask(pass, egress_changes_, {What::kJump, 0, false, entry.connection, to});
 }
 
 void ControlPlane::stashed(Pass& pass, const QpEntry& entry, Packet nack) {

@@ -39,6 +39,8 @@ class ControlPlane {
 
   /// A request so far outside the window that the QP must have begun anew there.
   void begins_anew(Pass& pass, const QpEntry& entry, std::uint32_t psn, bool sprayed);
+  /// An ACK of all before `to`, more than a window at once.
+  void jumps(Pass& pass, const QpEntry& entry, std::uint32_t to);
   /// The headers of a NACK that is stashed, for when it ages.
   void stashed(Pass& pass, const QpEntry& entry, Packet nack);
 
@@ -65,13 +67,13 @@ class ControlPlane {
     std::uint8_t pipe;
     std::uint32_t outbound, inbound;  // halves of the pairing
     Slot slot;
-    Nanos seen;
+    Nanos seen, begun_at;
     bool stash_watched;
     roce::Underlay nack_underlay;  // of the NACK stashed last
     std::uint16_t pkey;
     bool mig_req;
   };
-  enum class What : std::uint8_t { kMake, kEnd, kUndo, kBegin, kAnew, kPathMtu };
+  enum class What : std::uint8_t { kMake, kEnd, kUndo, kBegin, kAnew, kJump, kPathMtu };
   struct Change {
     What what;
     Port port;
@@ -97,6 +99,10 @@ class ControlPlane {
   void set_entries(std::uint32_t number);
   void begin(std::uint32_t number, std::uint32_t first_psn, std::uint32_t highest);
   void begin_anew(Pass& pass, std::uint32_t number, std::uint32_t psn, bool sprayed);
+  void jump(Pass& pass, std::uint32_t number, std::uint32_t to);
+  bool is_configured(const Connection& connection) const {
+    return pairing_.source(connection.outbound) == roce::PairSource::kConfig;
+  }
   void end(Pass& pass, std::uint32_t number, bool forget);
   void release_stash(Pass& pass, Connection& connection);
   void age(Pass& pass);

@@ -10,6 +10,9 @@ Counters::Counters(Stats& s)
       rerouted_again(s.counter("rerouted_again", "packets sent again without a NACK, by any path")),
       rerouted_avoided(s.counter("rerouted_avoided", "packets of a path given up, sent by another")),
       avoidance_signals(s.counter("avoidance_signals", "Path Avoidance Signals that came to their sender's switch")),
+      avoidance_refused(
+          s.counter("avoidance_refused", "Path Avoidance Signals for what was not sent lately; they pass")),
+      request_wrong_port(s.counter("request_wrong_port", "requests by another port than their NIC's; not sprayed")),
       drop_nack_invalid(s.counter("drop_nack_invalid", "NACKs whose packet has left for the NIC")),
       drop_nack_undetermined(s.counter("drop_nack_undetermined", "NACKs stashed until it is known what they are")),
       nack_valid(s.counter("nack_valid", "NACKs whose packet is lost: a later one of its path has come")),
@@ -25,6 +28,8 @@ Counters::Counters(Stats& s)
       undetermined_acknowledged(s.counter("undetermined_acknowledged", "stashed NACKs that an ACK went beyond")),
       undetermined_valid(s.counter("undetermined_valid", "stashed NACKs sent: a later packet of their path came")),
       undetermined_ooo_degree(s.counter("undetermined_ooo_degree", "stashed NACKs sent as Path Avoidance Signals")),
+      undetermined_doubt(s.counter("undetermined_doubt",
+                                   "stashed NACKs sent: a request came that is not sprayed, in no order with it")),
       undetermined_aged(s.counter("undetermined_aged", "stashed NACKs sent after `stash_timeout`")),
       undetermined_released(
           s.counter("undetermined_released", "stashed NACKs sent because their queue pair lost its state")),
@@ -33,9 +38,11 @@ Counters::Counters(Stats& s)
       drop_turned(s.counter("drop_turned", "first copies of answers that went on by a mirror")),
       drop_mirror(s.counter("drop_mirror", "mirrors that no NACK could be made of")),
       turned(s.counter("turned", "answers turned back to the pipe of their data")),
+      turned_unjudged(s.counter("turned_unjudged", "answers turned back that found no state; they pass")),
       nack_recirculated(s.counter("nack_recirculated", "NACKs recirculated to the pipe of their requests")),
       qps_made(s.counter("qps_made", "queue pairs that got state")),
       qps_begun_anew(s.counter("qps_begun_anew", "queue pairs whose PSNs began anew elsewhere")),
+      windows_jumped(s.counter("windows_jumped", "ACKs of more than a window at once, as behind a long READ")),
       qps_ended(s.counter("qps_ended", "queue pairs that the connection manager ended")),
       qps_aged(s.counter("qps_aged", "queue pairs forgotten after `qp_timeout`")),
       qp_full(s.counter("qp_full", "queue pairs that stay on plain ECMP: no state is free")),
@@ -72,6 +79,8 @@ Counter& Counters::of_stash(Reason reason) {
       return undetermined_ooo_degree;
     case Reason::kAged:
       return undetermined_aged;
+    case Reason::kDoubt:
+      return undetermined_doubt;
     default:
       return undetermined_valid;
   }

@@ -43,7 +43,7 @@ struct Decision {
   Action action = Action::kNone;
   Reason reason = Reason::kNone;
   bool avoid = false;        ///< the NACK is a Path Avoidance Signal
-  bool begins_anew = false;  ///< kFarPacketsMax packets came outside the window: the slot is to be made again here
+  bool begins_anew = false;  ///< what came is so far outside the window that the slot is to be made again there
   StashedNack stash{};       ///< of kGenerate and kDiscard; of discarded ones the ePSN only
 
   explicit operator bool() const { return action != Action::kNone; }

@@ -7,6 +7,8 @@ namespace rocebox::themis {
 
 Destination::Destination(const Config& config, Layout& layout)
     : modulo_(config.paths),
+      slots_(config.slots),
+      pipes_(layout.pipes()),
       paths_max_(config.paths_max),
       window_(config.window),
       window_packets_(static_cast<std::int32_t>(config.window)),
@@ -28,6 +30,9 @@ Destination::Destination(const Config& config, Layout& layout)
   unsigned stage = stage_behind(kFirstStage + 4, bits / 8);
   path_psn_max_array_ = layout.registers<PsnCell>("path_psn_max_array", at(stage), paths, paths_max_);
   stage = stage_behind(stage, paths * sizeof(PsnCell));
+  layout.part(kPartOurs);
+  half_counts_ = layout.registers<HalfCounts>("half_counts", at(stage), slots, 1);
+  layout.part(kPartDestination);
   stashed_nack_psn_ = layout.registers<PsnCell>("stashed_nack_psn", at(stage), slots, 1);
   stash_nack_path_id_ = layout.registers<std::uint32_t>("stash_nack_path_id", at(stage), slots, 1);
   stashed_nack_valid_ = layout.registers<std::uint8_t>("stashed_nack_valid", at(stage + 1), slots, 1);
@@ -48,6 +53,7 @@ void Destination::begin(unsigned pipe, Slot slot, std::uint32_t highest) {
   set(doubt_until_, slot.number, PsnCell{});
   set(far_count_, slot.number, std::uint8_t{0});
   for (auto& base : bases_) set(base, slot.number, std::uint8_t{0});
+  set(half_counts_, slot.number, HalfCounts{});
   for (std::uint32_t bit = 0; bit < 2 * window_; bit++)
     set(bitmap_array_, std::uint64_t{slot.number} * 2 * window_ + bit, false);
   for (std::uint32_t path = 0; path < paths_max_; path++) set(path_psn_max_array_, path_cell(slot, path), PsnCell{});
@@ -58,8 +64,20 @@ void Destination::begin(unsigned pipe, Slot slot, std::uint32_t highest) {
   const std::int32_t before = roce::psn_distance(highest, slot.origin) + 1;
   if (before <= 0) return;
   set(doubt_until_, slot.number, PsnCell::of(roce::psn_add(highest, 1)));
-  for (std::int32_t i = 0; i < std::min(before, window_packets_); i++)
-    set(bitmap_array_, bit_of(slot, roce::psn_add(slot.origin, i)), true);
+  const std::int32_t set_bits = std::min(before, window_packets_);
+  for (std::int32_t i = 0; i < set_bits; i++) set(bitmap_array_, bit_of(slot, roce::psn_add(slot.origin, i)), true);
+  set(half_counts_, slot.number, HalfCounts{{static_cast<std::uint32_t>(set_bits) << 1, 0}});
+}
+
+void Destination::change(std::uint32_t paths, std::uint32_t ooo_threshold) {
+  ooo_threshold_ = static_cast<std::int32_t>(ooo_threshold);
+  if (paths == modulo_.count()) return;
+  modulo_ = Modulo(paths);
+  for (unsigned pipe = 0; pipe < pipes_; pipe++)
+    for (std::uint32_t slot = 0; slot < slots_; slot++) {
+      const std::uint32_t psn = stashed_nack_psn_.operate(pipe, slot, [](PsnCell& cell) { return cell.psn(); });
+      stash_nack_path_id_.operate(pipe, slot, [&](std::uint32_t& path) { path = modulo_(psn); });
+    }
 }
 
 Decision Destination::age(unsigned pipe, Slot slot, std::uint32_t since) {

@@ -37,7 +37,8 @@ class Destination {
   template <class Access>
   Decision nack(Access& access, const PacketState& p, Slot slot, const StashedNack& nack, std::uint32_t now);
 
-  /// An ACK from the NIC: all up to `psn` came.
+  /// An ACK from the NIC: all up to `psn` came. With begins_anew: more than a window at once, so that the slot is to be
+  /// made again behind it.
   template <class Access>
   Decision ack(Access& access, const PacketState& p, Slot slot, std::uint32_t psn) {
     return answered(access, p, slot, psn, false);
@@ -46,8 +47,8 @@ class Destination {
   /// A NAK of another kind: it passes. The NIC has thrown away what had already left for it.
   template <class Access>
   Decision other_nak(Access& access, const PacketState& p, Slot slot, std::uint32_t psn) {
-    answered(access, p, slot, roce::psn_add(psn, -1), true);
-    return {Action::kForward, Reason::kOtherNak, false, false, {psn}};
+    const bool anew = answered(access, p, slot, roce::psn_add(psn, -1), true).begins_anew;
+    return {Action::kForward, Reason::kOtherNak, false, anew, {psn}};
   }
 
   template <class Access>
@@ -57,6 +58,7 @@ class Destination {
     access.prefetch(p, doubt_until_, slot.number);
     access.prefetch(p, bitmap_array_, bit_of(slot, psn));
     access.prefetch(p, path_psn_max_array_, path_cell(slot, modulo_(psn)));
+    access.prefetch(p, half_counts_, slot.number);
     access.prefetch(p, stashed_nack_psn_, slot.number);
   }
 
@@ -73,10 +75,16 @@ class Destination {
   bool has_stash(unsigned pipe, std::uint32_t slot) {
     return stashed_nack_valid_.operate(pipe, slot, [](std::uint8_t& valid) { return valid != 0; });
   }
-  /// N from now on, 1 to paths_max. What the registers say of the old paths can only make a NACK pass early.
-  void change(std::uint32_t paths, std::uint32_t ooo_threshold) {
-    modulo_ = Modulo(paths);
-    ooo_threshold_ = static_cast<std::int32_t>(ooo_threshold);
+  /// N from now on, 1 to paths_max. What the registers say of the old paths can only make a NACK pass early; stashes go
+  /// over to the new ones.
+  void change(std::uint32_t paths, std::uint32_t ooo_threshold);
+  /// Whether an ACK of all before `to` acknowledges more than a window at once.
+  bool jumps(unsigned pipe, Slot slot, std::uint32_t to) {
+    return roce::psn_distance(to, window_base(pipe, slot.number)) > window_packets_;
+  }
+  /// The PSN that no other of the QP's requests is ahead of.
+  std::uint32_t highest(unsigned pipe, Slot slot) {
+    return highest_psn_.operate(pipe, slot.number, [](PsnCell& cell) { return cell.psn(); });
   }
 
   /// What tests read: the base, and the bits as they stand.
@@ -101,6 +109,8 @@ class Destination {
   template <class Access>
   bool turn_halves(Access& access, const PacketState& p, Slot slot, Move move);
   template <class Access>
+  bool settle_half(Access& access, const PacketState& p, Slot slot, Move move);
+  template <class Access>
   Decision answered(Access& access, const PacketState& p, Slot slot, std::uint32_t psn, bool doubt);
   template <class Access>
   Decision resolve(Access& access, const PacketState& p, Slot slot, std::uint32_t psn, bool sprayed);
@@ -114,17 +124,25 @@ class Destination {
     return std::uint64_t{slot.number} * paths_max_ + path;
   }
 
+  // For each half of the bitmap how many of its bits say "received"; and, as the lowest bit, that some of these do not
+  // prove it: they were not written in the round before.
+  struct HalfCounts {
+    std::uint32_t half[2];
+  };
+
   Modulo modulo_;
+  std::uint32_t slots_, pipes_;
   std::uint32_t paths_max_, window_;
   std::int32_t window_packets_, ooo_threshold_;
   unsigned next_stage_;
   RegisterArray<PsnCell> highest_psn_;
   RegisterArray<PsnCell> epsn_array_;
   RegisterArray<std::uint8_t> bases_[2];
-  RegisterArray<PsnCell> doubt_until_;  // before this PSN the bits do not prove that a packet came
+  RegisterArray<PsnCell> doubt_until_;  // a NACK before this PSN passes
   RegisterArray<std::uint8_t> far_count_;
   RegisterArray<bool> bitmap_array_;
   RegisterArray<PsnCell> path_psn_max_array_;
+  RegisterArray<HalfCounts> half_counts_;
   RegisterArray<PsnCell> stashed_nack_psn_;
   RegisterArray<std::uint32_t> stash_nack_path_id_;
   RegisterArray<std::uint8_t> stashed_nack_valid_;

@@ -20,30 +20,33 @@ Decision Destination::data(Access& access, const PacketState& p, Slot slot, std:
                            std::uint32_t width) {
   using roce::psn_add, roce::psn_distance;
   const std::int32_t window = window_packets_;
-  access.update(p, highest_psn_, slot.number, [psn, window](PsnCell& cell) {
-    const std::int32_t ahead = psn_distance(psn, cell.psn());
-    if (ahead > 0 && ahead < 2 * window) cell = PsnCell::of(psn);
+  const std::uint32_t last = psn_add(psn, std::int64_t{width} - 1);
+  access.update(p, highest_psn_, slot.number, [psn, last, window](PsnCell& cell) {
+    if (psn_distance(psn, cell.psn()) < 2 * window && psn_distance(last, cell.psn()) > 0) cell = PsnCell::of(last);
   });
   const std::uint32_t base = access.read(p, epsn_array_, slot.number).psn();
   const std::int32_t at = psn_distance(psn, base);
   const bool inside = at >= 0 && at < window;
-  const std::uint32_t last = psn_add(psn, std::int64_t{width} - 1);
-  if (inside ? width > 1 : at >= window && at < 4 * window)
+  // In no order with those that are: what is missing behind it may be lost, and the NIC may have thrown it away.
+  if (!sprayed && at >= 0 && at < 4 * window)
     access.update(p, doubt_until_, slot.number,
-                  [until = psn_add(last, 2 * window + 1)](PsnCell& cell) { detail::raise(cell, until); });
+                  [until = psn_add(last, 1)](PsnCell& cell) { detail::raise(cell, until); });
   const bool late = at < 0 && at >= -window;
   const bool anew = !late && access.update(p, far_count_, slot.number, [inside](std::uint8_t& count) {
     count = inside ? std::uint8_t{0} : static_cast<std::uint8_t>(std::min(count + 1, int{kFarPacketsMax}));
     return count == kFarPacketsMax;
   });
   if (!inside) return {Action::kNone, Reason::kNone, false, anew, {}};
-  const bool half_base = access.read(p, bases_[half_of(slot, psn)], slot.number) != 0;
-  access.write(p, bitmap_array_, bit_of(slot, psn), !half_base);
+  const unsigned half = half_of(slot, psn);
+  const bool mark = access.read(p, bases_[half], slot.number) == 0;
+  const bool fresh = access.update(p, bitmap_array_, bit_of(slot, psn),
+                                   [mark](bool& bit) { return std::exchange(bit, mark) != mark; });
   if (sprayed)
     access.update(p, path_psn_max_array_, path_cell(slot, modulo_(psn)), [psn, window](PsnCell& cell) {
       // What lies a window ahead is from half a round of PSNs ago: N was smaller meanwhile.
       if (cell.behind(psn) || psn_distance(cell.psn(), psn) >= window) cell = PsnCell::of(psn);
     });
+  if (fresh) access.update(p, half_counts_, slot.number, [half](HalfCounts& counts) { counts.half[half] += 2; });
   return resolve(access, p, slot, psn, sprayed);
 }
 
@@ -57,9 +60,11 @@ Decision Destination::resolve(Access& access, const PacketState& p, Slot slot, s
   Decision decision;
   if (degree == 0)
     decision = {Action::kDiscard, Reason::kInvalid, false, false, {}};
+  else if (!sprayed && degree > 0)
+    decision = {Action::kGenerate, Reason::kDoubt, false, false, {}};
   else if (sprayed && degree > 0 && same_path)
     decision = {Action::kGenerate, Reason::kValid, false, false, {}};
-  else if (ooo_threshold_ != 0 && degree > ooo_threshold_)
+  else if (sprayed && ooo_threshold_ != 0 && degree > ooo_threshold_)
     decision = {Action::kGenerate, Reason::kOooDegree, true, false, {}};
   else
     return {};
@@ -93,6 +98,21 @@ bool Destination::turn_halves(Access& access, const PacketState& p, Slot slot, M
   return access.read(p, bases_[here], slot.number) != 0;
 }
 
+// Of the half that the window base has left all is acknowledged. Bits that no packet wrote there say "received" in the
+// next round: as many as are missing are counted as set then, and it is known that they prove nothing. Gives whether
+// that is so of the half where the base is.
+template <class Access>
+bool Destination::settle_half(Access& access, const PacketState& p, Slot slot, Move move) {
+  const unsigned left = half_of(slot, move.before), here = half_of(slot, move.after);
+  return access.update(p, half_counts_, slot.number, [left, here, window = window_](HalfCounts& counts) {
+    if (left != here) {
+      const std::uint32_t missing = window - (counts.half[left] >> 1);
+      counts.half[left] = missing << 1 | (missing != 0);
+    }
+    return (counts.half[here] & 1) != 0;
+  });
+}
+
 template <class Access>
 Decision Destination::nack(Access& access, const PacketState& p, Slot slot, const StashedNack& nack,
                            std::uint32_t now) {
@@ -109,10 +129,12 @@ Decision Destination::nack(Access& access, const PacketState& p, Slot slot, cons
     return cell.ahead_of(epsn);
   });
   const bool half_base = turn_halves(access, p, slot, move);
-  if (access.read(p, bitmap_array_, bit_of(slot, epsn)) != half_base)
-    return doubted ? forward(Reason::kDoubt) : Decision{Action::kBlock, Reason::kInvalid, false, false, nack};
+  const bool received = access.read(p, bitmap_array_, bit_of(slot, epsn)) != half_base;
   const std::uint32_t path = modulo_(epsn);
   const PsnCell path_max = access.read(p, path_psn_max_array_, path_cell(slot, path));
+  const bool unproven = settle_half(access, p, slot, move);
+  if (doubted || (received && unproven)) return forward(Reason::kDoubt);
+  if (received) return {Action::kBlock, Reason::kInvalid, false, false, nack};
   if (path_max.ahead_of(epsn) && roce::psn_distance(path_max.psn(), epsn) < window_packets_)
     return forward(Reason::kValid);
   const PsnCell before = access.update(p, stashed_nack_psn_, slot.number,
@@ -132,18 +154,22 @@ template <class Access>
 Decision Destination::answered(Access& access, const PacketState& p, Slot slot, std::uint32_t psn, bool doubt) {
   const std::uint32_t highest = access.read(p, highest_psn_, slot.number).psn();
   const bool sent = !roce::psn_after(psn, highest);
-  const Move move = move_base(access, p, slot, roce::psn_add(psn, 1), sent);
+  const std::uint32_t to = roce::psn_add(psn, 1);
+  const Move move = move_base(access, p, slot, to, sent);
+  const bool jumps = sent && roce::psn_distance(to, move.before) > window_packets_;
   access.update(p, doubt_until_, slot.number, [move, doubt, highest](PsnCell& cell) {
     if (move.moved() && cell.valid() && !cell.ahead_of(move.after)) cell = {};
     if (doubt) detail::raise(cell, roce::psn_add(highest, 1));
   });
   turn_halves(access, p, slot, move);
+  settle_half(access, p, slot, move);
   const PsnCell stash = access.read(p, stashed_nack_psn_, slot.number);
-  if (!sent || !stash.valid() || !roce::psn_after(move.after, stash.psn())) return {};
+  const Decision none{Action::kNone, Reason::kNone, false, jumps, {}};
+  if (!sent || !stash.valid() || !roce::psn_after(jumps ? to : move.after, stash.psn())) return none;
   const bool was_valid = access.update(p, stashed_nack_valid_, slot.number,
                                        [](std::uint8_t& valid) { return std::exchange(valid, std::uint8_t{0}) != 0; });
-  if (!was_valid) return {};
-  return {Action::kDiscard, Reason::kAcknowledged, false, false, {stash.psn()}};
+  if (!was_valid) return none;
+  return {Action::kDiscard, Reason::kAcknowledged, false, jumps, {stash.psn()}};
 }
 
 }  // namespace rocebox::themis

@@ -36,13 +36,14 @@ void Egress::judged(Pass& pass, PacketState& p, const QpEntry& entry, const Task
 // What was turned back goes its real way as a mirror.
 void Egress::go_on(Pass& pass, PacketState& p, const TaskWord& task) {
   if (task.task != Task::kTurned) return;
+  p.traffic_class = task.traffic_class;
   pass.mirror(p, task.exit);
   pass.drop(p, count_.drop_turned);
 }
 
 void Egress::generate(Pass& pass, PacketState& p, const Decision& decision) {
   const StashedNack& stash = decision.stash;
-  TaskWord{Task::kGenerate, decision.avoid, static_cast<Port>(stash.exit)}.store(p, shared_.word);
+  TaskWord{Task::kGenerate, decision.avoid, 0, static_cast<Port>(stash.exit)}.store(p, shared_.word);
   p.metadata[shared_.word + 1] = stash.epsn;
   p.metadata[shared_.word + 2] = stash.qpn;
   p.metadata[shared_.word + 3] = stash.aeth;

@@ -27,9 +27,13 @@ class Egress {
     selection.lookup(access, shared_.egress_qps);
     for (unsigned i = 0; i < selection.count; i++)
       if (selection.entries[i] != kMiss) prefetch(access, *selection.packets[i], selection.entries[i]);
-    for (unsigned i = 0; i < selection.count; i++)
+    for (unsigned i = 0; i < selection.count; i++) {
+      PacketState& p = *selection.packets[i];
       if (selection.entries[i] != kMiss)
-        known(access, pass, *selection.packets[i], shared_.egress_qps.value(selection.entries[i]));
+        known(access, pass, p, shared_.egress_qps.value(selection.entries[i]));
+      else
+        unjudged(pass, p);
+    }
   }
 
  private:
@@ -48,7 +52,7 @@ class Egress {
   template <class Access>
   void known(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
     const bool request = roce::opcode_info(p.packet).has(roce::kIsRequest);
-    if (request == entry.outbound || !entry.begun) return;
+    if (request == entry.outbound || !entry.begun) return unjudged(pass, p);
     if (request) return data(access, pass, p, entry);
     const Answer answer = answer_of(p.packet);
     if (answer.kind != AnswerKind::kNone) judge(access, pass, p, entry, answer);
@@ -71,7 +75,11 @@ class Egress {
   template <class Access>
   void judge(Access& access, Pass& pass, PacketState& p, const QpEntry& entry, const Answer& answer) {
     const TaskWord task = TaskWord::of(p, shared_.word);
-    if (p.pipe != entry.pipe || p.ingress_port != entry.port) return count_.answer_wrong_port.add();
+    if (p.ingress_port != entry.port) {
+      count_.answer_wrong_port.add();
+      return go_on(pass, p, task);
+    }
+    if (p.pipe != entry.pipe) return;  // of what acknowledges only ACKs are turned back; what is judged is in its pipe
     if (roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) {
       count_.answer_bad_icrc.add();
       return go_on(pass, p, task);
@@ -88,9 +96,18 @@ class Egress {
     } else {
       decision = shared_.destination.ack(access, p, entry.slot, psn);
     }
+    if (decision.begins_anew)
+      control_.jumps(pass, entry, roce::psn_add(psn, answer.kind == AnswerKind::kOtherNak ? 0 : 1));
     judged(pass, p, entry, task, decision);
   }
 
+  // What was turned back goes on, whoever ended its connection meanwhile.
+  void unjudged(Pass& pass, PacketState& p) {
+    const TaskWord task = TaskWord::of(p, shared_.word);
+    if (task.task != Task::kTurned) return;
+    count_.turned_unjudged.add();
+    go_on(pass, p, task);
+  }
   void judged(Pass& pass, PacketState& p, const QpEntry& entry, const TaskWord& task, const Decision& decision);
   void go_on(Pass& pass, PacketState& p, const TaskWord& task);
   void generate(Pass& pass, PacketState& p, const Decision& decision);

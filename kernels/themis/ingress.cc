@@ -7,10 +7,20 @@ namespace rocebox::themis {
 
 Ingress::Ingress(const Config& config, const switch_model::Build& build, Shared& shared, ControlPlane& control,
                  Counters& count)
-    : shared_(shared), control_(control), count_(count), info_(build.info), next_hops_(build.next_hops) {
+    : shared_(shared),
+      control_(control),
+      count_(count),
+      info_(build.info),
+      next_hops_(build.next_hops),
+      turned_class_(static_cast<std::uint8_t>(config.turned_class)) {
+  const unsigned stage = shared.source.next_stage();
   build.layout.part(kPartPathMap);
-  path_map_ = build.layout.registers<std::uint16_t>("path_map", {Gress::kIngress, shared.source.next_stage()},
-                                                    shared.paths_max);
+  path_map_ = build.layout.registers<std::uint16_t>("path_map", {Gress::kIngress, stage}, shared.paths_max);
+  build.layout.part(kPartOurs);
+  if (shared_.spray == Spray::kUdpSourcePort && next_hops_.filled)
+    ecmp_ = switch_model::forward::flow_hash(build.layout, "ecmp_hash_again", {Gress::kIngress, stage + 1}, next_hops_);
+  if (shared_.spray != Spray::kOff && config.hosts.empty())
+    throw ConfigError("program themis: `hosts` names no port: name those that lead to NICs, or write `spray: off`");
   if (shared_.spray == Spray::kEgressPort && !next_hops_.filled)
     throw ConfigError(
         "program themis: `spray: egress_port` chooses among the equal paths of program `forward`: put `forward` before "
@@ -24,18 +34,16 @@ void Ingress::set_path_map(const Config& config) {
       path_map_.operate(pipe, path, [&](std::uint16_t& delta) { delta = config.path_delta(path); });
 }
 
-// An answer of the NIC in this rack whose way out is in another pipe than its data's (figure 8).
+// An ACK or NACK of the NIC in this rack whose way out is in another pipe than its data's (figure 8). READ responses go
+// their way: those with an AETH must not come behind those without.
 void Ingress::turn(PacketState& p, const QpEntry& entry) {
+  if (!entry.begun || p.packet.meta().opcode != IBV_OPCODE_RC_ACKNOWLEDGE) return;
   if (p.ingress_port != entry.port || p.egress_port >= info_.port_count() || p.multicast_group) return;
   if (info_.pipe_of(p.egress_port) == entry.pipe) return;
-  TaskWord{Task::kTurned, false, p.egress_port}.store(p, shared_.word);
+  TaskWord{Task::kTurned, false, p.traffic_class, p.egress_port}.store(p, shared_.word);
+  p.traffic_class = turned_class_;
   p.egress_port = p.ingress_port;
   count_.turned.add();
-}
-
-void Ingress::change_source_port(PacketState& p, std::uint16_t delta) {
-  const auto* udp = p.packet.header<roce::Udp>(p.packet.meta().udp_offset);
-  roce::edit_number<2>(p.packet, p.packet.meta().udp_offset, udp->source_port ^ delta);
 }
 
 }  // namespace rocebox::themis

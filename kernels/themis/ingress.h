@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The ingress control: Themis-S, and the way of answers to the pipe where Themis-D judges them.
 #pragma once
+#include <optional>
+
 #include "kernels/themis/nack_packet.h"
 #include "kernels/themis/shared.h"
 #include "runtime/roce/icrc.h"
+#include "switch_model/forward/flow_bytes.h"
+#include "switch_model/hash.h"
 
 namespace rocebox::themis {
 
@@ -74,7 +78,8 @@ class Ingress {
   // Equation 1 and its exceptions.
   template <class Access>
   void spray(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
-    if (!shared_.sprayed[p.packet.meta().opcode] || p.pipe != entry.pipe) return;
+    if (!shared_.sprayed[p.packet.meta().opcode]) return;
+    if (p.ingress_port != entry.port) return count_.request_wrong_port.add();
     const std::uint64_t draw = pass.random();
     const auto psn = static_cast<std::uint32_t>(roce::bth(p.packet).psn);
     std::uint32_t base = 0;
@@ -89,8 +94,22 @@ class Ingress {
     if (choice.rerouted_nacked) count_.rerouted_nacked.add();
     if (choice.rerouted_again) count_.rerouted_again.add();
     if (choice.rerouted_avoided) count_.rerouted_avoided.add();
-    if (!group) return change_source_port(p, access.read(p, path_map_, choice.path));
-    const std::uint32_t hop = group->first + choice.path;
+    if (!group) return change_source_port(access, p, access.read(p, path_map_, choice.path));
+    leave_by(p, group->first + choice.path);
+  }
+
+  // The new flow may have another way out of this switch already: ECMP chooses among its own next hops anew.
+  template <class Access>
+  void change_source_port(Access& access, PacketState& p, std::uint16_t delta) {
+    const auto* udp = p.packet.header<roce::Udp>(p.packet.meta().udp_offset);
+    roce::edit_number<2>(p.packet, p.packet.meta().udp_offset, udp->source_port ^ delta);
+    const switch_model::EcmpGroup* group = next_hops_.filled ? next_hops_.group_of(p.metadata) : nullptr;
+    if (!group || group->count == 1) return;
+    std::uint8_t bytes[switch_model::forward::kFlowBytesMax];
+    const unsigned size = switch_model::forward::flow_bytes(p.packet, bytes);
+    leave_by(p, group->pick(access.hash(p, *ecmp_, {bytes, size}), ecmp_->width()));
+  }
+  void leave_by(PacketState& p, std::uint32_t hop) {
     p.metadata[next_hops_.hop_word] = hop + 1;
     p.egress_port = next_hops_.hops[hop].port;
   }
@@ -98,23 +117,23 @@ class Ingress {
   // A NACK on its way to the NIC in this rack.
   template <class Access>
   void nack(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
+    if (p.egress_port != entry.port) return count_.answer_wrong_port.add();
     if (p.pipe != entry.pipe) {
-      if (p.instance != switch_model::Instance::kNormal || p.egress_port != entry.port) return;
-      TaskWord{Task::kRecirculate}.store(p, shared_.word);
+      if (p.instance == switch_model::Instance::kNormal) TaskWord{Task::kRecirculate}.store(p, shared_.word);
       return;
     }
     if (roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) return count_.answer_bad_icrc.add();
     roce::Bth& bth = roce::bth(p.packet);
     const bool avoid = bth.fecn_becn_resv6 & shared_.avoidance_mask;
-    shared_.source.nack(access, p, entry.slot.number, static_cast<std::uint32_t>(bth.psn), avoid);
+    const bool believed = shared_.source.nack(access, p, entry.slot.number, static_cast<std::uint32_t>(bth.psn), avoid);
     if (!avoid) return;
     bth.fecn_becn_resv6 &= static_cast<std::uint8_t>(~shared_.avoidance_mask);  // not covered by the ICRC
+    if (!believed) return count_.avoidance_refused.add();
     count_.avoidance_signals.add();
     pass.note(p, "avoid");
   }
 
   void turn(PacketState& p, const QpEntry& entry);
-  static void change_source_port(PacketState& p, std::uint16_t delta);
 
   Shared& shared_;
   ControlPlane& control_;
@@ -122,6 +141,8 @@ class Ingress {
   const switch_model::SwitchInfo& info_;
   const switch_model::NextHops& next_hops_;
   RegisterArray<std::uint16_t> path_map_;
+  std::optional<switch_model::HashUnit> ecmp_;  // forward's, once more
+  std::uint8_t turned_class_;
 };
 
 }  // namespace rocebox::themis

@@ -16,19 +16,22 @@ enum class Task : std::uint8_t {
   kGenerate,     ///< the mirror is to become a NACK
 };
 
-/// The words of a packet: task, flag and port; then ePSN, QPN and AETH of a NACK to be made.
+/// The words of a packet: task, flag, class and port; then ePSN, QPN and AETH of a NACK to be made.
 inline constexpr unsigned kTaskWords = 4;
 struct TaskWord {
   Task task = Task::kNone;
   bool avoid = false;
+  std::uint8_t traffic_class = 0;  ///< kTurned: its own
   Port exit = 0;
 
   static TaskWord of(const PacketState& p, unsigned word) {
     const std::uint32_t bits = p.metadata[word];
-    return {static_cast<Task>(bits & 0xFF), (bits & 0x100) != 0, static_cast<Port>(bits >> 16)};
+    return {static_cast<Task>(bits & 0xFF), (bits & 0x100) != 0, static_cast<std::uint8_t>(bits >> 9 & 7),
+            static_cast<Port>(bits >> 16)};
   }
   void store(PacketState& p, unsigned word) const {
-    p.metadata[word] = static_cast<std::uint32_t>(task) | (avoid ? 0x100u : 0u) | std::uint32_t{exit} << 16;
+    p.metadata[word] = static_cast<std::uint32_t>(task) | (avoid ? 0x100u : 0u) | std::uint32_t{traffic_class} << 9 |
+                       std::uint32_t{exit} << 16;
   }
 };
 
@@ -41,7 +44,8 @@ struct Shared {
         is_host(host_ports(config, build.info)),
         paths_max(config.paths_max_count()),
         ingress_qps(ours(build), "qps_ingress", {Gress::kIngress, 0}, table_entries(config), 2),
-        hits(build.layout.registers<bool>("qp_hits", {Gress::kIngress, kFirstStage}, entries(config, build), 1)),
+        hits(build.layout.registers<bool>("qp_hits", {Gress::kIngress, kFirstStage},
+                                          static_cast<std::uint64_t>(config.qps), 1)),
         egress_qps(build.layout, "qps_egress", {Gress::kEgress, 0}, table_entries(config), 2),
         destination({slots(config, build), paths_max, config.paths_count(), static_cast<std::uint32_t>(config.window),
                      static_cast<std::uint32_t>(config.ooo_threshold)},
@@ -55,10 +59,7 @@ struct Shared {
     return build.layout;
   }
   static std::uint32_t slots(const Config& config, const switch_model::Build& build) {
-    return config.slots_per_pipe(build.info.pipes);
-  }
-  static std::uint64_t entries(const Config& config, const switch_model::Build& build) {
-    return std::uint64_t{slots(config, build)} * build.info.pipes;
+    return config.slots_per_pipe(build.info);
   }
   // Both directions of each; rte_hash needs room beside to find a place for each.
   static std::uint32_t table_entries(const Config& config) {

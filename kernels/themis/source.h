@@ -3,6 +3,7 @@
 // touches an array once, in the order of the stages.
 #pragma once
 #include <cstdint>
+#include <cstdlib>
 
 #include "kernels/themis/limits.h"
 #include "kernels/themis/modulo.h"
@@ -57,13 +58,13 @@ class Source {
     const bool nacked = nack.is(psn), first = nacked && !nack.flag();
     const PsnCell highest = access.update(p, highest_psn_, slot, [psn, nacked](PsnCell& cell) {
       const PsnCell before = cell;
-      cell = PsnCell::of(cell.behind(psn) ? psn : cell.psn(), nacked);
+      cell = PsnCell::of(cell.behind(psn) || is_far(cell, psn) ? psn : cell.psn(), nacked);
       return before;
     });
     // With the packet that a NACK asks for, an RNIC sends the one that it sent last once more (2.3): that one keeps its
     // path, so that the order on it still proves losses.
     const bool repeated = highest.is(psn) && highest.flag() && !nacked;
-    const bool again = !highest.behind(psn) && !repeated;
+    const bool again = !highest.behind(psn) && !is_far(highest, psn) && !repeated;
     const bool avoided = access.update(p, path_adaptive_count_, cell(slot, modulo_(psn)), [](std::uint32_t& count) {
       if (count == 0) return false;
       count--;
@@ -77,11 +78,16 @@ class Source {
     return choice;
   }
 
-  /// A NACK on its way to the sender; `avoid`: it is a Path Avoidance Signal.
+  /// A NACK on its way to the sender; `avoid`: it is a Path Avoidance Signal. False when that is not believed: it asks
+  /// for what was not sent lately.
   template <class Access>
-  void nack(Access& access, const PacketState& p, std::uint32_t slot, std::uint32_t epsn, bool avoid) {
+  bool nack(Access& access, const PacketState& p, std::uint32_t slot, std::uint32_t epsn, bool avoid) {
     access.write(p, recved_nack_psn_, slot, PsnCell::of(epsn));
-    if (avoid) access.write(p, path_adaptive_count_, cell(slot, modulo_(epsn)), avoidance_window_);
+    if (!avoid) return true;
+    const PsnCell highest = access.read(p, highest_psn_, slot);
+    if (highest.valid() && (is_far(highest, epsn) || roce::psn_after(epsn, highest.psn()))) return false;
+    access.write(p, path_adaptive_count_, cell(slot, modulo_(epsn)), avoidance_window_);
+    return true;
   }
 
   template <class Access>
@@ -103,6 +109,10 @@ class Source {
   unsigned next_stage() const { return next_stage_; }
 
  private:
+  // Beyond the window of any sender: another connection, or an error; not what was sent before.
+  static bool is_far(PsnCell cell, std::uint32_t psn) {
+    return cell.valid() && std::abs(roce::psn_distance(psn, cell.psn())) > kWindowMax;
+  }
   std::uint64_t cell(std::uint32_t slot, std::uint32_t psn_class) const {
     return std::uint64_t{slot} * paths_max_ + psn_class;
   }

@@ -40,6 +40,28 @@ TEST(ThemisChange, TheFarEndCountsPathsAnew) {
   EXPECT_EQ(tor.data(8).size(), 2u);
 }
 
+TEST(ThemisChange, AStashGoesOverToTheNewPaths) {
+  const std::string yaml = tor_yaml(std::string(kConnection) + ", stash_timeout: 0ns");
+  Tor tor = Tor::with(with_paths(yaml, "4"));
+  tor.meet();
+  for (std::uint32_t psn : {0, 1, 2, 4}) tor.data(psn);
+  EXPECT_EQ(tor.nack(3), Ports{}) << "path 3 of 4";
+  change(tor, with_paths(yaml, "2"));
+  EXPECT_EQ(tor.data(5).size(), 2u) << "path 1 of 2";
+}
+
+TEST(ThemisChange, ATimeoutOf0SendsNothing) {
+  const std::string yaml = tor_yaml(kConnection);
+  Tor tor = Tor::with(yaml);
+  tor.meet();
+  tor.data(1);
+  EXPECT_EQ(tor.nack(0), Ports{});
+  change(tor, tor_yaml(std::string(kConnection) + ", stash_timeout: 0ns"));
+  tor.run_until(tor.now += 10 * kMillisecond);
+  EXPECT_EQ(tor.ports(), Ports{});
+  EXPECT_EQ(tor.data(2).size(), 2u) << "it waits for its path";
+}
+
 TEST(ThemisChange, OnlyWhatNoArrayIsSizedByCanBeChanged) {
   const std::string yaml = tor_yaml(kConnection);
   Tor tor = Tor::with(with_paths(yaml, "2"));

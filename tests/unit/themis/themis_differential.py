@@ -74,7 +74,7 @@ class LoggedDestination(Destination):
         return self.logged("g", super().age)
 
     def set_paths(self, paths):
-        self.paths = paths
+        super().set_paths(paths)
         self.log.event(f"p {paths}", "")
 
 

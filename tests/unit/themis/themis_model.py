@@ -19,9 +19,12 @@ RULES = {
     "bounds": "a NACK behind the window base, or of a PSN that no packet has gone beyond, is not understood and passes",
     "reroute_timeouts": "what a timeout sends again takes any path: its own, or the only other one, may be dead for ever",
     "doubt": "where acknowledged PSNs had no packet here, their bits mean nothing for the next round: such a NACK passes",
+    "unsprayed": "a request that was not sprayed is in no order with those that were: NACKs of what it may be pass",
+    "far": "a packet beyond any window of the last is neither sent again nor proof of what was sent",
 }
 ALL = frozenset(RULES)
 PAPER = frozenset()
+WINDOW_MAX = 1 << 16  # that of any sender
 FAR_PACKETS_MAX = 16  # packets outside every window, none inside between them: the QP has begun anew elsewhere
 
 
@@ -74,15 +77,18 @@ class Source:
         sent last once more (2.3): that one keeps its path, so that the order on it still proves losses."""
         if "reroute_timeouts" not in self.rules:
             return False
-        ahead = self.highest is None or distance(psn, self.highest) > 0
-        again = not ahead and not (psn == self.highest and self.after_nacked and not nacked)
-        if ahead:
+        by = 1 if self.highest is None else distance(psn, self.highest)
+        far = "far" in self.rules and abs(by) > WINDOW_MAX
+        again = by <= 0 and not far and not (by == 0 and self.after_nacked and not nacked)
+        if by > 0 or far:
             self.highest = psn
         return again
 
     def nack(self, epsn, avoid=False):
         """A NACK on its way to the sender; `avoid`: it is a Path Avoidance Signal."""
         self.last_nack_psn, self.answered = epsn, False
+        if "far" in self.rules and self.highest is not None and not 0 <= distance(self.highest, epsn) <= WINDOW_MAX:
+            return  # of what was not sent lately: no path is to be given up for it
         if avoid:
             self.avoidance[epsn % self.paths] = self.avoidance_window
 
@@ -98,8 +104,12 @@ class Destination:
         if window < 1 or window & (window - 1):
             raise ValueError("window: a power of two")
         self.paths, self.window, self.ooo_threshold, self.rules = paths, window, ooo_threshold, rules
-        self.paths_max = paths  # `paths` may be set to less while the QP runs
+        self.paths_max = paths  # which set_paths() does not exceed
         self.begin(first_psn)
+
+    def set_paths(self, paths):
+        """N from now on, at most as many as at the start. A stash goes over to the new paths."""
+        self.paths, self.stash_path = paths, self.stash_psn % paths
 
     def begin(self, first_psn):
         """All registers as for a new QP."""
@@ -109,7 +119,8 @@ class Destination:
         self.path_max = [None] * self.paths_max
         self.stash_valid, self.stash_psn, self.stash_path = False, 0, 0
         self.highest = (first_psn - 1) % PSNS  # the PSN that no other of the QP's packets is ahead of
-        self.doubt_until = None  # before this PSN the bits do not prove that a packet came
+        self.doubt_until = None  # a NACK before this PSN passes
+        self.doubtful = [False, False]  # halves whose bits do not prove that a packet came
         self.far = 0
 
     def ahead(self, a, b):
@@ -134,6 +145,9 @@ class Destination:
         left = self.place(self.start)[1]
         self.start = psn
         if self.place(psn)[1] != left:
+            # All of it is acknowledged. What no packet was seen of here reads as received in the next round.
+            complete = all(self.bits[bit] != self.bases[left] for bit in range(left * self.window, (left + 1) * self.window))
+            self.doubtful[left] = "doubt" in self.rules and not complete
             self.bases[left] ^= 1
         if self.doubt_until is not None and distance(psn, self.doubt_until) >= 0:
             self.doubt_until = None  # else it would lie ahead again after half a round of PSNs
@@ -142,45 +156,48 @@ class Destination:
         if self.doubt_until is None or distance(until, self.doubt_until) > 0:
             self.doubt_until = until % PSNS
 
-    def in_window(self, psn, width):
+    def in_window(self, psn):
         """Whether the packet can be recorded; what cannot is told apart as in RULES."""
         if "window" not in self.rules:
             return True
-        at, last = distance(psn, self.start), distance(psn + width - 1, self.start)
+        at = distance(psn, self.start)
         if 0 <= at < self.window:
             self.far = 0
-            if width > 1 and "doubt" in self.rules:
-                self.doubt(psn + width + 2 * self.window)
             return True
         if -self.window <= at < 0:
             return False
-        if self.window <= at < 4 * self.window and "doubt" in self.rules:
-            self.doubt(self.start + last + 2 * self.window + 1)
         self.far += 1
         if self.far < FAR_PACKETS_MAX:
             return False
         self.begin(psn)
-        self.raise_highest(psn)
+        self.highest = psn
         return True
 
-    def raise_highest(self, psn):
-        if 0 < distance(psn, self.highest) < 2 * self.window:
-            self.highest = psn
+    def raise_highest(self, psn, width):
+        """The highest PSN is that of a READ request's last response, too."""
+        last = (psn + width - 1) % PSNS
+        if distance(psn, self.highest) < 2 * self.window and distance(last, self.highest) > 0:
+            self.highest = last
 
     def data(self, psn, sprayed=True, width=1):
         """A request leaves for the RNIC, behind all queues. sprayed: Themis-S chose its path by its PSN. width: PSNs that it
         takes (a READ request: those of its responses)."""
-        self.raise_highest(psn)  # before the window is known: ACKs need the two registers in this order, and so must data
-        if not self.in_window(psn, width):
+        self.raise_highest(psn, width)  # before the window is known: ACKs need the two registers in this order, and so must data
+        alone = not sprayed and "unsprayed" in self.rules
+        if alone and 0 <= distance(psn, self.start) < 4 * self.window:
+            self.doubt(psn + width)
+        if not self.in_window(psn):
             return []
+        if alone and self.start == psn:
+            self.doubt(psn + 1)
         bit, half = self.place(psn)
         self.bits[bit] = 1 - self.bases[half]
         index = psn % self.paths
         if sprayed and (self.path_max[index] is None or self.ahead(psn, self.path_max[index])):
             self.path_max[index] = psn
-        return self.resolve(psn, sprayed)
+        return self.resolve(psn, sprayed, alone)
 
-    def resolve(self, psn, sprayed):
+    def resolve(self, psn, sprayed, alone):
         """Lazy dropping (4.3) and the OOO degree (4.4)."""
         if not self.stash_valid:
             return []
@@ -188,6 +205,11 @@ class Destination:
         if psn == epsn:
             self.stash_valid = False
             return [Decision("discard", epsn, "invalid")]
+        if alone:
+            if distance(psn, epsn) < 0:
+                return []
+            self.stash_valid = False
+            return [Decision("generate", epsn, "doubt")]
         if sprayed and self.ahead(psn, epsn) and psn % self.paths == self.stash_path:
             self.stash_valid = False
             return [Decision("generate", epsn, "valid")]
@@ -206,8 +228,10 @@ class Destination:
                 return [Decision("forward", epsn, "ahead_of_data")]
         if "nack_moves_base" in self.rules:
             self.move_start(epsn)
+        if self.doubt_until is not None and distance(self.doubt_until, epsn) > 0:
+            return [Decision("forward", epsn, "doubt")]
         if self.received(epsn):
-            if self.doubt_until is not None and distance(self.doubt_until, epsn) > 0:
+            if self.doubtful[self.place(epsn)[1]]:
                 return [Decision("forward", epsn, "doubt")]
             return [Decision("block", epsn, "invalid")]
         largest = self.path_max[epsn % self.paths]
@@ -220,11 +244,28 @@ class Destination:
         """An ACK from the RNIC: all up to `psn` came. The window base follows it (appendix A)."""
         if "bounds" in self.rules and distance(psn, self.highest) > 0:
             return []
-        self.move_start((psn + 1) % PSNS)
-        if "nack_moves_base" in self.rules and self.stash_valid and distance(self.start, self.stash_psn) > 0:
+        decisions, to = [], (psn + 1) % PSNS
+        self.move_start(to)
+        jumps = "doubt" in self.rules and distance(to, self.start) > 0
+        beyond = to if jumps else self.start
+        if "nack_moves_base" in self.rules and self.stash_valid and distance(beyond, self.stash_psn) > 0:
             self.stash_valid = False
-            return [Decision("discard", self.stash_psn, "acknowledged")]
-        return []
+            decisions = [Decision("discard", self.stash_psn, "acknowledged")]
+        if jumps:
+            self.jump(to)
+        return decisions
+
+    def jump(self, to):
+        """More PSNs than a window were acknowledged at once, as those of a long READ: the QP begins anew there. Of what has
+        left since nothing is known."""
+        highest = self.highest
+        self.begin(to)
+        self.highest = highest
+        ahead = distance(highest, to) + 1
+        for number in range(min(ahead, self.window)):
+            self.bits[number] = 1
+        if ahead > 0:
+            self.doubt(highest + 1)
 
     def other_nak(self, psn):
         """A NAK of another kind (RNR, errors) always passes. The RNIC has thrown away what had already left for it."""

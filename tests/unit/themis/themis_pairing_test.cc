@@ -91,6 +91,27 @@ TEST(ThemisPairing, APairThatWasToldIsNotUndone) {
   EXPECT_EQ(tor.nack(0), Ports{});
 }
 
+// The connection manager ends the connection, not the pair that was told: its QPs come again.
+TEST(ThemisPairing, APairThatWasToldOutlivesADisconnect) {
+  Tor tor(std::string(kConnection) + ", learning: false");
+  tor.meet();
+  converse(tor, 0, 5);
+  roce::CmDreq release{};
+  release.remote_qpn = kLocalQpn;
+  const auto mad = roce::cm_mad(7, release);
+  roce::PacketSpec farewell = packet(true, IBV_OPCODE_UD_SEND_ONLY, 0);
+  farewell.destination_qp = 1;
+  farewell.payload = mad;
+  tor.give(2, farewell);
+  EXPECT_EQ(tor.count("qps_ended"), 1u);
+  tor.meet();
+  converse(tor, 700, 705);
+  EXPECT_EQ(tor.count("qps_made"), 2u);
+  tor.data(707);
+  EXPECT_EQ(tor.nack(706), Ports{}) << "undetermined";
+  EXPECT_EQ(tor.data(708).size(), 2u) << "valid";
+}
+
 TEST(ThemisPairing, SilentQpsMakeRoom) {
   Tor tor("qps: 1, qp_timeout: 1ms");
   converse(tor, 100, 110);

@@ -29,7 +29,7 @@ std::map<std::string, Part> parts_of(const std::string& yaml) {
 // Table 2: 16 NICs of 512 cross-rack QPs, 128 paths, a window of 512. Strict: it fits the chip, or nothing is made.
 constexpr const char* kReference =
     "strict: true\npipes: 4\nprograms: [forward, themis]\n"
-    "themis: {hosts: [p0, p1], paths: 128, qps: 8192, window: 512}\n";
+    "themis: {hosts: [p0, p1, p2, p3], paths: 128, qps: 8192, window: 512}\n";
 
 TEST(ThemisResources, Tables2To4) {
   const std::map<std::string, Part> parts = parts_of(kReference);
@@ -42,6 +42,30 @@ TEST(ThemisResources, Tables2To4) {
   EXPECT_EQ(destination.bytes, 661 * kQps);
   EXPECT_EQ(parts.at(kPartPathMap).bytes, 4 * 128 * 2) << "each pipe has one";
   EXPECT_NEAR(static_cast<double>(source.bytes + destination.bytes + parts.at(kPartPathMap).bytes), 9.7e6, 0.1e6);
+}
+
+// The NICs' ports share the slots, wherever they are: a chip of which one pipe has all of them needs all there.
+TEST(ThemisResources, SlotsAreWhereTheNicsAre) {
+  for (const auto& [ports, slots] : {std::pair{"[p0]", 8u}, {"[p0, p1]", 4u}, {"[p0, p1, p3]", 3u}}) {
+    Tor tor =
+        Tor::with("pipes: 4\nprograms: [forward, themis]\nthemis: {paths: 1, qps: 8, hosts: " + std::string(ports) +
+                  ", connections: [" +
+                  [] {
+                    std::string rows;
+                    for (int i = 0; i < 8; i++)
+                      rows += "{local: 10.0.0.1, local_qpn: " + std::to_string(16 + i) +
+                              ", remote: 10.0.1.1, remote_qpn: " + std::to_string(16 + i) + "},";
+                    return rows;
+                  }() +
+                  "]}\nforward: {learning: false, macs: [{mac: 02:00:00:00:00:02, ports: [p2]}]}\n");
+    for (std::uint32_t qpn = 16; qpn < 24; qpn++) {
+      roce::PacketSpec spec = write(false, 0);
+      spec.destination_qp = qpn;
+      tor.give(0, spec);
+    }
+    EXPECT_EQ(tor.count("qps_made"), slots) << ports;
+    EXPECT_EQ(tor.count("qp_full"), 8 - slots) << ports;
+  }
 }
 
 TEST(ThemisResources, WhatDoesNotFitIsRefused) {

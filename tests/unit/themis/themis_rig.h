@@ -71,6 +71,14 @@ class Rig {
            std::string(reason_name(decision.reason)) + (decision.avoid ? " avoid" : "");
   }
 
+  // What the control plane does behind an ACK of more than a window.
+  std::string answered(const Decision& decision, std::uint32_t to) {
+    if (decision.begins_anew) {
+      slot_.origin = to;
+      destination_.begin(kPipe, slot_, destination_.highest(kPipe, slot_));
+    }
+    return text(decision);
+  }
   template <class Access>
   std::string run(Access& access, const RigEvent& event) {
     const PacketState& p = state_[0];
@@ -87,11 +95,11 @@ class Rig {
         return text(decision);
       }
       case Kind::kAck:
-        return text(destination_.ack(access, p, slot_, event.psn));
+        return answered(destination_.ack(access, p, slot_, event.psn), roce::psn_add(event.psn, 1));
       case Kind::kNack:
         return text(destination_.nack(access, p, slot_, {event.psn, 7, 0x60000001, 3}, 0));
       case Kind::kOtherNak:
-        return text(destination_.other_nak(access, p, slot_, event.psn));
+        return answered(destination_.other_nak(access, p, slot_, event.psn), event.psn);
       case Kind::kAge:
         return text(destination_.age(kPipe, slot_, 0));
       case Kind::kSourceData: {

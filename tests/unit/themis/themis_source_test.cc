@@ -68,11 +68,40 @@ TEST_P(ThemisS, AvoidedPathsGetNothingForAWhile) {
   Tor tor(std::string(kLasting) + ", avoidance_window: 3", pipes());
   path(tor, 4);
   const int even = path(tor, 6), odd = path(tor, 7);
-  nack(tor, 20, true);
+  nack(tor, 6, true);
   EXPECT_EQ(tor.count("avoidance_signals"), 1u);
   for (std::uint32_t psn : {8, 10, 12}) EXPECT_EQ(path(tor, psn), odd);
   EXPECT_EQ(path(tor, 14), even);
   EXPECT_EQ(tor.count("rerouted_avoided"), 3u);
+}
+
+TEST_P(ThemisS, AForgedSignalAvoidsNothing) {
+  Tor tor(kLasting, pipes());
+  path(tor, 4);
+  const int even = path(tor, 6);
+  for (const std::uint32_t epsn : {20u, 9'000'000u, 16'000'000u}) nack(tor, epsn, true);
+  EXPECT_EQ(tor.count("avoidance_refused"), 3u);
+  EXPECT_EQ(path(tor, 8), even);
+  EXPECT_EQ(tor.count("rerouted_avoided"), 0u);
+}
+
+TEST_P(ThemisS, OnePacketFarAheadDoesNotMakeAllOthersSentAgain) {
+  Tor tor(kLasting, pipes());
+  for (std::uint32_t psn = 4; psn < 8; psn++) path(tor, psn);
+  path(tor, 8 + (1 << 22));
+  for (std::uint32_t psn = 8; psn < 40; psn++) path(tor, psn);
+  path(tor, 5'000'000);  // the QP begins anew, and again behind
+  for (std::uint32_t psn = 1000; psn < 1040; psn++) path(tor, psn);
+  EXPECT_EQ(tor.count("rerouted_again"), 0u);
+}
+
+TEST_P(ThemisS, RequestsByAnotherPortAreNotTheNics) {
+  Tor tor(kLasting, pipes());
+  path(tor, 4);
+  const std::uint64_t sprayed = tor.count("sprayed");
+  tor.give(1, write(false, 6));
+  EXPECT_EQ(tor.count("request_wrong_port"), 1u);
+  EXPECT_EQ(tor.count("sprayed"), sprayed);
 }
 
 TEST_P(ThemisS, TheUdpSourcePortChangesWithItsIcrc) {
@@ -84,6 +113,29 @@ TEST_P(ThemisS, TheUdpSourcePortChangesWithItsIcrc) {
   EXPECT_EQ(tor.out.back().bytes, test::frame(odd)) << "with the ICRC that it then must have";
   tor.give(0, write(false, 8));
   EXPECT_EQ(tor.out.back().bytes, test::frame(write(false, 8)));
+}
+
+TEST_P(ThemisS, ThePathMapSpreadsOverThisSwitchsPortsToo) {
+  const char* map =
+      ", spray: udp_source_port, paths_max: 8, path_map: ['0', '0x8001', '0x4002', '0x2003', '0x1004', '0x0805', "
+      "'0x0406', '0x0207']";
+  std::string yaml = tor_yaml(std::string(kLasting) + map, pipes());
+  const std::string old = "paths: 2";
+  yaml.replace(yaml.find(old), old.size(), "paths: 8");
+  Tor tor = Tor::with(yaml);
+  path(tor, 0);
+  std::set<int> seen;
+  std::array<int, 8> ports;
+  for (std::uint32_t psn = 1; psn <= 8; psn++) seen.insert(ports[psn % 8] = path(tor, psn));
+  EXPECT_EQ(seen, (std::set<int>{2, 3}));
+  for (std::uint32_t psn = 9; psn < 40; psn++) EXPECT_EQ(path(tor, psn), ports[psn % 8]) << "a path has one port";
+  // ECMP would send a flow with that source port the same way.
+  Tor plain = Tor::with(tor_yaml("spray: off", pipes()));
+  for (std::uint32_t psn = 0; psn < 8; psn++) {
+    roce::PacketSpec changed = write(false, psn);
+    changed.underlay.udp_source_port ^= static_cast<std::uint16_t>(psn ? 0x10000u >> psn | psn : 0);
+    EXPECT_EQ(plain.give(0, changed), Ports{ports[psn]}) << psn;
+  }
 }
 
 TEST_P(ThemisS, ADestinationWithOtherPathsIsLeftAlone) {
