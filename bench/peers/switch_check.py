@@ -76,20 +76,18 @@ def judge(name, frames, side, outputs):
     require(used >= set(allowed["10.0.1.0"]), f"{name}: only ports {sorted(used)} are used")
 
 
-def forwarding(build, folder, capture, side, library, core):
-    """`forward` in replay, and SWX with `library` (None: not here) on the same packets."""
+def forwarding(build, folder, capture, side, program, core):
+    """`forward` in replay, and SWX with `program` on the same packets."""
     frames = bed.read_capture(capture)[:ORDINARY]
     frames += odd_frames(frames[0])
     mixed = f"{folder}/mixed.pcap"
     bed.write_capture(mixed, frames)
     replay(build, folder, bed.switch(side), {"a": mixed})
     judge("rocebox", frames, side, {port: bed.read_capture(f"{folder}/{port}.pcap") for port in bed.PORTS})
-    if library:
-        vdevs = [f"net_pcap{i},{f'rx_pcap={mixed},' if i == 0 else ''}tx_pcap={folder}/{port}.pcap"
-                 for i, port in enumerate(bed.PORTS)]
-        _, counted = swx.run(build, library, swx_tables(side), vdevs, core, 1, PACKETS)
-        require(counted["rx_packets"] == len(frames), f"SWX received {counted['rx_packets']} of {len(frames)} packets")
-        judge("SWX", frames, side, {port: bed.read_capture(f"{folder}/{port}.pcap") for port in bed.PORTS})
+    vdevs = [f"net_pcap{i},{f'rx_pcap={mixed},' if i == 0 else ''}tx_pcap={folder}/{port}.pcap" for i, port in enumerate(bed.PORTS)]
+    _, counted = swx.run(build, program, folder, swx_tables(side), vdevs, core, 1, PACKETS)
+    require(counted["rx_packets"] == len(frames), f"SWX received {counted['rx_packets']} of {len(frames)} packets")
+    judge("SWX", frames, side, {port: bed.read_capture(f"{folder}/{port}.pcap") for port in bed.PORTS})
     return len(frames)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The forwarder `swx_forward` (DPDK's SWX pipeline): its library, its tables, and how it is run.
-What DPDK generates from a specification includes two headers that libdpdk-dev has not. They are taken from DPDK_SOURCE, a tree
+"""The forwarder `swx_forward` (DPDK's SWX pipeline): its program, its tables, and how it is run.
+What DPDK generates from the specification includes two headers that libdpdk-dev has not. They are taken from DPDK_SOURCE, a tree
 of DPDK's sources of the installed version, or else fetched by apt-get (Debian's source package, 15 MB) and kept in the build
 folder."""
 import json
@@ -12,7 +12,7 @@ import tempfile
 import forwarders
 
 HEADERS = ("rte_swx_pipeline_internal.h", "rte_swx_pipeline_spec.h")
-HERE = pathlib.Path(__file__).resolve().parent
+SPEC = pathlib.Path(__file__).resolve().parent / "swx_forward.spec"
 # As DPDK's example `pipeline` has it, and for this CPU. Its generated code reads fields of one header as words of several widths.
 COMPILER = ["gcc", "-O3", "-march=native", "-fno-strict-aliasing", "-fPIC", "-shared", "-w", "-DALLOW_EXPERIMENTAL_API"]
 APT_SOURCES = """Types: deb-src
@@ -30,7 +30,7 @@ Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 
 
 class Unavailable(Exception):
-    """Why SWX cannot be measured here."""
+    """Why the library cannot be made here."""
 
 
 def command(words, folder, timeout_s=300):
@@ -81,11 +81,19 @@ def make_library(build, folder):
     """From swx_forward.spec by DPDK's generator to a library in `folder`: its path. Unavailable says why there is none."""
     include = headers(build)
     code, library = f"{folder}/swx_forward.c", f"{folder}/swx_forward.so"
-    command([f"{build}/bench/swx_forward", "codegen", str(HERE / "swx_forward.spec"), code, "--no-huge", "-m", "64", "--no-pci",
+    command([f"{build}/bench/swx_forward", "codegen", str(SPEC), code, "--no-huge", "-m", "64", "--no-pci",
              "--file-prefix", f"rbgen{os.getpid()}"], folder)
     flags = command(["pkg-config", "--cflags", "libdpdk"], folder).split()
     command([*COMPILER, f"-I{include}", *flags, "-o", library, code], folder)
     return library
+
+
+def program(build, folder):
+    """What `swx_forward` is to run, and in which of SWX's forms that is: a library where one can be made, else the specification."""
+    try:
+        return make_library(build, folder), "compiled"
+    except Unavailable as why:
+        return str(SPEC), f"interpreted, as its library could not be made: {why}"
 
 
 def tables(routes, router_mac):
@@ -105,11 +113,11 @@ def tables(routes, router_mac):
     return "\n".join(groups + entries) + "\n"
 
 
-def run(build, library, table_text, vdevs, core, seconds, packets, env=None):
+def run(build, program_file, folder, table_text, vdevs, core, seconds, packets, env=None):
     """Packets per second of its core, and what it counted: {"rx_packets": N, "tx_packets": [of each port]}."""
-    path = pathlib.Path(library).with_suffix(".tables")
+    path = pathlib.Path(folder) / "swx.tables"
     path.write_text(table_text)
-    status, output, cpu_s = forwarders.run_measured([f"{build}/bench/swx_forward", "run", library, str(path), str(packets),
+    status, output, cpu_s = forwarders.run_measured([f"{build}/bench/swx_forward", "run", program_file, str(path), str(packets),
                                                      str(seconds), *forwarders.eal(vdevs, core)], env=env)
     if status != 0:
         forwarders.fail(output[-500:])

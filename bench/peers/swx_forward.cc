@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A forwarding function written for DPDK's SWX pipeline, on the ports that EAL has: what a switch program of ours is
-// measured against. SWX's fast form is used: from the specification DPDK generates C, a compiler makes a library of it,
-// and the pipeline runs that library's functions. (Its other form interprets the instructions one by one.)
+// measured against. SWX has two forms. The fast one: from the specification DPDK generates C, a compiler makes a
+// library of it, and the pipeline runs that library's functions. The other one interprets the instructions one by one.
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_swx_ctl.h>
 #include <rte_swx_pipeline.h>
+#include <rte_swx_port_ethdev.h>
 
 #include <atomic>
 #include <cerrno>
@@ -22,8 +23,11 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
+
+#include "bench/peers/swx_spec.h"
 
 namespace {
 
@@ -53,24 +57,49 @@ void generate(const char* spec, const char* code) {
     fail(std::string(spec) + ":" + std::to_string(line) + ": " + why);
 }
 
-// Starts every port with one queue each way, and says in SWX's words that port i of the pipeline is port i of EAL.
-// Packets come from port 0 only: SWX polls its input ports in turn, one for each packet, and would mostly meet those
-// that idle.
-std::string start_ports(rte_mempool* pool) {
-  std::string text;
-  for (std::uint16_t port = 0; port < rte_eth_dev_count_avail(); port++) {  // virtual ports: numbered without holes
+// Starts every port with one queue each way; gives their names. EAL's ports are virtual, so numbered without holes.
+std::vector<std::string> start_ports(rte_mempool* pool) {
+  std::vector<std::string> names;
+  for (std::uint16_t port = 0; port < rte_eth_dev_count_avail(); port++) {
     char name[RTE_ETH_NAME_MAX_LEN];
     rte_eth_conf conf{};
     if (rte_eth_dev_get_name_by_port(port, name) != 0 || rte_eth_dev_configure(port, 1, 1, &conf) != 0 ||
         rte_eth_rx_queue_setup(port, 0, kDescriptors, SOCKET_ID_ANY, nullptr, pool) != 0 ||
         rte_eth_tx_queue_setup(port, 0, kDescriptors, SOCKET_ID_ANY, nullptr) != 0 || rte_eth_dev_start(port) != 0)
       fail("port " + std::to_string(port) + " does not start");
-    const std::string words = std::to_string(port) + " ethdev " + name;
-    if (port == 0) text += "port in " + words + " rxq 0 bsz " + std::to_string(kBurst) + "\n";
-    text += "port out " + words + " txq 0 bsz " + std::to_string(kBurst) + "\n";
+    names.emplace_back(name);
   }
-  if (text.empty()) fail("EAL has no ports");
-  return text;
+  if (names.empty()) fail("EAL has no ports");
+  return names;
+}
+
+// Port i of the pipeline is port i of EAL. Packets come from port 0 only: SWX polls its input ports in turn, one for
+// each packet, and would mostly meet those that idle.
+rte_swx_pipeline* build_from_library(const char* library, const std::vector<std::string>& ports) {
+  const std::string burst = std::to_string(kBurst);
+  std::string text = "port in 0 ethdev " + ports[0] + " rxq 0 bsz " + burst + "\n";
+  for (std::size_t i = 0; i < ports.size(); i++)
+    text += "port out " + std::to_string(i) + " ethdev " + ports[i] + " txq 0 bsz " + burst + "\n";
+  const File io(fmemopen(text.data(), text.size(), "r"));
+  rte_swx_pipeline* pipeline = nullptr;
+  const int status = rte_swx_pipeline_build_from_lib(&pipeline, "forward", library, io.get(), SOCKET_ID_ANY);
+  if (status != 0) fail(std::string(library) + ": SWX refuses it: " + std::strerror(-status));
+  return pipeline;
+}
+
+// The same with the interpreter.
+rte_swx_pipeline* build_interpreter(const char* spec, const std::vector<std::string>& ports) {
+  rte_swx_pipeline* pipeline = nullptr;
+  rte_swx_port_ethdev_reader_params reader{ports[0].c_str(), 0, kBurst};
+  if (rte_swx_pipeline_config(&pipeline, "forward", SOCKET_ID_ANY) != 0 ||
+      rte_swx_pipeline_port_in_config(pipeline, 0, "ethdev", &reader) != 0)
+    fail("SWX refuses the input port");
+  for (std::uint32_t i = 0; i < ports.size(); i++) {
+    rte_swx_port_ethdev_writer_params writer{ports[i].c_str(), 0, kBurst};
+    if (rte_swx_pipeline_port_out_config(pipeline, i, "ethdev", &writer) != 0) fail("SWX refuses port " + ports[i]);
+  }
+  rocebox::bench::build_from_spec(pipeline, spec);
+  return pipeline;
 }
 
 // A line is `table NAME ENTRY`, with the entry as SWX reads it, or `group MEMBER...`, the next group's equal members.
@@ -126,15 +155,13 @@ void report(rte_swx_pipeline* pipeline, unsigned ports) {
   std::printf("{\"rx_packets\": %lu, \"tx_packets\": [%s]}\n", in.n_pkts, sent.c_str());
 }
 
-void run(const char* library, const char* tables, std::uint32_t mbufs, double seconds) {
+void run(const char* program, const char* tables, std::uint32_t mbufs, double seconds) {
   rte_mempool* pool =
       rte_pktmbuf_pool_create("packets", mbufs, kPoolCache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
   if (!pool) fail("no memory for " + std::to_string(mbufs) + " packets");
-  std::string ports = start_ports(pool);
-  const File io(fmemopen(ports.data(), ports.size(), "r"));
-  rte_swx_pipeline* pipeline = nullptr;
-  const int status = rte_swx_pipeline_build_from_lib(&pipeline, "forward", library, io.get(), 0);
-  if (status != 0) fail(std::string(library) + ": SWX refuses it: " + std::strerror(-status));
+  const std::vector<std::string> ports = start_ports(pool);
+  rte_swx_pipeline* const pipeline = std::string_view(program).ends_with(".spec") ? build_interpreter(program, ports)
+                                                                                  : build_from_library(program, ports);
   fill(pipeline, tables);
   const unsigned lcore = rte_get_next_lcore(-1, 1, 0);
   if (lcore >= RTE_MAX_LCORE) fail("EAL has no worker: give it two cores with -l");
@@ -159,7 +186,7 @@ int main(int argc, char** argv) {
   if (!generates && !runs) {
     std::fprintf(stderr,
                  "usage: swx_forward codegen SPEC CODE.c [EAL ARGS]\n"
-                 "       swx_forward run LIBRARY TABLES MBUFS SECONDS [EAL ARGS]\n");
+                 "       swx_forward run LIBRARY|FILE.spec TABLES MBUFS SECONDS [EAL ARGS]\n");
     return 2;
   }
   std::vector<char*> eal{argv[0]};
