@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Forwarders that are measured on the same ports and core: how each is run, and its packets per second of its core."""
+import contextlib
 import json
 import math
 import os
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -63,13 +65,21 @@ def eal(vdevs, core, mebibytes=512):
     return words
 
 
+@contextlib.contextmanager
+def eal_folder():
+    """An environment in which EAL keeps its files in a folder that goes: without hugepages it leaves them where they are."""
+    with tempfile.TemporaryDirectory(prefix="rocebox-eal-") as folder:
+        yield {"RUNTIME_DIRECTORY": folder}
+
+
 def testpmd(mode, vdevs, core, seconds, packets, more=(), env=None):
     """Packets that arrive at all ports together per second of its core. `packets`: in its pool."""
     if not shutil.which("dpdk-testpmd"):
         fail("dpdk-testpmd is not installed (package dpdk)")
     words = ["dpdk-testpmd", *eal(vdevs, core), "--", f"--forward-mode={mode}", "--nb-cores=1", "--auto-start",
              "--stats-period", "1", "--total-num-mbufs", str(packets), "--burst", str(BURST), *more]
-    _, output, cpu_s = run_measured(words, seconds + 2, env)
+    with eal_folder() as place:
+        _, output, cpu_s = run_measured(words, seconds + 2, {**place, **(env or {})})
     totals = re.findall(r"RX-packets: (\d+)", output.split("Accumulated forward statistics")[-1])
     if not totals:
         fail("dpdk-testpmd did not run: " + output[-500:])

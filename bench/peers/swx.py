@@ -33,11 +33,11 @@ class Unavailable(Exception):
     """Why the library cannot be made here."""
 
 
-def command(words, folder, timeout_s=300):
+def command(words, folder, timeout_s=300, env=None):
     """Its output; Unavailable with the last of it where it fails."""
     try:
         result = subprocess.run(words, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                stdin=subprocess.DEVNULL, timeout=timeout_s)
+                                stdin=subprocess.DEVNULL, timeout=timeout_s, env={**os.environ, **(env or {})})
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"{words[0]}: {error}") from error
     if result.returncode != 0:
@@ -81,8 +81,8 @@ def make_library(build, folder):
     """From swx_forward.spec by DPDK's generator to a library in `folder`: its path. Unavailable says why there is none."""
     include = headers(build)
     code, library = f"{folder}/swx_forward.c", f"{folder}/swx_forward.so"
-    command([f"{build}/bench/swx_forward", "codegen", str(SPEC), code, "--no-huge", "-m", "64", "--no-pci",
-             "--file-prefix", f"rbgen{os.getpid()}"], folder)
+    with forwarders.eal_folder() as place:
+        command([f"{build}/bench/swx_forward", "codegen", str(SPEC), code, "--no-huge", "-m", "64", "--no-pci"], folder, env=place)
     flags = command(["pkg-config", "--cflags", "libdpdk"], folder).split()
     command([*COMPILER, f"-I{include}", *flags, "-o", library, code], folder)
     return library
@@ -117,8 +117,9 @@ def run(build, program_file, folder, table_text, vdevs, core, seconds, packets, 
     """Packets per second of its core, and what it counted: {"rx_packets": N, "tx_packets": [of each port]}."""
     path = pathlib.Path(folder) / "swx.tables"
     path.write_text(table_text)
-    status, output, cpu_s = forwarders.run_measured([f"{build}/bench/swx_forward", "run", program_file, str(path), str(packets),
-                                                     str(seconds), *forwarders.eal(vdevs, core)], env=env)
+    words = [f"{build}/bench/swx_forward", "run", program_file, str(path), str(packets), str(seconds), *forwarders.eal(vdevs, core)]
+    with forwarders.eal_folder() as place:
+        status, output, cpu_s = forwarders.run_measured(words, env={**place, **(env or {})})
     if status != 0:
         forwarders.fail(output[-500:])
     counted = json.loads(output.strip().splitlines()[-1])
