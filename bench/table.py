@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of claims, from the results of the benchmarks. usage: table.py RESULTS_FOLDER
-Reads parse*.json, icrc*.json, pipeline*.json, kernel*.json, lowar*.json (Google Benchmark) and replay.json. Exit
+Reads parse*.json, icrc*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json (Google Benchmark) and replay.json. Exit
 status 1 when a claim fails."""
 import glob
 import json
@@ -11,6 +11,9 @@ NS_PARSE, RATIO_ICRC, NS_EDIT, RATIO_REPLAY, GROWTH_REPLAY = 20.0, 1.25, 15.0, 0
 RATIO_LOWAR, SLOWER_LOWAR = 0.7, 1.25  # with 64 streams; from 1 stream to 512
 # What a kernel edits in a packet for its protocol's sake; addresses and ECN are reported beside.
 CLAIMED_EDITS = ("PSN", "destination QP", "UDP source port", "IPv6 address")
+# As stage_bench names them, in the order of a packet's way.
+STAGES = ("parse, enter the switch", "forward ingress", "themis ingress", "traffic manager", "forward egress", "themis egress",
+          "leave", "all")
 
 
 def repetitions(folder, stem):
@@ -107,6 +110,14 @@ def kernel_rows(table, best):
         table.row(f"{row['label']}, {row['flows']:.0f} flows  ({added:+.0f} cycles)", f"{1e3 / row['ns']:.2f} Mpps")
 
 
+def stage_rows(table, best):
+    """Where a packet's cycles go in a switch: the parts of a step, each as it was disturbed least."""
+    for label, cycles in best.items():
+        for stage in STAGES:
+            note = f"  (parse alone {cycles['cycles/parse']:.0f})" if stage == STAGES[0] else ""
+            table.row(f"{label}: {stage}{note}", f"{cycles['cycles/' + stage]:.0f} cycles")
+
+
 def lowar_rows(table, best):
     """LoWAR's directions beside ISA-L's CRCs and XORs of the same packets, and many streams beside one."""
     for label, ns in best.items():
@@ -150,7 +161,7 @@ def main():
     table = Table()
     for stem, rows, read in (("parse", parse_rows, best_of), ("icrc", icrc_rows, best_of),
                              ("pipeline", pipeline_rows, best_of), ("kernel", kernel_rows, best_of),
-                             ("lowar", lowar_rows, best_parts_of)):
+                             ("stage", stage_rows, best_parts_of), ("lowar", lowar_rows, best_parts_of)):
         best = read(folder, stem)
         if best:
             rows(table, best)
