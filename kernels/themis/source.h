@@ -47,8 +47,9 @@ class Source {
   template <class Access>
   PathChoice data(Access& access, const PacketState& p, std::uint32_t slot, std::uint32_t psn, std::uint32_t base,
                   std::uint64_t draw) {
-    const std::uint32_t paths = modulo_.count();
-    std::uint32_t path = modulo_(psn) + base;
+    // Once: a register might be what they are read from, for all that the compiler knows.
+    const std::uint32_t paths = modulo_.count(), psn_class = modulo_(psn);
+    std::uint32_t path = psn_class + base;
     if (path >= paths) path -= paths;
     const PsnCell nack = access.update(p, recved_nack_psn_, slot, [psn](PsnCell& cell) {
       const PsnCell before = cell;
@@ -65,7 +66,7 @@ class Source {
     // path, so that the order on it still proves losses.
     const bool repeated = highest.is(psn) && highest.flag() && !nacked;
     const bool again = !highest.behind(psn) && !is_far(highest, psn) && !repeated;
-    const bool avoided = access.update(p, path_adaptive_count_, cell(slot, modulo_(psn)), [](std::uint32_t& count) {
+    const bool avoided = access.update(p, path_adaptive_count_, cell(slot, psn_class), [](std::uint32_t& count) {
       if (count == 0) return false;
       count--;
       return true;
