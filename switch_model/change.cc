@@ -9,13 +9,23 @@
 
 namespace rocebox::switch_model {
 
+namespace {
+
+// Whether `path` is the option `name`, or below it: `forward.routes[0].prefix` is below `forward.routes`.
+bool is_within(std::string_view path, std::string_view name) {
+  return path.starts_with(name) && (path.size() == name.size() || path[name.size()] == '[' || path[name.size()] == '.');
+}
+
+}  // namespace
+
 // What cannot be changed while the switch runs, with its value.
 OptionTexts Datapath::fixed_options(const Config& config) const {
   // Fields are shown as references that a reader writes to; the recorder does not.
   OptionTexts texts = option_texts([&](Fields& fields) { const_cast<Config&>(config).fields(fields); });
   const std::vector<std::string> changeable = changeable_options(config);
-  std::erase_if(texts,
-                [&](const auto& option) { return std::ranges::find(changeable, option.first) != changeable.end(); });
+  std::erase_if(texts, [&](const auto& option) {
+    return std::ranges::any_of(changeable, [&](const std::string& name) { return is_within(option.first, name); });
+  });
   return texts;
 }
 

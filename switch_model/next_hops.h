@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Next hops: what forwarding chooses among, and what a program behind it may choose otherwise.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "runtime/packet/packet.h"
+#include "switch_model/addresses.h"
 
 namespace rocebox::switch_model {
-
-using Mac = std::array<std::uint8_t, 6>;
 
 /// A port, and the MAC address that a routed packet gets there. Bridged packets keep theirs.
 struct NextHop {

@@ -9,6 +9,13 @@ namespace {
 constexpr std::uint64_t kTablesMebibytes = 16, kRoutesMebibytes = 2 * 72;
 // Of rte_hash, in both MAC tables.
 constexpr std::uint64_t kBytesPerMac = 512;
+// Of rte_acl, as rules with wildcards in many fields were seen to take; twice, for rules that are built beside.
+constexpr std::uint64_t kRulesMebibytes = 2 * 16, kBytesPerRow = 2 * 4096;
+
+std::uint64_t number_at(const Node* group, std::string_view name) {
+  const Node* value = group ? group->find(name) : nullptr;
+  return value ? static_cast<std::uint64_t>(parse_integer(value->scalar).value_or(0)) : 0;
+}
 
 }  // namespace
 
@@ -18,8 +25,9 @@ std::uint64_t eal_mebibytes(const RunConfig& config) {
     if (device.kind != DeviceKind::kSwitch || device.kernels.empty()) continue;
     const Node* forward = device.kernels[0].options.find("forward");
     sum += kTablesMebibytes + (forward && forward->find("routes") ? kRoutesMebibytes : 0);
-    if (const Node* macs = forward ? forward->find("mac_entries") : nullptr)
-      sum += static_cast<std::uint64_t>(parse_integer(macs->scalar).value_or(0)) * kBytesPerMac >> 20;
+    sum += number_at(forward, "mac_entries") * kBytesPerMac >> 20;
+    if (const Node* acl = device.kernels[0].options.find("acl"))
+      sum += kRulesMebibytes + (number_at(acl, "tcam_entries") * kBytesPerRow >> 20);
   }
   return sum;
 }

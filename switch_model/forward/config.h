@@ -43,16 +43,4 @@ struct Config {
   void fields(Fields& fields, const SwitchInfo& info);
 };
 
-/// "02:00:00:00:00:01"; false when it is none.
-bool parse_mac(const std::string& text, Mac& mac);
-
-/// "10.0.0.0/8", "2001:db8::/32"; IPv4 addresses as ::ffff:a.b.c.d with bits counted in the 32.
-struct Prefix {
-  std::array<std::uint8_t, 16> address;
-  bool is_ipv4;
-  unsigned bits;
-};
-/// False when it is none, and when address bits behind the prefix are set; `why` says which.
-bool parse_prefix(const std::string& text, Prefix& prefix, std::string& why);
-
 }  // namespace rocebox::switch_model::forward

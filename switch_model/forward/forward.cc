@@ -88,8 +88,10 @@ class Forward {
   std::uint32_t hop_count() const { return static_cast<std::uint32_t>(next_hops_.hops.size()); }
 
   // A packet with a next hop that is recirculated has been forwarded: it has its hop's MACs already, and is one hop on.
+  // One that a program before gave a port goes there.
   template <class Access>
   bool keeps_hop(Access& access, PacketState& p) {
+    if (p.egress_port != kNoPort) return true;
     const std::uint32_t number = p.instance == Instance::kRecirculated ? p.metadata[next_hops_.hop_word] : 0;
     if (number) p.egress_port = hops_.value(access.lookup(p, hops_, number - 1)).port;
     return number != 0;
