@@ -14,6 +14,7 @@ struct NextHop {
   Port port = 0;
   bool routed = false;
   Mac mac{};
+  auto operator<=>(const NextHop&) const = default;
 };
 
 /// Next hops that are equal in cost stand side by side.
@@ -21,7 +22,8 @@ struct EcmpGroup {
   std::uint16_t first = 0, count = 0;
 };
 
-/// Filled by `forward` when it is made; programs behind it in `programs:` read it. In ingress, `forward` leaves its
+/// Filled by `forward` when it is made, and anew when its routes or addresses are reloaded; programs behind it in
+/// `programs:` read it, and keep no copy. Both tables have room for more than is used. In ingress, `forward` leaves its
 /// choice in two words of PacketState::metadata:
 ///   metadata[group_word]   the number of the packet's group plus one; 0: the packet has none (flooded, dropped)
 ///   metadata[hop_word]     the number of the next hop chosen, plus one; its egress control rewrites MACs by it
@@ -30,6 +32,7 @@ struct EcmpGroup {
 struct NextHops {
   std::vector<NextHop> hops;
   std::vector<EcmpGroup> groups;
+  std::vector<Mac> port_macs;  ///< by port: of a routed next hop there, the last in the configuration; 0: there is none
   unsigned group_word = 0, hop_word = 0;
   bool filled = false;  ///< `forward` stands before
 

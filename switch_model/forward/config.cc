@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "switch_model/addresses.h"
 #include "switch_model/hash.h"
 
@@ -12,7 +14,7 @@ namespace {
 constexpr std::string_view kUnknownWords[] = {"flood", "drop", "drop_all"};
 constexpr std::int64_t kMacEntriesMax = 1 << 20, kRouteEntriesMax = 1 << 16;
 constexpr std::size_t kHopsMax = 512;  // paths of one group
-constexpr std::size_t kHopsOfAllMax = 0xFFFF;
+constexpr std::int64_t kHopsOfAllMax = 0xFFFF;
 
 }  // namespace
 
@@ -40,6 +42,21 @@ void RouteConfig::fields(Fields& f, const SwitchInfo& info) {
   if (via.empty()) f.refuse("via", "must name a next hop at least");
 }
 
+std::vector<NextHop> hops_of(const MacConfig& mac, const SwitchInfo& info) {
+  std::vector<NextHop> hops;
+  for (const std::string& port : mac.ports) hops.push_back({info.find(port), false, {}});
+  return hops;
+}
+
+std::vector<NextHop> hops_of(const RouteConfig& route, const SwitchInfo& info) {
+  std::vector<NextHop> hops;
+  for (const HopConfig& via : route.via) {
+    hops.push_back({info.find(via.port), true, {}});
+    parse_mac(via.mac, hops.back().mac);
+  }
+  return hops;
+}
+
 void Config::fields(Fields& f, const SwitchInfo& info) {
   f.boolean("learning", learning, "learn where MAC addresses are from packets that come in");
   f.duration("mac_age", mac_age, {kMillisecond, 86400 * kSecond},
@@ -62,11 +79,18 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
     f.refuse("routes", "has more entries than `route_entries`");
   if (!routes.empty() && router_mac.empty())
     f.refuse("routes", "need `router_mac`, which packets to be routed are sent to");
+  f.integer(
+      "hop_entries", hop_entries, {16, kHopsOfAllMax},
+      "next hops of all routes and of addresses with several ports, each list of them once; new ones are reloaded "
+      "beside those in use");
+  std::set<std::vector<NextHop>> lists;
+  for (const RouteConfig& route : routes) lists.insert(hops_of(route, info));
+  for (const MacConfig& entry : macs)
+    if (entry.ports.size() > 1) lists.insert(hops_of(entry, info));
   std::size_t hops = 0;
-  for (const RouteConfig& route : routes) hops += route.via.size();
-  for (const MacConfig& entry : macs) hops += entry.ports.size();
-  if (hops > kHopsOfAllMax)
-    f.refuse("routes", fmt::format("have {} next hops in all, at most {} are possible", hops, kHopsOfAllMax));
+  for (const auto& list : lists) hops += list.size();
+  if (hops > static_cast<std::size_t>(hop_entries))
+    f.refuse("hop_entries", fmt::format("is less than the {} next hops of the routes and addresses", hops));
   std::vector<std::string_view> words;
   for (const CrcAlgorithm& algorithm : crc_algorithms()) words.push_back(algorithm.name);
   f.choice("ecmp_hash", ecmp_hash, words, "CRC over addresses, protocol and ports that chooses among equal paths");

@@ -28,12 +28,16 @@ struct RouteConfig {
   void fields(Fields& fields, const SwitchInfo& info);
 };
 
+/// A static address with several ports, or a route: its equal next hops.
+std::vector<NextHop> hops_of(const MacConfig& mac, const SwitchInfo& info);
+std::vector<NextHop> hops_of(const RouteConfig& route, const SwitchInfo& info);
+
 enum class Unknown : std::uint8_t { kFlood, kDrop, kDropAll };
 
 struct Config {
   bool learning = true;
   Nanos mac_age = 300 * kSecond;
-  std::int64_t mac_entries = 16384, route_entries = 1024;
+  std::int64_t mac_entries = 16384, route_entries = 1024, hop_entries = 1024;
   Unknown unknown = Unknown::kFlood;
   std::vector<MacConfig> macs;
   std::string router_mac;

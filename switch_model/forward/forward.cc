@@ -7,6 +7,7 @@
 #include "switch_model/forward/bridge.h"
 #include "switch_model/forward/config.h"
 #include "switch_model/forward/flow_bytes.h"
+#include "switch_model/forward/hop_tables.h"
 #include "switch_model/forward/router.h"
 #include "switch_model/hash.h"
 #include "switch_model/tables/index_table.h"
@@ -29,11 +30,14 @@ class Forward {
       : next_hops_(build.next_hops),
         bridge_(config, build),
         router_(config, build),
-        groups_(build.layout, "ecmp_group", {Gress::kIngress, kGroupStage}, group_count(), kGroupBits),
+        groups_(build.layout, "ecmp_group", {Gress::kIngress, kGroupStage}, hop_entries(config), kGroupBits),
         hash_(build.layout, "ecmp_hash", {Gress::kIngress, kGroupStage},
               crc_algorithms()[static_cast<std::size_t>(config.ecmp_hash)], kHashKeyBits),
-        hops_(build.layout, "next_hop", {Gress::kIngress, kHopStage}, hop_count(), kHopBits),
-        rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage}, hop_count(), kHopBits),
+        hops_(build.layout, "next_hop", {Gress::kIngress, kHopStage}, hop_entries(config), kHopBits),
+        rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage},
+                 config.router_mac.empty() ? 0 : hop_entries(config), kHopBits),
+        info_(build.info),
+        placed_(hop_entries(config)),
         seed_(static_cast<std::uint32_t>(config.ecmp_seed)) {
     next_hops_.group_word = build.layout.metadata(2);
     next_hops_.hop_word = next_hops_.group_word + 1;
@@ -41,11 +45,54 @@ class Forward {
     if (!config.router_mac.empty()) parse_mac(config.router_mac, router_mac_);
     routes_ = !config.router_mac.empty();
     fill_stimuli(config);
-    for (std::uint32_t i = 0; i < next_hops_.groups.size(); i++) groups_.set(i, next_hops_.groups[i]);
-    for (std::uint32_t i = 0; i < next_hops_.hops.size(); i++) {
-      hops_.set(i, next_hops_.hops[i]);
-      rewrite_.set(i, next_hops_.hops[i]);
+    Prepared first = prepare(config);
+    change(first);
+  }
+
+  static constexpr std::array<std::string_view, 2> kChangeable = {"macs", "routes"};
+  /// What a reload changes.
+  struct Prepared {
+    HopTables placed;
+    NextHops next_hops;                  // vectors only
+    std::vector<NextHop> hops, rewrite;  // of the tables
+    std::vector<EcmpGroup> groups;
+    MacChange macs;
+    Router::Routes routes;
+  };
+  Prepared prepare(const Config& config) const {
+    HopPlacer placer(placed_);
+    std::vector<Mac> port_macs(info_.port_count());
+    StaticMacs macs;
+    for (const MacConfig& row : config.macs) {
+      MacKey key{{}, static_cast<std::uint16_t>(row.vlan)};
+      parse_mac(row.mac, key.mac);
+      Destination to{0, static_cast<std::uint16_t>(row.group), kNoPort};
+      if (row.ports.size() == 1) to.port = info_.find(row.ports[0]);
+      if (row.ports.size() > 1) to.group = placer.place(hops_of(row, info_)) + 1;
+      macs[key] = to;
     }
+    Router::Routes routes = Router::empty_routes(config);
+    for (const RouteConfig& row : config.routes) {
+      const std::vector<NextHop> hops = hops_of(row, info_);
+      for (const NextHop& hop : hops) port_macs[hop.port] = hop.mac;
+      routes.add(row.prefix, placer.place(hops));
+    }
+    HopTables placed = placer.take();
+    NextHops next{placed.hops, placed.groups, std::move(port_macs)};
+    return {placed,           std::move(next), placed.hops,
+            placed.hops,      placed.groups,   bridge_.prepare(std::move(macs)),
+            std::move(routes)};
+  }
+  void change(Prepared& news) {
+    std::swap(placed_, news.placed);
+    next_hops_.hops.swap(news.next_hops.hops);
+    next_hops_.groups.swap(news.next_hops.groups);
+    next_hops_.port_macs.swap(news.next_hops.port_macs);
+    hops_.swap_values(news.hops);
+    rewrite_.swap_values(news.rewrite);
+    groups_.swap_values(news.groups);
+    bridge_.change(news.macs);
+    router_.change(news.routes);
   }
 
   template <class Access>
@@ -84,8 +131,7 @@ class Forward {
   void stimuli(std::vector<Stimulus>& all) const { all.insert(all.end(), stimuli_.begin(), stimuli_.end()); }
 
  private:
-  std::uint32_t group_count() const { return static_cast<std::uint32_t>(next_hops_.groups.size()); }
-  std::uint32_t hop_count() const { return static_cast<std::uint32_t>(next_hops_.hops.size()); }
+  static std::uint32_t hop_entries(const Config& config) { return static_cast<std::uint32_t>(config.hop_entries); }
 
   // A packet with a next hop that is recirculated has been forwarded: it has its hop's MACs already, and is one hop on.
   // One that a program before gave a port goes there.
@@ -147,6 +193,8 @@ class Forward {
   IndexTable<EcmpGroup> groups_;
   HashUnit hash_;
   IndexTable<NextHop> hops_, rewrite_;
+  const SwitchInfo& info_;
+  HopTables placed_;
   std::uint32_t seed_;
   Mac router_mac_{};
   std::vector<Stimulus> stimuli_;
