@@ -9,6 +9,7 @@
 #include "kernels/link/link.h"
 #include "kernels/lowar/lowar.h"
 #include "kernels/themis/themis.h"
+#include "switch_model/acl/acl.h"
 #include "switch_model/forward/forward.h"
 #include "switch_model/switch.h"
 
@@ -42,7 +43,7 @@ std::span<const KernelType> in_tree_kernels() {
 
 // The programs of a switch.
 std::span<const switch_model::ProgramType> switch_model::in_tree_programs() {
-  static const std::array programs = {forward_program_type(), themis_program_type()};
+  static const std::array programs = {acl_program_type(), forward_program_type(), themis_program_type()};
   return programs;
 }
 

@@ -58,6 +58,11 @@ class Fast {
   auto meter(const PacketState& p, Meters& meters, std::uint64_t index, Nanos now) {
     return meters.execute(p.pipe, index, p.packet.wire_bytes(), now);
   }
+  /// Counts packet `p` and its bytes under `index` (switch_model/counter_array.h).
+  template <class Counters>
+  void count(const PacketState& p, Counters& counters, std::uint64_t index) {
+    counters.count(p.pipe, index, p.packet.wire_bytes());
+  }
 };
 
 /// A breach of the hardware's discipline.
@@ -133,6 +138,15 @@ class Strict {
       index = 0;
     }
     return meters.execute(p.pipe, index, p.packet.wire_bytes(), now);
+  }
+  template <class Counters>
+  void count(const PacketState& p, Counters& counters, std::uint64_t index) {
+    touch(p, counters.resource());
+    if (index >= counters.entries()) {
+      report(counters.resource(), "an index beyond the array");
+      index = 0;
+    }
+    counters.count(p.pipe, index, p.packet.wire_bytes());
   }
 
  private:

@@ -9,35 +9,64 @@
 
 namespace rocebox::switch_model {
 
+namespace {
+
+// Whether `path` is the option `name`, or below it: `forward.routes[0].prefix` is below `forward.routes`.
+bool is_within(std::string_view path, std::string_view name) {
+  return path.starts_with(name) && (path.size() == name.size() || path[name.size()] == '[' || path[name.size()] == '.');
+}
+
+}  // namespace
+
 // What cannot be changed while the switch runs, with its value.
 OptionTexts Datapath::fixed_options(const Config& config) const {
   // Fields are shown as references that a reader writes to; the recorder does not.
   OptionTexts texts = option_texts([&](Fields& fields) { const_cast<Config&>(config).fields(fields); });
   const std::vector<std::string> changeable = changeable_options(config);
-  std::erase_if(texts,
-                [&](const auto& option) { return std::ranges::find(changeable, option.first) != changeable.end(); });
+  std::erase_if(texts, [&](const auto& option) {
+    return std::ranges::any_of(changeable, [&](const std::string& name) { return is_within(option.first, name); });
+  });
   return texts;
 }
 
 std::vector<std::string> Datapath::changeable_options(const Config& config) const {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths = {"multicast_groups"};
   for (const std::string& name : names_)
     for (const std::string_view option : config.find(name)->changeable())
       paths.push_back(fmt::format("{}.{}", name, option));
   return paths;
 }
 
+// Those of one number are one; the last floods.
+std::vector<Datapath::Group> Datapath::groups_of(const Config& config) const {
+  std::vector<Group> groups;
+  for (const GroupConfig& row : config.groups) {
+    const auto number = static_cast<std::uint16_t>(row.group);
+    auto group = std::ranges::find(groups, number, &Group::number);
+    if (group == groups.end()) group = groups.insert(groups.end(), Group{number, {}});
+    for (const std::string& port : row.ports) group->members.push_back(info_.find(port));
+  }
+  Group all{kFloodGroup, {}};
+  for (Port port = 0; port < info_.port_count(); port++) all.members.push_back(port);
+  groups.push_back(std::move(all));
+  return groups;
+}
+
 class Datapath::NewOptions final : public Change {
  public:
-  explicit NewOptions(std::vector<std::unique_ptr<ProgramChange>> changes) : changes_(std::move(changes)) {}
+  NewOptions(std::vector<std::unique_ptr<ProgramChange>> changes, std::vector<Group> groups)
+      : changes_(std::move(changes)), groups_(std::move(groups)) {}
   void apply(Kernel& kernel, Nanos) override {
-    auto& programs = static_cast<Datapath&>(kernel).programs_;
+    auto& datapath = static_cast<Datapath&>(kernel);
+    datapath.groups_.swap(groups_);
+    auto& programs = datapath.programs_;
     for (std::size_t i = 0; i < programs.size(); i++)
       if (changes_[i]) changes_[i]->apply(*programs[i]);
   }
 
  private:
   std::vector<std::unique_ptr<ProgramChange>> changes_;
+  std::vector<Group> groups_;
 };
 
 std::unique_ptr<Change> Datapath::prepare(const Config& config) const {
@@ -52,7 +81,7 @@ std::unique_ptr<Change> Datapath::prepare(const Config& config) const {
   }
   std::vector<std::unique_ptr<ProgramChange>> changes;
   for (std::size_t i = 0; i < names_.size(); i++) changes.push_back(config.find(names_[i])->prepare(*programs_[i]));
-  return std::make_unique<NewOptions>(std::move(changes));
+  return std::make_unique<NewOptions>(std::move(changes), groups_of(config));
 }
 
 }  // namespace rocebox::switch_model

@@ -36,15 +36,8 @@ Datapath::Datapath(const Config& config, Stats& stats)
       transmissions_(info_.port_count()),
       profile_(config.profile),
       strict_(config.strict) {
-  for (const GroupConfig& group : config.groups) {
-    std::vector<Port>& members = group_of(static_cast<std::uint16_t>(group.group));
-    for (const std::string& port : group.ports) members.push_back(info_.find(port));
-  }
-  std::vector<Port>& all = group_of(kFloodGroup);
-  for (Port port = 0; port < info_.port_count(); port++) {
-    all.push_back(port);
-    pipe_of_.push_back(info_.pipe_of(port));
-  }
+  groups_ = groups_of(config);
+  for (Port port = 0; port < info_.port_count(); port++) pipe_of_.push_back(info_.pipe_of(port));
   due_ports_.reserve(kSwitchPortsMax);
   pauses_.reserve(2 * kQueuesPerPort * info_.port_count() + 2 * kBatchMax);
   for (unsigned i = 0; i < names_.size(); i++) {
@@ -138,12 +131,6 @@ void Datapath::begin(Context& context) {
   marks_ = RandomStream(context.random());
   for (auto& streams : random_)
     for (RandomStream& stream : streams) stream = RandomStream(context.random());
-}
-
-std::vector<Port>& Datapath::group_of(std::uint16_t number) {
-  for (Group& group : groups_)
-    if (group.number == number) return group.members;
-  return groups_.emplace_back(Group{number, {}}).members;
 }
 
 void Datapath::run(Context& context, Gress gress, std::span<PacketState> packets) {

@@ -65,7 +65,7 @@ class Datapath final : public Kernel {
 
   // datapath.cc
   void begin(Context& context);
-  std::vector<Port>& group_of(std::uint16_t number);
+  std::vector<Group> groups_of(const Config& config) const;
   void run(Context& context, Gress gress, std::span<PacketState> packets);
   void run_timer(Context& context, unsigned program, std::uint64_t tag);
   bool all_plain(unsigned size) const;

@@ -34,6 +34,8 @@ inline constexpr std::size_t kGroupsMax = 1024;
 
 /// Mirror sessions; 0 is none. Tofino 2 has 256.
 inline constexpr std::int64_t kMirrorSessionMax = 255;
+/// The least that a copy is cut to: an Ethernet frame.
+inline constexpr std::uint64_t kMirrorBytesMin = 60;
 
 /// Traffic classes, and queues of one port: the eight priorities of 802.1Q, which PFC pauses one by one.
 inline constexpr unsigned kQueuesPerPort = 8;

@@ -2,6 +2,7 @@
 // MeterArray: two-rate three-color meters (RFC 2698, color-blind), on the time of the call.
 #pragma once
 #include <algorithm>
+#include <vector>
 
 #include "runtime/kernel/rate_queue.h"
 #include "switch_model/layout.h"
@@ -16,28 +17,45 @@ struct MeterRates {
   std::uint64_t committed_burst = 0, peak_burst = 0;  ///< CBS, PBS: at most kRateQueueBytesMax
 };
 
-/// One meter for each index and pipe, all of the same rates. Exact: tokens are billionths of a bit.
+/// One meter for each index and pipe. Exact: tokens are billionths of a bit.
 class MeterArray : public ResourceHandle {
  public:
+  /// `rates`: of all indices, until set_rates() gives them others.
   MeterArray(Layout& layout, std::string_view name, At at, std::uint64_t entries, const MeterRates& rates)
-      : rates_(rates), cells_(layout.pipes() * entries), entries_(entries) {
-    layout.declare(*this, {{}, std::string(name), ResourceKind::kMeter, at, entries, 0, kCellBits, 0, 0});
+      : rates_(entries, rates), cells_(layout.pipes() * entries), entries_(entries), pipes_(layout.pipes()) {
+    layout.declare(*this, {{}, std::string(name), ResourceKind::kMeter, at, entries, 0, kCellBits, 1, 0});
   }
 
   std::uint64_t entries() const { return entries_; }
   /// The color of a packet of `bytes` that passes now. Programs go through Access::meter.
   Color execute(unsigned pipe, std::uint64_t index, std::uint64_t bytes, Nanos now) {
     Cell& cell = cells_[pipe * entries_ + index];
+    const MeterRates& rates = rates_[index];
     // Kept as what is missing from a full bucket, so that all zero is a full one.
-    cell.committed = refill(cell.committed, rates_.committed, now - cell.at);
-    cell.peak = refill(cell.peak, rates_.peak, now - cell.at);
+    cell.committed = refill(cell.committed, rates.committed, now - cell.at);
+    cell.peak = refill(cell.peak, rates.peak, now - cell.at);
     cell.at = now;
     const std::uint64_t tokens = std::min(bytes, kRateQueueBytesMax) * kTokensPerByte;
-    if (cell.peak + tokens > rates_.peak_burst * kTokensPerByte) return Color::kRed;
+    if (cell.peak + tokens > rates.peak_burst * kTokensPerByte) return Color::kRed;
     cell.peak += tokens;
-    if (cell.committed + tokens > rates_.committed_burst * kTokensPerByte) return Color::kYellow;
+    if (cell.committed + tokens > rates.committed_burst * kTokensPerByte) return Color::kYellow;
     cell.committed += tokens;
     return Color::kGreen;
+  }
+
+  // What the control plane does, between batches.
+  /// A meter keeps its tokens, as many as its new buckets hold.
+  void set_rates(std::uint64_t index, const MeterRates& rates) {
+    rates_[index] = rates;
+    for (unsigned pipe = 0; pipe < pipes_; pipe++) {
+      Cell& cell = cells_[pipe * entries_ + index];
+      cell.committed = std::min(cell.committed, rates.committed_burst * kTokensPerByte);
+      cell.peak = std::min(cell.peak, rates.peak_burst * kTokensPerByte);
+    }
+  }
+  /// Full buckets.
+  void clear(std::uint64_t index) {
+    for (unsigned pipe = 0; pipe < pipes_; pipe++) cells_[pipe * entries_ + index] = {};
   }
 
  private:
@@ -52,9 +70,10 @@ class MeterArray : public ResourceHandle {
     return time > missing / rate ? 0 : missing - time * rate;
   }
 
-  MeterRates rates_;
+  std::vector<MeterRates> rates_;
   roce::ZeroedArray<Cell> cells_;
   std::uint64_t entries_;
+  unsigned pipes_;
 };
 
 }  // namespace rocebox::switch_model

@@ -1,31 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Next hops: what forwarding chooses among, and what a program behind it may choose otherwise.
 #pragma once
-#include <array>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "runtime/packet/packet.h"
+#include "switch_model/addresses.h"
 
 namespace rocebox::switch_model {
-
-using Mac = std::array<std::uint8_t, 6>;
-
-/// A MAC address as a number, to compare or look up without a loop over its bytes.
-inline std::uint64_t mac_number(const std::uint8_t* bytes) {
-  std::uint32_t high;
-  std::uint16_t low;
-  std::memcpy(&high, bytes, sizeof high);
-  std::memcpy(&low, bytes + sizeof high, sizeof low);
-  return std::uint64_t{high} << 16 | low;
-}
 
 /// A port, and the MAC address that a routed packet gets there. Bridged packets keep theirs.
 struct NextHop {
   Port port = 0;
   bool routed = false;
   Mac mac{};
+  auto operator<=>(const NextHop&) const = default;
 };
 
 /// Next hops that are equal in cost stand side by side.
@@ -38,7 +27,8 @@ struct EcmpGroup {
   }
 };
 
-/// Filled by `forward` when it is made; programs behind it in `programs:` read it. In ingress, `forward` leaves its
+/// Filled by `forward` when it is made, and anew when its routes or addresses are reloaded; programs behind it in
+/// `programs:` read it, and keep no copy. Both tables have room for more than is used. In ingress, `forward` leaves its
 /// choice in two words of PacketState::metadata:
 ///   metadata[group_word]   the number of the packet's group plus one; 0: the packet has none (flooded, dropped)
 ///   metadata[hop_word]     the number of the next hop chosen, plus one; its egress control rewrites MACs by it
@@ -47,6 +37,7 @@ struct EcmpGroup {
 struct NextHops {
   std::vector<NextHop> hops;
   std::vector<EcmpGroup> groups;
+  std::vector<Mac> port_macs;  ///< by port: of a routed next hop there, the last in the configuration; 0: there is none
   unsigned group_word = 0, hop_word = 0;
   bool filled = false;          ///< `forward` stands before
   unsigned hash_algorithm = 0;  ///< of flows, in crc_algorithms()

@@ -12,6 +12,7 @@
 #include "runtime/kernel/splitmix64.h"
 #include "switch_model/access.h"
 #include "switch_model/layout.h"
+#include "switch_model/mirror_session.h"
 #include "switch_model/next_hops.h"
 
 namespace rocebox::switch_model {
@@ -20,6 +21,7 @@ namespace rocebox::switch_model {
 struct SwitchInfo {
   std::vector<std::string> ports;  ///< names, by number
   unsigned pipes = 1;
+  std::vector<MirrorSession> mirror_sessions{};
 
   unsigned port_count() const { return static_cast<unsigned>(ports.size()); }
   /// The pipe of a port: ports are dealt out in equal blocks.
@@ -30,12 +32,18 @@ struct SwitchInfo {
       if (ports[i] == name) return static_cast<Port>(i);
     return kNoPort;
   }
+  /// The session of that number; null when there is none.
+  const MirrorSession* mirror_session(std::int64_t number) const {
+    for (const MirrorSession& one : mirror_sessions)
+      if (one.session == number) return &one;
+    return nullptr;
+  }
   /// Reads a port's name that must be one of the switch's; refuses others with the nearest.
   void read_port(Fields& fields, std::string_view field, std::string& name, std::string_view doc) const;
   /// The same for a list of them.
   void read_ports(Fields& fields, std::string_view field, std::vector<std::string>& names, std::string_view doc) const;
 
- private:
+  /// Refuses a name that was read and is no port's; an empty one passes.
   void check_port(Fields& fields, std::string_view field, const std::string& name) const;
 };
 
@@ -201,9 +209,13 @@ std::span<const ProgramType> in_tree_programs();
 ///   void report(Report&) const;
 ///   void stimuli(std::vector<Stimulus>&) const;
 ///   static constexpr std::array<std::string_view, N> kChangeable;
-/// which names the options that can be changed while it runs, and then needs
+/// which names the options that can be changed while it runs (with all that is below them), and then needs either
 ///   void check_change(const Config&) const;  // throws ConfigError
 ///   void change(const Config&);              // does not allocate
+/// or, when tables are to be built beside those that packets pass meanwhile,
+///   using Prepared = ...;
+///   Prepared prepare(const Config&) const;   // throws ConfigError; looks at nothing that packets or timers change
+///   void change(Prepared&);                  // does not allocate; leaves there what it replaces, to be freed later
 template <class P>
 class ProgramOf final : public Program {
  public:
@@ -265,20 +277,25 @@ class ConfigOf final : public ProgramConfig {
   }
   std::unique_ptr<ProgramChange> prepare(const Program& running) const override {
     if constexpr (kChanges) {
-      static_cast<const ProgramOf<P>&>(running).program().check_change(config_);
-      return std::make_unique<ChangeOf>(config_);
+      const P& program = static_cast<const ProgramOf<P>&>(running).program();
+      if constexpr (kPrepares) {
+        return std::make_unique<ChangeOf<typename P::Prepared>>(program.prepare(config_));
+      } else {
+        program.check_change(config_);
+        return std::make_unique<ChangeOf<typename P::Config>>(config_);
+      }
     }
     return nullptr;
   }
 
  private:
   static constexpr bool kChanges = requires { P::kChangeable; };
+  static constexpr bool kPrepares = requires { typename P::Prepared; };
+  template <class News>
   struct ChangeOf final : ProgramChange {
-    explicit ChangeOf(const typename P::Config& config) : config_(config) {}
-    void apply(Program& program) override {
-      if constexpr (kChanges) static_cast<ProgramOf<P>&>(program).program().change(config_);
-    }
-    typename P::Config config_;
+    explicit ChangeOf(News news) : news_(std::move(news)) {}
+    void apply(Program& program) override { static_cast<ProgramOf<P>&>(program).program().change(news_); }
+    News news_;
   };
   typename P::Config config_;
 };

@@ -28,15 +28,17 @@ bool take(Usage& left, const Resource& resource, const Profile& profile, Usage& 
   if (left.map_ram) pages = std::min(pages, profile.map_ram - stage.map_ram);
   const std::int64_t blocks = std::min(left.tcam_blocks, profile.tcam_blocks - stage.tcam_blocks);
   const bool alus = stage.stateful_alus + resource.stateful_alus <= profile.stateful_alus;
+  const bool counts = stage.statistics_alus + left.statistics_alus <= profile.statistics_alus;
   const bool bits = stage.hash_bits + left.hash_bits <= profile.hash_bits;
   const bool needs_memory = left.sram_pages > 0 || left.tcam_blocks > 0;
-  if (!alus || !bits || (needs_memory && pages + blocks <= 0)) return false;
+  if (!alus || !counts || !bits || (needs_memory && pages + blocks <= 0)) return false;
   stage.sram_pages += pages;
   left.sram_pages -= pages;
   if (left.map_ram) stage.map_ram += pages, left.map_ram -= pages;
   stage.tcam_blocks += blocks;
   left.tcam_blocks -= blocks;
   stage.stateful_alus += resource.stateful_alus;
+  stage.statistics_alus += left.statistics_alus;
   stage.hash_bits += left.hash_bits;
   return true;
 }
@@ -48,7 +50,8 @@ void Profile::fields(Fields& f) {
   f.integer("sram_pages", sram_pages, {1, 4096}, "SRAM pages of a stage, each 1024 words of 128 bits");
   f.integer("map_ram", map_ram, {0, 4096}, "map RAMs of a stage, one for each page of registers");
   f.integer("tcam_blocks", tcam_blocks, {0, 4096}, "TCAM blocks of a stage, each 512 words of 44 bits");
-  f.integer("stateful_alus", stateful_alus, {0, 64}, "stateful ALUs of a stage");
+  f.integer("stateful_alus", stateful_alus, {0, 64}, "stateful ALUs of a stage; a meter takes one, too");
+  f.integer("statistics_alus", statistics_alus, {0, 64}, "statistics ALUs of a stage, one for each counter array");
   f.integer("hash_bits", hash_bits, {0, 4096}, "bits of hash output of a stage");
 }
 
@@ -57,6 +60,7 @@ Usage usage_of(const Resource& r) {
   const auto entries = static_cast<std::int64_t>(r.entries);
   if (r.entries == 0 && r.kind != ResourceKind::kHash) return usage;  // an empty table is not laid out
   usage.stateful_alus = r.stateful_alus;
+  usage.statistics_alus = r.kind == ResourceKind::kCounters;
   switch (r.kind) {
     case ResourceKind::kHash:
       usage.hash_bits = r.value_bits;
@@ -95,11 +99,11 @@ std::vector<std::string> lay_out(Layout& layout, const Profile& profile, std::ve
     }
     const Usage all = usage_of(resource);
     problems.push_back(fmt::format(
-        "program {}, {}, stage {}, {} `{}`: needs {} SRAM pages, {} map RAMs, {} TCAM blocks, {} stateful ALUs and {} "
-        "hash bits, which stages {} to {} do not have free",
+        "program {}, {}, stage {}, {} `{}`: needs {} SRAM pages, {} map RAMs, {} TCAM blocks, {} stateful ALUs, {} "
+        "statistics ALUs and {} hash bits, which stages {} to {} do not have free",
         resource.program, gress_name(resource.at.gress), resource.at.stage, resource_kind_name(resource.kind),
-        resource.name, all.sram_pages, all.map_ram, all.tcam_blocks, all.stateful_alus, all.hash_bits,
-        resource.at.stage, profile.stages - 1));
+        resource.name, all.sram_pages, all.map_ram, all.tcam_blocks, all.stateful_alus, all.statistics_alus,
+        all.hash_bits, resource.at.stage, profile.stages - 1));
   }
   return problems;
 }
@@ -135,6 +139,7 @@ void report_usage(Report& row, const Usage& usage) {
   row.count("map_ram", usage.map_ram);
   row.count("tcam_blocks", usage.tcam_blocks);
   row.count("stateful_alus", usage.stateful_alus);
+  row.count("statistics_alus", usage.statistics_alus);
   row.count("hash_bits", usage.hash_bits);
 }
 
@@ -165,6 +170,7 @@ void report_resources(Report& report, const Layout& layout, const Profile& profi
     sum.sram_pages += stage.sram_pages;
     sum.map_ram += stage.map_ram;
     sum.stateful_alus += stage.stateful_alus;
+    sum.statistics_alus += stage.statistics_alus;
     sum.tcam_blocks += stage.tcam_blocks;
   }
   report.object("share_of_a_pipe", [&](Report& share) {
@@ -175,6 +181,7 @@ void report_resources(Report& report, const Layout& layout, const Profile& profi
     of("map_ram", sum.map_ram, profile.map_ram);
     of("tcam", sum.tcam_blocks, profile.tcam_blocks);
     of("stateful_alus", sum.stateful_alus, profile.stateful_alus);
+    of("statistics_alus", sum.statistics_alus, profile.statistics_alus);
   });
 }
 

@@ -17,10 +17,11 @@ namespace rocebox::switch_model {
 /// Tofino 2.
 struct Profile {
   std::int64_t stages = 20;
-  std::int64_t sram_pages = 80;   ///< of 1024 words of 128 bits
-  std::int64_t map_ram = 48;      ///< one for each page of a register array, meter or counter
-  std::int64_t tcam_blocks = 24;  ///< of 512 words of 44 bits
-  std::int64_t stateful_alus = 4;
+  std::int64_t sram_pages = 80;      ///< of 1024 words of 128 bits
+  std::int64_t map_ram = 48;         ///< one for each page of a register array, meter or counter
+  std::int64_t tcam_blocks = 24;     ///< of 512 words of 44 bits
+  std::int64_t stateful_alus = 4;    ///< of register arrays and meters, which share them
+  std::int64_t statistics_alus = 4;  ///< of counter arrays
   std::int64_t hash_bits = 416;
 
   void fields(Fields& fields);
@@ -28,9 +29,9 @@ struct Profile {
 
 /// What one stage, or one resource, takes.
 struct Usage {
-  std::int64_t sram_pages = 0, map_ram = 0, tcam_blocks = 0, stateful_alus = 0, hash_bits = 0;
+  std::int64_t sram_pages = 0, map_ram = 0, tcam_blocks = 0, stateful_alus = 0, statistics_alus = 0, hash_bits = 0;
 };
-/// Of the whole resource, in as many stages as it takes (its stateful ALU stands in each of them).
+/// Of the whole resource, in as many stages as it takes (its ALU stands in each of them).
 Usage usage_of(const Resource& resource);
 
 /// Lays the resources into the stages, each from its own on and in the order of their declaration; sets last_stage.

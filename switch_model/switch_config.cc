@@ -51,6 +51,21 @@ void SwitchConfig::group_fields(Fields& fields, GroupConfig& group) const {
   info.read_ports(fields, "ports", group.ports, "ports of the switch that packets of the group leave by");
 }
 
+void SwitchConfig::mirror_fields(Fields& f) {
+  f.list("mirror_sessions", info.mirror_sessions, static_cast<std::size_t>(kMirrorSessionMax),
+         "where copies go that programs ask for by a number", [this](Fields& g, MirrorSession& row) {
+           g.integer("session", row.session, {1, kMirrorSessionMax}, "its number");
+           info.read_port(g, "port", row.port, "port of the switch that copies leave by");
+           g.bytes("bytes", row.bytes, {kMirrorBytesMin, 0xFFFF}, "a copy is cut to so many bytes");
+         });
+  std::vector<bool> seen(static_cast<std::size_t>(kMirrorSessionMax) + 1);
+  for (const MirrorSession& row : info.mirror_sessions) {
+    if (seen[static_cast<std::size_t>(row.session)])
+      f.refuse("mirror_sessions", fmt::format("has session {} twice", row.session));
+    seen[static_cast<std::size_t>(row.session)] = true;
+  }
+}
+
 void SwitchConfig::fields(Fields& f) {
   f.texts("ports", info.ports, "names of the ports, in order");
   check_ports(f);
@@ -60,6 +75,7 @@ void SwitchConfig::fields(Fields& f) {
   info.pipes = static_cast<unsigned>(pipes);
   f.texts("programs", programs, "programs of the pipeline, run in this order in each control");
   check_programs(f);
+  mirror_fields(f);
   for (std::size_t i = 0; i < options_.size(); i++)
     f.group(types_[i].name, types_[i].summary, [&](Fields& g) { options_[i]->fields(g, info); });
   f.list("multicast_groups", groups, kGroupsMax, "ports that packets of a group leave by",

@@ -35,6 +35,7 @@ struct SwitchConfig {
  private:
   void check_ports(Fields& fields) const;
   void check_programs(Fields& fields) const;
+  void mirror_fields(Fields& fields);
   void group_fields(Fields& fields, GroupConfig& group) const;
 
   std::span<const ProgramType> types_;

@@ -6,14 +6,7 @@
 namespace rocebox::themis {
 
 Egress::Egress(const switch_model::Build& build, Shared& shared, ControlPlane& control, Counters& count)
-    : shared_(shared),
-      control_(control),
-      count_(count),
-      next_hops_(build.next_hops),
-      routed_macs_(build.info.port_count()) {
-  for (const switch_model::NextHop& hop : next_hops_.hops)
-    if (hop.routed) routed_macs_[hop.port] = hop.mac;
-}
+    : shared_(shared), control_(control), count_(count), next_hops_(build.next_hops) {}
 
 void Egress::judged(Pass& pass, PacketState& p, const QpEntry& entry, const TaskWord& task, const Decision& decision) {
   if (!decision) return go_on(pass, p, task);
@@ -65,7 +58,7 @@ void Egress::mirror(Pass& pass, PacketState& p) {
     return pass.drop(p, count_.drop_mirror);
   if (!routed) return;
   std::copy(own.begin(), own.end(), ethernet->source);
-  std::copy(routed_macs_[task.exit].begin(), routed_macs_[task.exit].end(), ethernet->destination);
+  std::ranges::copy(next_hops_.port_macs[task.exit], ethernet->destination);
 }
 
 void Egress::recirculate(Pass& pass, PacketState& p) {

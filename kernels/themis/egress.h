@@ -118,7 +118,6 @@ class Egress {
   ControlPlane& control_;
   Counters& count_;
   const switch_model::NextHops& next_hops_;
-  std::vector<switch_model::Mac> routed_macs_;  // the neighbour behind each port, for NACKs that are routed
 };
 
 }  // namespace rocebox::themis

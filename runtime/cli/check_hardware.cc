@@ -45,10 +45,10 @@ void send_all(Device& device, Pool& pool, std::size_t kernels) {
   static const std::vector<std::uint8_t> kPayload(256, 0x5A);
   std::vector<Stimulus> stimuli = stimuli_of(device, kernels);
   Nanos now = 0;
-  const auto send = [&](Port in, const roce::PacketSpec& spec) {
-    PacketPtr made = pool.allocate(roce::built_bytes(spec));
+  const auto send = [&](Port in, std::uint32_t bytes, auto fill) {
+    PacketPtr made = pool.allocate(bytes);
     if (!made) return;
-    roce::build(*made, spec);
+    fill(*made);
     Packet packet = made.release();
     const Arrivals arrivals{in, {&packet, 1}};
     device.step(now += kStep, {&arrivals, 1});
@@ -56,6 +56,11 @@ void send_all(Device& device, Pool& pool, std::size_t kernels) {
   for (Stimulus& stimulus : stimuli) {
     roce::Underlay& underlay = stimulus.underlay;
     for (Port in = 0; in < device.ports().size(); in++) {
+      if (!stimulus.frame.empty()) {
+        send(in, static_cast<std::uint32_t>(stimulus.frame.size()),
+             [&](Packet packet) { std::ranges::copy(stimulus.frame, packet.data()); });
+        continue;
+      }
       for (unsigned opcode = 0; opcode < 256; opcode++) {
         if (!roce::opcode_info(static_cast<std::uint8_t>(opcode)).has(roce::kIsKnown)) continue;
         for (const std::uint32_t psn : kPsns) {
@@ -66,7 +71,7 @@ void send_all(Device& device, Pool& pool, std::size_t kernels) {
           spec.psn = psn;
           spec.syndrome = psn % 2 ? 0x60 : 0;  // NAK, ACK
           if (roce::opcode_info(spec.opcode).has(roce::kHasPayload)) spec.payload = kPayload;
-          send(in, spec);
+          send(in, roce::built_bytes(spec), [&](Packet packet) { roce::build(packet, spec); });
         }
       }
       std::swap(underlay.addresses.source, underlay.addresses.destination);

@@ -124,7 +124,7 @@ struct KernelType {
 };
 
 /// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kKernelAbi = 3;
+inline constexpr std::uint32_t kKernelAbi = 4;
 
 namespace detail {
 template <class K>

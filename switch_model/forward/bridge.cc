@@ -48,25 +48,58 @@ Bridge::Bridge(const Config& config, const Build& build)
       macs_learnt_(build.stats.counter("macs_learnt", "MAC addresses that were learnt")),
       macs_moved_(build.stats.counter("macs_moved", "MAC addresses that came in by another port than before")),
       macs_aged_(build.stats.counter("macs_aged", "learnt MAC addresses that were silent for `mac_age`")),
+      macs_displaced_(build.stats.counter("macs_displaced", "learnt MAC addresses that made room for static ones")),
       mac_table_full_(build.stats.counter("mac_table_full", "MAC addresses not learnt: the table was full")),
       digests_lost_(build.stats.counter("digests_lost", "new MAC addresses that the control plane was not told of")) {
   digests_.reserve(kDigestsMax);
   learnt_.reserve(entries_of(config));
-  for (const MacConfig& row : config.macs) {
-    MacKey key{{}, static_cast<std::uint16_t>(row.vlan)};
-    parse_mac(row.mac, key.mac);
-    Destination to{0, static_cast<std::uint16_t>(row.group), kNoPort};
-    if (row.ports.size() == 1) to.port = build.info.find(row.ports[0]);
-    if (row.ports.size() > 1) {
-      NextHops& next = build.next_hops;
-      next.groups.push_back(
-          {static_cast<std::uint16_t>(next.hops.size()), static_cast<std::uint16_t>(row.ports.size())});
-      for (const std::string& port : row.ports) next.hops.push_back({build.info.find(port), false, {}});
-      to.group = static_cast<std::uint32_t>(next.groups.size());
-    }
-    if (row.group == 0) sources_.insert(key, {to.port, true});
-    destinations_.insert(key, to);
+}
+
+MacChange Bridge::prepare(StaticMacs all) const {
+  MacChange change;
+  for (const auto& [key, to] : statics_)
+    if (!all.contains(key)) change.gone.push_back(key);
+  for (const auto& [key, to] : all)
+    if (const auto before = statics_.find(key); before == statics_.end() || before->second != to)
+      change.different.emplace_back(key, to);
+  change.all = std::move(all);
+  return change;
+}
+
+void Bridge::change(MacChange& change) {
+  for (const MacKey& key : change.gone) {
+    sources_.erase(key);
+    destinations_.erase(key);
   }
+  for (const auto& [key, to] : change.different) set_static(key, to);
+  statics_.swap(change.all);
+  if (change.different.empty() || learnt_.empty()) return;
+  std::erase_if(learnt_, [this](const MacKey& key) {
+    const std::uint32_t entry = sources_.lookup(key);
+    return entry == kMiss || sources_.value(entry).is_static;
+  });
+}
+
+// The configuration has not more of them than the tables hold.
+void Bridge::set_static(const MacKey& key, const Destination& to) {
+  while (destinations_.insert(key, to) == kMiss && make_room()) {
+  }
+  if (key.mac[0] & 1) return;  // no packet comes from a group
+  while (sources_.insert(key, {to.port, true}) == kMiss && make_room()) {
+  }
+}
+
+// Forgets the address that was learnt last.
+bool Bridge::make_room() {
+  if (learnt_.empty()) return false;
+  const MacKey key = learnt_.back();
+  learnt_.pop_back();
+  const std::uint32_t entry = sources_.lookup(key);
+  if (entry != kMiss && sources_.value(entry).is_static) return true;  // has become so in this change
+  sources_.erase(key);
+  destinations_.erase(key);
+  macs_displaced_.add();
+  return true;
 }
 
 void Bridge::digest(Pass& pass, const MacKey& key, Port port) {
@@ -85,7 +118,8 @@ void Bridge::on_timer(Pass& pass, std::uint64_t tag) {
 void Bridge::insert_digests(Pass& pass) {
   for (const Digest& digest : digests_) {
     const std::uint32_t known = sources_.lookup(digest.key);
-    if (known != kMiss && sources_.value(known).port == digest.port) continue;  // told twice
+    if (known != kMiss && (sources_.value(known).is_static || sources_.value(known).port == digest.port))
+      continue;  // told twice
     const std::uint32_t entry = sources_.insert(digest.key, {digest.port, false});
     if (entry == kMiss || destinations_.insert(digest.key, {0, 0, digest.port}) == kMiss) {
       if (entry != kMiss) sources_.erase(digest.key);

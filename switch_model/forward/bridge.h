@@ -4,6 +4,8 @@
 #pragma once
 #include <array>
 #include <cstring>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "runtime/roce/headers.h"
@@ -23,11 +25,34 @@ struct Selection {
 struct MacKey {
   Mac mac;
   std::uint16_t vlan;
+  auto operator<=>(const MacKey&) const = default;
+};
+
+/// Where packets to a MAC address go.
+struct Destination {
+  std::uint32_t group = 0;  ///< of equal paths, plus one; 0: none
+  std::uint16_t multicast_group = 0;
+  Port port = kNoPort;
+  bool operator==(const Destination&) const = default;
+};
+using StaticMacs = std::map<MacKey, Destination>;
+
+/// Static addresses that are to take the place of others.
+struct MacChange {
+  StaticMacs all;
+  std::vector<MacKey> gone;                               ///< no longer in `all`
+  std::vector<std::pair<MacKey, Destination>> different;  ///< in `all`, and not as before
 };
 
 class Bridge {
  public:
+  /// Without static addresses.
   Bridge(const Config& config, const Build& build);
+
+  /// The change to `all`, beside the running bridge.
+  MacChange prepare(StaticMacs all) const;
+  /// Learnt addresses stay; one that has become static is so, and when the table is full of them some make room.
+  void change(MacChange& change);
 
   /// False, and the packet is dropped, when no bridge would forward it.
   bool admit(Pass& pass, PacketState& p, const roce::Ethernet* ethernet) const {
@@ -93,11 +118,6 @@ class Bridge {
     Port port;
     bool is_static;
   };
-  struct Destination {
-    std::uint32_t group;  // of equal paths, plus one; 0: none
-    std::uint16_t multicast_group;
-    Port port;
-  };
   struct Digest {
     MacKey key;
     Port port;
@@ -121,6 +141,8 @@ class Bridge {
     flooded_.add();
     p.multicast_group = kFloodGroup;
   }
+  void set_static(const MacKey& key, const Destination& to);
+  bool make_room();
   void digest(Pass& pass, const MacKey& key, Port port);
   void insert_digests(Pass& pass);
   void forget(Pass& pass);
@@ -136,9 +158,10 @@ class Bridge {
   ExactTable<MacKey, Destination> destinations_;
   std::vector<Digest> digests_;
   std::vector<MacKey> learnt_;  // dynamic entries, for ageing
+  StaticMacs statics_;
   bool ageing_ = false;
   Counter &drop_runt_, &drop_bad_source_, &drop_link_local_, &drop_unknown_, &drop_same_port_, &flooded_, &macs_learnt_,
-      &macs_moved_, &macs_aged_, &mac_table_full_, &digests_lost_;
+      &macs_moved_, &macs_aged_, &macs_displaced_, &mac_table_full_, &digests_lost_;
 };
 
 }  // namespace rocebox::switch_model::forward

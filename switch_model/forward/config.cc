@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <set>
 
-#include "runtime/roce/address.h"
+#include "switch_model/addresses.h"
 #include "switch_model/hash.h"
 
 namespace rocebox::switch_model::forward {
@@ -14,49 +14,9 @@ namespace {
 constexpr std::string_view kUnknownWords[] = {"flood", "drop", "drop_all"};
 constexpr std::int64_t kMacEntriesMax = 1 << 20, kRouteEntriesMax = 1 << 16;
 constexpr std::size_t kHopsMax = 512;  // paths of one group
-constexpr std::size_t kHopsOfAllMax = 0xFFFF;
-
-void read_mac(Fields& fields, std::string_view name, std::string& text, std::string_view doc) {
-  fields.text(name, text, doc);
-  Mac mac;
-  if (text.empty()) return fields.refuse(name, "must be given, such as 02:00:00:00:00:01");
-  if (!parse_mac(text, mac))
-    fields.refuse(name, fmt::format("must be a MAC address, such as 02:00:00:00:00:01, found `{}`", text));
-}
+constexpr std::int64_t kHopsOfAllMax = 0xFFFF;
 
 }  // namespace
-
-bool parse_mac(const std::string& text, Mac& mac) {
-  if (text.size() != 17) return false;
-  for (std::size_t i = 0; i < 6; i++) {
-    const char* at = text.data() + 3 * i;
-    const auto [end, error] = std::from_chars(at, at + 2, mac[i], 16);
-    if (error != std::errc() || end != at + 2 || (i < 5 && at[2] != ':')) return false;
-  }
-  return true;
-}
-
-bool parse_prefix(const std::string& text, Prefix& prefix, std::string& why) {
-  const std::size_t slash = text.find('/');
-  if (slash == std::string::npos || !roce::parse_address(text.substr(0, slash), prefix.address)) {
-    why = fmt::format("must be a prefix, such as 10.0.0.0/24 or 2001:db8::/64, found `{}`", text);
-    return false;
-  }
-  prefix.is_ipv4 = text.find(':') == std::string::npos;
-  const unsigned bits_max = prefix.is_ipv4 ? 32 : 128;
-  const char* at = text.data() + slash + 1;
-  const auto [end, error] = std::from_chars(at, text.data() + text.size(), prefix.bits);
-  if (error != std::errc() || end != text.data() + text.size() || prefix.bits > bits_max) {
-    why = fmt::format("must have a length from 0 to {}, found `{}`", bits_max, text);
-    return false;
-  }
-  for (unsigned bit = prefix.bits + (128 - bits_max); bit < 128; bit++)
-    if (prefix.address[bit / 8] >> (7 - bit % 8) & 1) {
-      why = fmt::format("has address bits behind its length: `{}`", text);
-      return false;
-    }
-  return true;
-}
 
 void MacConfig::fields(Fields& f, const SwitchInfo& info) {
   read_mac(f, "mac", mac, "destination address");
@@ -82,6 +42,21 @@ void RouteConfig::fields(Fields& f, const SwitchInfo& info) {
   if (via.empty()) f.refuse("via", "must name a next hop at least");
 }
 
+std::vector<NextHop> hops_of(const MacConfig& mac, const SwitchInfo& info) {
+  std::vector<NextHop> hops;
+  for (const std::string& port : mac.ports) hops.push_back({info.find(port), false, {}});
+  return hops;
+}
+
+std::vector<NextHop> hops_of(const RouteConfig& route, const SwitchInfo& info) {
+  std::vector<NextHop> hops;
+  for (const HopConfig& via : route.via) {
+    hops.push_back({info.find(via.port), true, {}});
+    parse_mac(via.mac, hops.back().mac);
+  }
+  return hops;
+}
+
 void Config::fields(Fields& f, const SwitchInfo& info) {
   f.boolean("learning", learning, "learn where MAC addresses are from packets that come in");
   f.duration("mac_age", mac_age, {kMillisecond, 86400 * kSecond},
@@ -104,11 +79,18 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
     f.refuse("routes", "has more entries than `route_entries`");
   if (!routes.empty() && router_mac.empty())
     f.refuse("routes", "need `router_mac`, which packets to be routed are sent to");
+  f.integer(
+      "hop_entries", hop_entries, {16, kHopsOfAllMax},
+      "next hops of all routes and of addresses with several ports, each list of them once; new ones are reloaded "
+      "beside those in use");
+  std::set<std::vector<NextHop>> lists;
+  for (const RouteConfig& route : routes) lists.insert(hops_of(route, info));
+  for (const MacConfig& entry : macs)
+    if (entry.ports.size() > 1) lists.insert(hops_of(entry, info));
   std::size_t hops = 0;
-  for (const RouteConfig& route : routes) hops += route.via.size();
-  for (const MacConfig& entry : macs) hops += entry.ports.size();
-  if (hops > kHopsOfAllMax)
-    f.refuse("routes", fmt::format("have {} next hops in all, at most {} are possible", hops, kHopsOfAllMax));
+  for (const auto& list : lists) hops += list.size();
+  if (hops > static_cast<std::size_t>(hop_entries))
+    f.refuse("hop_entries", fmt::format("is less than the {} next hops of the routes and addresses", hops));
   std::vector<std::string_view> words;
   for (const CrcAlgorithm& algorithm : crc_algorithms()) words.push_back(algorithm.name);
   f.choice("ecmp_hash", ecmp_hash, words, "CRC over addresses, protocol and ports that chooses among equal paths");

@@ -28,12 +28,16 @@ struct RouteConfig {
   void fields(Fields& fields, const SwitchInfo& info);
 };
 
+/// A static address with several ports, or a route: its equal next hops.
+std::vector<NextHop> hops_of(const MacConfig& mac, const SwitchInfo& info);
+std::vector<NextHop> hops_of(const RouteConfig& route, const SwitchInfo& info);
+
 enum class Unknown : std::uint8_t { kFlood, kDrop, kDropAll };
 
 struct Config {
   bool learning = true;
   Nanos mac_age = 300 * kSecond;
-  std::int64_t mac_entries = 16384, route_entries = 1024;
+  std::int64_t mac_entries = 16384, route_entries = 1024, hop_entries = 1024;
   Unknown unknown = Unknown::kFlood;
   std::vector<MacConfig> macs;
   std::string router_mac;
@@ -42,17 +46,5 @@ struct Config {
   std::int64_t ecmp_seed = 0;
   void fields(Fields& fields, const SwitchInfo& info);
 };
-
-/// "02:00:00:00:00:01"; false when it is none.
-bool parse_mac(const std::string& text, Mac& mac);
-
-/// "10.0.0.0/8", "2001:db8::/32"; IPv4 addresses as ::ffff:a.b.c.d with bits counted in the 32.
-struct Prefix {
-  std::array<std::uint8_t, 16> address;
-  bool is_ipv4;
-  unsigned bits;
-};
-/// False when it is none, and when address bits behind the prefix are set; `why` says which.
-bool parse_prefix(const std::string& text, Prefix& prefix, std::string& why);
 
 }  // namespace rocebox::switch_model::forward

@@ -7,6 +7,7 @@
 #include "switch_model/forward/bridge.h"
 #include "switch_model/forward/config.h"
 #include "switch_model/forward/flow_bytes.h"
+#include "switch_model/forward/hop_tables.h"
 #include "switch_model/forward/router.h"
 #include "switch_model/hash.h"
 #include "switch_model/tables/index_table.h"
@@ -29,10 +30,13 @@ class Forward {
       : next_hops_(build.next_hops),
         bridge_(config, build),
         router_(config, build),
-        groups_(build.layout, "ecmp_group", {Gress::kIngress, kGroupStage}, group_count(), kGroupBits),
+        groups_(build.layout, "ecmp_group", {Gress::kIngress, kGroupStage}, hop_entries(config), kGroupBits),
         hash_(flow_hash(build.layout, "ecmp_hash", {Gress::kIngress, kGroupStage}, with_hash(config, build.next_hops))),
-        hops_(build.layout, "next_hop", {Gress::kIngress, kHopStage}, hop_count(), kHopBits),
-        rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage}, hop_count(), kHopBits) {
+        hops_(build.layout, "next_hop", {Gress::kIngress, kHopStage}, hop_entries(config), kHopBits),
+        rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage},
+                 config.router_mac.empty() ? 0 : hop_entries(config), kHopBits),
+        info_(build.info),
+        placed_(hop_entries(config)) {
     next_hops_.group_word = build.layout.metadata(2);
     next_hops_.hop_word = next_hops_.group_word + 1;
     next_hops_.filled = true;
@@ -40,11 +44,54 @@ class Forward {
     router_number_ = mac_number(router_mac_.data());
     routes_ = !config.router_mac.empty();
     fill_stimuli(config);
-    for (std::uint32_t i = 0; i < next_hops_.groups.size(); i++) groups_.set(i, next_hops_.groups[i]);
-    for (std::uint32_t i = 0; i < next_hops_.hops.size(); i++) {
-      hops_.set(i, next_hops_.hops[i]);
-      rewrite_.set(i, next_hops_.hops[i]);
+    Prepared first = prepare(config);
+    change(first);
+  }
+
+  static constexpr std::array<std::string_view, 2> kChangeable = {"macs", "routes"};
+  /// What a reload changes.
+  struct Prepared {
+    HopTables placed;
+    NextHops next_hops;                  // vectors only
+    std::vector<NextHop> hops, rewrite;  // of the tables
+    std::vector<EcmpGroup> groups;
+    MacChange macs;
+    Router::Routes routes;
+  };
+  Prepared prepare(const Config& config) const {
+    HopPlacer placer(placed_);
+    std::vector<Mac> port_macs(info_.port_count());
+    StaticMacs macs;
+    for (const MacConfig& row : config.macs) {
+      MacKey key{{}, static_cast<std::uint16_t>(row.vlan)};
+      parse_mac(row.mac, key.mac);
+      Destination to{0, static_cast<std::uint16_t>(row.group), kNoPort};
+      if (row.ports.size() == 1) to.port = info_.find(row.ports[0]);
+      if (row.ports.size() > 1) to.group = placer.place(hops_of(row, info_)) + 1;
+      macs[key] = to;
     }
+    Router::Routes routes = Router::empty_routes(config);
+    for (const RouteConfig& row : config.routes) {
+      const std::vector<NextHop> hops = hops_of(row, info_);
+      for (const NextHop& hop : hops) port_macs[hop.port] = hop.mac;
+      routes.add(row.prefix, placer.place(hops));
+    }
+    HopTables placed = placer.take();
+    NextHops next{placed.hops, placed.groups, std::move(port_macs)};
+    return {placed,           std::move(next), placed.hops,
+            placed.hops,      placed.groups,   bridge_.prepare(std::move(macs)),
+            std::move(routes)};
+  }
+  void change(Prepared& news) {
+    std::swap(placed_, news.placed);
+    next_hops_.hops.swap(news.next_hops.hops);
+    next_hops_.groups.swap(news.next_hops.groups);
+    next_hops_.port_macs.swap(news.next_hops.port_macs);
+    hops_.swap_values(news.hops);
+    rewrite_.swap_values(news.rewrite);
+    groups_.swap_values(news.groups);
+    bridge_.change(news.macs);
+    router_.change(news.routes);
   }
 
   template <class Access>
@@ -88,12 +135,13 @@ class Forward {
     next_hops.hash_seed = static_cast<std::uint32_t>(config.ecmp_seed);
     return next_hops;
   }
-  std::uint32_t group_count() const { return static_cast<std::uint32_t>(next_hops_.groups.size()); }
-  std::uint32_t hop_count() const { return static_cast<std::uint32_t>(next_hops_.hops.size()); }
+  static std::uint32_t hop_entries(const Config& config) { return static_cast<std::uint32_t>(config.hop_entries); }
 
   // A packet with a next hop that is recirculated has been forwarded: it has its hop's MACs already, and is one hop on.
+  // One that a program before gave a port goes there.
   template <class Access>
   bool keeps_hop(Access& access, PacketState& p) {
+    if (p.egress_port != kNoPort) return true;
     const std::uint32_t number = p.instance == Instance::kRecirculated ? p.metadata[next_hops_.hop_word] : 0;
     if (number) p.egress_port = hops_.value(access.lookup(p, hops_, number - 1)).port;
     return number != 0;
@@ -148,6 +196,8 @@ class Forward {
   IndexTable<EcmpGroup> groups_;
   HashUnit hash_;
   IndexTable<NextHop> hops_, rewrite_;
+  const SwitchInfo& info_;
+  HopTables placed_;
   Mac router_mac_{};
   std::uint64_t router_number_ = 0;
   std::vector<Stimulus> stimuli_;

@@ -17,25 +17,19 @@ Router::Router(const Config& config, const Build& build)
       drop_no_route_(build.stats.counter("drop_no_route", "to be routed, and no prefix holds its destination")),
       drop_ttl_(build.stats.counter("drop_ttl", "to be routed, and its TTL or hop limit is used up")),
       drop_ip_header_(build.stats.counter("drop_ip_header", "to be routed, and its IP header or checksum is wrong")),
-      drop_for_router_(build.stats.counter("drop_for_router", "to the router's MAC address, and not IP")) {
-  for (const RouteConfig& row : config.routes) {
-    Prefix prefix;
-    std::string why;
-    parse_prefix(row.prefix, prefix, why);
-    const auto group = static_cast<std::uint32_t>(next_hops_.groups.size());
-    next_hops_.groups.push_back(
-        {static_cast<std::uint16_t>(next_hops_.hops.size()), static_cast<std::uint16_t>(row.via.size())});
-    for (const HopConfig& via : row.via) {
-      NextHop hop{build.info.find(via.port), true, {}};
-      parse_mac(via.mac, hop.mac);
-      next_hops_.hops.push_back(hop);
-    }
-    const auto& a = prefix.address;
-    const bool stored =
-        prefix.is_ipv4 ? v4_routes_.insert(roce::load_be16(&a[12]) << 16 | roce::load_be16(&a[14]), prefix.bits, group)
-                       : v6_routes_.insert(prefix.address, prefix.bits, group);
-    if (!stored) throw ConfigError("forward: no room for route " + row.prefix);
-  }
+      drop_for_router_(build.stats.counter("drop_for_router", "to the router's MAC address, and not IP")) {}
+
+Router::Routes Router::empty_routes(const Config& config) { return Routes(prefixes_of(config)); }
+
+void Router::Routes::add(const std::string& text, std::uint32_t group) {
+  Prefix prefix;
+  std::string why;
+  parse_prefix(text, prefix, why);
+  const auto& a = prefix.address;
+  const bool stored = prefix.is_ipv4
+                          ? v4.insert(roce::load_be16(&a[12]) << 16 | roce::load_be16(&a[14]), prefix.bits, group)
+                          : v6.insert(prefix.address, prefix.bits, group);
+  if (!stored) throw ConfigError("forward: no room for route " + text);
 }
 
 }  // namespace rocebox::switch_model::forward

@@ -10,7 +10,23 @@ namespace rocebox::switch_model::forward {
 
 class Router {
  public:
+  /// Prefixes with the numbers of their groups, to take the place of others.
+  struct Routes {
+    explicit Routes(std::uint32_t capacity) : v4(capacity), v6(capacity) {}
+    Ipv4Lpm v4;
+    Ipv6Lpm v6;
+    /// Throws ConfigError when there is no room or memory.
+    void add(const std::string& prefix, std::uint32_t group);
+  };
+
+  /// Without routes.
   Router(const Config& config, const Build& build);
+
+  static Routes empty_routes(const Config& config);
+  void change(Routes& routes) {
+    v4_routes_.swap_entries(routes.v4);
+    v6_routes_.swap_entries(routes.v6);
+  }
 
   /// Finds the group of next hops of each packet, and lowers its TTL.
   template <class Access>

@@ -19,7 +19,8 @@ class IndexTable : public ResourceHandle {
   }
   std::uint32_t lookup(const Key& index) const { return index < values_.size() ? index : kMiss; }
   const Value& value(std::uint32_t entry) const { return values_[entry]; }
-  void set(std::uint32_t entry, const Value& value) { values_[entry] = value; }
+  /// Takes other values, as many, and leaves its own. Does not allocate.
+  void swap_values(std::vector<Value>& values) noexcept { values_.swap(values); }
 
  private:
   std::vector<Value> values_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "switch_model/layout.h"
 #include "switch_model/tables/miss.h"
@@ -23,9 +24,17 @@ class Ipv4Lpm : public ResourceHandle {
   using Key = std::uint32_t;  ///< the address as a number
 
   Ipv4Lpm(Layout& layout, std::string_view name, At at, std::uint32_t capacity, unsigned value_bits);
+  /// One beside the declared ones, to be filled and then taken over by swap_entries().
+  explicit Ipv4Lpm(std::uint32_t capacity) : capacity_(capacity) {}
   ~Ipv4Lpm();
-  Ipv4Lpm(const Ipv4Lpm&) = delete;
-  Ipv4Lpm& operator=(const Ipv4Lpm&) = delete;
+  Ipv4Lpm(Ipv4Lpm&& other) noexcept : Ipv4Lpm(other.capacity_) { swap_entries(other); }
+  Ipv4Lpm& operator=(Ipv4Lpm&&) = delete;
+
+  /// Takes the entries of a table of the same capacity, and leaves it its own. Does not allocate.
+  void swap_entries(Ipv4Lpm& other) noexcept {
+    std::swap(lpm_, other.lpm_);
+    std::swap(default_, other.default_);
+  }
 
   std::uint32_t lookup(Key address) const;
   /// At most kBatchMax at once.
@@ -45,9 +54,15 @@ class Ipv6Lpm : public ResourceHandle {
   using Key = std::array<std::uint8_t, 16>;
 
   Ipv6Lpm(Layout& layout, std::string_view name, At at, std::uint32_t capacity, unsigned value_bits);
+  explicit Ipv6Lpm(std::uint32_t capacity) : capacity_(capacity) {}
   ~Ipv6Lpm();
-  Ipv6Lpm(const Ipv6Lpm&) = delete;
-  Ipv6Lpm& operator=(const Ipv6Lpm&) = delete;
+  Ipv6Lpm(Ipv6Lpm&& other) noexcept : Ipv6Lpm(other.capacity_) { swap_entries(other); }
+  Ipv6Lpm& operator=(Ipv6Lpm&&) = delete;
+
+  void swap_entries(Ipv6Lpm& other) noexcept {
+    std::swap(lpm_, other.lpm_);
+    std::swap(default_, other.default_);
+  }
 
   std::uint32_t lookup(const Key& address) const;
   void lookup_bulk(std::span<const Key> addresses, std::span<std::uint32_t> values) const;

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "switch_model/layout.h"
@@ -24,12 +25,13 @@ class AclIndex {
 
   explicit AclIndex(std::uint32_t key_bytes) : key_bytes_(key_bytes) {}
   ~AclIndex();
-  AclIndex(const AclIndex&) = delete;
-  AclIndex& operator=(const AclIndex&) = delete;
+  AclIndex(AclIndex&& other) noexcept : acl_(std::exchange(other.acl_, nullptr)), key_bytes_(other.key_bytes_) {}
+  AclIndex& operator=(AclIndex&&) = delete;
 
   /// Replaces all rules; a lookup gives the number of the rule. Throws ConfigError when they cannot be built; the old
   /// ones stay then.
   void build(std::span<const Rule> rules);
+  void swap(AclIndex& other) noexcept { std::swap(acl_, other.acl_); }
   /// At most kBatchMax keys, `stride` bytes apart.
   void find_bulk(const std::uint8_t* keys, std::size_t stride, std::uint32_t count, std::uint32_t* entries) const;
 
@@ -59,6 +61,14 @@ class TernaryTable : public ResourceHandle {
         {{}, std::string(name), ResourceKind::kTernaryTable, at, capacity, 8 * sizeof(Key), 8 * sizeof(Value), 0, 0});
   }
 
+  /// One beside the declared ones, to be filled and then taken over by swap_entries().
+  explicit TernaryTable(std::uint32_t capacity) : index_(sizeof(Key)), capacity_(capacity) {}
+
+  /// Takes the entries of a table of the same capacity, and leaves it its own. Does not allocate.
+  void swap_entries(TernaryTable& other) noexcept {
+    index_.swap(other.index_);
+    entries_.swap(other.entries_);
+  }
   /// Replaces all entries. False when there are more than the table holds. Throws ConfigError; see AclIndex::build.
   bool set(std::vector<Entry> entries) {
     if (entries.size() > capacity_) return false;
@@ -78,6 +88,7 @@ class TernaryTable : public ResourceHandle {
                      static_cast<std::uint32_t>(keys.size()), entries.data());
   }
   const Value& value(std::uint32_t entry) const { return entries_[entry].action; }
+  std::uint32_t capacity() const { return capacity_; }
 
  private:
   AclIndex index_;

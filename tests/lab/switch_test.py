@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A live switch: hosts in namespaces reach each other through it, in one subnet and across two."""
 import os
+import time
 
 import bed
+import reload_test
 
 ROUTER = "02:00:00:00:ff:01"
 
@@ -47,6 +49,53 @@ class SwitchTest(bed.BedTest):
                                      capture_output=True)
         self.assertNotEqual(expired.returncode, 0)
         self.assertEqual(self.counters(self.stop(run))["drop_ttl"], 1)
+
+    def test_a_route_moves_under_traffic_and_nothing_is_lost(self):
+        """Numbered packets to a host with two interfaces, by one of them and, after each reload, by the other."""
+        target, second = "10.98.2.1", self.right_end.replace("rbR", "rbQ")
+        self.addCleanup(bed.subprocess.run, ["ip", "link", "del", second], capture_output=True)
+        bed.sh("ip", "link", "add", second, "type", "veth", "peer", "name", "eth1", "netns", self.right)
+        for words in (["ip", "link", "set", "eth1", "up"], ["ip", "address", "add", f"{target}/32", "dev", "lo"],
+                      ["ip", "link", "set", "lo", "up"], ["sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0"],
+                      *(["sysctl", "-qw", f"net.ipv4.conf.{eth}.rp_filter=0"] for eth in ("eth", "eth1"))):
+            self.within(self.right, *words)
+        bed.sh("ip", "link", "set", second, "up")
+        macs = {port: self.within(self.right, "cat", f"/sys/class/net/{eth}/address").strip()
+                for port, eth in (("z", "eth"), ("y", "eth1"))}
+
+        def routes(port, more=""):
+            return f"routes: [{{prefix: 10.98.2.0/24, via: [{{port: {port}, mac: '{macs[port]}'}}]}}{more}]"
+        ports = f"  a: {{af_packet: {self.left_end}}}\n  z: {{af_packet: {self.right_end}}}\n  y: {{af_packet: {second}}}\n"
+        acl = "acl: {rules: [{name: numbered, match: {protocol: udp, destination_port: 9000}}]}"
+        run = self.start_with(ports, f"s: {{switch: {{ports: [a, z, y], programs: [acl, forward], {acl}, "
+                                     f"forward: {{router_mac: '{ROUTER}', {routes('z')}}}}}}}", "--name", self.left_end)
+        self.within(self.left, "ip", "address", "add", "10.98.1.1/24", "dev", "eth")
+        self.within(self.left, "ip", "neigh", "replace", "10.98.1.254", "lladdr", ROUTER, "dev", "eth")
+        self.within(self.left, "ip", "route", "add", "10.98.2.0/24", "via", "10.98.1.254")
+        receiver = self.child_within(self.right, bed.PYTHON, "-c", reload_test.RECEIVE.replace("10.99.0.2", target))
+        self.assertEqual(receiver.stdout.readline(), "ready\n")
+        sender = self.child_within(self.left, bed.PYTHON, "-c", reload_test.SEND.replace("10.99.0.2", target))
+        config, current = self.dir / "run.yaml", routes("z")
+        default = f", {{prefix: 0.0.0.0/0, via: [{{port: z, mac: '{macs['z']}'}}]}}"
+        for new in (routes("y"), routes("z", default), routes("y", default), routes("z"), routes("y")):
+            time.sleep(0.5)
+            config.write_text(config.read_text().replace(current, new))
+            current = new
+            done = bed.subprocess.run([bed.ROCEBOX, "reload", self.left_end], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("forward.routes[0].via[0].port is now", done.stdout)
+        sent = int(sender.communicate(timeout=30)[0])
+        arrived = list(map(int, receiver.communicate(timeout=60)[0].split()))
+        self.assertEqual(sorted(arrived), list(range(sent)))
+        config.write_text(config.read_text().replace(f"'{ROUTER}'", f"'{ROUTER[:-1]}2'"))
+        done = bed.subprocess.run([bed.ROCEBOX, "reload", self.left_end], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("`forward.router_mac` cannot be changed while it runs; only multicast_groups", done.stderr)
+        device = self.stop(run)["devices"]["s"]
+        for port in ("z", "y"):
+            self.assertGreater(device["ports"][port]["tx_packets"], sent / 8)
+        rules = {row["rule"]: row["packets"] for row in device["kernels"]["switch"]["acl"]["rules"]}
+        self.assertEqual(rules["numbered"], sent, "counted on over every reload")
 
     def test_one_core_only(self):
         config = self.dir / "run.yaml"

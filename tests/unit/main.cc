@@ -8,6 +8,8 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   // A death test that forks would share DPDK's memory with its child, which would leave it in disorder.
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  rocebox::start_eal(rocebox::test::kPoolSizes.mebibytes() * 2);
+  // A switch's routes, and those of a reload beside them.
+  constexpr std::uint64_t kRoutesMebibytes = 2 * 144;
+  rocebox::start_eal(rocebox::test::kPoolSizes.mebibytes() * 2 + kRoutesMebibytes);
   return RUN_ALL_TESTS();
 }

@@ -6,8 +6,11 @@
 
 #include "runtime/kernel/counter_set.h"
 #include "runtime/kernel/kernel.h"
+#include "switch_model/counter_array.h"
 #include "switch_model/hash.h"
+#include "switch_model/meter.h"
 #include "switch_model/tables/exact_table.h"
+#include "tests/unit/harness.h"
 
 namespace rocebox::switch_model {
 namespace {
@@ -80,6 +83,49 @@ TEST(Strict, SeesTablesAndHashUnits) {
   EXPECT_EQ(b.texts(), (Texts{"program demo, egress, stage 2, exact table `qps`: a second access by one packet",
                               "program demo, egress, stage 1, hash `ecmp`: back to an earlier stage than `qps` of "
                               "stage 2"}));
+}
+
+TEST(Strict, SeesMetersAndCounters) {
+  Bench b;
+  MeterArray meters(b.layout, "rates", {Gress::kIngress, 1}, 4, {8'000, 8'000, 2000, 2000});
+  CounterArray counters(b.layout, "hits", {Gress::kIngress, 1}, 4);
+  Pool pool(test::kPoolSizes);
+  std::vector<PacketPtr> bytes;
+  for (PacketState& p : b.packets) {
+    bytes.push_back(pool.allocate(100));
+    p.packet = *bytes.back();
+  }
+  b.packets[2].pipe = 1;
+  b.strict.begin(Gress::kIngress, b.packets);
+  for (PacketState& p : b.packets) {
+    EXPECT_EQ(b.strict.meter(p, meters, 3, 0), Color::kGreen);
+    b.strict.count(p, counters, 3);
+  }
+  EXPECT_EQ(b.texts(), Texts{});
+  EXPECT_EQ(counters.read(3).packets, 3u) << "over both pipes";
+  EXPECT_EQ(counters.read(3).bytes, 300u);
+  b.strict.count(b.packets[0], counters, 2);
+  b.strict.count(b.packets[1], counters, 4);
+  b.strict.begin(Gress::kEgress, b.packets);
+  b.strict.count(b.packets[0], counters, 4);
+  EXPECT_EQ(b.texts(), (Texts{"program demo, ingress, stage 1, counters `hits`: a second access by one packet",
+                              "program demo, ingress, stage 1, counters `hits`: an index beyond the array",
+                              "program demo, ingress, stage 1, counters `hits`: touched by the egress control"}));
+}
+
+TEST(CounterArray, CountsByIndexAndPipeUntilItIsCleared) {
+  Layout layout(2);
+  CounterArray counters(layout, "hits", {Gress::kEgress, 0}, 3);
+  for (unsigned i = 0; i < 5; i++) counters.count(i % 2, 1, 64 + i);
+  counters.count(1, 2, 9000);
+  EXPECT_EQ(counters.read(0).packets, 0u);
+  EXPECT_EQ(counters.read(1).packets, 5u);
+  EXPECT_EQ(counters.read(1).bytes, 5u * 64 + 10);
+  EXPECT_EQ(counters.read(2).bytes, 9000u);
+  counters.clear(1);
+  EXPECT_EQ(counters.read(1).packets + counters.read(1).bytes, 0u);
+  EXPECT_EQ(counters.read(2).packets, 1u);
+  EXPECT_EQ(counters.resource().value_bits, 128u);
 }
 
 TEST(Registers, BitsAndPipesStandApart) {

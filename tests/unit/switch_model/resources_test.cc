@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/telemetry/json_report.h"
+#include "switch_model/counter_array.h"
+#include "switch_model/meter.h"
 #include "switch_model/tables/lpm_table.h"
 
 namespace rocebox::switch_model {
@@ -35,6 +37,25 @@ TEST(Resources, AnArrayTakesTheStagesBehindItsOwn) {
   EXPECT_EQ(used[2].stateful_alus, 2);
 }
 
+// A statistics ALU each, 64 bits of packets and 64 of bytes; a meter takes one of the stateful ALUs.
+TEST(Resources, CountersAndMetersTakeAlusOfTheirOwn) {
+  Layout layout(1);
+  std::vector<CounterArray> counters;
+  for (int i = 0; i < 5; i++) counters.emplace_back(layout, "c" + std::to_string(i), At{Gress::kIngress, 19}, 1024);
+  const MeterArray meters(layout, "m", {Gress::kIngress, 18}, 1025, {8'000, 8'000, 100, 100});
+  std::vector<Usage> used;
+  const auto problems = lay_out(layout, Profile{}, used);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_TRUE(
+      problems[0].starts_with("program , ingress, stage 19, counters `c4`: needs 1 SRAM pages, 1 map RAMs, 0 "
+                              "TCAM blocks, 0 stateful ALUs, 1 statistics ALUs and 0 hash bits"))
+      << problems[0];
+  EXPECT_EQ(used[19].statistics_alus, 4);
+  EXPECT_EQ(used[19].sram_pages, 4) << "1024 words of 128 bits each";
+  EXPECT_EQ(used[18].stateful_alus, 1);
+  EXPECT_EQ(used[18].map_ram, 2);
+}
+
 TEST(Resources, WhatDoesNotFitIsNamed) {
   Layout layout(1);
   layout.begin("demo");
@@ -45,7 +66,7 @@ TEST(Resources, WhatDoesNotFitIsNamed) {
   ASSERT_EQ(problems.size(), 2u);
   EXPECT_EQ(problems[0],
             "program demo, egress, stage 19, register `r4`: needs 1 SRAM pages, 1 map RAMs, 0 TCAM blocks, 1 stateful "
-            "ALUs and 0 hash bits, which stages 19 to 19 do not have free");
+            "ALUs, 0 statistics ALUs and 0 hash bits, which stages 19 to 19 do not have free");
   EXPECT_TRUE(problems[1].starts_with("program demo, ingress, stage 18, lpm table `routes`: needs 4 SRAM pages"));
 }
 

@@ -5,6 +5,7 @@
 
 #include "runtime/config/fields_reader.h"
 #include "switch_model/datapath.h"
+#include "switch_model/switch.h"
 #include "tests/unit/harness.h"
 
 namespace rocebox::test {
@@ -35,5 +36,15 @@ struct SwitchBox : KernelBox {
   }
   std::size_t seen = 0;
 };
+
+/// New options for a switch of the in-tree programs that runs, as `rocebox reload` makes them.
+inline std::unique_ptr<Change> prepare_change(KernelBox& box, const std::string& yaml) {
+  config::Mistakes mistakes("new");
+  const config::Node node = config::parse_yaml(yaml, mistakes);
+  config::FieldsReader reader(&node, mistakes);
+  std::unique_ptr<Change> change = switch_kernel_type().change(reader, *box.kernel);
+  EXPECT_TRUE(mistakes.none()) << mistakes.text();
+  return change;
+}
 
 }  // namespace rocebox::test

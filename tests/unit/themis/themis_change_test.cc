@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Options of a ToR that are changed while it runs.
 #include "kernels/themis/modulo.h"
-#include "switch_model/switch.h"
 #include "tests/unit/themis/themis_kit.h"
 
 namespace rocebox::themis {
 namespace {
 
 // As `rocebox reload` does it.
-void change(Tor& tor, const std::string& yaml) {
-  config::Mistakes mistakes("new");
-  const config::Node node = config::parse_yaml(yaml, mistakes);
-  config::FieldsReader reader(&node, mistakes);
-  const std::unique_ptr<Change> change = switch_kernel_type().change(reader, *tor.kernel);
-  EXPECT_TRUE(mistakes.none()) << mistakes.text();
-  change->apply(*tor.kernel, tor.now);
-}
+void change(Tor& tor, const std::string& yaml) { test::prepare_change(tor, yaml)->apply(*tor.kernel, tor.now); }
 
 std::string with_paths(std::string yaml, const std::string& paths) {
   const std::string old = "paths: 2";

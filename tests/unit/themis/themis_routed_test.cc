@@ -65,6 +65,22 @@ TEST_P(ThemisRouted, ANackThatIsMadeBeginsAtTheRouter) {
   EXPECT_EQ(tor.out.back().bytes, one_hop_on(made, left[1]));
 }
 
+// `rocebox reload` of routes leaves connections what they are; what is made then goes to the new next hop.
+TEST_P(ThemisRouted, ARouteThatChangesKeepsTheStateOfConnections) {
+  tor.give(3, to_router(write(true, 1)));
+  EXPECT_EQ(tor.give(0, to_router(answer(false, 0, kNackSyndrome))), Ports{}) << "stashed";
+  std::string yaml = router_yaml(kConnection, "pipes: " + std::to_string(GetParam()));
+  for (const std::string mac : {"02:00:00:00:01:02", "02:00:00:00:01:03"})
+    yaml.replace(yaml.find(mac), mac.size(), mac.substr(0, 12) + "02" + mac.substr(14));
+  test::prepare_change(tor, yaml)->apply(*tor.kernel, tor.now);
+  const Ports left = tor.give(2, to_router(write(true, 2)));
+  ASSERT_EQ(left.size(), 2u) << "the stash is resolved";
+  roce::PacketSpec made = answer(false, 0, kNackSyndrome);
+  made.underlay.source_mac = kRouterMac;
+  made.underlay.destination_mac = {2, 0, 0, 0, 2, static_cast<std::uint8_t>(left[1])};
+  EXPECT_EQ(tor.out.back().bytes, test::frame(made));
+}
+
 TEST_P(ThemisRouted, ANackThatHasAgedBeginsAtTheRouterToo) {
   tor.give(3, to_router(write(true, 1)));
   EXPECT_EQ(tor.give(0, to_router(answer(false, 0, kNackSyndrome))), Ports{});
