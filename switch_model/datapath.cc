@@ -30,6 +30,7 @@ Datapath::Datapath(const Config& config, Stats& stats)
       layout_(info_.pipes),
       violations_(count_.strict_violations),
       traffic_(config.traffic_manager, info_, stats),
+      generator_(config.applications, info_, stats),
       names_(config.programs),
       waiting_(kLoopPackets),
       recirculation_delay_(config.recirculation_delay),
@@ -99,6 +100,7 @@ void Datapath::on_timer(Context& context, std::uint64_t tag) {
   if (tag >= kPortTimer) return serve(context, static_cast<Port>(tag - kPortTimer));
   if (tag == kInstantTimer) return run_instant(context);
   if (tag == kRecirculationTimer) return release_recirculated(context);
+  if (tag == kGeneratorTimer) return generate(context);
   repeats_pauses_ = false;
   traffic_.refresh();
   Leaving leaving{context, nullptr};
@@ -110,6 +112,7 @@ void Datapath::report(Report& report) const {
   for (unsigned i = 0; i < programs_.size(); i++)
     report.object(names_[i], [&](Report& program) { programs_[i]->report(program); });
   if (!traffic_.idle()) report.object("traffic_manager", [&](Report& object) { traffic_.report(object); });
+  if (!generator_.idle()) generator_.report(report);
   if (!strict_) return;
   const auto& found = violations_.list();
   report.table("violations", found.size(), [&](Report& row, std::size_t i) {

@@ -8,6 +8,7 @@
 
 #include "runtime/engine/pipeline.h"
 #include "switch_model/option_texts.h"
+#include "switch_model/packet_generator/packet_generator.h"
 #include "switch_model/state_queue.h"
 #include "switch_model/switch_config.h"
 #include "switch_model/traffic_manager/traffic_manager.h"
@@ -20,6 +21,7 @@ class Datapath final : public Kernel {
 
   Datapath(const Config& config, Stats& stats);
 
+  void start(Context& context) override;
   void process(Context& context, Port in, Batch& batch) override;
   void on_timer(Context& context, std::uint64_t tag) override;
   void report(Report& report) const override;
@@ -88,6 +90,9 @@ class Datapath final : public Kernel {
   void run_instant(Context& context);
   void release_recirculated(Context& context);
 
+  // generate.cc
+  void generate(Context& context);
+
   // transmit.cc
   void classify(Context& context, Port in, std::span<PacketState> packets);
   bool admit(Leaving& leaving, PacketState& p, Cause cause);
@@ -103,6 +108,7 @@ class Datapath final : public Kernel {
   NextHops next_hops_;
   Violations violations_;
   TrafficManager traffic_;
+  PacketGenerator generator_;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<Program>> programs_;
   std::vector<unsigned> controls_[2];  // programs with an ingress, with an egress control
@@ -129,6 +135,7 @@ class Datapath final : public Kernel {
 };
 
 // Tags of timers that are not a program's, see kProgramShift.
-inline constexpr std::uint64_t kInstantTimer = 0, kRecirculationTimer = 1, kPauseTimer = 2, kPortTimer = 0x100;
+inline constexpr std::uint64_t kInstantTimer = 0, kRecirculationTimer = 1, kPauseTimer = 2, kGeneratorTimer = 3,
+                               kPortTimer = 0x100;
 
 }  // namespace rocebox::switch_model

@@ -37,6 +37,13 @@ inline constexpr std::int64_t kMirrorSessionMax = 255;
 /// The least that a copy is cut to: an Ethernet frame.
 inline constexpr std::uint64_t kMirrorBytesMin = 60;
 
+/// Applications of the packet generator. Tofino 2 has 16 for each pipe.
+inline constexpr std::size_t kApplicationsMax = 16;
+/// A live run that was busy elsewhere makes up for so much at most; what is later is left out and counted.
+inline constexpr std::int64_t kGeneratorLagMax = 10'000'000;
+/// Batches of generated packets in one call: what leaves then has room in kFollowersReserved.
+inline constexpr unsigned kGeneratedBatchesMax = 16;
+
 /// Traffic classes, and queues of one port: the eight priorities of 802.1Q, which PFC pauses one by one.
 inline constexpr unsigned kQueuesPerPort = 8;
 

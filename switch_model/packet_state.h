@@ -19,7 +19,8 @@ enum class Instance : std::uint8_t {
   kReplica,       ///< a copy that a multicast group made; see PacketState::replica
   kMirror,        ///< a copy that a program asked for with Pass::mirror; it enters egress
   kRecirculated,  ///< sent back to ingress by Pass::recirculate
-  kGenerated,     ///< made by a program's control plane with Pass::generate; it enters egress
+  kGenerated,     ///< made by the packet generator, and enters ingress (PacketState::application is its number), or by
+                  ///< a program's control plane with Pass::generate, and enters egress (the number is 0)
 };
 
 inline constexpr Port kNoPort = 0xFF;
@@ -41,9 +42,10 @@ struct PacketState {
   std::uint8_t traffic_class = 0;  ///< priority 0 to 7: the queue at the egress port
   std::uint8_t passes = 0;         ///< how often it went round, by mirror or recirculation
   Instance instance = Instance::kNormal;
-  bool recirculate = false;
-  std::uint16_t replica = 0;  ///< number within its group, from 0
-  std::uint8_t spare[2] = {};
+  bool recirculate : 1 = false;
+  std::uint8_t application : 7 = 0;   ///< of the packet generator that made it, from 1; 0: another packet
+  std::uint16_t replica = 0;          ///< kReplica: number within its group; kGenerated: within its batch; from 0
+  std::uint16_t generator_batch = 0;  ///< kGenerated: number of its batch, from 0 with each trigger
 };
 static_assert(sizeof(PacketState) == 64, "one cache line");
 

@@ -34,6 +34,14 @@ forward:
 multicast_groups:
   - {group: 5, ports: [p0, p1, p3]}
 )"},
+                                 {"packets that the switch makes, among those that come in, through slow ports",
+                                  R"(strict: true
+pipes: 2
+traffic_manager: {rate: 10Gbps}
+packet_generator:
+  - {port: p0, every: 20us, times: 50, batches: 2, packets: 70, packet_gap: 0, batch_gap: 3us, packet: {payload: 20B}}
+  - {port: p3, start: 7us, packets: 300, packet_gap: 1us, packet: {hex: '0200 0000 0001 0200 0000 0009 88b5 00000000'}}
+)"},
                                  {nullptr, nullptr}};
 
 }  // namespace

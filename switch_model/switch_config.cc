@@ -80,6 +80,7 @@ void SwitchConfig::fields(Fields& f) {
     f.group(types_[i].name, types_[i].summary, [&](Fields& g) { options_[i]->fields(g, info); });
   f.list("multicast_groups", groups, kGroupsMax, "ports that packets of a group leave by",
          [this](Fields& g, GroupConfig& group) { group_fields(g, group); });
+  read_applications(f, applications, info);
   f.group("traffic_manager", "queues, rates, marks and pauses between ingress and egress",
           [this](Fields& g) { traffic_manager.fields(g, info); });
   f.duration("recirculation_delay", recirculation_delay, {1, kSecond}, "time in the loopback port of a recirculation");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "switch_model/packet_generator/config.h"
 #include "switch_model/program.h"
 #include "switch_model/resources.h"
 #include "switch_model/traffic_manager/config.h"
@@ -27,6 +28,7 @@ struct SwitchConfig {
   SwitchInfo info;
   std::vector<std::string> programs = {"forward"};
   std::vector<GroupConfig> groups;
+  std::vector<ApplicationConfig> applications;
   TrafficManagerConfig traffic_manager;
   Profile profile;
   bool strict = false;

@@ -29,6 +29,11 @@ constexpr Case kCases[] = {
     {"lowar (32, 1), from a clean link", "a <-> lowar <-> b", "{lowar: {r: 32, c: 1}}", 1},
     {"switch, L2, static", nullptr,
      "{ports: [a, b], forward: {learning: false, macs: [{mac: '02:00:00:00:00:02', ports: [b]}]}}"},
+    {"switch, L2, static, behind six rules", nullptr,
+     "{ports: [a, b], programs: [acl, forward], acl: {rules: [{match: {opcodes: [rc_acknowledge, cnp]}, mirror: 0}, "
+     "{match: {protocol: tcp, destination_port: 1-1023}, action: drop}, {match: {source: 192.168.0.0/16}, dscp: 8}, "
+     "{match: {destination_qp: 0xf00000/0xf00000}}, {match: {ecn: 3}, traffic_class: 5}, {name: all}]}, forward: "
+     "{learning: false, macs: [{mac: '02:00:00:00:00:02', ports: [b]}]}}"},
     {"switch, L2, learning", nullptr, "{ports: [a, b], forward: {macs: [{mac: '02:00:00:00:00:02', ports: [b]}]}}"},
     {"switch, L3, four paths", nullptr,
      "{ports: [a, b, c, d, e], forward: {learning: false, router_mac: '02:00:00:00:00:02', routes: [{prefix: "

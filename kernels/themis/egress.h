@@ -16,7 +16,7 @@ class Egress {
     if (shared_.spray == Spray::kOff) return;
     Selection selection;
     for (PacketState& p : pass) {
-      if (p.drop_reason || p.instance == switch_model::Instance::kGenerated) continue;
+      if (p.drop_reason || is_own(p)) continue;
       if (p.instance == switch_model::Instance::kMirror)
         mirror(pass, p);
       else if (TaskWord::of(p, shared_.word).task == Task::kRecirculate)
@@ -37,6 +37,10 @@ class Egress {
   }
 
  private:
+  // Made by the control plane, and done.
+  static bool is_own(const PacketState& p) {
+    return p.instance == switch_model::Instance::kGenerated && p.application == 0;
+  }
   // Requests to a NIC of the rack, and answers from one: of all others nothing is known here, and no table need say so.
   bool concerns(const PacketState& p) const {
     return shared_.is_host[roce::opcode_info(p.packet).has(roce::kIsRequest) ? p.egress_port : p.ingress_port];

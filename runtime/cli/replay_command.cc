@@ -77,9 +77,19 @@ void apply_captures(const ReplayArguments& arguments, config::RunConfig& config)
   }
 }
 
+// Whether packets come although none is read.
+bool makes_packets(const config::RunConfig& config) {
+  return std::any_of(config.devices.begin(), config.devices.end(), [](const config::DeviceConfig& device) {
+    if (device.kind != config::DeviceKind::kSwitch || device.kernels.empty()) return false;
+    const config::Node* generator = device.kernels[0].options.find("packet_generator");
+    return generator && !generator->items.empty();
+  });
+}
+
 void apply(const ReplayArguments& arguments, config::RunConfig& config) {
   apply_captures(arguments, config);
   if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);
+  if (makes_packets(config)) return;
   if (std::all_of(config.captures.begin(), config.captures.end(), [](const auto& b) { return b.in.empty(); }))
     throw ConfigError(fmt::format(
         "{}: no port has a capture to read: give `ports: {{PORT: {{pcap: {{in: FILE}}}}}}` or --in PORT=FILE",

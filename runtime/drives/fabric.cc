@@ -39,6 +39,7 @@ unsigned Fabric::add(Device& device) {
     else
       deliver(far_ends_[static_cast<std::size_t>(peer)], packets);
   });
+  schedule(number);  // what kernels armed at their start
   return number;
 }
 

@@ -43,6 +43,10 @@ Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& po
     pass_.push_back(stage.shape == Shape::kTwoSided ? std::array<Port, 2>{1, 0} : std::array<Port, 2>{0, 0});
   }
   for (auto& list : followers_) list.reserve(kFollowersReserved);
+  for (unsigned i = 0; i < stages_.size(); i++) {
+    Context context(*this, i, now_, &stages_[i].seed, true);
+    stages_[i].kernel->start(context);
+  }
 }
 
 void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {

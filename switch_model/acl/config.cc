@@ -22,16 +22,16 @@ void either(Fields& f, std::string_view name, bool& value, std::span<const std::
 
 }  // namespace
 
-MeterRates MeterConfig::rates() const {
-  return {committed, peak ? peak : committed, committed_burst, peak_burst ? peak_burst : committed_burst};
-}
+MeterRates MeterConfig::rates() const { return {committed, peak, committed_burst, peak_burst}; }
 
 void MeterConfig::fields(Fields& f) {
   constexpr Range<std::uint64_t> kBurst{0, kRateQueueBytesMax};
-  f.rate("committed", committed, {0, kRateMax}, "CIR: up to this rate packets are green; 0: there is no meter");
+  f.rate("committed", committed, {0, kRateMax}, "CIR: up to this rate packets are green; unlimited: there is no meter");
   f.bytes("committed_burst", committed_burst, kBurst, "CBS: bytes that may come at once and be green");
-  f.rate("peak", peak, {0, kRateMax}, "PIR: up to this rate packets are yellow, beyond it red; 0: as `committed`");
-  f.bytes("peak_burst", peak_burst, kBurst, "PBS: bytes that may come at once and not be red; 0: as `committed_burst`");
+  f.rate("peak", peak, {0, kRateMax},
+         "PIR: up to this rate packets are yellow, beyond it red; not written: as `committed`");
+  f.bytes("peak_burst", peak_burst, kBurst,
+          "PBS: bytes that may come at once and not be red; not written: as `committed_burst`");
   f.integer("yellow_dscp", yellow_dscp, {-1, 63}, "DSCP that yellow packets get; -1: theirs");
   either(f, "red", drop_red, kRedWords, "what happens to red packets");
   f.integer("red_dscp", red_dscp, {-1, 63}, "DSCP that red packets get when they pass; -1: theirs");
@@ -40,8 +40,11 @@ void MeterConfig::fields(Fields& f) {
     return;
   }
   if (committed < kRateMin) f.refuse("committed", "must be 1kbps at least");
-  if (peak != 0 && peak < committed) f.refuse("peak", "must not be below `committed` (RFC 2698)");
   if (committed_burst == 0) f.refuse("committed_burst", "must be as long as a packet at least, or none is green");
+  if (peak == 0 && f.given("peak")) f.refuse("peak", "must be a rate; leave it out for that of `committed`");
+  if (peak == 0) peak = committed;
+  if (peak_burst == 0) peak_burst = committed_burst;
+  if (peak < committed) f.refuse("peak", "must not be below `committed` (RFC 2698)");
   if (drop_red && red_dscp >= 0) f.refuse("red_dscp", "is used with `red: pass` only");
 }
 

@@ -9,10 +9,10 @@
 
 namespace rocebox::switch_model::acl {
 
-/// A two-rate three-color meter; all zero: none.
+/// A two-rate three-color meter; `committed` 0: none.
 struct MeterConfig {
   std::uint64_t committed = 0, committed_burst = 64 * 1024;
-  std::uint64_t peak = 0, peak_burst = 0;  ///< 0: as committed
+  std::uint64_t peak = 0, peak_burst = 0;  ///< as committed where they are not written
   std::int64_t yellow_dscp = -1, red_dscp = -1;
   bool drop_red = true;
 

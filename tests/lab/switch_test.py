@@ -97,6 +97,52 @@ class SwitchTest(bed.BedTest):
         rules = {row["rule"]: row["packets"] for row in device["kernels"]["switch"]["acl"]["rules"]}
         self.assertEqual(rules["numbered"], sent, "counted on over every reload")
 
+    def test_an_access_list_is_reloaded(self):
+        everything = "{name: all, match: {protocol: icmp}}"
+        acl = f"acl: {{rules: [{everything}]}}"
+        run = self.start_with(self.ports(), f"s: {{switch: {{ports: [a, z, t], programs: [acl, forward], {acl}}}}}", "--name", self.left_end)
+        config = self.dir / "run.yaml"
+        good = config.read_text()
+
+        def ping():
+            return bed.subprocess.run(["ip", "netns", "exec", self.left, "ping", "-c", "4", "-i", "0.02", "-W", "1", "10.99.0.2"],
+                                      capture_output=True).returncode == 0
+
+        def reload(rules):
+            config.write_text(good.replace(everything, rules))
+            return bed.subprocess.run([bed.ROCEBOX, "reload", self.left_end], capture_output=True, text=True)
+        self.assertTrue(ping())
+        self.assertEqual(reload("{name: stop, match: {protocol: icmp, source: 10.99.0.2}, action: drop}, " + everything).returncode, 0)
+        self.assertFalse(ping(), "requests pass, answers do not")
+        refused = reload("{match: {source: 10.99.0.2/8}}")
+        self.assertEqual(refused.returncode, 2)
+        self.assertRegex(refused.stderr, r"run\.yaml:1:\d+: `source` has address bits behind its length.*\n.*stays in force")
+        self.assertFalse(ping())
+        self.assertEqual(reload(everything).returncode, 0)
+        self.assertTrue(ping())
+        switch = self.stop(run)["devices"]["s"]["kernels"]["switch"]
+        self.assertEqual(switch["counters"]["drop_acl"], 8)
+        rules = {row["rule"]: row["packets"] for row in switch["acl"]["rules"]}
+        self.assertEqual(rules["all"], 2 * 8 + 2 * 4, "kept over the reloads: both ways of two pings, requests of two")
+
+    def test_the_packet_generator_keeps_time(self):
+        """In a switch alone, and in one whose packets go on to another device."""
+        frame = "02 00 00 00 00 77 02 00 00 00 00 78 88 b5" + " 00" * 46
+        switch = ("{switch: {ports: [a, z, t], packet_generator: [{port: a, every: 1ms, times: 1000, "
+                  f"packet: {{hex: '{frame}'}}}}], forward: {{macs: [{{mac: '02:00:00:00:00:77', ports: [z]}}]}}}}}}")
+        ports = self.ports()
+        for devices, ports, more in ((f"s: {switch}", ports, ""),
+                                     (f"s: {switch}, b: {{path: in <-> out}}", ports.replace("  z:", "  out:"),
+                                      "links: {l: {between: [s.z, b.in], delay: 10us}}\n")):
+            with self.subTest(more):
+                run = self.start_with(ports, devices, more=more)
+                time.sleep(1.5)
+                report = self.stop(run)
+                counters = self.counters(report)
+                self.assertEqual(counters["generated"] + counters["generator_missed"], 1000)
+                self.assertGreater(counters["generated"], 500, "this machine was busy with other things for half a second")
+                self.assertGreaterEqual(report["devices"]["s"]["ports"]["z"]["tx_packets"], counters["generated"])
+
     def test_one_core_only(self):
         config = self.dir / "run.yaml"
         config.write_text(f"devices: {{s: {{switch: {{ports: [a, z, t]}}}}}}\nports:\n{self.ports()}live: {{shards: 2}}\n")

@@ -88,6 +88,8 @@ Shard::~Shard() {
 
 void Shard::run(const std::atomic<bool>& stop, Nanos drain) {
   idler_.start();
+  read_clock();
+  if (!alone_) testbed_.fabric().run(now_);  // what was armed for time 0: the clock begins here
   while (!stop.load(std::memory_order_relaxed)) {
     mailbox_.serve();
     for (unsigned i = 0; i < kLoopsPerRound; i++)

@@ -241,6 +241,7 @@ TEST(Acl, NamesMistakesInRules) {
       {"egress_port: p9", "`egress_port` names no port of the switch"},
       {"action: drop, dscp: 3", "`dscp` is of no use where packets are dropped"},
       {"meter: {committed: 2Mbps, peak: 1Mbps}", "`peak` must not be below `committed`"},
+      {"meter: {committed: 1Mbps, peak: unlimited}", "`peak` must be a rate"},
       {"meter: {peak: 1Mbps}", "`peak` needs `committed`"},
       {"meter: {committed: 1Mbps, red_dscp: 3}", "`red_dscp` is used with `red: pass` only"},
       {"name: a}\n    - {name: a", "`rules` has two named `a`"}};
