@@ -38,9 +38,10 @@ multicast_groups:
                                   R"(strict: true
 pipes: 2
 traffic_manager: {rate: 10Gbps}
+forward: {macs: [{mac: 02:00:00:00:00:99, ports: [p1]}]}
 packet_generator:
-  - {port: p0, every: 20us, times: 50, batches: 2, packets: 70, packet_gap: 0, batch_gap: 3us, packet: {payload: 20B}}
-  - {port: p3, start: 7us, packets: 300, packet_gap: 1us, packet: {hex: '0200 0000 0001 0200 0000 0009 88b5 00000000'}}
+  - {port: p0, every: 20us, times: 8, batches: 2, packets: 70, packet_gap: 0, batch_gap: 3us, packet: {destination_mac: 02:00:00:00:00:99}}
+  - {port: p3, start: 7us, packets: 60, packet_gap: 2us, packet: {hex: '0200 0000 0001 0200 0000 0009 88b5 00000000'}}
 )"},
                                  {nullptr, nullptr}};
 

@@ -10,6 +10,7 @@
 #include "runtime/config/document.h"
 #include "runtime/config/units.h"
 #include "runtime/roce/address.h"
+#include "runtime/roce/headers.h"
 #include "runtime/roce/opcodes.h"
 #include "switch_model/addresses.h"
 
