@@ -11,7 +11,6 @@ row. A packet's latency is the time at which it left the far gateway, less that 
 all waiting: replay knows no computing time, so the results do not depend on the machine.
 """
 import argparse
-import csv
 import json
 import pathlib
 import struct
@@ -20,7 +19,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from lowar_residual_loss import write_capture  # noqa: E402
+from lowar_residual_loss import write_capture, write_results  # noqa: E402
 
 BLOCKS = (8, 16, 32, 64, 128, 256)
 MESSAGE_PACKETS, PAYLOAD_BYTES = 1024, 1024
@@ -132,15 +131,7 @@ def main():
             rows.append(measure(arguments.build / "rocebox", pathlib.Path(folder), *case))
             print("LoWAR(%(r)d, %(c)d), %(losses)s: mean %(mean_us).1f us, max %(max_us).1f, expected %(expected_mean_us).1f"
                   % rows[-1], flush=True)
-    with open(arguments.results / "lowar_recovery_latency.csv", "w", newline="") as out:
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
-    try:
-        plot(rows, arguments.results / "lowar_recovery_latency.png")
-    except ImportError:
-        print("no figure: install python3-matplotlib", file=sys.stderr)
+    write_results(rows, COLUMNS, plot, arguments.results / "lowar_recovery_latency")
 
 
 if __name__ == "__main__":

@@ -129,6 +129,19 @@ def plot(rows, path):
     figure.savefig(path, dpi=110)
 
 
+def write_results(rows, columns, plot_rows, path):
+    """The table, and the figure where matplotlib is installed: path.csv, path.png."""
+    with open(path.with_suffix(".csv"), "w", newline="") as out:
+        writer = csv.DictWriter(out, columns, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
+    try:
+        plot_rows(rows, path.with_suffix(".png"))
+    except ImportError:
+        print("no figure: install python3-matplotlib", file=sys.stderr)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
@@ -148,15 +161,7 @@ def main():
                     rows.append({"packets": arguments.packets * arguments.seeds, **row})
                     print("LoWAR(%d, %d) burst %d loss %g: expected %.3g measured %.3g +- %.2g" % (
                         r, c, row["burst"], loss, row["expected"], row["measured"], row["half_width_95"]), flush=True)
-    with open(arguments.results / "lowar_residual_loss.csv", "w", newline="") as out:
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
-    try:
-        plot(rows, arguments.results / "lowar_residual_loss.png")
-    except ImportError:
-        print("no figure: install python3-matplotlib", file=sys.stderr)
+    write_results(rows, COLUMNS, plot, arguments.results / "lowar_residual_loss")
 
 
 if __name__ == "__main__":

@@ -209,16 +209,7 @@ TEST(Acl, ReloadRefusesWhatArraysAreSizedBy) {
   EXPECT_EQ(refused(with_rules(rules + "  default: drop\n")), "");
 }
 
-std::string mistakes_of(const std::string& rule) {
-  const std::string yaml = with_rules("    - {" + rule + "}\n");
-  config::Mistakes mistakes("switch");
-  const config::Node node = config::parse_yaml(yaml, mistakes);
-  config::FieldsReader reader(&node, mistakes);
-  SwitchConfig config;
-  config.fields(reader);
-  reader.finish();
-  return mistakes.text();
-}
+std::string mistakes_of(const std::string& rule) { return test::switch_mistakes(with_rules("    - {" + rule + "}\n")); }
 
 TEST(Acl, NamesMistakesInRules) {
   EXPECT_EQ(mistakes_of("match: {opcodes: rc_acknowledge}"), "");

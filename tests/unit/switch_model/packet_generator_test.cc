@@ -191,13 +191,7 @@ packet_generator:
 }
 
 std::string generator_mistakes(const std::string& application) {
-  config::Mistakes mistakes("switch");
-  const config::Node node = config::parse_yaml("packet_generator: [{" + application + "}]\n", mistakes);
-  config::FieldsReader reader(&node, mistakes);
-  SwitchConfig config;
-  config.fields(reader);
-  reader.finish();
-  return mistakes.text();
+  return test::switch_mistakes("packet_generator: [{" + application + "}]\n");
 }
 
 TEST(PacketGenerator, NamesMistakes) {

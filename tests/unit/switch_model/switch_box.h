@@ -22,6 +22,17 @@ inline std::unique_ptr<Kernel> make_switch(const char* yaml, Stats& stats,
   return std::make_unique<switch_model::Datapath>(config, stats);
 }
 
+/// What is wrong with the options of a switch; empty: nothing.
+inline std::string switch_mistakes(const std::string& yaml) {
+  config::Mistakes mistakes("switch");
+  const config::Node node = config::parse_yaml(yaml, mistakes);
+  config::FieldsReader reader(&node, mistakes);
+  switch_model::SwitchConfig config(switch_model::in_tree_programs());
+  config.fields(reader);
+  reader.finish();
+  return mistakes.text();
+}
+
 struct SwitchBox : KernelBox {
   explicit SwitchBox(const char* yaml,
                      std::span<const switch_model::ProgramType> types = switch_model::in_tree_programs(),

@@ -6,14 +6,7 @@ namespace rocebox::themis {
 namespace {
 
 std::string mistakes_of(const std::string& themis) {
-  config::Mistakes mistakes("switch");
-  const config::Node node =
-      config::parse_yaml("ports: [p0, p1, p2, p3]\nprograms: [forward, themis]\nthemis: {" + themis + "}\n", mistakes);
-  config::FieldsReader reader(&node, mistakes);
-  switch_model::SwitchConfig config(switch_model::in_tree_programs());
-  config.fields(reader);
-  reader.finish();
-  return mistakes.text();
+  return test::switch_mistakes("ports: [p0, p1, p2, p3]\nprograms: [forward, themis]\nthemis: {" + themis + "}\n");
 }
 
 constexpr const char* kOne = "{local: 10.0.0.1, local_qpn: 0x11, remote: 10.0.1.1, remote_qpn: 0x12}";
