@@ -4,6 +4,7 @@
 #include <rte_hash_crc.h>
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <type_traits>
 
@@ -14,8 +15,19 @@ struct rte_hash;
 
 namespace rocebox::switch_model {
 
-/// The hash of a key in all exact tables: CRC32C, which the compiler unrolls where the length is known.
-inline std::uint32_t key_hash(const void* key, std::uint32_t bytes) { return rte_hash_crc(key, bytes, 0); }
+/// The hash of a key in all exact tables: CRC32C, which the compiler unrolls where the length is known. Not
+/// rte_hash_crc(), which reads keys as if they stood on eight bytes.
+inline std::uint32_t key_hash(const void* key, std::size_t bytes) {
+  const auto* at = static_cast<const std::uint8_t*>(key);
+  std::uint32_t hash = 0;
+  for (; bytes >= sizeof(std::uint64_t); bytes -= sizeof(std::uint64_t), at += sizeof(std::uint64_t)) {
+    std::uint64_t word;
+    std::memcpy(&word, at, sizeof word);
+    hash = rte_hash_crc_8byte(word, hash);
+  }
+  for (; bytes > 0; bytes--) hash = rte_hash_crc_1byte(*at++, hash);
+  return hash;
+}
 
 /// rte_hash with keys of plain bytes, owned. Not a template, so that DPDK's header stays in one file.
 class HashIndex {

@@ -5,6 +5,7 @@
 #include "runtime/config/config.h"
 #include "runtime/kernel/counter_set.h"
 #include "runtime/lab/lab_config.h"
+#include "runtime/packet/eal.h"
 #include "runtime/telemetry/expect.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -24,7 +25,14 @@ void check_fixpoint(const config::RunConfig& config, Registry& registry) {
   require(twice == effective, "and is its own effective configuration");
 }
 
+constexpr std::size_t kTablesMebibytes = 256;  // of the switches that are made
+
 }  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  start_eal(kTablesMebibytes);
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static Registry registry;
