@@ -166,6 +166,7 @@ void ControlPlane::stashed(Pass& pass, const QpEntry& entry, Packet nack) {
 
 void ControlPlane::stimuli(std::vector<Stimulus>& all) const {
   std::vector<Stimulus> ways(all);
+  std::erase_if(ways, [](const Stimulus& way) { return !way.frame.empty(); });  // not of RoCE
   if (ways.empty()) ways.resize(1);
   for (Stimulus& way : ways)
     for (const roce::HalfKey& half : stimuli_) {

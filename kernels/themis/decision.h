@@ -44,6 +44,7 @@ struct Decision {
   Reason reason = Reason::kNone;
   bool avoid = false;        ///< the NACK is a Path Avoidance Signal
   bool begins_anew = false;  ///< what came is so far outside the window that the slot is to be made again there
+  bool ends_stash = false;   ///< of kForward: what came acknowledges the stash, too
   StashedNack stash{};       ///< of kGenerate and kDiscard; of discarded ones the ePSN only
 
   explicit operator bool() const { return action != Action::kNone; }

@@ -90,6 +90,7 @@ Decision Destination::age(unsigned pipe, Slot slot, std::uint32_t since) {
           Reason::kAged,
           false,
           false,
+          false,
           {get(stashed_nack_psn_).psn(), get(stash_nack_qpn_), get(stash_nack_aeth_), get(stash_nack_egress_port_)}};
 }
 

@@ -47,8 +47,8 @@ class Destination {
   /// A NAK of another kind: it passes. The NIC has thrown away what had already left for it.
   template <class Access>
   Decision other_nak(Access& access, const PacketState& p, Slot slot, std::uint32_t psn) {
-    const bool anew = answered(access, p, slot, roce::psn_add(psn, -1), true).begins_anew;
-    return {Action::kForward, Reason::kOtherNak, false, anew, {psn}};
+    const Decision told = answered(access, p, slot, roce::psn_add(psn, -1), true);
+    return {Action::kForward, Reason::kOtherNak, false, told.begins_anew, told.action == Action::kDiscard, {psn}};
   }
 
   template <class Access>

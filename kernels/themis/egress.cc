@@ -18,6 +18,7 @@ void Egress::judged(Pass& pass, PacketState& p, const QpEntry& entry, const Task
       return pass.drop(p, count_.of(decision.reason));
     case Action::kForward:
       count_.of(decision.reason).add();
+      if (decision.ends_stash) count_.undetermined_acknowledged.add();
       pass.note(p, reason_name(decision.reason));
       return go_on(pass, p, task);
     default:  // an ACK that ends the stash

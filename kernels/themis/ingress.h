@@ -119,7 +119,7 @@ class Ingress {
   void nack(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
     if (p.egress_port != entry.port) return count_.answer_wrong_port.add();
     if (p.pipe != entry.pipe) {
-      if (p.instance == switch_model::Instance::kNormal) TaskWord{Task::kRecirculate}.store(p, shared_.word);
+      if (p.instance != switch_model::Instance::kRecirculated) TaskWord{Task::kRecirculate}.store(p, shared_.word);
       return;
     }
     if (roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) return count_.answer_bad_icrc.add();
