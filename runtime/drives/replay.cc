@@ -105,10 +105,14 @@ void Replay::feed() {
 void Replay::drain(Nanos last) {
   Fabric& fabric = testbed_.fabric();
   const Nanos limit = last > INT64_MAX - config_.drain ? INT64_MAX - 1 : last + config_.drain;
-  while (fabric.next_deadline() <= limit) {
+  // Who has ended the input already still gets what is held.
+  const bool ends_early = !interrupted_;
+  for (std::uint64_t steps = 1; fabric.next_deadline() <= limit && !(ends_early && stop_requested()); steps++) {
     ended_at_ = std::max(ended_at_, fabric.next_deadline());
     fabric.run(fabric.next_deadline());
+    if (steps % kProgressPackets == 0) outputs_.check();
   }
+  interrupted_ = interrupted_ || stop_requested();
   held_at_end_ = fabric.held();
   drain_cut_ = held_at_end_ > 0 && fabric.next_deadline() != kNever;
 }

@@ -9,8 +9,14 @@ namespace rocebox::switch_model {
 namespace acl {
 namespace {
 
-// Where things stand in ingress: 0 the rules, 1 meters and hits, 2 what the meters say.
-constexpr unsigned kRuleStage = 0, kMeterStage = 1, kColorStage = 2;
+// Where things stand in ingress: from 0 the rules, behind them meters and hits, then what the meters say. One stage's
+// TCAM holds 1024 rows: 24 blocks of 512 by 44 bits, twelve for the width of a key.
+constexpr unsigned kRuleStage = 0;
+constexpr std::int64_t kRowsPerStage = 1024;
+unsigned meter_stage(const Config& config) {
+  return kRuleStage + static_cast<unsigned>((config.tcam_entries + kRowsPerStage - 1) / kRowsPerStage);
+}
+constexpr std::size_t kStimuliMax = 64;  // they only have to reach every kind of action
 constexpr std::uint64_t kColors = 3;
 constexpr MeterRates kNoRates{kRateMin, kRateMin, 0, 0};
 
@@ -23,16 +29,17 @@ class Acl {
       : info_(build.info),
         next_hops_(build.next_hops),
         table_(build.layout, "rules", {Gress::kIngress, kRuleStage}, static_cast<std::uint32_t>(config.tcam_entries)),
-        meters_(build.layout, "meters", {Gress::kIngress, kMeterStage}, places(config), kNoRates),
+        meters_(build.layout, "meters", {Gress::kIngress, meter_stage(config)}, places(config), kNoRates),
         // One more, for what no rule matches.
-        hits_(build.layout, "hits", {Gress::kIngress, kMeterStage}, places(config) + 1),
-        colors_(build.layout, "colors", {Gress::kIngress, kColorStage}, kColors * places(config)),
+        hits_(build.layout, "hits", {Gress::kIngress, meter_stage(config)}, places(config) + 1),
+        colors_(build.layout, "colors", {Gress::kIngress, meter_stage(config) + 1}, kColors * places(config)),
         drop_acl_(build.stats.counter("drop_acl", "a rule of the access list, or its default, drops it")),
         drop_meter_(build.stats.counter("drop_meter", "beyond the peak rate or burst of a rule's meter")) {
     Rules rules = prepare(config);
     change(rules);
     for (const RuleConfig& rule : config.rules)
-      for (const Row& row : rule.match.rows(info_)) stimuli_.push_back(stimulus_of(row));
+      for (const Row& row : rule.match.rows(info_))
+        if (stimuli_.size() < kStimuliMax) stimuli_.push_back(stimulus_of(row));
   }
 
   static constexpr std::array<std::string_view, 2> kChangeable = {"rules", "default"};
@@ -91,18 +98,20 @@ class Acl {
   template <class Access>
   void act(Access& access, Pass& pass, PacketState& p, const Action& action) {
     std::int8_t dscp = action.dscp;
-    if (action.metered) {
+    // What goes round in the switch has been counted, metered and mirrored.
+    const bool again = p.instance == Instance::kRecirculated;
+    if (action.metered && !again) {
       const Color color = access.meter(p, meters_, action.rule, pass.now());
       if (color == Color::kYellow && action.yellow_dscp >= 0) dscp = action.yellow_dscp;
       if (color == Color::kRed && action.red_dscp >= 0) dscp = action.red_dscp;
       if (color == Color::kRed && action.drop_red) pass.drop(p, drop_meter_);
       access.count(p, hits_, action.rule);
       access.count(p, colors_, color_of(action.rule, color));
-    } else {
+    } else if (!again) {
       access.count(p, hits_, action.rule);
     }
     if (action.drop) pass.drop(p, drop_acl_);
-    if (action.mirror_port != kNoPort) pass.mirror(p, action.mirror_port, action.mirror_bytes);
+    if (action.mirror_port != kNoPort && !again) pass.mirror(p, action.mirror_port, action.mirror_bytes);
     if (action.traffic_class >= 0) p.traffic_class = static_cast<std::uint8_t>(action.traffic_class);
     if (dscp >= 0 && p.packet.meta().ip_version != 0)
       roce::set_tos(p.packet, static_cast<std::uint8_t>(dscp << 2 | (roce::tos(p.packet) & roce::kEcnMask)));

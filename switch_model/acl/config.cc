@@ -28,6 +28,9 @@ void MeterConfig::fields(Fields& f) {
   constexpr Range<std::uint64_t> kBurst{0, kRateQueueBytesMax};
   f.rate("committed", committed, {0, kRateMax}, "CIR: up to this rate packets are green; unlimited: there is no meter");
   f.bytes("committed_burst", committed_burst, kBurst, "CBS: bytes that may come at once and be green");
+  // Before they are read: a field is shown with the value that it has then.
+  if (!f.given("peak")) peak = committed;
+  if (!f.given("peak_burst")) peak_burst = committed_burst;
   f.rate("peak", peak, {0, kRateMax},
          "PIR: up to this rate packets are yellow, beyond it red; not written: as `committed`");
   f.bytes("peak_burst", peak_burst, kBurst,
@@ -41,10 +44,9 @@ void MeterConfig::fields(Fields& f) {
   }
   if (committed < kRateMin) f.refuse("committed", "must be 1kbps at least");
   if (committed_burst == 0) f.refuse("committed_burst", "must be as long as a packet at least, or none is green");
-  if (peak == 0 && f.given("peak")) f.refuse("peak", "must be a rate; leave it out for that of `committed`");
-  if (peak == 0) peak = committed;
-  if (peak_burst == 0) peak_burst = committed_burst;
-  if (peak < committed) f.refuse("peak", "must not be below `committed` (RFC 2698)");
+  if (peak == 0) f.refuse("peak", "must be a rate; leave it out for that of `committed`");
+  if (peak_burst == 0) f.refuse("peak_burst", "must be as long as a packet at least, or all are red");
+  if (peak != 0 && peak < committed) f.refuse("peak", "must not be below `committed` (RFC 2698)");
   if (drop_red && red_dscp >= 0) f.refuse("red_dscp", "is used with `red: pass` only");
 }
 

@@ -13,6 +13,29 @@ namespace {
 constexpr std::uint32_t kPortsBytes = 4;
 constexpr unsigned kFragmentOffset = 0x1FFF;
 
+constexpr unsigned kExtensionsMax = 8;
+enum Extension : std::uint8_t { kHopByHop = 0, kRouting = 43, kFragment = 44, kAuthentication = 51, kOptions = 60 };
+
+// Behind IPv6's extension headers, as far as they are held (RFC 8200, 4; RFC 4302, 2.2): where what follows is, and
+// what.
+std::uint32_t skip_extensions(Packet packet, std::uint32_t at, std::uint8_t& protocol, bool& later) {
+  for (unsigned passed = 0; passed < kExtensionsMax && packet.size() >= at + 8; passed++) {
+    const std::uint8_t* header = packet.data() + at;
+    std::uint32_t bytes = (header[1] + 1u) * 8;
+    if (protocol == kFragment) {
+      bytes = 8;
+      later = later || (header[2] << 8 | (header[3] & 0xF8)) != 0;
+    } else if (protocol == kAuthentication) {
+      bytes = (header[1] + 2u) * 4;
+    } else if (protocol != kHopByHop && protocol != kRouting && protocol != kOptions) {
+      break;
+    }
+    protocol = header[0];
+    at += bytes;
+  }
+  return at;
+}
+
 // Where the transport header of an IP packet is, and whether this is a fragment that has none.
 std::uint32_t read_ip(Packet packet, Key& key, bool& later) {
   const PacketMeta& meta = packet.meta();
@@ -32,9 +55,7 @@ std::uint32_t read_ip(Packet packet, Key& key, bool& later) {
   std::copy_n(header.source, 16, key.source.begin());
   std::copy_n(header.destination, 16, key.destination.begin());
   key.protocol = header.next_header;
-  if (meta.udp_offset == 0) return meta.l3_offset + static_cast<std::uint32_t>(sizeof header);
-  key.protocol = roce::kIpProtocolUdp;  // behind extension headers
-  return meta.udp_offset;
+  return skip_extensions(packet, meta.l3_offset + static_cast<std::uint32_t>(sizeof header), key.protocol, later);
 }
 
 }  // namespace

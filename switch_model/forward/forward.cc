@@ -60,7 +60,9 @@ class Forward {
   };
   Prepared prepare(const Config& config) const {
     HopPlacer placer(placed_);
-    std::vector<Mac> port_macs(info_.port_count());
+    // Of a port that has no next hop any more the last one's stays: a packet may be on its way there.
+    std::vector<Mac> port_macs = next_hops_.port_macs;
+    port_macs.resize(info_.port_count());
     StaticMacs macs;
     for (const MacConfig& row : config.macs) {
       MacKey key{{}, static_cast<std::uint16_t>(row.vlan)};

@@ -96,28 +96,24 @@ Nanos PacketGenerator::next() const {
 
 unsigned PacketGenerator::make(Context& context, std::span<PacketState> states) {
   const Nanos now = context.now();
-  for (std::size_t i = 0; i < applications_.size(); i++) {
-    Application& application = applications_[i];
-    if (application.schedule.due() > now) continue;
-    missed_.add(application.schedule.skip_to(now - kGeneratorLagMax));
-    unsigned count = 0;
-    for (; count < states.size() && application.schedule.due() <= now; application.schedule.advance()) {
-      PacketState& state = states[count];
-      if (!make_one(context, application, state)) continue;
-      state.application = (i + 1) & 0x7F;  // at most kApplicationsMax
-      count++;
+  for (Application& application : applications_) missed_.add(application.schedule.skip_to(now - kGeneratorLagMax));
+  for (unsigned count = 0; count < states.size(); count++) {
+    const auto first = std::ranges::min_element(
+        applications_, {}, [](const Application& application) { return application.schedule.due(); });
+    if (first->schedule.due() > now) return count;
+    if (!make_one(context, *first, states[count])) {
+      for (Application& application : applications_) pool_empty_.add(application.schedule.skip_to(now + 1));
+      return count;
     }
-    if (count) return count;
+    states[count].application = (first - applications_.begin() + 1) & 0x7F;  // at most kApplicationsMax
+    first->schedule.advance();
   }
-  return 0;
+  return static_cast<unsigned>(states.size());
 }
 
 bool PacketGenerator::make_one(Context& context, Application& application, PacketState& state) {
   PacketPtr packet = context.allocate(static_cast<std::uint32_t>(application.frame.size()));
-  if (!packet) {
-    pool_empty_.add();
-    return false;
-  }
+  if (!packet) return false;
   std::memcpy(packet->data(), application.frame.data(), application.frame.size());
   packet->meta().input = application.port;
   roce::parse(*packet);

@@ -56,9 +56,9 @@ class PacketGenerator {
   bool begun() const { return begun_; }
   /// The time of the earliest packet to come; kNever when there is none.
   Nanos next() const;
-  /// Makes packets of one application that are due, as many as `states` has room for: fills their states, and gives how
-  /// many. Those that are due at one time come application by application. Leaves out, and counts, what is later than
-  /// kGeneratorLagMax, and what the pool has no packet for.
+  /// Makes packets that are due, as many as `states` has room for: fills their states, and gives how many. The earliest
+  /// comes first, and of those that are due at one time application by application. Leaves out, and counts, what is
+  /// later than kGeneratorLagMax, and all that is due when the pool is dry.
   unsigned make(Context& context, std::span<PacketState> states);
   void report(Report& report) const;
 

@@ -137,6 +137,30 @@ TEST(AclMatch, PortsAreThoseOfUnfragmentedPacketsAndFirstFragments) {
   }
 }
 
+// TCP to port 22 behind extension headers, and as fragments: IPv6 hides no more than IPv4.
+TEST(AclMatch, Ipv6ExtensionsHideNothing) {
+  using Bytes = std::vector<std::uint8_t>;
+  const Bytes hop{43, 0, 1, 4, 0, 0, 0, 0}, routing{60, 0, 0, 0, 0, 0, 0, 0},
+      options{6, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  const Bytes tcp{0xC0, 0, 0, 22, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 0, 0, 0, 0, 0};
+  const auto frame = [](std::uint8_t first, std::initializer_list<Bytes> parts) {
+    Bytes all{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xDD, 0x60, 0, 0, 0, 0, 0, first, 64};
+    all.resize(14 + 40);
+    all[14 + 8] = all[14 + 24] = 0x20;
+    for (const Bytes& part : parts) all.insert(all.end(), part.begin(), part.end());
+    all[14 + 5] = static_cast<std::uint8_t>(all.size() - 54);
+    return all;
+  };
+  const char* ssh = "protocol: tcp, destination_port: 22";
+  EXPECT_TRUE(matches(ssh, frame(6, {tcp})));
+  EXPECT_TRUE(matches(ssh, frame(0, {hop, routing, options, tcp})));
+  EXPECT_TRUE(matches(ssh, frame(44, {{6, 0, 0, 1, 0, 0, 0, 9}, tcp}))) << "the first fragment";
+  const Bytes later = frame(44, {{6, 0, 0, 8, 0, 0, 0, 9}, tcp});
+  EXPECT_TRUE(matches("protocol: tcp", later)) << "of a later one the protocol is known";
+  EXPECT_FALSE(matches(ssh, later));
+  EXPECT_FALSE(matches("protocol: tcp", frame(0, {{43, 9, 0, 0, 0, 0, 0, 0}}))) << "cut short";
+}
+
 bool covers(const Row& row, std::uint32_t port) {
   const auto value = static_cast<std::uint32_t>(row.value.source_port[0] << 8 | row.value.source_port[1]);
   const auto mask = static_cast<std::uint32_t>(row.mask.source_port[0] << 8 | row.mask.source_port[1]);

@@ -155,6 +155,17 @@ TEST(PacketGenerator, CatchesUpOnAtMostTenMilliseconds) {
   EXPECT_EQ(box.stats.read("generator_missed"), 100'001u - 501 - 1001);
 }
 
+// However late each call is, none of the applications waits for another to have nothing to do.
+TEST(PacketGenerator, ABusyApplicationHoldsNoOther) {
+  GeneratorBox box(
+      "  - {name: probe, port: p0, every: 1us, packet: {payload: 8}}\n  - {name: beat, port: p0, every: 1ms, packet: "
+      "{payload: 9}}\n");
+  for (Nanos now = 0; now <= 20 * kMillisecond; now += 3 * kMicrosecond) box.pipeline->step(kSecond + now, {});
+  const auto beats = std::ranges::count_if(box.out, [](const test::Out& out) { return out.bytes[0] == 2; });
+  EXPECT_EQ(beats, 20);
+  EXPECT_GE(box.out.size(), 19'990u);
+}
+
 TEST(PacketGenerator, ADryPoolIsCounted) {
   GeneratorBox box("  - {port: p0, packets: 3, packet_gap: 1us}\n");
   std::vector<PacketPtr> held;
