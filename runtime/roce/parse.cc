@@ -13,14 +13,7 @@ namespace {
 
 constexpr std::uint8_t kHopByHop = 0, kRouting = 43, kFragment = 44, kAuthentication = 51, kDestinationOptions = 60;
 
-// Where the IP payload lies, counted from the start of the frame.
-struct Ip {
-  std::uint32_t payload = 0, end = 0;
-  std::uint8_t protocol = 0;
-  bool first_fragment = false, later_fragment = false;
-};
-
-ParseStatus read_ipv4(Packet packet, const std::uint8_t* data, std::uint32_t offset, Ip& ip) {
+ParseStatus read_ipv4(Packet packet, const std::uint8_t* data, std::uint32_t offset, IpPayload& ip) {
   const std::uint32_t size = packet.size();
   if (size < offset + sizeof(Ipv4)) return ParseStatus::kSnappedIp;
   const auto* header = reinterpret_cast<const Ipv4*>(data + offset);
@@ -31,31 +24,31 @@ ParseStatus read_ipv4(Packet packet, const std::uint8_t* data, std::uint32_t off
   if (total < header_bytes) return ParseStatus::kBadIpLength;
   packet.meta().ip_version = 4;
   ip.protocol = header->protocol;
-  ip.payload = offset + header_bytes;
+  ip.offset = offset + header_bytes;
   ip.end = offset + total;
   const auto fragment = static_cast<std::uint32_t>(header->flags_fragment);
   ip.later_fragment = (fragment & 0x1FFF) != 0;
   ip.first_fragment = !ip.later_fragment && (fragment & 0x2000);
-  return size < ip.payload ? ParseStatus::kSnappedIp : ParseStatus::kUnparsed;
+  return size < ip.offset ? ParseStatus::kSnappedIp : ParseStatus::kUnparsed;
 }
 
-ParseStatus read_ipv6(Packet packet, const std::uint8_t* data, std::uint32_t offset, Ip& ip) {
+ParseStatus read_ipv6(Packet packet, const std::uint8_t* data, std::uint32_t offset, IpPayload& ip) {
   const std::uint32_t size = packet.size();
   if (size < offset + sizeof(Ipv6)) return ParseStatus::kSnappedIp;
   const auto* header = reinterpret_cast<const Ipv6*>(data + offset);
   if (data[offset] >> 4 != 6) return ParseStatus::kBadIpVersion;
   packet.meta().ip_version = 6;
   ip.protocol = header->next_header;
-  ip.payload = offset + static_cast<std::uint32_t>(sizeof(Ipv6));
-  ip.end = ip.payload + static_cast<std::uint32_t>(header->payload_length);
+  ip.offset = offset + static_cast<std::uint32_t>(sizeof(Ipv6));
+  ip.end = ip.offset + static_cast<std::uint32_t>(header->payload_length);
   for (unsigned walked = 0;; walked++) {
     const bool extension = ip.protocol == kHopByHop || ip.protocol == kRouting || ip.protocol == kFragment ||
                            ip.protocol == kAuthentication || ip.protocol == kDestinationOptions;
     if (!extension || ip.later_fragment) return ParseStatus::kUnparsed;
     if (walked == kIpv6ExtensionsMax) return ParseStatus::kBadIpv6Extension;
-    if (ip.payload + 8 > ip.end) return ParseStatus::kBadIpv6Extension;
-    if (ip.payload + 8 > size) return ParseStatus::kSnappedIp;
-    const std::uint8_t* extension_header = data + ip.payload;
+    if (ip.offset + 8 > ip.end) return ParseStatus::kBadIpv6Extension;
+    if (ip.offset + 8 > size) return ParseStatus::kSnappedIp;
+    const std::uint8_t* extension_header = data + ip.offset;
     std::uint32_t bytes = (extension_header[1] + 1u) * 8u;
     if (ip.protocol == kFragment) {
       bytes = 8;
@@ -65,10 +58,10 @@ ParseStatus read_ipv6(Packet packet, const std::uint8_t* data, std::uint32_t off
     } else if (ip.protocol == kAuthentication) {
       bytes = (extension_header[1] + 2u) * 4u;
     }
-    if (ip.payload + bytes > ip.end) return ParseStatus::kBadIpv6Extension;
-    if (ip.payload + bytes > size) return ParseStatus::kSnappedIp;
+    if (ip.offset + bytes > ip.end) return ParseStatus::kBadIpv6Extension;
+    if (ip.offset + bytes > size) return ParseStatus::kSnappedIp;
     ip.protocol = extension_header[0];
-    ip.payload += bytes;
+    ip.offset += bytes;
   }
 }
 
@@ -108,7 +101,7 @@ ParseStatus parse_one(Packet packet) {
   meta.ip_version = meta.pad_bytes = meta.opcode = 0;
   if (!find_network(data, packet.size(), offset, type)) return ParseStatus::kSnappedEthernet;
   meta.l3_offset = static_cast<std::uint16_t>(offset);
-  Ip ip;
+  IpPayload ip;
   ParseStatus status;
   if (type == kEtherIpv4)
     status = read_ipv4(packet, data, offset, ip);
@@ -120,14 +113,14 @@ ParseStatus parse_one(Packet packet) {
   meta.datagram_end = ip.end;
   if (ip.protocol != kIpProtocolUdp) return ParseStatus::kNotUdp;
   if (ip.later_fragment) return ParseStatus::kLaterFragment;
-  if (packet.size() < ip.payload + sizeof(Udp))
-    return ip.end < ip.payload + sizeof(Udp) ? ParseStatus::kBadUdpLength : ParseStatus::kSnappedUdp;
-  const auto* udp = reinterpret_cast<const Udp*>(data + ip.payload);
+  if (packet.size() < ip.offset + sizeof(Udp))
+    return ip.end < ip.offset + sizeof(Udp) ? ParseStatus::kBadUdpLength : ParseStatus::kSnappedUdp;
+  const auto* udp = reinterpret_cast<const Udp*>(data + ip.offset);
   if (udp->destination_port != kRoceUdpPort) return ParseStatus::kOtherUdpPort;
   if (ip.first_fragment) return ParseStatus::kFirstFragment;
-  meta.udp_offset = static_cast<std::uint16_t>(ip.payload);
-  if (udp->length < sizeof(Udp) || udp->length != ip.end - ip.payload) return ParseStatus::kBadUdpLength;
-  status = read_transport(packet, data, ip.end - ip.payload);
+  meta.udp_offset = static_cast<std::uint16_t>(ip.offset);
+  if (udp->length < sizeof(Udp) || udp->length != ip.end - ip.offset) return ParseStatus::kBadUdpLength;
+  status = read_transport(packet, data, ip.end - ip.offset);
   const bool well_formed = status == ParseStatus::kRoce || status == ParseStatus::kSnappedExtension;
   if (well_formed && meta.wire_bytes < ip.end) return ParseStatus::kShorterThanIpLength;
   return status;
@@ -225,6 +218,13 @@ void store_mapped(std::uint8_t* at, std::uint32_t ipv4) {
 }
 
 }  // namespace
+
+IpPayload ip_payload(Packet packet) {
+  const PacketMeta& meta = packet.meta();
+  IpPayload ip;
+  (meta.ip_version == 4 ? read_ipv4 : read_ipv6)(packet, packet.data(), meta.l3_offset, ip);
+  return ip;
+}
 
 Addresses addresses(Packet packet) {
   Addresses result;

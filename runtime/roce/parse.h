@@ -76,6 +76,16 @@ inline Ieth* ieth(Packet p) { return extension<Ieth>(p, kHasIeth); }
 inline AtomicEth* atomic_eth(Packet p) { return extension<AtomicEth>(p, kHasAtomicEth); }
 inline AtomicAckEth* atomic_ack_eth(Packet p) { return extension<AtomicAckEth>(p, kHasAtomicAckEth); }
 
+/// What an IP header, with IPv6's extension headers, leads to.
+struct IpPayload {
+  std::uint32_t offset = 0, end = 0;  ///< of the payload, and of the datagram, in the packet
+  std::uint8_t protocol = 0;          ///< of the payload; an extension's where the walk ended before it
+  bool first_fragment = false, later_fragment = false;
+};
+/// For packets whose ip_version is set. The walk ends at what is not held, at more than kIpv6ExtensionsMax extension
+/// headers, and in a later fragment, whose bytes are none.
+IpPayload ip_payload(Packet packet);
+
 /// Both IP addresses as 16 bytes (IPv4 as ::ffff:a.b.c.d), so that one key fits both families.
 struct Addresses {
   std::array<std::uint8_t, 16> source, destination;

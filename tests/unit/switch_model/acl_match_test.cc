@@ -159,6 +159,9 @@ TEST(AclMatch, Ipv6ExtensionsHideNothing) {
   EXPECT_TRUE(matches("protocol: tcp", later)) << "of a later one the protocol is known";
   EXPECT_FALSE(matches(ssh, later));
   EXPECT_FALSE(matches("protocol: tcp", frame(0, {{43, 9, 0, 0, 0, 0, 0, 0}}))) << "cut short";
+  const Bytes optioned = frame(44, {{60, 0, 0, 8, 0, 0, 0, 9}, {6, 0, 0, 0, 0, 0, 0, 0}, tcp});
+  EXPECT_TRUE(matches("protocol: 60", optioned)) << "the bytes of a later fragment are no header";
+  EXPECT_FALSE(matches("protocol: tcp", optioned));
 }
 
 bool covers(const Row& row, std::uint32_t port) {
