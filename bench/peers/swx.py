@@ -6,6 +6,7 @@ folder."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -15,18 +16,6 @@ HEADERS = ("rte_swx_pipeline_internal.h", "rte_swx_pipeline_spec.h")
 SPEC = pathlib.Path(__file__).resolve().parent / "swx_forward.spec"
 # As DPDK's example `pipeline` has it, and for this CPU. Its generated code reads fields of one header as words of several widths.
 COMPILER = ["gcc", "-O3", "-march=native", "-fno-strict-aliasing", "-fPIC", "-shared", "-w", "-DALLOW_EXPERIMENTAL_API"]
-APT_SOURCES = """Types: deb-src
-URIs: http://deb.debian.org/debian
-Suites: {0} {0}-updates
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-
-Types: deb-src
-URIs: http://deb.debian.org/debian-security
-Suites: {0}-security
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-"""
 
 
 class Unavailable(Exception):
@@ -45,15 +34,24 @@ def command(words, folder, timeout_s=300, env=None):
     return result.stdout
 
 
+def write_source_lists(folder):
+    """The system's lists of packages, asking for sources, as files in `folder`. The system's own are left alone."""
+    etc = pathlib.Path("/etc/apt")
+    for path in [etc / "sources.list", *etc.glob("sources.list.d/*.list"), *etc.glob("sources.list.d/*.sources")]:
+        if not path.exists():
+            continue
+        text = re.sub(r"^deb\b(?!-src)", "deb-src", path.read_text(), flags=re.MULTILINE)
+        (folder / path.name).write_text(re.sub(r"^Types:.*", "Types: deb-src", text, flags=re.MULTILINE))
+
+
 def fetch_headers(folder):
-    """The headers, from Debian's source package of the installed version, into `folder`. The system's own lists are left alone."""
+    """The headers, from the source package of the installed version, into `folder`."""
     version = command(["dpkg-query", "-W", "-f", "${source:Version}", "librte-pipeline23"], ".").strip()
-    release = dict(line.rstrip().split("=", 1) for line in open("/etc/os-release") if "=" in line)["VERSION_CODENAME"].strip('"')
     with tempfile.TemporaryDirectory(prefix="rocebox-swx-") as work:
-        for name in ("lists/partial", "cache/archives/partial"):
+        for name in ("sources", "lists/partial", "cache/archives/partial"):
             os.makedirs(f"{work}/{name}")
-        pathlib.Path(f"{work}/debian.sources").write_text(APT_SOURCES.format(release))
-        apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={work}/debian.sources", "-o", "Dir::Etc::sourceparts=/dev/null",
+        write_source_lists(pathlib.Path(work) / "sources")
+        apt = ["apt-get", "-qq", "-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={work}/sources",
                "-o", f"Dir::State::lists={work}/lists", "-o", f"Dir::Cache={work}/cache"]
         command([*apt, "update"], work)
         command([*apt, "--download-only", "source", f"dpdk={version}"], work)
