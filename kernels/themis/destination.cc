@@ -7,7 +7,6 @@ namespace rocebox::themis {
 
 Destination::Destination(const Config& config, Layout& layout)
     : modulo_(config.paths),
-      slots_(config.slots),
       pipes_(layout.pipes()),
       paths_max_(config.paths_max),
       window_(config.window),
@@ -74,7 +73,7 @@ void Destination::change(std::uint32_t paths, std::uint32_t ooo_threshold) {
   if (paths == modulo_.count()) return;
   modulo_ = Modulo(paths);
   for (unsigned pipe = 0; pipe < pipes_; pipe++)
-    for (std::uint32_t slot = 0; slot < slots_; slot++) {
+    for (std::uint64_t slot = 0; slot < stashed_nack_psn_.entries(); slot++) {
       const std::uint32_t psn = stashed_nack_psn_.operate(pipe, slot, [](PsnCell& cell) { return cell.psn(); });
       stash_nack_path_id_.operate(pipe, slot, [&](std::uint32_t& path) { path = modulo_(psn); });
     }
@@ -86,12 +85,12 @@ Decision Destination::age(unsigned pipe, Slot slot, std::uint32_t since) {
   };
   if (!has_stash(pipe, slot.number) || static_cast<std::int32_t>(since - get(stash_time_)) < 0) return {};
   stashed_nack_valid_.operate(pipe, slot.number, [](std::uint8_t& valid) { valid = 0; });
-  return {Action::kGenerate,
-          Reason::kAged,
-          false,
-          false,
-          false,
-          {get(stashed_nack_psn_).psn(), get(stash_nack_qpn_), get(stash_nack_aeth_), get(stash_nack_egress_port_)}};
+  return {.action = Action::kGenerate,
+          .reason = Reason::kAged,
+          .stash = {.epsn = get(stashed_nack_psn_).psn(),
+                    .qpn = get(stash_nack_qpn_),
+                    .aeth = get(stash_nack_aeth_),
+                    .exit = get(stash_nack_egress_port_)}};
 }
 
 }  // namespace rocebox::themis

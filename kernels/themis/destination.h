@@ -48,7 +48,11 @@ class Destination {
   template <class Access>
   Decision other_nak(Access& access, const PacketState& p, Slot slot, std::uint32_t psn) {
     const Decision told = answered(access, p, slot, roce::psn_add(psn, -1), true);
-    return {Action::kForward, Reason::kOtherNak, false, told.begins_anew, told.action == Action::kDiscard, {psn}};
+    return {.action = Action::kForward,
+            .reason = Reason::kOtherNak,
+            .begins_anew = told.begins_anew,
+            .ends_stash = told.action == Action::kDiscard,
+            .stash = {.epsn = psn}};
   }
 
   template <class Access>
@@ -131,7 +135,7 @@ class Destination {
   };
 
   Modulo modulo_;
-  std::uint32_t slots_, pipes_;
+  unsigned pipes_;
   std::uint32_t paths_max_, window_;
   std::int32_t window_packets_, ooo_threshold_;
   unsigned next_stage_;

@@ -36,7 +36,7 @@ Decision Destination::data(Access& access, const PacketState& p, Slot slot, std:
     count = inside ? std::uint8_t{0} : static_cast<std::uint8_t>(std::min(count + 1, int{kFarPacketsMax}));
     return count == kFarPacketsMax;
   });
-  if (!inside) return {Action::kNone, Reason::kNone, false, anew, false, {}};
+  if (!inside) return {.begins_anew = anew};
   const unsigned half = half_of(slot, psn);
   const bool mark = access.read(p, bases_[half], slot.number) == 0;
   const bool fresh = access.update(p, bitmap_array_, bit_of(slot, psn),
@@ -59,13 +59,13 @@ Decision Destination::resolve(Access& access, const PacketState& p, Slot slot, s
   const bool same_path = access.read(p, stash_nack_path_id_, slot.number) == modulo_(psn);
   Decision decision;
   if (degree == 0)
-    decision = {Action::kDiscard, Reason::kInvalid, false, false, false, {}};
+    decision = {.action = Action::kDiscard, .reason = Reason::kInvalid};
   else if (!sprayed && degree > 0)
-    decision = {Action::kGenerate, Reason::kDoubt, false, false, false, {}};
+    decision = {.action = Action::kGenerate, .reason = Reason::kDoubt};
   else if (sprayed && degree > 0 && same_path)
-    decision = {Action::kGenerate, Reason::kValid, false, false, false, {}};
+    decision = {.action = Action::kGenerate, .reason = Reason::kValid};
   else if (sprayed && ooo_threshold_ != 0 && degree > ooo_threshold_)
-    decision = {Action::kGenerate, Reason::kOooDegree, true, false, false, {}};
+    decision = {.action = Action::kGenerate, .reason = Reason::kOooDegree, .avoid = true};
   else
     return {};
   const bool was_valid = access.update(p, stashed_nack_valid_, slot.number,
@@ -121,7 +121,9 @@ Decision Destination::nack(Access& access, const PacketState& p, Slot slot, cons
   const bool beyond_data = roce::psn_before(highest, epsn);
   const Move move = move_base(access, p, slot, epsn, !beyond_data);
   const std::int32_t ahead = roce::psn_distance(epsn, move.before);
-  const auto forward = [&nack](Reason reason) { return Decision{Action::kForward, reason, false, false, false, nack}; };
+  const auto forward = [&nack](Reason reason) {
+    return Decision{.action = Action::kForward, .reason = reason, .stash = nack};
+  };
   if (ahead < 0) return forward(Reason::kBehindWindow);
   if (ahead > window_packets_ || beyond_data) return forward(Reason::kAheadOfData);
   const bool doubted = access.update(p, doubt_until_, slot.number, [epsn, move](PsnCell& cell) {
@@ -134,7 +136,7 @@ Decision Destination::nack(Access& access, const PacketState& p, Slot slot, cons
   const PsnCell path_max = access.read(p, path_psn_max_array_, path_cell(slot, path));
   const bool unproven = settle_half(access, p, slot, move);
   if (doubted || (received && unproven)) return forward(Reason::kDoubt);
-  if (received) return {Action::kBlock, Reason::kInvalid, false, false, false, nack};
+  if (received) return {.action = Action::kBlock, .reason = Reason::kInvalid, .stash = nack};
   if (path_max.ahead_of(epsn) && roce::psn_distance(path_max.psn(), epsn) < window_packets_)
     return forward(Reason::kValid);
   const PsnCell before = access.update(p, stashed_nack_psn_, slot.number,
@@ -146,7 +148,7 @@ Decision Destination::nack(Access& access, const PacketState& p, Slot slot, cons
   access.write(p, stash_nack_egress_port_, slot.number, nack.exit);
   access.write(p, stash_nack_aeth_, slot.number, nack.aeth);
   if (!was_valid || !before.is(epsn)) access.write(p, stash_time_, slot.number, now);
-  return {Action::kStash, Reason::kUndetermined, false, false, false, nack};
+  return {.action = Action::kStash, .reason = Reason::kUndetermined, .stash = nack};
 }
 
 // All up to `psn` is acknowledged. `doubt`: what has left for the NIC was thrown away there.
@@ -164,12 +166,15 @@ Decision Destination::answered(Access& access, const PacketState& p, Slot slot, 
   turn_halves(access, p, slot, move);
   settle_half(access, p, slot, move);
   const PsnCell stash = access.read(p, stashed_nack_psn_, slot.number);
-  const Decision none{Action::kNone, Reason::kNone, false, jumps, false, {}};
+  const Decision none{.begins_anew = jumps};
   if (!sent || !stash.valid() || !roce::psn_after(jumps ? to : move.after, stash.psn())) return none;
   const bool was_valid = access.update(p, stashed_nack_valid_, slot.number,
                                        [](std::uint8_t& valid) { return std::exchange(valid, std::uint8_t{0}) != 0; });
   if (!was_valid) return none;
-  return {Action::kDiscard, Reason::kAcknowledged, false, jumps, false, {stash.psn()}};
+  return {.action = Action::kDiscard,
+          .reason = Reason::kAcknowledged,
+          .begins_anew = jumps,
+          .stash = {.epsn = stash.psn()}};
 }
 
 }  // namespace rocebox::themis

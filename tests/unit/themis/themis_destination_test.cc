@@ -5,10 +5,7 @@
 namespace rocebox::themis {
 namespace {
 
-class ThemisD : public testing::TestWithParam<int> {
- protected:
-  std::string pipes() const { return "pipes: " + std::to_string(GetParam()); }
-};
+class ThemisD : public InPipes {};
 
 TEST_P(ThemisD, Figure6) {
   Tor tor(kConnection, pipes());

@@ -8,9 +8,8 @@ namespace {
 constexpr const char* kBothWays =
     "stash_timeout: 0ns, connections: [{local: 10.0.0.1, local_qpn: 0x11, remote: 10.0.1.1, remote_qpn: 0x12}]";
 
-class ThemisDoubt : public testing::TestWithParam<int> {
+class ThemisDoubt : public InPipes {
  protected:
-  std::string pipes() const { return "pipes: " + std::to_string(GetParam()); }
   static void converse(Tor& tor, std::uint32_t first, std::uint32_t last) {
     for (std::uint32_t psn = first; psn <= last; psn++) {
       tor.data(psn);

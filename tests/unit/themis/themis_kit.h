@@ -95,4 +95,9 @@ struct Tor : test::SwitchBox {
 
 using Ports = std::vector<int>;
 
+/// A test for a ToR of one pipe, and of more.
+struct InPipes : testing::TestWithParam<int> {
+  std::string pipes() const { return "pipes: " + std::to_string(GetParam()); }
+};
+
 }  // namespace rocebox::themis

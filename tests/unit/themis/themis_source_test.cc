@@ -10,9 +10,8 @@ namespace {
 constexpr const char* kLasting =
     "connections: [{local: 10.0.0.1, local_qpn: 0x11, remote: 10.0.1.1, remote_qpn: 0x12}]";
 
-class ThemisS : public testing::TestWithParam<int> {
+class ThemisS : public InPipes {
  protected:
-  std::string pipes() const { return "pipes: " + std::to_string(GetParam()); }
   static int path(Tor& tor, std::uint32_t psn) {
     const Ports left = tor.give(0, write(false, psn));
     EXPECT_EQ(left.size(), 1u);
