@@ -22,6 +22,7 @@ class EthPort final : public LivePort {
   void start() override;
   unsigned receive(unsigned queue, std::span<Packet> room) override;
   unsigned send(unsigned queue, std::span<Packet> packets) override;
+  int eth_port() const override { return id_; }
   int wake_descriptor(unsigned queue) override;
   void wake_on(unsigned queue, bool on) override;
   LivePortCounts counts() const override;

@@ -48,6 +48,8 @@ class LivePort {
   virtual unsigned receive(unsigned queue, std::span<Packet> room) = 0;
   /// Takes over as many packets as fit, from the first on; returns how many.
   virtual unsigned send(unsigned queue, std::span<Packet> packets) = 0;
+  /// The port's number in DPDK, where receive() and send() are its bursts and nothing more; -1: they are more.
+  virtual int eth_port() const { return -1; }
   /// Whether receive() fills the packets' metadata (wire_bytes and what the host left undone).
   virtual bool fills_metadata() const { return false; }
 

@@ -9,10 +9,8 @@
 namespace rocebox {
 namespace {
 
-// One loop in so many takes the time a second time, after sending, for the histograms of latency.
+// One loop in so many, or the next one, takes the time a second time, after sending, for the histograms of latency.
 constexpr std::uint64_t kLatencyEveryLoops = 64;
-// A wire needs the time for its books alone, and reads the clock once in so many busy loops.
-constexpr std::uint64_t kWireClockEveryLoops = 8;
 // Loops between two looks at the stop flag and the end of the drain; one burst each at most.
 constexpr unsigned kLoopsPerRound = 64;
 
@@ -80,6 +78,7 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
   }
   room_.resize(ports.size());
   arrivals_.reserve(room_.size());
+  lay_wires();
 }
 
 Shard::~Shard() {
@@ -92,6 +91,10 @@ void Shard::run(const std::atomic<bool>& stop, Nanos drain) {
   if (!alone_) testbed_.fabric().run(now_);  // what was armed for time 0: the clock begins here
   while (!stop.load(std::memory_order_relaxed)) {
     mailbox_.serve();
+    if (!wires_.empty() && wire_from(rx_[0]) >= 0) {  // while no trace and no capture looks at packets
+      if (loop()) relay(kLoopsPerRound - 1);
+      continue;
+    }
     for (unsigned i = 0; i < kLoopsPerRound; i++)
       if (!loop()) break;
   }
@@ -105,14 +108,11 @@ void Shard::change(unsigned device, unsigned kernel, Change& change) {
 // One burst from every queue. False when the core has slept, and other things than packets may have come to pass.
 bool Shard::loop() {
   const std::uint64_t number = loops_.read();
-  if (!wire_ || !busy_ || number % kWireClockEveryLoops == 0) read_clock();
-  if (const bool on = number % kLatencyEveryLoops == 0; on != sampled_) sample(on);
-  bool busy = false;
-  for (RxQueue& rx : rx_) {
-    busy |= receive(rx);
-    // A burst is done with while the first-level cache holds it, before the next port's comes.
-    if (alone_ && !arrivals_.empty()) step(now_);
-  }
+  read_clock();
+  const bool on = number >= next_sampled_loop_;
+  if (on != sampled_) sample(on);
+  if (on) next_sampled_loop_ = number + kLatencyEveryLoops;
+  const bool busy = receive();
   if ((!alone_ && busy) || next_deadline() <= now_) step(now_);
   flush();
   loops_.add();
@@ -140,6 +140,16 @@ Nanos Shard::next_event() const {
   for (const RxQueue& rx : rx_)
     if (rx.owned) next = std::min(next, rx.port->next_due());
   return next;
+}
+
+bool Shard::receive() {
+  bool busy = false;
+  for (RxQueue& rx : rx_) {
+    busy |= receive(rx);
+    // A burst is done with while the first-level cache holds it, before the next port's comes.
+    if (alone_ && !arrivals_.empty()) step(now_);
+  }
+  return busy;
 }
 
 bool Shard::receive(RxQueue& rx) {
@@ -209,7 +219,6 @@ void Shard::deliver(const RxQueue& rx, int wire, std::span<Packet> packets) {
   if (packets.empty()) return;
   if (!alone_) return testbed_.fabric().inject(rx.to, packets);
   if (wire >= 0) return pass(rx, static_cast<Port>(wire), packets);
-  if (wire_) read_clock();  // a trace or a capture looks at them, and wants their time
   arrivals_.push_back({rx.to.port, packets});
 }
 

@@ -84,8 +84,20 @@ class Shard {
     Histogram latency;
   };
 
+  // What an empty bump does between two ports of DPDK, one way. Its books are made between rounds.
+  struct Wire {
+    std::size_t in, out;  // of the run's ports
+    Port from, to;        // of the device
+    std::uint16_t eth_in, eth_out;
+    std::uint64_t packets = 0, bytes = 0, sent = 0;
+  };
+
   bool loop();
+  void lay_wires();
+  void relay(unsigned loops);
+  bool relay(Wire& wire, Packet* room);
   void read_clock();
+  bool receive();
   bool receive(RxQueue& rx);
   bool take_over(RxQueue& rx);
   bool can_wait(const RxQueue& rx) const;
@@ -115,6 +127,7 @@ class Shard {
   bool alone_;  // one device and no link: its packets need not be gathered
   bool wire_;   // no kernels, and no port that knows offload: packets are not looked at
   unsigned burst_;
+  std::vector<Wire> wires_;  // empty where packets may have to do more than pass
   std::vector<RxQueue> rx_;
   std::vector<TxQueue> tx_;
   std::vector<std::vector<int>> out_ports_;  // by device, by port: index of tx_; -1: nothing is bound
@@ -128,6 +141,7 @@ class Shard {
   bool busy_ = false;    // the last loop
   bool busy_since_clock_ = false;
   bool sampled_ = false;
+  std::uint64_t next_sampled_loop_ = 0;
   bool patient_ = false;    // packets of some port of the run can wait, and do before they are dropped
   bool congested_ = false;  // the last loop left packets that a port did not take
   Idler idler_;

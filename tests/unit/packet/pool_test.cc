@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include "runtime/kernel/kernel.h"
@@ -71,6 +73,20 @@ TEST(Pool, PacketsDoNotOverlap) {
   for (std::size_t i = 0; i < packets.size(); i++)
     EXPECT_TRUE(
         std::all_of(packets[i]->bytes().begin(), packets[i]->bytes().end(), [&](std::uint8_t b) { return b == i; }));
+}
+
+// Headers of a burst share no set of a first-level cache (64 lines of 64 bytes) more often than they must.
+TEST(Pool, HeadersSpreadOverTheCache) {
+  Pool pool({.small = 1024, .large = 16, .giant = 2});
+  std::vector<PacketPtr> packets;
+  std::set<std::uintptr_t> lines;
+  for (unsigned i = 0; i < kBatchMax; i++) {
+    packets.push_back(pool.allocate(1));
+    const rte_mbuf* mbuf = packets.back()->mbuf();
+    lines.insert(reinterpret_cast<std::uintptr_t>(mbuf) / RTE_CACHE_LINE_SIZE % 64);
+    EXPECT_EQ(mbuf->buf_iova, reinterpret_cast<std::uintptr_t>(mbuf->buf_addr)) << "devices address it as we do";
+  }
+  EXPECT_GE(lines.size(), 48u);
 }
 
 TEST(Pool, CopyKeepsBytesAndMetadataAndIsApart) {
