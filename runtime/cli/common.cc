@@ -52,8 +52,10 @@ EalOptions live_options(const config::RunConfig& config, const std::vector<unsig
 }
 
 Pool make_pool(const config::RunConfig& config) {
+  const bool af_xdp = std::any_of(config.live_ports.begin(), config.live_ports.end(),
+                                  [](const auto& binding) { return binding.live.kind == config::PortKind::kAfXdp; });
   try {
-    return Pool(config.pool);
+    return Pool(config.pool, af_xdp ? PacketsInMemory::kByPages : PacketsInMemory::kPacked);
   } catch (const ConfigError& error) {
     throw ConfigError(config.file + ": " + error.what());
   }

@@ -26,43 +26,41 @@ constexpr std::array<std::uint32_t, 3> counts(const PoolSizes& sizes) {
   return {sizes.small, sizes.large, sizes.giant};
 }
 
+std::uint32_t cache_of(std::uint32_t count) { return count >= 4 * kCachePackets ? kCachePackets : 0; }
+
 void free_zone(rte_mempool_memhdr*, void* zone) { rte_memzone_free(static_cast<const rte_memzone*>(zone)); }
 
-// Makes room for the mempool's objects one behind the other. rte_mempool_populate_default() lets none lie across a page
-// for the sake of devices, and pages have 4 KiB without hugepages: each header at the start of one, all in the same set
-// of the first-level cache, and twice the time for each packet. With virtual addresses as IOVAs devices do not see
-// pages.
-bool populate(rte_mempool* mempool, const std::string& name, std::uint32_t count) {
-  if (rte_eal_iova_mode() != RTE_IOVA_VA) return rte_mempool_populate_default(mempool) == static_cast<int>(count);
-  std::size_t chunk = 0, alignment = 0;
-  const ssize_t bytes = rte_mempool_op_calc_mem_size_default(mempool, count, 0, &chunk, &alignment);
-  if (bytes < 0) return false;
-  const rte_memzone* zone =
-      rte_memzone_reserve_aligned(name.c_str(), static_cast<std::size_t>(bytes), SOCKET_ID_ANY, 0,
-                                  static_cast<unsigned>(std::max<std::size_t>(alignment, RTE_CACHE_LINE_SIZE)));
-  if (!zone) return false;
-  const int made = rte_mempool_populate_iova(mempool, static_cast<char*>(zone->addr), zone->iova, zone->len, free_zone,
-                                             const_cast<rte_memzone*>(zone));
-  if (made <= 0) rte_memzone_free(zone);
-  return made == static_cast<int>(count);
-}
-
-// As rte_pktmbuf_pool_create() does, but for where the packets lie.
-rte_mempool* make_mempool(const std::string& name, std::uint32_t count, std::uint32_t room) {
-  const unsigned flags = rte_eal_iova_mode() == RTE_IOVA_VA ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
+// rte_pktmbuf_pool_create() lets no packet lie across a page for the sake of devices, and pages have 4 KiB without
+// hugepages: each header at the start of one, all in the same set of the first-level cache, and twice the time for each
+// packet. Here they lie one behind the other. With virtual addresses as IOVAs that is all the same to devices that the
+// IOMMU serves; those flags, which would say that the memory is none for devices, only serve the making. Null: no
+// memory.
+rte_mempool* make_packed(const std::string& name, std::uint32_t count, std::uint32_t room) {
+  constexpr unsigned kWhileMaking = RTE_MEMPOOL_F_NO_IOVA_CONTIG | RTE_MEMPOOL_F_NON_IO;
   rte_mempool* mempool = rte_mempool_create_empty(
-      name.c_str(), count, static_cast<unsigned>(sizeof(rte_mbuf) + sizeof(PacketMeta) + room),
-      count >= 4 * kCachePackets ? kCachePackets : 0, sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, flags);
+      name.c_str(), count, static_cast<unsigned>(sizeof(rte_mbuf) + sizeof(PacketMeta) + room), cache_of(count),
+      sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
   if (!mempool) return nullptr;
   rte_pktmbuf_pool_private about{};
   about.mbuf_data_room_size = static_cast<std::uint16_t>(room);
   about.mbuf_priv_size = sizeof(PacketMeta);
   rte_pktmbuf_pool_init(mempool, &about);
-  if (rte_mempool_set_ops_byname(mempool, rte_mbuf_best_mempool_ops(), nullptr) != 0 ||
-      !populate(mempool, name, count)) {
+  std::size_t chunk = 0, alignment = 0;
+  const ssize_t bytes = rte_mempool_op_calc_mem_size_default(mempool, count, 0, &chunk, &alignment);
+  const rte_memzone* zone =
+      rte_memzone_reserve_aligned(name.c_str(), static_cast<std::size_t>(bytes), SOCKET_ID_ANY, 0,
+                                  static_cast<unsigned>(std::max<std::size_t>(alignment, RTE_CACHE_LINE_SIZE)));
+  int made = -1;
+  if (zone && rte_mempool_set_ops_byname(mempool, rte_mbuf_best_mempool_ops(), nullptr) == 0)
+    made = rte_mempool_populate_iova(mempool, static_cast<char*>(zone->addr), zone->iova, zone->len, free_zone,
+                                     const_cast<rte_memzone*>(zone));
+  if (made != static_cast<int>(count)) {
+    if (zone && made <= 0) rte_memzone_free(zone);
     rte_mempool_free(mempool);
+    rte_errno = ENOMEM;
     return nullptr;
   }
+  mempool->flags &= ~kWhileMaking;
   rte_mempool_obj_iter(mempool, rte_pktmbuf_init, nullptr);
   return mempool;
 }
@@ -85,13 +83,16 @@ void PoolSizes::require_memory(std::uint64_t available_bytes) const {
                     " MiB of memory, and " + std::to_string(available_mebibytes) + " MiB are available; lower it");
 }
 
-Pool::Pool(const PoolSizes& sizes) {
+Pool::Pool(const PoolSizes& sizes, PacketsInMemory how) {
+  const bool packed = how == PacketsInMemory::kPacked && !rte_eal_has_hugepages() && rte_eal_iova_mode() == RTE_IOVA_VA;
   static std::atomic<unsigned> serial{0};  // mempool names are process-wide; they carry no meaning
   for (unsigned i = 0; i < kClasses; i++) {
     const std::uint32_t count = counts(sizes)[i];
     const std::uint32_t room = std::min<std::uint32_t>(kRoomBytes[i] + RTE_PKTMBUF_HEADROOM, 65535);
     const std::string name = "rocebox_" + std::to_string(serial++);
-    mempools_[i] = make_mempool(name, count, room);
+    mempools_[i] = packed ? make_packed(name, count, room)
+                          : rte_pktmbuf_pool_create(name.c_str(), count, cache_of(count), sizeof(PacketMeta),
+                                                    static_cast<std::uint16_t>(room), SOCKET_ID_ANY);
     if (mempools_[i]) continue;
     const std::string why = rte_strerror(rte_errno);
     while (i-- > 0) rte_mempool_free(mempools_[i]);

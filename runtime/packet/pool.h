@@ -23,11 +23,15 @@ struct PoolSizes {
   void require_memory(std::uint64_t available_bytes) const;
 };
 
+/// How packets lie in memory. Packed ones spread over the caches better, but may lie across pages of 4 KiB, which the
+/// kernel does not allow where a NIC writes them by AF_XDP without copying. With hugepages there is no difference.
+enum class PacketsInMemory : std::uint8_t { kPacked, kByPages };
+
 /// Owns the mempools. All packets must be back before it is destroyed.
 class Pool {
  public:
   /// Needs a running EAL. Throws ConfigError when memory is short.
-  explicit Pool(const PoolSizes& sizes);
+  explicit Pool(const PoolSizes& sizes, PacketsInMemory how = PacketsInMemory::kPacked);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;

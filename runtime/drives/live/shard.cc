@@ -116,7 +116,6 @@ bool Shard::loop() {
   if ((!alone_ && busy) || next_deadline() <= now_) step(now_);
   flush();
   loops_.add();
-  busy_ = busy;
   busy_since_clock_ |= busy;
   if (busy) {
     busy_loops_.add();

@@ -138,7 +138,6 @@ class Shard {
   Counter loops_, busy_loops_, busy_nanos_, unbound_;
   Nanos now_ = 0;
   bool unsent_ = false;  // something may wait in tx_
-  bool busy_ = false;    // the last loop
   bool busy_since_clock_ = false;
   bool sampled_ = false;
   std::uint64_t next_sampled_loop_ = 0;

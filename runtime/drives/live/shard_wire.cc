@@ -28,17 +28,20 @@ void Shard::lay_wires() {
   }
 }
 
-// Loops in which nothing happens but packets passing: what else a loop does, loop() did at the start of the round.
+// Loops in which nothing happens but packets passing: what else a loop does, reading the time too, loop() did at the
+// start of the round.
 void Shard::relay(unsigned loops) {
+  sample(false);
   std::array<Packet, kBatchMax> room;
   unsigned done = 0;
-  for (busy_ = true; busy_ && done < loops; done++) {
-    busy_ = false;
-    for (Wire& wire : wires_) busy_ |= relay(wire, room.data());
+  bool busy = true;
+  for (; busy && done < loops; done++) {
+    busy = false;
+    for (Wire& wire : wires_) busy |= relay(wire, room.data());
     if (unsent_) flush_queues();
   }
   loops_.add(done);
-  busy_loops_.add(done - !busy_);
+  busy_loops_.add(done - !busy);
   busy_since_clock_ = true;
   for (Wire& wire : wires_) {
     counters_[wire.in].rx_packets.add(wire.packets);

@@ -85,8 +85,20 @@ TEST(Pool, HeadersSpreadOverTheCache) {
     const rte_mbuf* mbuf = packets.back()->mbuf();
     lines.insert(reinterpret_cast<std::uintptr_t>(mbuf) / RTE_CACHE_LINE_SIZE % 64);
     EXPECT_EQ(mbuf->buf_iova, reinterpret_cast<std::uintptr_t>(mbuf->buf_addr)) << "devices address it as we do";
+    EXPECT_FALSE(mbuf->pool->flags & (RTE_MEMPOOL_F_NON_IO | RTE_MEMPOOL_F_NO_IOVA_CONTIG)) << "devices may use it";
   }
   EXPECT_GE(lines.size(), 48u);
+}
+
+TEST(Pool, ByPagesNoPacketLiesAcrossTwo) {
+  Pool pool({.small = 64, .large = 1, .giant = 1}, PacketsInMemory::kByPages);
+  std::vector<PacketPtr> packets;
+  for (unsigned i = 0; i < 64; i++) {
+    packets.push_back(pool.allocate(2048));
+    const auto first = reinterpret_cast<std::uintptr_t>(packets.back()->mbuf());
+    const auto last = reinterpret_cast<std::uintptr_t>(packets.back()->data() + 2047);
+    EXPECT_EQ(first / 4096, last / 4096);
+  }
 }
 
 TEST(Pool, CopyKeepsBytesAndMetadataAndIsApart) {
