@@ -14,6 +14,7 @@ import lowar_decoder  # noqa: E402: it lies in another folder
 import wire  # noqa: E402
 
 FRAMES_PER_CAPTURE = 12
+KERNELS = ("inspect", "link", "lowar", "switch")  # as kernels/registry.cc has them
 
 
 def frames(path):
@@ -144,7 +145,8 @@ def write(folder, contents):
 def main():
     source, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     shutil.rmtree(out, ignore_errors=True)
-    (out / "found").mkdir(parents=True)
+    for target in ("parse", "capture", "config", "kernel"):
+        (out / "found" / target).mkdir(parents=True)
     captures = sorted((source / "tests/replay/captures").glob("*.pcap"))
     chosen = [frame for path in captures for frame in some(path)]
     write(out / "parse", [b"\0" + v for frame in chosen for v in variants(frame)] +
@@ -163,9 +165,9 @@ def main():
     seeds = []
     coded = [frame for frame in small if frame[42:43] in (b"\x04", b"\x0a", b"\x10") and wire.find_udp(frame)][:2]
     lowar = [seed for frame in coded for seed in lowar_seeds(frame)]
-    for kernel in range(8):
+    for kernel, name in enumerate(KERNELS):
         for example in range(5):
-            for packets in lowar:
+            for packets in lowar if name == "lowar" else []:
                 data = bytes([kernel, example])
                 for port, frame in packets:
                     data += struct.pack(">BHH", port | 8, 50, len(frame)) + frame
@@ -177,7 +179,8 @@ def main():
                 seeds.append(data[:4096])
     write(out / "kernel", seeds)
     for folder in sorted(out.iterdir()):
-        print(folder.name, sum(1 for _ in folder.iterdir()), "seeds")
+        if folder.name != "found":
+            print(folder.name, sum(1 for _ in folder.iterdir()), "seeds")
 
 
 if __name__ == "__main__":
