@@ -64,6 +64,7 @@ EthPort::EthPort(const config::LiveBinding& binding, const std::string& file, un
 EthPort::~EthPort() {
   if (!attached_) return;
   if (started_) rte_eth_dev_stop(id_);
+  if (!started_ && mtu_before_) rte_eth_dev_set_mtu(id_, mtu_before_);
   rte_eth_dev_close(id_);
 }
 
@@ -84,6 +85,7 @@ void EthPort::attach(unsigned serial, RingPairs& rings) {
     case PortKind::kTap:
       return probe(fmt::format("net_tap{},iface={}", name, live.tap), "net_tap" + name);
     case PortKind::kMemif:
+      remove_stale_memif(live.memif);
       return probe(fmt::format("net_memif{},role={},id={},socket={},socket-abstract=no", name,
                                live.memif.role == 0 ? "server" : "client", live.memif.id, live.memif.socket),
                    "net_memif" + name);
@@ -155,6 +157,7 @@ void EthPort::set_up(unsigned queues, unsigned hash_entries, Pool& pool) {
   const config::LivePort& live = binding_.live;
   std::uint16_t mtu = 0;
   if (rte_eth_dev_get_mtu(id_, &mtu) != 0 || mtu == 0) mtu = 1500;
+  const std::uint16_t before = mtu;
   if (live.mtu) mtu = static_cast<std::uint16_t>(live.mtu);
   const bool spread = hash_entries != 0 && queues > 1 && live.kind != PortKind::kNull;
   DriverLog log;
@@ -164,6 +167,7 @@ void EthPort::set_up(unsigned queues, unsigned hash_entries, Pool& pool) {
     if (const int error = rte_eth_dev_set_mtu(id_, mtu); error < 0 && error != -ENOTSUP)
       refuse(fmt::format("its MTU cannot be set to {}: {}{}", mtu, rte_strerror(-error),
                          error == -EPERM ? "; that needs the capability CAP_NET_ADMIN" : ""));
+  if (live.mtu && live.kind == PortKind::kAfXdp) mtu_before_ = before;
   if (live.kind == PortKind::kPci || live.kind == PortKind::kAfXdp || live.kind == PortKind::kTap) mtu_ = mtu;
   if (spread) spread_over(queues, hash_entries);
 }

@@ -39,7 +39,8 @@ class EthPort final : public LivePort {
   void spread_over(unsigned queues, unsigned hash_entries);
 
   std::uint16_t id_ = 0;
-  std::uint32_t mtu_ = 0;  // of kinds whose frames are bounded by it
+  std::uint32_t mtu_ = 0;         // of kinds whose frames are bounded by it
+  std::uint16_t mtu_before_ = 0;  // of an interface that a run which does not start leaves as it was
   bool attached_ = false, started_ = false, interrupts_ = false;
   LivePortAbility ability_;
 };

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 
 namespace rocebox {
 namespace {
@@ -27,24 +28,35 @@ bool somebody_listens(const sockaddr_un& address) {
   return listens;
 }
 
+bool fits(const std::string& path) { return path.size() < sizeof(sockaddr_un::sun_path); }
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  return address;
+}
+
 }  // namespace
+
+void remove_stale_memif(const config::LivePort::Memif& memif) {
+  std::error_code ignored;
+  if (memif.role != 0 || !fits(memif.socket) || !std::filesystem::is_socket(memif.socket, ignored)) return;
+  if (!somebody_listens(address_of(memif.socket))) unlink(memif.socket.c_str());
+}
 
 std::string explain_memif(const config::LivePort::Memif& memif) {
   const std::filesystem::path path(memif.socket);
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (memif.socket.size() >= sizeof address.sun_path)
-    return fmt::format("the path of a socket has at most {} characters", sizeof address.sun_path - 1);
-  std::strncpy(address.sun_path, memif.socket.c_str(), sizeof address.sun_path - 1);
+  if (!fits(memif.socket))
+    return fmt::format("the path of a socket has at most {} characters", sizeof(sockaddr_un::sun_path) - 1);
   if (access(folder.c_str(), W_OK) != 0)
     return fmt::format("its socket cannot be in folder `{}`: {}", folder, std::strerror(errno));
-  const bool listens = somebody_listens(address);
+  const bool listens = somebody_listens(address_of(memif.socket));
   if (memif.role == 1)
     return listens ? "its server refuses it" : "nobody listens at its socket; start the server first";
   if (listens) return "another process is the server of that socket; take another `socket:`, or `role: client`";
-  if (access(memif.socket.c_str(), F_OK) == 0)
-    return "a file is in the way, such as the socket of a process that was killed: remove it";
+  if (access(memif.socket.c_str(), F_OK) == 0) return "a file is in the way: remove it";
   return "DPDK cannot open it";
 }
 

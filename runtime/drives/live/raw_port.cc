@@ -66,6 +66,12 @@ RawPort::RawPort(const config::LiveBinding& binding, const std::string& file) : 
 }
 
 RawPort::~RawPort() {
+  if (mtu_before_) {
+    ifreq request{};
+    std::strncpy(request.ifr_name, interface().c_str(), sizeof request.ifr_name - 1);
+    request.ifr_mtu = mtu_before_;
+    ioctl(socket_, SIOCSIFMTU, &request);
+  }
   if (ring_) munmap(ring_, std::size_t{frame_bytes_} * frames_);
   if (socket_ >= 0) close(socket_);
 }
@@ -82,12 +88,14 @@ void RawPort::set_up(unsigned, unsigned, Pool& pool) {
   if (ioctl(socket_, SIOCGIFMTU, &request) != 0)
     refuse(fmt::format("its MTU cannot be read: {}", std::strerror(errno)));
   if (const int wanted = static_cast<int>(binding_.live.mtu); wanted != 0 && wanted != request.ifr_mtu) {
+    const int before = request.ifr_mtu;
     request.ifr_mtu = wanted;
     if (ioctl(socket_, SIOCSIFMTU, &request) != 0)
       refuse(fmt::format("its MTU cannot be set to {}: {}{}", wanted, std::strerror(errno),
                          errno == EPERM    ? "; that needs the capability CAP_NET_ADMIN"
                          : errno == EINVAL ? "; `ip -d link` shows the most that it can have (maxmtu)"
                                            : ""));
+    mtu_before_ = before;
   }
   mtu_ = static_cast<std::uint32_t>(request.ifr_mtu);
   segment_bytes_max_ = mtu_ + kEthernetBytes + 2 * kVlanTagBytes;
@@ -129,6 +137,7 @@ void RawPort::start() {
   address.sll_ifindex = index_;
   if (bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     refuse(fmt::format("it cannot be bound: {}", std::strerror(errno)));
+  mtu_before_ = 0;
 }
 
 unsigned RawPort::receive(unsigned, std::span<Packet> room) {

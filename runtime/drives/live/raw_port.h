@@ -46,6 +46,7 @@ class RawPort final : public LivePort {
   std::uint32_t frame_bytes_ = 0, frames_ = 0, at_ = 0;
   std::uint8_t* ring_ = nullptr;
   std::uint32_t mtu_ = 0;
+  int mtu_before_ = 0;  // of an interface that a run which does not start leaves as it was; 0: not changed, or started
   std::uint32_t segment_bytes_max_ = 0;  // frame that the interface takes without segmentation
   Pool* pool_ = nullptr;
   Counter rx_no_packet_, rx_errors_, rx_other_mac_, tx_errors_;
