@@ -33,6 +33,7 @@ void Strict::touch(const PacketState& p, const Resource& resource) {
     report(resource, "back to an earlier stage", track.latest);
   }
   track.touched[resource.id] = true;
+  violations_.judged(resource);
   if (resource.last_stage < track.stage) return;
   track.stage = resource.at.stage;
   track.latest = &resource;

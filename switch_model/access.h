@@ -77,9 +77,13 @@ class Violations {
   explicit Violations(Counter& counter) : counter_(counter) {}
   void add(const std::string& text);
   const std::vector<Violation>& list() const { return list_; }
+  /// Accesses were judged for this resource.
+  void judged(const Resource& resource) { judged_[resource.id] = true; }
+  bool has_judged(const Resource& resource) const { return judged_[resource.id]; }
 
  private:
   Counter& counter_;
+  std::bitset<kResourcesMax> judged_;
   std::vector<Violation> list_;  // at most kViolationsKept
 };
 

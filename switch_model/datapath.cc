@@ -113,6 +113,13 @@ void Datapath::report(Report& report) const {
     row.text("what", found[i].text);
     row.count("times", static_cast<std::int64_t>(found[i].count));
   });
+  std::vector<const Resource*> unjudged;
+  for (const Resource& resource : layout_.resources())
+    if (!violations_.has_judged(resource)) unjudged.push_back(&resource);
+  report.table("not_judged", unjudged.size(), [&](Report& row, std::size_t i) {
+    row.text("program", unjudged[i]->program);
+    row.text("resource", unjudged[i]->name);
+  });
   report.object("layout", [&](Report& object) { report_resources(object, layout_, profile_, used_); });
 }
 

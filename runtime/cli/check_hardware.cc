@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/cli/commands.h"
 #include "runtime/drives/testbed.h"
@@ -80,12 +81,17 @@ void send_all(Device& device, Pool& pool, std::size_t kernels) {
   for (unsigned i = 0; i < kTimersMax && device.next_deadline() != kNever; i++) device.step(device.next_deadline(), {});
 }
 
-// What a kernel reports of its violations; true when there are none.
-bool tell_violations(const std::string& device, const Json& violations) {
+// What a kernel reports of its violations, and what the packets above did not come to; true when nothing is wrong.
+bool tell_violations(const std::string& device, const Json& violations, const Json& not_judged) {
   for (const Json& row : violations)
     fmt::print("# device {}: {} ({} times)\n", device, row["what"].get<std::string>(),
                row["times"].get<std::int64_t>());
   if (violations.empty()) fmt::print("# device {}: strict: no access that the hardware could not do\n", device);
+  std::map<std::string, std::vector<std::string>> unreached;  // by program
+  for (const Json& row : not_judged) unreached[row["program"]].push_back(row["resource"]);
+  for (const auto& [program, resources] : unreached)
+    fmt::print("# device {}: strict: program {}: no trial packet came to {}\n", device, program,
+               fmt::join(resources, ", "));
   return violations.empty();
 }
 
@@ -119,7 +125,7 @@ bool check_hardware(const config::RunConfig& config, bool strict, bool resources
       if (!strict_option(kernel)) continue;
       const Json& told = report["kernels"][kernel.name];
       if (resources) fmt::print("{}", report_text(Json{{written.name, told["layout"]}}));
-      if (strict) good &= tell_violations(written.name, told["violations"]);
+      if (strict) good &= tell_violations(written.name, told["violations"], told["not_judged"]);
     }
   }
   return good;
