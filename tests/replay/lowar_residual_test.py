@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What two LoWAR gateways leave unrepaired agrees with the analytic expectation, for losses one by one and in bursts: the
 reduced version of bench/figures/lowar_residual_loss.py."""
+import json
 import math
 import random
 import sys
@@ -16,6 +17,16 @@ import lowar_recovery_latency  # noqa: E402
 from lowar_model import chain, residual_loss  # noqa: E402
 from lowar_residual_loss import measure, write_capture  # noqa: E402
 
+ADAPT_PACKETS = 40_000
+ADAPT = """seed: 5
+devices:
+  near: {path: host <-> lowar <-> wan, kernels: {lowar: %(lowar)s}}
+  far: {path: host <-> lowar <-> wan, kernels: {lowar: %(lowar)s}}
+links: {haul: {between: [near.wan, far.wan], delay: 20us, loss: 2%%}}
+ports:
+  near.host: {pcap: {in: %(capture)s}}
+  far.host: {pcap: {out: far.pcap}}
+"""
 PACKETS, SEEDS = 12_800, 8
 # (r, c), loss of the link, mean burst (None: one by one)
 POINTS = (((8, 1), 0.03, None), ((32, 1), 0.01, None), ((32, 4), 0.03, None), ((8, 1), 0.02, 2), ((32, 4), 0.02, 4),
@@ -78,6 +89,26 @@ class Measured(RoceboxTest):
             with self.subTest(r=r, c=c, losses=kind):
                 row = lowar_recovery_latency.measure(ROCEBOX, self.dir, r, c, kind)
                 self.assertAlmostEqual(row["mean_us"], row["expected_mean_us"], delta=0.02 * row["expected_mean_us"])
+
+    def test_adaptation_changes_the_setting_and_leaves_less_lost(self):
+        capture = self.dir / "stream.pcap"
+        write_capture(capture, ADAPT_PACKETS)
+        left = {}
+        for adapt in (False, True):
+            lowar = {"r": 256, "c": 1, "adapt": adapt, "target_loss": 1e-3, "dwell": "1ms"}
+            report = self.replay(self.config(ADAPT % {"lowar": json.dumps(lowar), "capture": json.dumps(str(capture))}))
+            near, far = (report["devices"][device]["kernels"]["lowar"]["counters"] for device in ("near", "far"))
+            psns = [wire.parse(bytes(frame))["psn"] for _, _, frame in wire.read_pcap(str(self.dir / "far.pcap"))[0]]
+            self.assertEqual(psns, sorted(set(psns)), "out of order, or twice")
+            sent, came = {bytes(frame) for _, _, frame in wire.read_pcap(str(capture))[0]}, \
+                {bytes(frame) for _, _, frame in wire.read_pcap(str(self.dir / "far.pcap"))[0]}
+            self.assertLessEqual(came, sent, "not what was sent")
+            left[adapt] = 1 - len(psns) / ADAPT_PACKETS
+            for counters, name in ((far, "adapt_changes"), (far, "adapt_requests"), (near, "encode_requests"), (near, "encode_changes")):
+                (self.assertGreater if adapt else self.assertEqual)(counters[name], 0, name)
+            self.assertEqual(far["adapt_unheeded"], 0)
+        self.assertGreater(left[False], 0.015)  # what the link loses, nearly: two of a long block are lost nearly always
+        self.assertLess(left[True], 0.5 * left[False])
 
     def test_the_stream_is_good_traffic(self):
         capture = self.dir / "stream.pcap"

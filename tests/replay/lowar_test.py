@@ -21,6 +21,21 @@ ports:
   near.host: {pcap: {in: %(capture)s, filter: ether src %(mac)s, out: near.pcap}}
   far.host: {pcap: {in: %(capture)s, filter: not ether src %(mac)s, out: far.pcap}}
 """
+# Two gateways with a link that loses, and the same two encoders alone: what they put on the link does not depend on what it loses.
+LOSSY_DEVICES = """  near_%(name)s: {path: host <-> lowar <-> wan, kernels: {lowar: %(lowar)s}}
+  far_%(name)s: {path: host <-> lowar <-> wan, kernels: {lowar: %(lowar)s}}
+  alone_near_%(name)s: {path: host <-> lowar <-> wan, kernels: {lowar: %(lowar)s}}
+  alone_far_%(name)s: {path: host <-> lowar <-> wan, kernels: {lowar: %(lowar)s}}
+"""
+LOSSY_LINK = "  haul_%(name)s: {between: [near_%(name)s.wan, far_%(name)s.wan], delay: 20us, forward: %(forward)s, reverse: %(reverse)s}\n"
+LOSSY_PORTS = """  near_%(name)s.host: {pcap: {in: %(capture)s, filter: ether src %(mac)s, out: near_%(name)s.pcap}}
+  far_%(name)s.host: {pcap: {in: %(capture)s, filter: not ether src %(mac)s, out: far_%(name)s.pcap}}
+  alone_near_%(name)s.host: {pcap: {in: %(copy)s, filter: ether src %(mac)s}}
+  alone_near_%(name)s.wan: {pcap: {out: forward_%(name)s.pcap}}
+  alone_far_%(name)s.host: {pcap: {in: %(copy)s, filter: not ether src %(mac)s}}
+  alone_far_%(name)s.wan: {pcap: {out: reverse_%(name)s.pcap}}
+"""
+RANDOM, BURSTS = {"loss": "3%"}, {"burst_loss": {"enter": "1.2%", "leave": "33%"}}
 PROTECTED = ["data", "read_request", "read_response", "atomic"]
 MAD_QPN = 1
 RC_UC = sorted(path for path in CAPTURES.glob("*.pcap") if not path.stem.startswith(("ud_", "rdma_cm_sidr")))
@@ -51,6 +66,29 @@ def descents(packets):
     """How often the PSN goes back; leaving packets out never makes it more."""
     psns = [(wire.parse(packet) or {"psn": 0})["psn"] for packet in packets]
     return sum((b - a) % (1 << 24) >= 1 << 23 for a, b in zip(psns, psns[1:]))
+
+
+def repairable(coded, lost):
+    """By the format alone. `coded`: what went onto the link; `lost`: the places in it of what the link lost. Returns the places
+    of lost packets that their shares bring back; whether each share has at most one loss; streams that lost an announcement."""
+    latest, back, whole, unannounced = {}, set(), True, set()
+    for place, frame in enumerate(coded):
+        packet, fields = lowar_decoder.lowar(frame), wire.parse(frame)
+        if packet is None:
+            key = stream(frame)
+            if key is not None and fields["icrc_ok"] and fields["op"] in wire.REQUEST_OPS | wire.READ_RESPONSES:
+                latest[key, fields["psn"]] = place
+            continue
+        key = fields["src"], fields["dst"], packet["qpn"], bool(packet["flags"] & 4)
+        if packet["type"] == lowar_decoder.NEGOTIATION:
+            unannounced |= {key} if place in lost else set()
+            continue
+        missing = [latest[key, psn] for psn in lowar_decoder.covers(packet) if latest[key, psn] in lost]
+        if len(missing) + (place in lost) > 1:
+            whole = False
+        elif missing:
+            back.add(missing[0])
+    return back, whole, unannounced
 
 
 class Lowar(RoceboxTest):
@@ -103,6 +141,74 @@ class Lowar(RoceboxTest):
                     if capture.stem != "rc_write_corrupt_rx":  # there an event may drop what would end anyway
                         self.assertEqual(rebuilt, len(lost))
         self.assertGreater(recovered, 100)
+
+    def losses(self, trace, haul):
+        """Of each direction, the places of what the link lost among all that came to it; and how many came."""
+        ways = {"forward": [], "reverse": []}
+        lost = {"forward": [], "reverse": []}
+        for line in trace:
+            words = line.split(None, 5)
+            if words[1] == haul and words[2] == "arrive":
+                ways["forward" if words[3] == "a" else "reverse"].append(words[4])
+            elif words[1] == haul + ".link" and words[2] == "drop":
+                lost[words[3].split("_")[0]].append(words[4])
+        return {way: ({numbers.index(number) for number in lost[way]}, len(numbers)) for way, numbers in ways.items()}
+
+    def judge(self, rows, coded, lost, came):
+        """What left the far gateway, against what the format says can be repaired; how many it brought back, and whether all."""
+        back, whole, unannounced = repairable(coded, lost)
+        due = [frame for place, frame in enumerate(coded)
+               if (place not in lost or place in back) and lowar_decoder.lowar(frame) is None]
+        due, came_by, sent = by_stream(self.wanted(due)), by_stream(came), by_stream(self.wanted(rows))
+        self.assertEqual(collections.Counter(came) - collections.Counter(rows), collections.Counter())
+        for key, packets in sent.items():
+            if whole and key not in unannounced:
+                self.assertEqual(came_by[key], due[key], key)
+                continue
+            if key not in unannounced:
+                missing = collections.Counter(due[key]) - collections.Counter(came_by[key])
+                self.assertEqual([stream(frame) for frame in missing], [], "not handed over")
+            self.assertLessEqual(descents(came_by[key]), descents(packets), "out of order")
+            if not descents(packets):
+                rest = iter(packets)
+                self.assertTrue(all(packet in rest for packet in came_by[key]), "out of order")
+        return len(back), whole and not unannounced
+
+    def test_random_and_burst_losses_are_repaired_as_the_format_says(self):
+        """Each capture through both codings at once, with single losses one way and bursts the other, by turns."""
+        repaired = equal = beyond = 0
+        for number, capture in enumerate(RC_UC):
+            rows = frames(capture)
+            mac, codings = rows[0][6:12], ((8, 2), (64, 8))
+            # Each packet of a file goes to one port: so each pair has a file of its own.
+            copies = [self.dir / f"copy{place}.pcap" for place in range(2 * len(codings))]
+            for copy in copies:
+                copy.write_bytes(capture.read_bytes())
+            values = [{"name": f"{r}_{c}", "capture": json.dumps(str(copies[2 * turn])),
+                       "copy": json.dumps(str(copies[2 * turn + 1])), "mac": ":".join("%02x" % byte for byte in mac),
+                       "lowar": json.dumps({"r": r, "c": c, "hold_min": "1s", "hold_max": "1s"}),  # time is no reason to give up
+                       "forward": json.dumps((RANDOM, BURSTS)[(number + turn) % 2]),
+                       "reverse": json.dumps((BURSTS, RANDOM)[(number + turn) % 2])} for turn, (r, c) in enumerate(codings)]
+            parts = ["".join(part % value for value in values) for part in (LOSSY_DEVICES, LOSSY_LINK, LOSSY_PORTS)]
+            trace = self.dir / "trace.txt"
+            self.replay(self.config("seed: %d\ndevices:\n%slinks:\n%sports:\n%s" % (number + 1, *parts)),
+                        "--trace", "all", "--trace-out", trace)
+            lines = [line for line in trace.read_text().splitlines() if " haul_" in line]
+            for value in values:
+                name, found = value["name"], self.losses(lines, "haul_" + value["name"])
+                for way, out, its in (("forward", "far", True), ("reverse", "near", False)):
+                    with self.subTest(capture=capture.stem, coding=name, way=way):
+                        coded = frames(self.dir / f"{way}_{name}.pcap")
+                        lost, arrived = found[way]
+                        self.assertEqual(arrived, len(coded))
+                        back, all_of_it = self.judge([row for row in rows if (row[6:12] == mac) == its], coded, lost,
+                                                     frames(self.dir / f"{out}_{name}.pcap"))
+                        repaired += back
+                        equal += all_of_it and back > 0
+                        beyond += not all_of_it
+        self.assertGreater(repaired, 100)
+        self.assertGreater(equal, 10)
+        self.assertGreater(beyond, 10)
 
     def test_beyond_repair_nothing_is_wrong_or_out_of_order(self):
         for capture in RC_UC:
