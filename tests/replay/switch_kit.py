@@ -25,6 +25,16 @@ def udp(source, destination, src="10.0.0.1", dst="10.0.1.1", sport=1000, dport=9
     return packet
 
 
+def crc(data, width, polynomial, initial, final_xor, reflected):
+    """Bit by bit, as catalogues of CRCs describe them (Rocksoft model)."""
+    value = initial
+    for byte in data:
+        for bit in range(8) if reflected else range(7, -1, -1):  # in the order in which bits enter
+            out = value >> (width - 1) ^ byte >> bit & 1
+            value = value << 1 & (1 << width) - 1 ^ (polynomial if out else 0)
+    return (int(f"{value:0{width}b}"[::-1], 2) if reflected else value) ^ final_xor
+
+
 class SwitchTest(RoceboxTest):
     def run_switch(self, options, top=None, **inputs):
         """{port: [packets that left]}, and the switch's part of the report. `top`: what the configuration has besides."""
