@@ -169,6 +169,13 @@ std::unique_ptr<Kernel> KernelConfig::make(Stats& stats) const {
   return type->make(reader, &stats);
 }
 
+std::vector<MadeDatagrams> KernelConfig::made_datagrams() const {
+  Mistakes none("");
+  FieldsReader reader(&options, none);
+  type->make(reader, nullptr);
+  return reader.made_datagrams();
+}
+
 std::unique_ptr<Change> KernelConfig::change(const Kernel& running) const {
   if (!type->change) throw ConfigError(fmt::format("the options of `{}` cannot be changed while it runs", type->name));
   Mistakes none("");

@@ -25,6 +25,8 @@ struct KernelConfig {
   std::unique_ptr<Kernel> make(Stats& stats) const;
   /// These options for a kernel of the same type that runs with others. Throws ConfigError when that cannot be.
   std::unique_ptr<Change> change(const Kernel& running) const;
+  /// The longest IP datagrams that it makes itself, by output, where it tells.
+  std::vector<MadeDatagrams> made_datagrams() const;
 };
 
 enum class DeviceKind { kBump, kSwitch };

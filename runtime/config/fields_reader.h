@@ -21,6 +21,13 @@ class ConfigFields : public Fields {
   virtual void accept_rest() {}
 };
 
+/// What a kernel said that it makes, see Fields::makes_datagrams().
+struct MadeDatagrams {
+  unsigned out;
+  std::uint64_t bytes;
+  std::string mend;
+};
+
 class FieldsReader final : public ConfigFields {
  public:
   /// Reads from `node`, which may be null (nothing was written: all defaults).
@@ -47,6 +54,10 @@ class FieldsReader final : public ConfigFields {
   void accept_rest() override { accept_rest_ = true; }
   bool given(std::string_view name) override;
   void refuse(std::string_view name, std::string_view why) override;
+  void makes_datagrams(unsigned out, std::uint64_t bytes, std::string_view mend) override {
+    made_datagrams_.push_back({out, bytes, std::string(mend)});
+  }
+  const std::vector<MadeDatagrams>& made_datagrams() const { return made_datagrams_; }
 
   /// Where the value of a field stands (the mapping itself when it was not written).
   Place place_of(std::string_view name) const;
@@ -62,6 +73,7 @@ class FieldsReader final : public ConfigFields {
   const Node* node_;
   Mistakes& mistakes_;
   std::vector<std::string> known_;
+  std::vector<MadeDatagrams> made_datagrams_;
   bool accept_rest_ = false;
 };
 

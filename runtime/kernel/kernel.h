@@ -127,7 +127,7 @@ struct KernelType {
 };
 
 /// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kKernelAbi = 4;
+inline constexpr std::uint32_t kKernelAbi = 5;
 
 namespace detail {
 template <class K>

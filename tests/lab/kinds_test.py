@@ -6,6 +6,8 @@ import time
 
 import bed
 
+HUGEPAGES = 400  # of 2 MiB
+
 
 class Kinds(bed.BedTest):
     def check_traffic(self):
@@ -49,6 +51,31 @@ class Kinds(bed.BedTest):
             report = self.stop(run)
             self.assertGreater(report["ports"][1]["tx_packets"], 100)
         self.assertFalse((self.dir / "m.sock").exists())
+
+    def test_back_pressure_is_counted(self):
+        # A memif server whose client has not come takes nothing; a null port brings packets as fast as can be.
+        run = self.start_with(f"  a: {{net_null: {{packet_bytes: 64}}}}\n  z: {{memif: {{socket: {self.dir}/m.sock, role: server}}}}\n")
+        time.sleep(0.3)
+        report = self.stop(run)
+        brings, takes = report["ports"]
+        self.assertGreater(takes["tx_full"], 10_000)
+        self.assertEqual(takes["tx_packets"], 0)
+        self.assertEqual(takes["tx_full"], brings["rx_packets"], "each packet that came was counted as dropped")
+
+    def test_hugepages_are_used_where_there_are_enough(self):
+        number, free = bed.pathlib.Path("/proc/sys/vm/nr_hugepages"), r"HugePages_Free:\s+(\d+)"
+        before = number.read_text()
+        self.addCleanup(number.write_text, before)
+        number.write_text(str(int(before) + HUGEPAGES))
+        meminfo = bed.pathlib.Path("/proc/meminfo")
+        left = int(re.search(free, meminfo.read_text()).group(1))
+        if left < HUGEPAGES:
+            self.skipTest(f"the kernel gives {left} hugepages of {HUGEPAGES}")
+        ports = "  a: {net_null: {packet_bytes: 64}}\n  z: {net_null: {packet_bytes: 64}}\n"
+        report = self.stop(self.start_with(ports))
+        self.assertIs(report["run"]["hugepages"], True)
+        self.assertGreater(report["ports"][1]["tx_packets"], 0)
+        self.assertEqual(int(re.search(free, meminfo.read_text()).group(1)), left, "they are given back")
 
     def test_af_xdp(self):
         ports = f"  a: {{af_xdp: {self.left_end}}}\n  z: {{af_xdp: {self.right_end}}}\n"

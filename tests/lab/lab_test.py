@@ -129,6 +129,19 @@ class Run(LabTest):
         report, _ = self.shipped("in_series")
         self.assertEqual(set(report["appliances"]), {"tap", "wire"})
 
+    def test_ten_appliances_in_a_row(self):
+        count = 10
+        bumps = "".join(f"  b{i}:\n    devices: {{bump: {{path: a <-> inspect <-> z}}}}\n    live: {{idle: interrupt}}\n"
+                        "    pool: {small: 4096, large: 128, giant: 4}\n" for i in range(count))
+        wires = ["left <-> b0.a", *(f"b{i}.z <-> b{i + 1}.a" for i in range(count - 1)), f"b{count - 1}.z <-> right"]
+        path, _ = self.lab(TWO[:TWO.index("appliances:")] + "appliances:\n" + bumps + "wires:\n" + "".join(f"  - {w}\n" for w in wires) +
+                           "traffic:\n  - {name: ping, host: left, run: ping -c 20 -i 0.1 10.97.0.2, numbers: 'received = (\\d+) received'}\n"
+                           "expect:\n  - traffic.ping.received == 20\n" +
+                           # A core that polls makes some millions a second.
+                           "".join(f"  - appliances.b{i}.run.loops < 200000\n" for i in range(count)))
+        done = self.rocebox("lab", "run", path)
+        self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr)
+
     def test_hosts_are_as_the_file_says(self):
         path, lab = self.lab("""lab: NAME
 hosts:

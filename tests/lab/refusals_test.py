@@ -93,6 +93,21 @@ class Refusals(bed.BedTest):
         self.assertIn("mtu 1500", bed.sh("ip", "link", "show", self.right_end))
         self.stop(self.start_with(two % ("", ", mtu: 9000")))
         self.assertIn("mtu 9000", bed.sh("ip", "link", "show", self.right_end))
+        # What a kernel makes must fit as well, with another kernel behind it too; also where `mtu:` is written.
+        for end in (self.left_end, self.right_end):
+            bed.sh("ip", "link", "set", end, "mtu", "1500")
+        config = self.dir / "gateway.yaml"
+        for path, small, refused in (("a <-> lowar <-> z", "", True), ("a <-> lowar <-> link <-> z", ", mtu: 1500", True),
+                                     ("z <-> link <-> lowar <-> a", "", True), ("a <-> lowar <-> z", "roce_mtu: 1024", False)):
+            mtu, options = (small, "") if small.startswith(",") else ("", small)
+            config.write_text(f"devices: {{gateway: {{path: {path}, kernels: {{lowar: {{{options}}}}}}}}}\nports:\n{two % ('', mtu)}"
+                              "pool: {small: 8192}\n")
+            done = bed.subprocess.run([bed.ROCEBOX, "run", str(config), "--duration", "100ms"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2 if refused else 0, done.stderr)
+            if refused:
+                self.assertRegex(done.stderr, r"gateway.yaml:[34]:.*its MTU is 1500, and `lowar` makes IP packets of up to 4\d+ bytes for it: "
+                                 "lower `roce_mtu`")
+        bed.sh("ip", "link", "set", self.left_end, "mtu", "9000")
         # Over a link, too; devices that nothing joins may differ.
         far = "one: {path: a <-> w}, two: {path: w <-> z}"
         bed.sh("ip", "link", "set", self.right_end, "mtu", "1500")

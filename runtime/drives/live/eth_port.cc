@@ -13,6 +13,7 @@
 
 #include "runtime/drives/live/driver_log.h"
 #include "runtime/drives/live/memif_socket.h"
+#include "runtime/drives/live/rss_key.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/packet/capabilities.h"
 
@@ -21,16 +22,8 @@ namespace {
 
 using config::PortKind;
 
-constexpr unsigned kKeyBytes = 52;  // the longest that drivers ask for; most use the first 40
 constexpr std::uint64_t kAddressHash = RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_FRAG_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_OTHER |
                                        RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_FRAG_IPV6 | RTE_ETH_RSS_NONFRAG_IPV6_OTHER;
-// A Toeplitz key of one repeated pair of bytes gives the same hash when source and destination change places
-// (Woo and Park, "Scalable TCP Session Monitoring with Symmetric Receive-side Scaling", 2012).
-constexpr std::array<std::uint8_t, kKeyBytes> symmetric_key() {
-  std::array<std::uint8_t, kKeyBytes> key{};
-  for (unsigned i = 0; i < kKeyBytes; i++) key[i] = i % 2 ? 0x5A : 0x6D;
-  return key;
-}
 
 // What a port with queues of its own in hardware keeps full of packets from the pool.
 bool fills_queues(config::PortKind kind) { return kind == PortKind::kPci || kind == PortKind::kDevargs; }
@@ -178,7 +171,7 @@ void EthPort::configure(unsigned queues, bool spread, std::uint16_t mtu) {
   if (const std::uint32_t most = mtu_max(info); binding_.live.mtu && mtu > most)
     refuse(fmt::format("its MTU can be at most {} with this driver, not {}", most, mtu));
   rte_eth_conf conf{};
-  auto key = symmetric_key();
+  auto key = symmetric_rss_key();
   if (spread) {
     conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
     conf.rx_adv_conf.rss_conf.rss_key = key.data();

@@ -21,9 +21,33 @@ std::map<std::string, std::string> islands(const config::RunConfig& config) {
   return island;
 }
 
+// The device port by which packets leave that go this way, when there are only two-sided kernels on it; else empty.
+std::string port_at(const config::DeviceConfig& device, Edge edge) {
+  for (std::size_t passed = 0; passed <= device.kernels.size(); passed++) {
+    if (edge.stage == Edge::kOutside) return device.wiring.ports[edge.port];
+    if (edge.stage < 0 || device.kernels[static_cast<std::size_t>(edge.stage)].type->shape != Shape::kTwoSided) break;
+    edge = device.wiring.outputs[static_cast<std::size_t>(edge.stage)][1u - edge.port];
+  }
+  return "";
+}
+
+// What kernels make must fit, also where `mtu:` was written.
+void check_made(const config::DeviceConfig& device, const std::vector<std::unique_ptr<LivePort>>& ports) {
+  for (std::size_t i = 0; i < device.kernels.size(); i++)
+    for (const config::MadeDatagrams& made : device.kernels[i].made_datagrams()) {
+      const std::string name = port_at(device, device.wiring.outputs[i][made.out]);
+      for (const auto& port : ports)
+        if (port->port() == config::PortName{device.name, name} && port->mtu() != 0 && port->mtu() < made.bytes)
+          port->refuse(fmt::format("its MTU is {}, and `{}` makes IP packets of up to {} bytes for it: {}", port->mtu(),
+                                   device.kernels[i].name, made.bytes, made.mend));
+    }
+}
+
 }  // namespace
 
 void check_mtus(const config::RunConfig& config, const std::vector<std::unique_ptr<LivePort>>& ports) {
+  for (const config::DeviceConfig& device : config.devices)
+    if (device.kind == config::DeviceKind::kBump) check_made(device, ports);
   auto island = islands(config);
   for (const auto& small : ports) {
     if (small->mtu() == 0 || small->settings().mtu != 0) continue;
