@@ -9,8 +9,6 @@
 
 namespace rocebox::lowar {
 
-inline constexpr unsigned kHost = 0, kLink = 1;  ///< ports
-
 /// Data packets of one coding block: the paper goes to 128; a longer block is repaired too late to be of use.
 inline constexpr unsigned kBlockPacketsMax = 256;
 

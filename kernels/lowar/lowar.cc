@@ -8,6 +8,8 @@ namespace rocebox {
 namespace lowar {
 namespace {
 
+constexpr Port kHost = 0, kLink = 1;
+
 class Gateway final : public Kernel {
  public:
   using Config = lowar::Config;
