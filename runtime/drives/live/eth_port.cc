@@ -241,6 +241,7 @@ unsigned EthPort::send(unsigned queue, std::span<Packet> packets) {
 }
 
 int EthPort::wake_descriptor(unsigned queue) {
+  const DriverLog log;  // of a driver that has no interrupts after all
   return interrupts_ ? rte_eth_dev_rx_intr_ctl_q_get_fd(id_, static_cast<std::uint16_t>(queue)) : -1;
 }
 
