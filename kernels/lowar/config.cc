@@ -10,8 +10,6 @@
 namespace rocebox::lowar {
 namespace {
 
-constexpr unsigned kLinkOutput = 1;
-
 constexpr std::array<std::string_view, 5> kMtus = {"256", "512", "1024", "2048", "4096"};
 // BTH, and RETH with immediate data or an AtomicETH, whichever is longer.
 constexpr std::uint32_t kHeadersMax = sizeof(roce::Bth) + sizeof(roce::AtomicEth);
@@ -54,7 +52,7 @@ void Config::fields(Fields& f) {
   const std::uint32_t needed = static_cast<std::uint32_t>(sizeof(roce::Ipv4) + sizeof(roce::Udp) + sizeof(roce::Bth) +
                                                           sizeof(roce::Reth) + sizeof(roce::ImmDt) + roce::kIcrcBytes) +
                                roce::kPathMtus[static_cast<std::size_t>(roce_mtu)] + kRepairExtraBytes;
-  f.makes_datagrams(kLinkOutput, needed, "lower `roce_mtu`, or raise the MTU");
+  f.makes_datagrams(kLinkPort, needed, "lower `roce_mtu`, or raise the MTU");
   if (link_mtu < needed)
     f.refuse("link_mtu",
              "is too small: repair packets of `roce_mtu: " + std::string(kMtus[static_cast<std::size_t>(roce_mtu)]) +

@@ -9,6 +9,9 @@
 
 namespace rocebox::lowar {
 
+/// A gateway's ports.
+inline constexpr std::uint8_t kHostPort = 0, kLinkPort = 1;
+
 /// Data packets of one coding block: the paper goes to 128; a longer block is repaired too late to be of use.
 inline constexpr unsigned kBlockPacketsMax = 256;
 

@@ -8,16 +8,14 @@ namespace rocebox {
 namespace lowar {
 namespace {
 
-constexpr Port kHost = 0, kLink = 1;
-
 class Gateway final : public Kernel {
  public:
   using Config = lowar::Config;
   Gateway(const Config& config, Stats& stats)
-      : encoder_(config, stats, kLink), decoder_(config, stats, kHost, kLink, encoder_) {}
+      : encoder_(config, stats, kLinkPort), decoder_(config, stats, kHostPort, kLinkPort, encoder_) {}
 
   void process(Context& context, Port in, Batch& batch) override {
-    if (in == kHost)
+    if (in == kHostPort)
       encoder_.process(context, batch);
     else
       decoder_.process(context, batch);

@@ -3,6 +3,7 @@
 """A switch through the command: forwarding, marks and pauses, against packets that scapy makes and reads."""
 import json
 import math
+import re
 import struct
 import sys
 import unittest
@@ -272,6 +273,10 @@ class Switch(SwitchTest):
         out, _ = self.rocebox("check", config, "--strict", "--resources")
         self.assertIn("mac_last_seen", out)
         self.assertIn("no access that the hardware could not do", out)
+        # A bridge alone: its router's tables met no packet, its own did.
+        unreached = re.search(r"program forward: no trial packet came to (.*)", out).group(1).split(", ")
+        self.assertIn("ipv4_route", unreached)
+        self.assertNotIn("destination_mac", unreached)
         config = self.config("devices: {s: {switch: {ports: [a, b], profile: {map_ram: 1, stages: 5}}}}\n")
         _, error = self.rocebox("check", config, "--strict", status=2)
         self.assertRegex(error, r"config.yaml:1:\d+: .*\n.*register `mac_last_seen`: needs 9 SRAM pages, 9 map RAMs")

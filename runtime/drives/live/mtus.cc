@@ -21,14 +21,12 @@ std::map<std::string, std::string> islands(const config::RunConfig& config) {
   return island;
 }
 
-// The device port by which packets leave that go this way, when there are only two-sided kernels on it; else empty.
+// The device port by which packets leave that go this way, when there are only two-sided kernels on it (paths have no
+// rings); else empty.
 std::string port_at(const config::DeviceConfig& device, Edge edge) {
-  for (std::size_t passed = 0; passed <= device.kernels.size(); passed++) {
-    if (edge.stage == Edge::kOutside) return device.wiring.ports[edge.port];
-    if (edge.stage < 0 || device.kernels[static_cast<std::size_t>(edge.stage)].type->shape != Shape::kTwoSided) break;
+  while (edge.stage >= 0 && device.kernels[static_cast<std::size_t>(edge.stage)].type->shape == Shape::kTwoSided)
     edge = device.wiring.outputs[static_cast<std::size_t>(edge.stage)][1u - edge.port];
-  }
-  return "";
+  return edge.stage == Edge::kOutside ? device.wiring.ports[edge.port] : "";
 }
 
 // What kernels make must fit, also where `mtu:` was written.

@@ -14,10 +14,6 @@ constexpr std::uint64_t kLatencyEveryLoops = 64;
 // Loops between two looks at the stop flag and the end of the drain; one burst each at most.
 constexpr unsigned kLoopsPerRound = 64;
 
-void free_all(std::span<Packet> packets) {
-  rte_pktmbuf_free_bulk(reinterpret_cast<rte_mbuf**>(packets.data()), static_cast<unsigned>(packets.size()));
-}
-
 bool has_kernels(const config::RunConfig& config) {
   return !config.links.empty() || std::any_of(config.devices.begin(), config.devices.end(),
                                               [](const auto& device) { return !device.kernels.empty(); });
@@ -219,17 +215,6 @@ void Shard::deliver(const RxQueue& rx, int wire, std::span<Packet> packets) {
   if (!alone_) return testbed_.fabric().inject(rx.to, packets);
   if (wire >= 0) return pass(rx, static_cast<Port>(wire), packets);
   arrivals_.push_back({rx.to.port, packets});
-}
-
-void Shard::pass(const RxQueue& rx, Port out, std::span<Packet> packets) {
-  static_assert(std::uint64_t{kBatchMax} * kPacketBytesMax <= UINT32_MAX);
-  std::uint32_t bytes = 0;
-#pragma GCC unroll 8
-  for (Packet packet : packets) bytes += packet.mbuf()->pkt_len;
-  testbed_.device(0).count_wire(rx.to.port, out, packets.size(), bytes);
-  if (const int port = out_ports_[0][out]; port >= 0) return send(static_cast<std::size_t>(port), packets, now_);
-  unbound_.add(packets.size());
-  free_all(packets);
 }
 
 void Shard::step(Nanos now) {

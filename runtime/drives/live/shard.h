@@ -108,6 +108,9 @@ class Shard {
   int wire_from(const RxQueue& rx) const { return alone_ ? testbed_.device(0).wire_from(rx.to.port) : -1; }
   void deliver(const RxQueue& rx, int wire, std::span<Packet> packets);
   void pass(const RxQueue& rx, Port out, std::span<Packet> packets);
+  static void free_all(std::span<Packet> packets) {
+    rte_pktmbuf_free_bulk(reinterpret_cast<rte_mbuf**>(packets.data()), static_cast<unsigned>(packets.size()));
+  }
   void send(std::size_t port, std::span<Packet> packets, Nanos arrival);
   unsigned finish(std::size_t port, std::span<Packet> packets);
   void transmit(TxQueue& tx, ShardPortCounters& counters);

@@ -8,6 +8,24 @@
 #include "runtime/drives/live/shard.h"
 
 namespace rocebox {
+namespace {
+
+std::uint32_t bytes_of(std::span<const Packet> packets) {
+  static_assert(std::uint64_t{kBatchMax} * kPacketBytesMax <= UINT32_MAX);
+  std::uint32_t bytes = 0;
+#pragma GCC unroll 8
+  for (const Packet packet : packets) bytes += packet.mbuf()->pkt_len;
+  return bytes;
+}
+
+}  // namespace
+
+void Shard::pass(const RxQueue& rx, Port out, std::span<Packet> packets) {
+  testbed_.device(0).count_wire(rx.to.port, out, packets.size(), bytes_of(packets));
+  if (const int port = out_ports_[0][out]; port >= 0) return send(static_cast<std::size_t>(port), packets, now_);
+  unbound_.add(packets.size());
+  free_all(packets);
+}
 
 // All that arrives can go by wires, or nothing does.
 void Shard::lay_wires() {
@@ -55,12 +73,8 @@ inline bool Shard::relay(Wire& wire, Packet* room) {
   const auto queue = static_cast<std::uint16_t>(number_);
   const std::uint16_t count = rte_eth_rx_burst(wire.eth_in, queue, mbufs, static_cast<std::uint16_t>(burst_));
   if (count == 0) return false;
-  static_assert(std::uint64_t{kBatchMax} * kPacketBytesMax <= UINT32_MAX);
-  std::uint32_t bytes = 0;
-#pragma GCC unroll 8
-  for (unsigned i = 0; i < count; i++) bytes += mbufs[i]->pkt_len;
   wire.packets += count;
-  wire.bytes += bytes;
+  wire.bytes += bytes_of({room, count});
   std::uint16_t sent = 0;
   if (tx_[wire.out].count == 0) {  // else behind what waits
     sent = rte_eth_tx_burst(wire.eth_out, queue, mbufs, count);
