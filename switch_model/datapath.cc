@@ -83,7 +83,13 @@ bool Datapath::all_plain(unsigned size) const {
 void Datapath::pass_plain(Leaving& leaving, unsigned size) {
   for (unsigned i = 0; i < size; i++) ingress_[i].pipe = pipe_of_[ingress_[i].egress_port];
   run(leaving.context, Gress::kEgress, {ingress_.data(), size});
-  for (unsigned i = 0; i < size; i++) leave(leaving, ingress_[i], {i, false});
+  for (unsigned i = 0; i < size; i++) {
+    PacketState& p = ingress_[i];
+    if (!p.drop_reason & (p.mirror_port == kNoPort) & !p.recirculate) [[likely]]
+      leaving.batch->send(i, p.egress_port);
+    else
+      leave(leaving, p, {i, false});
+  }
   arm_loops(leaving.context);
 }
 

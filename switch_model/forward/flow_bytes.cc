@@ -13,7 +13,7 @@ constexpr unsigned kAddressesV4 = 8, kAddressesV6 = 32, kPorts = 4;
 
 }  // namespace
 
-unsigned flow_bytes(Packet packet, std::uint8_t* bytes) {
+unsigned any_flow_bytes(Packet packet, std::uint8_t* bytes) {
   const PacketMeta& meta = packet.meta();
   const std::uint8_t* data = packet.data();
   unsigned size = 0;

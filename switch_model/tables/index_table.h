@@ -14,16 +14,17 @@ class IndexTable : public ResourceHandle {
   using Key = std::uint32_t;
 
   IndexTable(Layout& layout, std::string_view name, At at, std::uint32_t capacity, unsigned value_bits)
-      : values_(capacity) {
+      : values_(capacity), capacity_(capacity) {
     layout.declare(*this, {{}, std::string(name), ResourceKind::kExactTable, at, capacity, 16, value_bits, 0, 0});
   }
-  std::uint32_t lookup(const Key& index) const { return index < values_.size() ? index : kMiss; }
+  std::uint32_t lookup(const Key& index) const { return index < capacity_ ? index : kMiss; }
   const Value& value(std::uint32_t entry) const { return values_[entry]; }
   /// Takes other values, as many, and leaves its own. Does not allocate.
   void swap_values(std::vector<Value>& values) noexcept { values_.swap(values); }
 
  private:
   std::vector<Value> values_;
+  std::uint32_t capacity_;
 };
 
 }  // namespace rocebox::switch_model

@@ -88,5 +88,38 @@ TEST(Parse, EcnOfBothFamilies) {
   }
 }
 
+// Packets without a tag may be parsed by a shorter way. A VLAN tag in front of the same network header moves what is
+// found by four bytes, and changes nothing else.
+TEST(Parse, FindsTheSameWithAndWithoutATag) {
+  test::GuardedPacket guarded;
+  std::mt19937 random(11);
+  std::set<ParseStatus> seen;
+  for (int round = 0; round < 300'000; round++) {
+    Bytes bytes = frame(4, static_cast<std::uint8_t>(random()), random() % 40);
+    for (auto changes = random() % 3; changes > 0; changes--)
+      bytes[12 + random() % (bytes.size() - 12)] = static_cast<std::uint8_t>(random() % 2 ? random() : random() % 4);
+    if (bytes[12] == 0x81 || bytes[12] == 0x88 || bytes[12] == 0x91) continue;  // a tag now, or RoCE version 1
+    const auto wire = static_cast<std::uint32_t>(bytes.size() + random() % 3 - 1);
+    if (random() % 4 == 0) bytes.resize(14 + random() % (bytes.size() - 13));
+    const PacketMeta plain = guarded.parse(bytes, wire).meta();
+    insert(bytes, 12, {0x81, 0, 0, 5});
+    PacketMeta tagged = guarded.parse(bytes, wire + 4).meta();
+    ASSERT_EQ(plain.status, tagged.status)
+        << parse_status_name(plain.status) << ' ' << parse_status_name(tagged.status);
+    seen.insert(plain.status);
+    ASSERT_EQ(tagged.l3_offset, plain.l3_offset + 4);
+    for (auto [with, without] :
+         {std::pair{tagged.udp_offset, plain.udp_offset}, std::pair{tagged.bth_offset, plain.bth_offset},
+          std::pair{tagged.payload_offset, plain.payload_offset}})
+      ASSERT_EQ(with, without ? without + 4 : 0);
+    ASSERT_EQ(tagged.datagram_end, plain.datagram_end ? plain.datagram_end + 4 : 0);
+    ASSERT_EQ(tagged.payload_bytes, plain.payload_bytes);
+    ASSERT_EQ(tagged.opcode, plain.opcode);
+    ASSERT_EQ(tagged.ip_version, plain.ip_version);
+    ASSERT_EQ(tagged.pad_bytes, plain.pad_bytes);
+  }
+  EXPECT_GE(seen.size(), 18u) << "of the statuses that IPv4 has";
+}
+
 }  // namespace
 }  // namespace rocebox::roce
