@@ -87,11 +87,17 @@ class Kinds(bed.BedTest):
         tried = bed.subprocess.run([bed.ROCEBOX, "run", str(config), "--duration", "200ms"], capture_output=True, text=True)
         if tried.returncode != 0:
             self.skipTest("this kernel or DPDK has no AF_XDP here: " + tried.stderr.strip())
+        # One that is killed leaves its XDP program on the interfaces: the next one takes over, and clears it away.
+        killed = self.start_with(ports, pool="small: 16384")
+        killed.kill()
+        killed.wait()
+        self.assertIn("xdp", bed.sh("ip", "-d", "link", "show", self.left_end))
         run = self.start_with(ports, "bump: {path: a <-> inspect <-> z}", pool="small: 16384, large: 1024, giant: 16")
         self.check_traffic()
         # The driver keeps what it has sent until it needs the room.
         report = self.stop(run, kept=2 * 2048)
         self.assertGreater(sum(port["rx_checksums_finished"] for port in report["ports"]), 100)
+        self.assertNotIn("xdp", bed.sh("ip", "-d", "link", "show", self.left_end))
 
 
 if __name__ == "__main__":

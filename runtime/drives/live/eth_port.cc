@@ -22,6 +22,9 @@ namespace {
 
 using config::PortKind;
 
+// Hashes of both addresses, and of nothing else. Those without which UDP would not be spread: i40e, for one, has no
+// hash of all IPv4, and its hash of UDP takes ports in, by which a QP's data and its ACKs part.
+constexpr std::uint64_t kAllIp = RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6;
 constexpr std::uint64_t kAddressHash = RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_FRAG_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_OTHER |
                                        RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_FRAG_IPV6 | RTE_ETH_RSS_NONFRAG_IPV6_OTHER;
 
@@ -41,8 +44,7 @@ std::uint32_t mtu_max(const rte_eth_dev_info& info) {
 // Devices that hash nothing although they say they do, or hash by ports too, so that a QP's data and its ACKs part.
 bool hash_is_real(const char* driver) {
   const std::string_view name(driver);
-  return !name.starts_with("net_") || name == "net_ixgbe" || name == "net_i40e" || name == "net_ice" ||
-         name == "net_e1000_igb";
+  return !name.starts_with("net_") || name == "net_ixgbe" || name == "net_ice" || name == "net_e1000_igb";
 }
 
 }  // namespace
@@ -136,7 +138,7 @@ void EthPort::find_ability() {
   // A port whose packets all look alike to a hash (or that makes them itself) may have queues for all the same.
   const bool plain = binding_.live.kind == PortKind::kNull;
   if (plain) ability_.hash_entries = RTE_ETH_RSS_RETA_SIZE_64;
-  if (hash_is_real(info.driver_name) && (info.flow_type_rss_offloads & kAddressHash) && info.reta_size)
+  if (hash_is_real(info.driver_name) && (info.flow_type_rss_offloads & kAllIp) == kAllIp && info.reta_size)
     ability_.hash_entries = info.reta_size;
 }
 
