@@ -76,11 +76,26 @@ class Machines(lab_test.LabTest):
             self.assertGreater(link["reverse_drop_loss"], 20, "1% of more than 4800 packets")
 
     def test_two_racks_with_themis(self):
-        """Two ToRs and four spine paths between: RDMA gets through, and both ToRs learn the connection."""
+        """Two ToRs and four spine paths between: RDMA gets through, and both ToRs learn its connection, or overhear it."""
         report, _ = self.run_shipped("themis", timeout=400)
         for tor in ("near", "far"):
             pairs = report["appliances"][tor]["devices"]["tor"]["kernels"]["switch"]["themis"]["connections"]
             self.assertEqual([row["paired_by"] for row in pairs], ["learnt"], tor)
+
+    def test_two_racks_without_spraying(self):
+        """The same racks with `spray: off`: RDMA gets through as over a router, and Themis has done nothing at all."""
+        text = (lab_test.LABS / "themis.yaml").read_text().replace("operations: [read]", "spray: off")
+        before, _, after = text.partition("  # Once more")
+        text = before + after[after.index("expect:"):after.index("  - traffic.write_cm")]
+        path, lab = self.lab(text.replace("lab: themis", "lab: NAME"))
+        report = self.dir / "report.json"
+        done = self.rocebox("lab", "run", path, "--json", report, timeout=400)
+        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr)
+        self.assert_nothing_left(lab)
+        for tor, appliance in json.loads(report.read_text())["appliances"].items():
+            counters = appliance["devices"]["tor"]["kernels"]["switch"]["counters"]
+            self.assertEqual({name: count for name, count in counters.items() if count and name != "drop_unknown_mac"}, {}, tor)
+            self.assertGreater(appliance["devices"]["tor"]["ports"]["h"]["rx_packets"], 100, tor)
 
     def test_commands_and_settings(self):
         path, lab = self.lab(ONE + TRAFFIC)
