@@ -5,6 +5,7 @@
 #include "kernels/themis/control_plane.h"
 #include "kernels/themis/nack_packet.h"
 #include "runtime/kernel/report.h"
+#include "runtime/roce/address.h"
 
 namespace rocebox::themis {
 namespace {
@@ -104,6 +105,29 @@ bool ControlPlane::send_aged(Pass& pass, Connection& c, const Decision& decision
 }
 
 void ControlPlane::report(Report& report) const {
+  report_connections(report);
+  report_unpaired(report);
+}
+
+// What Themis leaves alone, and why.
+void ControlPlane::report_unpaired(Report& report) const {
+  std::vector<std::uint32_t> alone;
+  for (std::uint32_t half = 0; half < notes_.size(); half++)
+    if (notes_[half].used && notes_[half].connection == 0) alone.push_back(half);
+  report.table("unpaired", alone.size(), [&](Report& row, std::size_t i) {
+    const std::uint32_t half = alone[i];
+    const roce::HalfKey& key = pairing_.key(half);
+    row.text("source", roce::address_text(key.addresses.source));
+    row.text("destination", roce::address_text(key.addresses.destination));
+    row.count("destination_qpn", key.destination_qp);
+    row.text("because", notes_[half].refused                             ? "no state is free"
+                        : pairing_.partner(half) == roce::Pairing::kNone ? "its other direction is not known"
+                        : pairing_.confirmed(half)                       ? "no packet has come since it is known"
+                                                                         : "its pair is a guess yet");
+  });
+}
+
+void ControlPlane::report_connections(Report& report) const {
   std::vector<std::uint32_t> used;
   for (std::uint32_t number = 0; number < connections_.size(); number++)
     if (connections_[number].used) used.push_back(number);

@@ -89,6 +89,8 @@ class ControlPlane {
     std::uint16_t path_mtu;  // 0: not seen yet
   };
 
+  void report_connections(Report& report) const;
+  void report_unpaired(Report& report) const;
   Port local_port(const PacketState& p) const;
   bool observe(const PacketState& p, std::uint32_t half);
   std::uint16_t path_mtu_of_half(std::uint32_t half) const;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which connections get state in a ToR: told, overheard or learnt; and how they lose it.
+#include <fmt/format.h>
+
 #include "runtime/roce/mad.h"
+#include "runtime/telemetry/json_report.h"
 #include "tests/unit/themis/themis_kit.h"
 
 namespace rocebox::themis {
@@ -25,6 +28,42 @@ TEST(ThemisPairing, LearnsAfterSomeAcks) {
   tor.data(110);
   EXPECT_EQ(tor.nack(109), Ports{}) << "undetermined";
   EXPECT_EQ(tor.data(111).size(), 2u) << "valid";
+}
+
+// What is left alone, as text: source, QPN and why, of each direction.
+std::string unpaired(const Tor& tor) {
+  rocebox::Json json;
+  JsonReport report(json);
+  tor.kernel->report(report);
+  std::string text;
+  for (const auto& row : json["themis"]["unpaired"])
+    text += row["source"].get<std::string>() + " 0x" + fmt::format("{:x}", row["destination_qpn"].get<int>()) + ": " +
+            row["because"].get<std::string>() + "\n";
+  return text;
+}
+
+TEST(ThemisPairing, WhatIsLeftAloneIsListed) {
+  Tor tor("qps: 1, qp_timeout: 10s");
+  EXPECT_EQ(unpaired(tor), "");
+  tor.data(100);
+  EXPECT_EQ(unpaired(tor), "10.0.1.1 0x11: its other direction is not known\n");
+  tor.ack(100);
+  EXPECT_EQ(unpaired(tor), "10.0.1.1 0x11: its pair is a guess yet\n10.0.0.1 0x12: its pair is a guess yet\n");
+  converse(tor, 101, 108);
+  EXPECT_EQ(unpaired(tor), "") << "it has state";
+  ASSERT_EQ(tor.count("qps_made"), 1u);
+  const auto give = [&](bool inbound, std::uint8_t opcode, std::uint32_t psn) {
+    roce::PacketSpec spec =
+        opcode == IBV_OPCODE_RC_ACKNOWLEDGE ? answer(inbound, psn, kAckSyndrome) : write(inbound, psn);
+    spec.destination_qp = inbound ? 0x21 : 0x22;
+    tor.give(inbound ? 2 : 0, spec);
+  };
+  for (std::uint32_t psn = 0; psn < 8; psn++) {
+    give(true, IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, psn);
+    give(false, IBV_OPCODE_RC_ACKNOWLEDGE, psn);
+  }
+  EXPECT_EQ(tor.count("qp_full"), 1u);
+  EXPECT_NE(unpaired(tor).find("0x22: no state is free"), std::string::npos) << unpaired(tor);
 }
 
 TEST(ThemisPairing, DoesNotLearnWhereItMustNot) {
