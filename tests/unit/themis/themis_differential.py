@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The registers of Themis (C++) and the independent model (Python) must decide alike, on every event of random QPs.
 
-Two kinds of QPs: those of the fabric (loss, reordering, wrap, retransmission, forged PSNs, an RNIC at both ends), and wild
-ones, whose events obey no protocol at all: PSNs near every boundary, READ requests, other NAKs, N changed at run time.
+Three kinds of QPs: those of the fabric (loss, reordering, wrap, retransmission, forged PSNs, N changed at run time, an RNIC at
+both ends); wild ones, whose events obey no protocol at all: PSNs near every boundary, READ requests, other NAKs, N changed;
+and old ones, which go through half a round of PSNs and more between changes of N.
 
 Usage: themis_differential.py --tool themis_events [--events N] [--seed N]; exit 1 when one decision differs.
 """
@@ -45,7 +46,12 @@ class Log:
 
 class LoggedDestination(Destination):
     """The model, whose events are written down. What the model calls of itself is no event."""
-    log, inside = None, False
+    log, inside, stale = None, False, 0
+
+    def beyond(self, largest, psn):
+        says = super().beyond(largest, psn)
+        self.stale += largest is not None and says != self.ahead(largest, psn)  # one from half a round of PSNs ago
+        return says
 
     def logged(self, line, call, *arguments):
         if self.log is None or self.inside:
@@ -142,6 +148,27 @@ def wild_qp(seed, log, events):
             model.set_paths(source.paths)
 
 
+def old_qp(seed, log):
+    """Events in order and a little out of it, long ways through the PSNs, and N changed between: how often a PathMaxPSN of
+    another N was old enough to lie."""
+    pick = random.Random(seed)
+    paths, window = pick.choice([2, 3, 4, 8]), 1 << 16
+    model = LoggedDestination(paths, window, pick.choice([0, PSNS - 5, pick.randrange(PSNS)]))
+    log.qp(LoggedSource(paths), model, pick.random() < STRICT_SHARE)
+    model.log = log
+    for _ in range(12):
+        model.set_paths(pick.choice([1, paths, pick.randint(1, paths)]))
+        for _ in range(pick.choice([0, 1, 126, 127, 128, 129, 130, 200])):
+            psn = (model.start + window - 1) % PSNS
+            model.data(psn)
+            model.ack(psn)
+        model.set_paths(pick.choice([1, paths, pick.randint(1, paths)]))
+        for _ in range(30):
+            psn = (model.start + pick.randrange(12)) % PSNS
+            pick.choice([model.data, model.data, model.nack])(psn)
+    return model.stale
+
+
 def compare(tool, log, place):
     """Counts of the answers; leaves with 1 on a difference."""
     done = subprocess.run([tool], input="\n".join(log.lines) + "\n", capture_output=True, text=True, check=False)
@@ -168,22 +195,24 @@ def main():
     parser.add_argument("--events", type=int, default=300_000)
     parser.add_argument("--seed", type=int, default=1)
     words = parser.parse_args()
-    counts, seed, done = Counter(), words.seed, 0
+    counts, seed, done, stale = Counter(), words.seed, 0, 0
     while done < words.events:
         log, first = Log(), seed
         while len(log.lines) < EVENTS_PER_RUN and done + len(log.lines) < words.events:
-            if seed % 2:
+            if seed % 16 == 3:
+                stale += old_qp(seed, log)
+            elif seed % 2:
                 wild_qp(seed, log, 2000)
             elif violations := fabric_qp(seed, log, 5000):
                 sys.exit(f"seed {seed}: {violations[0]}")
             seed += 1
         counts += compare(words.tool, log, f"seeds {first} to {seed - 1}")
         done += len(log.lines)
-    print(f"{done} events of {seed - words.seed} QPs: {dict(sorted(counts.items()))}")
+    print(f"{done} events of {seed - words.seed} QPs: {dict(sorted(counts.items()))}, {stale} old PathMaxPSNs")
     needed = ["block invalid", "forward valid", "forward behind_window", "forward ahead_of_data", "forward doubt", "forward other_nak",
               "stash undetermined", "generate valid", "generate ooo_degree", "generate aged", "discard invalid", "discard acknowledged",
               "path"]
-    missing = [name for name in needed if not counts[name]]
+    missing = [name for name in needed if not counts[name]] + ([] if stale else ["an old PathMaxPSN"])
     if missing:
         sys.exit(f"never seen: {', '.join(missing)}")
 

@@ -51,6 +51,10 @@ class Run:
         self.free = [0.0] * self.paths  # when the last packet of each path arrives
         self.now, self.heap, self.order, self.events = 0.0, [], 0, 0
         self.sending, self.armed, self.progress, self.steps, self.trace = False, False, 0.0, 0, []
+        other = random.Random(f"{seed} paths")  # beside the other draws, which stay what they are without changes
+        for _ in range(other.choice([0, 0, 1, 4]) if self.paths > 1 else 0):
+            least = 2 if 1.0 in self.loss else 1  # a dead path is never the only one
+            self.at(other.random() * 2 * self.total, self.change_paths, other.randint(least, self.paths))
 
     def psn(self, number):
         return (self.first_psn + number) % PSNS
@@ -74,6 +78,15 @@ class Run:
         if self.sender.oldest < self.total and self.events < events_max and not self.truth.violations:
             self.truth.violation("nothing more happens, and not all is acknowledged")
         return self
+
+    def change_paths(self, paths):
+        """N from now on, at both ends; what is under way was sprayed by the N before."""
+        self.paths = self.source.paths = paths
+        self.source.base %= paths
+        self.destination.set_paths(paths)
+        self.truth.set_paths(paths)
+        self.truth.counts["paths_changed"] += 1
+        self.note("paths", paths)
 
     def post(self):
         """The application posts some packets, and later more."""

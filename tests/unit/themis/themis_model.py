@@ -20,6 +20,7 @@ RULES = {
     "reroute_timeouts": "what a timeout sends again takes any path: its own, or the only other one, may be dead for ever",
     "doubt": "where acknowledged PSNs had no packet here, their bits mean nothing for the next round: such a NACK passes",
     "unsprayed": "a request that was not sprayed is in no order with those that were: NACKs of what it may be pass",
+    "paths": "a PathMaxPSN counts within a window only: what a path of an N from before has left may be half a round old",
     "far": "a packet beyond any window of the last is neither sent again nor proof of what was sent",
 }
 ALL = frozenset(RULES)
@@ -127,6 +128,12 @@ class Destination:
         """Whether PSN a > b in the paper's words."""
         return distance(a, b) > 0 if "serial" in self.rules else a > b
 
+    def beyond(self, largest, psn):
+        """Whether a PathMaxPSN (None: there is none) is ahead of a PSN of the window: condition C2."""
+        if largest is None or ("paths" in self.rules and distance(largest, psn) >= self.window):
+            return False
+        return self.ahead(largest, psn)
+
     def place(self, psn):
         """(bit, half) of a PSN."""
         bit = (psn - self.origin) % (2 * self.window)
@@ -146,7 +153,7 @@ class Destination:
         self.start = psn
         if self.place(psn)[1] != left:
             # All of it is acknowledged. What no packet was seen of here reads as received in the next round.
-            complete = all(self.bits[bit] != self.bases[left] for bit in range(left * self.window, (left + 1) * self.window))
+            complete = self.bases[left] not in self.bits[left * self.window:(left + 1) * self.window]
             self.doubtful[left] = "doubt" in self.rules and not complete
             self.bases[left] ^= 1
         if self.doubt_until is not None and distance(psn, self.doubt_until) >= 0:
@@ -193,7 +200,7 @@ class Destination:
         bit, half = self.place(psn)
         self.bits[bit] = 1 - self.bases[half]
         index = psn % self.paths
-        if sprayed and (self.path_max[index] is None or self.ahead(psn, self.path_max[index])):
+        if sprayed and not self.beyond(self.path_max[index], psn):
             self.path_max[index] = psn
         return self.resolve(psn, sprayed, alone)
 
@@ -234,8 +241,7 @@ class Destination:
             if self.doubtful[self.place(epsn)[1]]:
                 return [Decision("forward", epsn, "doubt")]
             return [Decision("block", epsn, "invalid")]
-        largest = self.path_max[epsn % self.paths]
-        if largest is not None and self.ahead(largest, epsn):
+        if self.beyond(self.path_max[epsn % self.paths], epsn):
             return [Decision("forward", epsn, "valid")]
         self.stash_valid, self.stash_psn, self.stash_path = True, epsn, epsn % self.paths
         return [Decision("stash", epsn, "undetermined")]

@@ -29,6 +29,11 @@ def do(destination, event):
     name = event["do"]
     if name == "data":
         return destination.data(event["psn"], event.get("sprayed", True), event.get("width", 1))
+    if name == "advance":  # one packet each `by` PSNs, and its ACK: `times` of them
+        psns = range(event["psn"], event["psn"] + event["by"] * event["times"], event["by"])
+        return [decision for psn in psns for decision in destination.data(psn) + destination.ack(psn)]
+    if name == "paths":
+        return destination.set_paths(event["paths"]) or []
     return destination.age() if name == "age" else getattr(destination, name)(event["psn"])
 
 
@@ -118,16 +123,16 @@ class Fabric(unittest.TestCase):
 
     def test_decisions_are_true(self):
         self.check(False, ["invalid", "valid", "undetermined", "undetermined_valid", "undetermined_invalid", "undetermined_ooo_degree",
-                           "undetermined_aged", "passed_truly_lost", "forged"])
+                           "undetermined_aged", "passed_truly_lost", "forged", "paths_changed", "passed_early_paths_changed"])
 
     def test_without_failures_of_paths_a_nack_passes_early_only_after_a_timeout(self):
         self.check(True, ["invalid", "valid", "undetermined_valid", "undetermined_invalid", "passed_truly_lost"],
                    ["passed_early_by_guess", "passed_early_failure_handling"])
 
     def test_the_judge_can_fail(self):
-        # What these are about (packets that Themis does not see, other operations, forged PSNs at the sender) the fabric does not
-        # have: class Unseen and the examples do. Doubt covers a QP that begins inside a half, too.
-        for rule in sorted(ALL - {"doubt", "unsprayed", "far", "origin"}):
+        # What these are about (packets that Themis does not see, other operations, forged PSNs at the sender, half a round of
+        # PSNs) the fabric does not have: class Unseen and the examples do. Doubt covers a QP that begins inside a half, too.
+        for rule in sorted(ALL - {"doubt", "unsprayed", "far", "origin", "paths"}):
             self.assertNotEqual(simulate(self.EVENTS, 1, ALL - {rule})[1], [], rule)
         self.assertNotEqual(simulate(self.EVENTS, 1, PAPER)[1], [])
 

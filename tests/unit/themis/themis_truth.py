@@ -15,6 +15,7 @@ class Truth:
         self.class_left = {}  # class -> [(when, number)]
         self.excused = set()  # numbers that may be under way though a later one of their class came: RTO
         self.rerouting = False  # the failure handling has sent packets elsewhere
+        self.crossing = set()  # numbers that were under way when N changed
         self.fate = {}  # number of a NACK -> "blocked", "passed", ("stashed", when)
         self.counts, self.violations = Counter(), []
 
@@ -23,6 +24,11 @@ class Truth:
 
     def lost(self, number):
         self.flying[number] -= 1
+
+    def set_paths(self, paths):
+        """N from now on, at both ends. Largest numbers stay with the index of the path where they came."""
+        self.paths, self.class_left = paths, {}
+        self.crossing |= {number for number, copies in self.flying.items() if copies}
 
     def leaves(self, number):
         """A copy leaves for the RNIC; call this before Themis-D sees it."""
@@ -90,6 +96,8 @@ class Truth:
             self.counts["passed_early_failure_handling"] += 1
         elif number in self.excused:
             self.counts["passed_early_after_timeout"] += 1
+        elif number in self.crossing:
+            self.counts["passed_early_paths_changed"] += 1
         else:
             self.violation(f"NACK of {number} passed as valid, but a copy is under way and nothing was rerouted")
 
