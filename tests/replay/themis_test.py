@@ -12,18 +12,15 @@ import zlib
 from collections import Counter
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "unit/themis"))
 from common import RoceboxTest  # noqa: E402
+from themis_kit import ACKNOWLEDGE, COUNTS, PSNS, ROUNDS_MAX, Oracle, opcode_psn, read_pcap, watch, write_pcap  # noqa: E402
 from rnic_model import Receiver  # noqa: E402
-from themis_model import Decision  # noqa: E402
 from themis_truth import Truth  # noqa: E402
 import wire  # noqa: E402
 
-PSNS = 1 << 24
 NEAR_MAC, FAR_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 NEAR_IP, FAR_IP, NEAR_QPN, FAR_QPN = "10.0.0.1", "10.0.1.1", 0x11, 0x12
-WRITE_MIDDLE, ACKNOWLEDGE = 7, 17
-ROUNDS_MAX = 12
+WRITE_MIDDLE = 7
 
 
 def mac(text):
@@ -54,74 +51,6 @@ def icrc(data):
     masked = (b"\xff" * 8 + head[:1] + b"\xff" + head[2:8] + b"\xff" + head[9:10] + b"\xff\xff" + head[12:]
               + udp[:6] + b"\xff\xff" + bth[:4] + b"\xff" + bth[5:] + data[54:])
     return struct.pack("<I", zlib.crc32(masked))
-
-
-def write_pcap(path, packets):
-    """packets: (nanoseconds, frame), in any order."""
-    with open(path, "wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
-        for at, data in sorted(packets, key=lambda packet: packet[0]):
-            file.write(struct.pack("<IIII", 1000 + at // 10**9, at % 10**9, len(data), len(data)) + data)
-
-
-def read_pcap(path):
-    data = pathlib.Path(path).read_bytes()
-    scale = {0xA1B23C4D: 1, 0xA1B2C3D4: 1000}[struct.unpack_from("<I", data)[0]]
-    at, packets = 24, []
-    while at < len(data):
-        seconds, fraction, size, _ = struct.unpack_from("<IIII", data, at)
-        packets.append(((seconds - 1000) * 10**9 + fraction * scale, data[at + 16:at + 16 + size]))
-        at += 16 + size
-    return packets
-
-
-def opcode_psn(data):
-    return data[42], int.from_bytes(data[51:54], "big")
-
-
-class Oracle:
-    """What each NACK is, in plain numbers: packets are counted from 0, and nothing is forgotten."""
-
-    def __init__(self, psn_of, paths):
-        self.psn_of, self.paths = psn_of, paths
-        self.came, self.class_max, self.stash = set(), {}, None
-        self.counts, self.passed = Counter(), []
-
-    def path(self, number):
-        return self.psn_of(number) % self.paths
-
-    def data(self, number):
-        """What becomes of the stash: a decision, or None."""
-        self.came.add(number)
-        self.class_max[self.path(number)] = max(number, self.class_max.get(self.path(number), -1))
-        if self.stash is None:
-            return None
-        if number == self.stash:
-            return self.resolved("discard", "invalid")
-        if number > self.stash and self.path(number) == self.path(self.stash):
-            self.passed.append(self.stash)
-            return self.resolved("generate", "valid")
-        return None
-
-    def resolved(self, action, reason):
-        self.counts[f"undetermined_{reason}"] += 1
-        decision, self.stash = Decision(action, self.stash, reason), None
-        return decision
-
-    def ack(self, number):
-        return self.resolved("discard", "acknowledged") if self.stash is not None and number >= self.stash else None
-
-    def nack(self, number):
-        if number in self.came:
-            self.counts["drop_nack_invalid"] += 1
-            return Decision("block", number, "invalid")
-        if self.class_max.get(self.path(number), -1) > number:
-            self.counts["nack_valid"] += 1
-            self.passed.append(number)
-            return Decision("forward", number, "valid")
-        self.counts["drop_nack_undetermined"] += 1
-        self.stash = number
-        return Decision("stash", number, "undetermined")
 
 
 class Themis(RoceboxTest):
@@ -204,29 +133,11 @@ class Themis(RoceboxTest):
     def watch(self, answers, delivered):
         """The oracle over all that happened at the far ToR; who knows which copies were lost or under way holds its decisions
         against the truth."""
-        oracle, truth, sent = Oracle(self.psn, self.paths), Truth(self.psn, self.paths, None), set()
+        oracle, truth = Oracle(self.psn, self.paths), Truth(self.psn, self.paths, None)
         events = [(at, "0 sent", (opcode_psn(data)[1] - self.first_psn) % PSNS) for at, data in self.requests()]
         events += [(at, "1 data", (opcode_psn(data)[1] - self.first_psn) % PSNS) for at, data in delivered]
         events += [(at, f"2 {kind}", number) for at, kind, number in answers]
-        for _, what, number in sorted(events):
-            stashed = oracle.stash
-            if what == "0 sent":
-                truth.sent(number)
-                if number in sent:
-                    truth.excused.add(number)  # a timer sent it again: it may be under way by any path
-                elif number in self.lost:
-                    truth.lost(number)
-                sent.add(number)
-            elif what == "1 data":
-                truth.leaves(number)
-                decision = oracle.data(number)
-                truth.judge_data(number, stashed, [decision] if decision else [])
-                if decision:
-                    truth.judge_stash(stashed, decision)
-            elif what == "2 nack":
-                truth.judge_nack(number, oracle.nack(number))
-            elif decision := oracle.ack(number):
-                truth.judge_stash(stashed, decision)
+        watch(oracle, truth, events, self.lost)
         self.assertEqual(truth.violations, [])
         self.assertEqual(truth.counts["passed_truly_lost"] + truth.counts["passed_early_after_timeout"], len(oracle.passed))
         return oracle
@@ -236,10 +147,8 @@ class Themis(RoceboxTest):
         report, answers, delivered = self.settle()
         oracle = self.watch(answers, delivered)
         counters = report["devices"]["far"]["kernels"]["switch"]["counters"]
-        names = ["drop_nack_invalid", "nack_valid", "drop_nack_undetermined", "undetermined_valid", "undetermined_invalid",
-                 "undetermined_acknowledged"]
         place = f"seed {seed}, {self.paths} paths"
-        self.assertEqual({name: counters[name] for name in names}, {name: oracle.counts[name] for name in names}, place)
+        self.assertEqual({name: counters[name] for name in COUNTS}, {name: oracle.counts[name] for name in COUNTS}, place)
         for device in ("near", "far"):
             switch = report["devices"][device]["kernels"]["switch"]
             self.assertEqual(switch["violations"], [], place)
@@ -299,9 +208,7 @@ class Captures(RoceboxTest):
             if decision and decision.reason == "invalid" and decision.epsn not in intact:
                 wrongly_blocked.append(decision.epsn)
         counters, place = switch["counters"], f"{name} over {paths} paths"
-        names = ["drop_nack_invalid", "nack_valid", "drop_nack_undetermined", "undetermined_valid", "undetermined_invalid",
-                 "undetermined_acknowledged"]
-        self.assertEqual({name: counters[name] for name in names}, {name: oracle.counts[name] for name in names}, place)
+        self.assertEqual({name: counters[name] for name in COUNTS}, {name: oracle.counts[name] for name in COUNTS}, place)
         self.assertEqual(switch["violations"], [], place)
         left = [data for _, data in read_pcap(self.dir / "left.pcap") if data[42] == ACKNOWLEDGE and data[54] == 0x60]
         self.assertEqual([(opcode_psn(data)[1] - base) % PSNS for data in left], oracle.passed, place)
