@@ -2,6 +2,7 @@
 // What Themis takes of a chip, against the paper's appendix B.
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "runtime/kernel/stimulus.h"
 #include "runtime/telemetry/json_report.h"
@@ -42,6 +43,31 @@ TEST(ThemisResources, Tables2To4) {
   EXPECT_EQ(destination.bytes, 661 * kQps);
   EXPECT_EQ(parts.at(kPartPathMap).bytes, 4 * 128 * 2) << "each pipe has one";
   EXPECT_NEAR(static_cast<double>(source.bytes + destination.bytes + parts.at(kPartPathMap).bytes), 9.7e6, 0.1e6);
+}
+
+// Table 2's 16 NICs on a ToR of 32 ports, eight in each of four pipes: `hosts` says where they are. A pipe's registers
+// are as large as the largest share needs, so what the NICs' places cost shows in all four.
+std::int64_t bytes_with_nics_at(const std::vector<int>& nics) {
+  std::string ports, hosts;
+  for (int port = 0; port < 32; port++) ports += (port ? ", p" : "p") + std::to_string(port);
+  for (const int port : nics) hosts += (hosts.empty() ? "p" : ", p") + std::to_string(port);
+  std::string yaml = kReference;
+  yaml.replace(yaml.find("p0, p1, p2, p3"), 14, hosts).insert(0, "ports: [" + ports + "]\n");
+  yaml += "profile: {stages: 40}\n";  // it need not fit a chip
+  const std::map<std::string, Part> parts = parts_of(yaml);
+  // One PathMap, as the paper counts it.
+  return parts.at(kPartSource).bytes + parts.at(kPartDestination).bytes + parts.at(kPartPathMap).bytes / 4;
+}
+
+TEST(ThemisResources, WhereThe16NicsAreDecides) {
+  constexpr std::int64_t kPaper = 256 + (516 + 661) * 16 * 512;
+  static_assert(kPaper == 9'642'240);
+  EXPECT_EQ(bytes_with_nics_at({0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27}), kPaper) << "four a pipe";
+  EXPECT_EQ(bytes_with_nics_at({0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30}), kPaper) << "every other";
+  std::vector<int> in_a_row(16);
+  std::iota(in_a_row.begin(), in_a_row.end(), 0);
+  EXPECT_EQ(bytes_with_nics_at(in_a_row), 256 + 2 * (kPaper - 256)) << "all in two pipes: 19.3 MB";
+  EXPECT_NEAR(static_cast<double>(bytes_with_nics_at(in_a_row)), 19.3e6, 0.05e6);
 }
 
 // The NICs' ports share the slots, wherever they are: a chip of which one pipe has all of them needs all there.
