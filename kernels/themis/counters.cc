@@ -48,6 +48,7 @@ Counters::Counters(Stats& s)
       qp_full(s.counter("qp_full", "queue pairs that stay on plain ECMP: no state is free")),
       pairing_full(s.counter("pairing_full", "packets of connections beyond those that pairing can look at")),
       pairs_undone(s.counter("pairs_undone", "learnt pairs that an ACK contradicted")),
+      paths_changed(s.counter("paths_changed", "times that a reload changed N, the number of paths")),
       changes_lost(s.counter("changes_lost", "changes of tables put off: more than kChangesMax in one instant")) {}
 
 Counter& Counters::of(Reason reason) {

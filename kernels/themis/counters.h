@@ -21,7 +21,7 @@ struct Counters {
   Counter &data_wrong_port, &drop_turned, &drop_mirror, &turned, &turned_unjudged, &nack_recirculated;
   // The control plane.
   Counter &qps_made, &qps_begun_anew, &windows_jumped, &qps_ended, &qps_aged, &qp_full, &pairing_full, &pairs_undone,
-      &changes_lost;
+      &paths_changed, &changes_lost;
 
   /// Of a NACK that came.
   Counter& of(Reason reason);

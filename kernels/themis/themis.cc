@@ -32,6 +32,7 @@ class Themis {
                                     config.paths, shared_.paths_max));
   }
   void change(const Config& config) {
+    if (config.paths_count() != shared_.source.paths()) count_.paths_changed.add();
     shared_.source.change(config.paths_count(), static_cast<std::uint32_t>(config.avoidance_window));
     shared_.destination.change(config.paths_count(), static_cast<std::uint32_t>(config.ooo_threshold));
     ingress_.set_path_map(config);
@@ -47,7 +48,10 @@ class Themis {
     egress_.run(access, pass);
   }
   void on_timer(Pass& pass, std::uint64_t tag) { control_.on_timer(pass, tag); }
-  void report(Report& report) const { control_.report(report); }
+  void report(Report& report) const {
+    report.count("paths", shared_.source.paths());
+    control_.report(report);
+  }
   void stimuli(std::vector<Stimulus>& all) const { control_.stimuli(all); }
 
  private:

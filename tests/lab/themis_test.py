@@ -108,6 +108,7 @@ class Themis(bed.BedTest):
         self.assertEqual(self.cross(0, [write(22)]), [write(22)])
         (counts, _, _), = self.end(far)
         self.assertEqual(counts["drop_nack_undetermined"], 1)
+        self.assertEqual(counts["paths_changed"], 1, "the refused one is none")
 
     def test_spraying_off_is_invisible(self):
         near, far = self.tor(0, spray="off"), self.tor(1, spray="off")

@@ -30,6 +30,9 @@ TEST(ThemisChange, TheFarEndCountsPathsAnew) {
   EXPECT_EQ(tor.nack(5), Ports{});
   EXPECT_EQ(tor.data(7), Ports{0});
   EXPECT_EQ(tor.data(8).size(), 2u);
+  EXPECT_EQ(tor.count("paths_changed"), 2u);
+  change(tor, with_paths(yaml, "3"));
+  EXPECT_EQ(tor.count("paths_changed"), 2u) << "as it was";
 }
 
 TEST(ThemisChange, AStashGoesOverToTheNewPaths) {
