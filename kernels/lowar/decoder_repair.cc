@@ -74,12 +74,13 @@ void Decoder::repair(Exit& exit, Packet packet, const RepairHeader& header) {
     stream.passive = false;
     stream.next_coding = block.coding;
   }
+  if (block.anew && ahead > 0) skip_to(exit, stream, block.base_psn);  // what lies before was never coded
+  const Outcome outcome = try_repair(exit, stream, packet, header);
+  // Only now: a first packet that was rebuilt needs what its announcement said.
   if (ahead + block.packets >= 0) {
     stream.boundary = psn_add(block.base_psn, block.packets);
     stream.has_boundary = true;
   }
-  if (block.anew && ahead > 0) skip_to(exit, stream, block.base_psn);  // what lies before was never coded
-  const Outcome outcome = try_repair(exit, stream, packet, header);
   if (outcome != Outcome::kWaits) {
     batch.drop(exit.slot, reason(outcome));
   } else if (buffer_.full() || stream.repairs_held == kRepairsHeld) {

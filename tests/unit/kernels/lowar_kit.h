@@ -62,7 +62,7 @@ class Sender {
     spec.opcode = opcode, spec.psn = psn & roce::kPsnMask, spec.destination_qp = qpn;
     spec.underlay.addresses = {roce::ipv4(10, 0, 0, 1), roce::ipv4(10, 0, 0, 2)};
     spec.underlay.ip_version = ip_version;
-    spec.underlay.ip_identification = ++identification_;
+    spec.underlay.ip_identification = ++identification;
     spec.underlay.tos = tos;
     spec.virtual_address = 0x1000u * psn, spec.rkey = 7, spec.dma_length = 5000, spec.immediate = 0xABCD + psn;
     return spec;
@@ -71,6 +71,7 @@ class Sender {
   std::uint32_t psn, qpn;
   std::size_t mtu = 256;
   std::uint8_t ip_version = 4, tos = 2;
+  std::uint16_t identification = 0;  ///< of the last IPv4 packet
 
  private:
   std::vector<Frame> message(unsigned packets, std::size_t last_bytes, std::uint8_t first, std::uint8_t middle,
@@ -88,7 +89,6 @@ class Sender {
     return payload;
   }
   std::uint64_t state_ = 99;
-  std::uint16_t identification_ = 0;
 };
 
 inline void append(std::vector<Frame>& to, const std::vector<Frame>& more) {
@@ -100,7 +100,7 @@ struct Crossing {
   Frame bytes;
   bool data = false;                   ///< else a LoWAR packet
   std::optional<RepairHeader> repair;  ///< of repair packets
-  std::uint32_t psn = 0;               ///< of data packets
+  std::uint32_t psn = 0;               ///< of data packets; where the sequence begins that this announces
 };
 
 /// One gateway.
@@ -148,7 +148,9 @@ struct Gateway : test::KernelBox {
       c.psn = static_cast<std::uint32_t>(reinterpret_cast<const roce::Bth*>(o.bytes.data() + o.meta.bth_offset)->psn);
     } else if (o.meta.status == ParseStatus::kUnknownOpcode) {
       const std::size_t from = o.meta.bth_offset;
-      c.repair = parse_repair({o.bytes.data() + from, o.meta.datagram_end - from - roce::kIcrcBytes});
+      const std::span bytes(o.bytes.data() + from, o.meta.datagram_end - from - roce::kIcrcBytes);
+      c.repair = parse_repair(bytes);
+      if (const auto header = parse_negotiation(bytes)) c.psn = header->base_psn;
     }
     return c;
   }

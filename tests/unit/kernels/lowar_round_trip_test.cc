@@ -7,7 +7,7 @@
 #include <map>
 #include <random>
 
-#include "tests/unit/kernels/lowar_kit.h"
+#include "tests/unit/kernels/lowar_patterns.h"
 
 namespace rocebox::lowar {
 namespace {
@@ -23,46 +23,11 @@ std::vector<Frame> three_messages(Sender& sender) {
   return frames;
 }
 
-struct Coded {
-  std::vector<Frame> sent;
-  std::vector<Crossing> crossings;
-};
 Coded coded(const Config& config, std::vector<Frame> frames) {
   Gateway near(config);
   Coded result{std::move(frames), {}};
   result.crossings = near.encode(result.sent);
   return result;
-}
-
-bool is_announcement(const Crossing& crossing) { return !crossing.data && !crossing.repair; }
-
-// Whether LoWAR can repair that: no repair packet covers two of the lost data packets, and of the first packet of a
-// sequence that is lost its announcement tells.
-bool repairable(const std::vector<Crossing>& crossings, const std::set<std::size_t>& lost) {
-  std::map<std::size_t, unsigned> lost_of;  // by repair packet
-  for (std::size_t index : lost) {
-    if (is_announcement(crossings[index]) && lost.contains(index + 1)) return false;
-    if (!crossings[index].data) continue;
-    // The repair packet that covers it is the first one behind it that says so.
-    std::size_t at = index + 1;
-    for (; at < crossings.size(); at++) {
-      if (!crossings[at].repair) continue;
-      const RepairHeader& header = *crossings[at].repair;
-      const std::uint32_t place = (crossings[index].psn - header.block.base_psn) & roce::kPsnMask;
-      if (place < header.block.packets && place % header.block.coding.c == header.isn) break;
-    }
-    if (at == crossings.size() || lost.contains(at) || ++lost_of[at] > 1) return false;
-  }
-  return true;
-}
-
-void expect_in_order_part(const std::vector<Frame>& got, const std::vector<Frame>& sent, const std::string& what) {
-  std::size_t at = 0;
-  for (const Frame& frame : got) {
-    while (at < sent.size() && sent[at] != frame) at++;
-    ASSERT_LT(at, sent.size()) << what << ": a packet that was not sent, or out of order";
-    at++;
-  }
 }
 
 void check(const Config& config, const Coded& coded, const std::set<std::size_t>& lost, const std::string& what) {
