@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A second decoder of LoWAR's repair packets, written from kernels/lowar/README.md alone. Frames in, frames out."""
+import collections
+import functools
 import struct
 
 import wire
 
 HEADER, PREFIX, ICRC = 24, 12, 4
 REPAIR, NEGOTIATION = 0x5a, 0xa5
+HAS_FIRST, HAS_LAST, RESPONSES = 1, 2, 4
+ANNOUNCE = 1  # the kind of a negotiation packet, where a repair packet has its ISN
 MASK = (1 << 64) - 1
 
 
@@ -45,6 +49,7 @@ def covers(packet):
     return [(packet["base"] + i) & 0xffffff for i in range(packet["isn"], packet["packets"], packet["c"])]
 
 
+@functools.lru_cache(maxsize=8192)
 def image(frame):
     """What is coded of a data packet, and its shares of the two sums."""
     ip, udp, end, version = wire.find_udp(frame)
@@ -75,6 +80,29 @@ def ipv4_checksum(header):
     return ~total & 0xffff
 
 
+def with_headers(packet, transport, prefix):
+    """A transport packet behind the repair packet's headers; of the prefix (a tuple as below) what is not None is put into them."""
+    source_port, word, ttl, tos, checksum = prefix
+    frame = bytearray(packet["headers"] + transport)
+    ip, udp = packet["ip"], packet["udp"]
+    struct.pack_into(">H", frame, udp, source_port)
+    struct.pack_into(">H", frame, udp + 4, 8 + len(transport))
+    if checksum is not None:
+        struct.pack_into(">H", frame, udp + 6, checksum)
+    if packet["ip_version"] == 4:
+        struct.pack_into(">HI", frame, ip + 2, len(frame) - ip, word)
+        if ttl is not None:
+            frame[ip + 8], frame[ip + 1] = ttl, tos
+        struct.pack_into(">H", frame, ip + 10, 0)
+        struct.pack_into(">H", frame, ip + 10, ipv4_checksum(bytes(frame[ip:udp])))
+    else:
+        struct.pack_into(">H", frame, ip + 4, len(frame) - ip - 40)
+        if ttl is not None:
+            struct.pack_into(">I", frame, ip, 6 << 28 | word)
+            frame[ip + 7] = ttl
+    return bytes(frame)
+
+
 def rebuild(packet, others):
     """The frame that a repair packet covers beside the frames `others`; ValueError when it does not prove right."""
     coded, set_sum, hop_sum = packet["image"], 0, 0
@@ -82,24 +110,87 @@ def rebuild(packet, others):
         its, set_share, hop_share = image(other)
         coded, set_sum, hop_sum = xor(coded, its), set_sum + set_share, hop_sum + hop_share
     length, source_port, word, ttl, tos, checksum = struct.unpack_from(">HHIBBH", coded)
-    frame = bytearray(packet["headers"] + coded[PREFIX:PREFIX + length])
-    ip, udp = packet["ip"], packet["udp"]
-    struct.pack_into(">H", frame, udp, source_port)
-    struct.pack_into(">HH", frame, udp + 4, 8 + length, checksum)
-    if packet["ip_version"] == 4:
-        struct.pack_into(">HI", frame, ip + 2, len(frame) - ip, word)
-        frame[ip + 8], frame[ip + 1] = ttl, tos
-        struct.pack_into(">H", frame, ip + 10, 0)
-        struct.pack_into(">H", frame, ip + 10, ipv4_checksum(bytes(frame[ip:udp])))
-    else:
-        struct.pack_into(">IH", frame, ip, 6 << 28 | word, len(frame) - ip - 40)
-        frame[ip + 7] = ttl
-    frame = bytes(frame)
+    if not 16 <= length <= len(coded) - PREFIX or any(coded[PREFIX + length:]):
+        raise ValueError("length")
+    if packet["ip_version"] == 6 and word >> 28:
+        raise ValueError("version of IPv6")
+    transport = coded[PREFIX:PREFIX + length]
+    frame = with_headers(packet, transport, (source_port, word, ttl, tos, checksum))
     if frame[-4:] != wire.icrc(frame):
         raise ValueError("ICRC of the rebuilt packet")
     _, set_share, hop_share = image(frame)
     if (set_sum + set_share) & 0xffffffff != packet["set_sum"]:
         raise ValueError("set sum")
-    if (hop_sum + hop_share) & 0xffff != packet["hop_sum"]:
-        raise ValueError("hop sum")
+    if (hop_sum + hop_share) & 0xffff != packet["hop_sum"]:  # hops changed some of it: they did the same to the repair packet
+        frame = with_headers(packet, transport, (source_port, word, None, None, None))
     return frame
+
+
+def proves_right(packet, frame, psn):
+    """What else the header says of the frame with this PSN; ValueError where it is not so."""
+    its = wire.parse(frame)
+    place = (psn - packet["base"]) & 0xffffff
+    first, last = place == 0, place + 1 == packet["packets"]
+    if its is None or (its["qpn"], its["psn"]) != (packet["qpn"], psn):
+        raise ValueError("QPN or PSN")
+    if its["service"] not in (wire.RC, wire.UC) or (its["op"] in wire.READ_RESPONSES) != bool(packet["flags"] & RESPONSES):
+        raise ValueError("kind")
+    if (its["op"] in STARTS) != (first and bool(packet["flags"] & HAS_FIRST)):
+        raise ValueError("has_First")
+    if (its["op"] in ENDS) != (last and bool(packet["flags"] & HAS_LAST)):
+        raise ValueError("has_Last")
+    ip, udp, end, _ = wire.find_udp(frame)
+    if last and packet["flags"] & HAS_LAST and end - udp - 8 != packet["last_bytes"]:
+        raise ValueError("last length")
+
+
+ALONE = wire.ONLY_OPS | {wire.READ_REQUEST, wire.CMP_SWAP, wire.FETCH_ADD, wire.READ_ONLY}
+STARTS = wire.FIRST_OPS | ALONE | {wire.READ_FIRST}
+ENDS = wire.LAST_OPS | ALONE | {wire.READ_LAST}
+
+
+class Decoder:
+    """The far end of a link that loses packets and leaves their order. Takes coded packets and LoWAR's; `streams` has what
+    goes to the host, by (source, destination, QPN, whether READ responses)."""
+
+    def __init__(self):
+        self.streams = collections.defaultdict(list)  # rows of (PSN, frame)
+        self.begins = {}  # the row at which the stream's sequence begins, as the last announcement says
+        self.rebuilt = 0
+
+    def take(self, frame):
+        packet, fields = lowar(frame), wire.parse(frame)
+        if packet is None:
+            key = fields["src"], fields["dst"], fields["qpn"], fields["op"] in wire.READ_RESPONSES
+            self.streams[key].append((fields["psn"], frame))
+            return
+        key = fields["src"], fields["dst"], packet["qpn"], bool(packet["flags"] & RESPONSES)
+        if packet["type"] == REPAIR:
+            self.repair(self.streams[key], self.begins.get(key, 0), packet)
+        elif packet["isn"] == ANNOUNCE:
+            self.begins[key] = len(self.streams[key])
+
+    def repair(self, rows, begin, packet):
+        """The block's packets are the last ones of the stream, for its repair packets come before any other."""
+        at = len(rows)
+        places = {}
+        while at > begin:
+            place = (rows[at - 1][0] - packet["base"]) & 0xffffff
+            if place >= packet["packets"] or place >= min(places, default=packet["packets"]):
+                break
+            at -= 1
+            places[place] = rows[at][1]
+        share = range(packet["isn"], packet["packets"], packet["c"])
+        missing = [place for place in share if place not in places]
+        others = [places[place] for place in share if place in places]
+        if len(missing) > 1:
+            return
+        if not missing:
+            if sum(image(frame)[1] for frame in others) & 0xffffffff != packet["set_sum"]:
+                raise ValueError("set sum of packets that all came")
+            return
+        psn = (packet["base"] + missing[0]) & 0xffffff
+        frame = rebuild(packet, others)
+        proves_right(packet, frame, psn)
+        rows.insert(at + sum(place < missing[0] for place in places), (psn, frame))
+        self.rebuilt += 1
