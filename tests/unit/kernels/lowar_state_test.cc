@@ -9,16 +9,26 @@ namespace {
 
 using namespace kit;
 
+// The table of the README, to the byte.
+TEST(LowarState, IsWhatTheReadmeSays) {
+  const Config config;  // the defaults
+  const StateBytes bytes = state_bytes(config);
+  EXPECT_EQ(bytes.encoder_streams, 4096u * 216);
+  EXPECT_EQ(bytes.decoder_streams, 4096u * 728);
+  EXPECT_EQ(bytes.units, 1024u * 4238);
+  EXPECT_EQ(bytes.reordering, 65'536u);
+}
+
 TEST(LowarState, IsOfThePapersOrder) {
   Config config;  // the prototype's setting
   config.streams = 512, config.units = 1024, config.reordering = 2048, config.roce_mtu = 2;
   const StateBytes bytes = state_bytes(config);
   RecordProperty("encoder_bytes_per_stream", static_cast<int>(bytes.encoder_streams / 512));
   RecordProperty("decoder_bytes_per_stream", static_cast<int>(bytes.decoder_streams / 512));
-  EXPECT_LE(bytes.encoder_streams / 512, 250u);
-  EXPECT_LE(bytes.decoder_streams / 512, 728u);
-  EXPECT_NEAR(static_cast<double>(bytes.units), 1.1e6, 0.1e6) << "1024 units of a packet with 1024 B";
-  EXPECT_LE(bytes.reordering, 2048u * 40);
+  EXPECT_EQ(bytes.encoder_streams, 512u * 216);
+  EXPECT_EQ(bytes.decoder_streams, 512u * 728);
+  EXPECT_EQ(bytes.units, 1024u * 1166) << "the paper's 1.1 MB";
+  EXPECT_EQ(bytes.reordering, 2048u * 32);
 }
 
 // Packets come each microsecond. One of a block is lost: those behind it wait for the block's repair packet.
