@@ -111,6 +111,16 @@ def lowar_seeds(frame):
             [(0, one), (1, said[2]), (0, two)], [(1, said[3]), (1, one), (1, two), (1, repair)], [(1, repair), (1, repair)]]
 
 
+def crossing_seeds():
+    """For lowar_fuzz: each coding with three streams' messages, and a link that does one thing, now and then."""
+    streams = bytes(24 * packets + 3 * kind + stream for packets, kind in ((7, 0), (1, 0), (3, 6), (9, 0), (2, 7), (0, 5), (5, 0))
+                    for stream in range(3))
+    for coding in range(8):
+        for number, action in enumerate((0, 3, 4, 5 + 8 * 3, 6, 7 + 8 * 9)):
+            actions = bytes(action if (place + coding) % (9 + number) == 0 else 0 for place in range(200))
+            yield bytes([coding | (coding & 1) << 3 | (number & 1) << 4, 16 * 8 + 7, len(streams)]) + streams + actions
+
+
 CONFIGS = {
     "minimal": "devices: {tap: {path: [host <-> inspect <-> wire]}}\n",
     "full": """seed: 0x2a
@@ -145,7 +155,7 @@ def write(folder, contents):
 def main():
     source, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     shutil.rmtree(out, ignore_errors=True)
-    for target in ("parse", "capture", "config", "kernel"):
+    for target in ("parse", "capture", "config", "kernel", "lowar"):
         (out / "found" / target).mkdir(parents=True)
     captures = sorted((source / "tests/replay/captures").glob("*.pcap"))
     chosen = [frame for path in captures for frame in some(path)]
@@ -178,6 +188,7 @@ def main():
                     data += struct.pack(">BHH", number & 1, 0 if number % 3 else 50, len(frame)) + frame
                 seeds.append(data[:4096])
     write(out / "kernel", seeds)
+    write(out / "lowar", crossing_seeds())
     for folder in sorted(out.iterdir()):
         if folder.name != "found":
             print(folder.name, sum(1 for _ in folder.iterdir()), "seeds")
