@@ -15,7 +15,7 @@ from common import HERE, ROCEBOX, RoceboxTest  # noqa: E402
 sys.path.insert(0, str(HERE.parent.parent / "bench" / "figures"))
 import lowar_recovery_latency  # noqa: E402
 from lowar_model import chain, residual_loss  # noqa: E402
-from lowar_residual_loss import measure, write_capture  # noqa: E402
+from lowar_residual_loss import BURSTS, CODINGS, LOSSES, bound, measure, seeds_of, write_capture  # noqa: E402
 
 ADAPT_PACKETS = 40_000
 ADAPT = """seed: 5
@@ -68,6 +68,36 @@ class Model(unittest.TestCase):
         enter, leave = chain(0.03, 8)
         self.assertAlmostEqual(enter / (enter + leave), 0.03)
         self.assertAlmostEqual(1 / leave, 8)
+
+
+class Figure(unittest.TestCase):
+    """What the figure says of points at which nothing stayed lost, and where its numbers come from."""
+
+    def test_no_two_points_share_a_seed(self):
+        seeds = [seed for burst in BURSTS for r, c in CODINGS for loss in LOSSES for seed in seeds_of(r, c, loss, burst, 6)]
+        self.assertEqual(len(seeds), 6 * len(BURSTS) * len(CODINGS) * len(LOSSES))
+        self.assertEqual(len(set(seeds)), len(seeds))
+
+    def test_where_nothing_stays_lost_the_bound_holds(self):
+        """On links that leave just more than the bound, no more than one run in twenty shows nothing."""
+        draw = random.Random(8)
+        packets, runs = 3200, 150
+        for r, c, burst in ((8, 1, 2), (8, 1, 12), (32, 4, 4)):
+            limit = bound({"packets": packets, "link_loss": 1.0, "burst": burst})
+            self.assertLess(limit, 10 * burst / packets, "a bound that holds always says nothing")
+            loss = next(loss for loss in (limit * 1.05 ** n for n in range(100)) if residual_loss(r, c, *chain(loss, burst)) > limit)
+            enter, leave = chain(loss, burst)
+            nothing = 0
+            for _ in range(runs):
+                bad, left = False, False
+                for _ in range(packets // r):
+                    lost = []
+                    for _ in range(r + c):
+                        bad = draw.random() < (1 - leave if bad else enter)
+                        lost.append(bad)
+                    left = left or any(sum(lost[at] for at in (*range(group, r, c), r + group)) > 1 for group in range(c))
+                nothing += not left
+            self.assertLessEqual(nothing, runs // 20, (r, c, burst, loss))
 
 
 class Measured(RoceboxTest):
