@@ -91,15 +91,19 @@ class Hosts {
   }
   void step(std::uint8_t byte) {
     const unsigned stream = byte % kStreams, kind = byte / kStreams % 8, packets = 1 + byte / 24 % 10;
-    if (kind == 6) {  // back into the last message
-      const std::size_t from = std::min<std::size_t>(packets - 1, last_[stream].size());
-      for (std::size_t i = from; i < last_[stream].size(); i++) put(last_[stream][i], stream);
+    if (kind == 6) {  // back into the last message, whose bytes have changed since
+      const std::uint32_t next = psn_[stream];
+      for (std::size_t i = std::min<std::size_t>(packets - 1, last_[stream].size()); i < last_[stream].size(); i++) {
+        psn_[stream] = last_[stream][i].psn;
+        put(make(stream, last_[stream][i].opcode, last_[stream][i].bytes), stream);
+      }
+      psn_[stream] = next;
       went_back[stream] = true;
     } else if (kind == 7) {
       psn_[stream] += packets;  // what never came to the near gateway, or another READ's
     } else if (kind == 5 && stream == 0) {
-      last_[stream].assign(1, make(stream, packets % 2 ? IBV_OPCODE_RC_FETCH_ADD : IBV_OPCODE_RC_RDMA_READ_REQUEST, 0));
-      put(last_[stream][0], stream);
+      last_[stream].clear();
+      add(stream, packets % 2 ? IBV_OPCODE_RC_FETCH_ADD : IBV_OPCODE_RC_RDMA_READ_REQUEST, 0);
     } else {
       message(stream, packets);
     }
@@ -119,9 +123,12 @@ class Hosts {
     last_[stream].clear();
     for (unsigned i = 0; i < packets; i++) {
       const unsigned place = packets == 1 ? 3 : i == 0 ? 0 : i + 1 == packets ? 2 : 1;
-      last_[stream].push_back(make(stream, kOpcodes[stream][place], place < 2 ? kMtu : 1 + packets * 5));
-      put(last_[stream].back(), stream);
+      add(stream, kOpcodes[stream][place], place < 2 ? kMtu : 1 + packets * 5);
     }
+  }
+  void add(unsigned stream, std::uint8_t opcode, std::size_t bytes) {
+    last_[stream].push_back({psn_[stream], opcode, bytes});
+    put(make(stream, opcode, bytes), stream);
   }
   Frame make(unsigned stream, std::uint8_t opcode, std::size_t bytes) {
     roce::PacketSpec spec;
@@ -143,7 +150,12 @@ class Hosts {
   }
   std::uint8_t ip_version_;
   std::uint32_t psn_[kStreams];
-  std::vector<Frame> last_[kStreams];
+  struct Made {
+    std::uint32_t psn;
+    std::uint8_t opcode;
+    std::size_t bytes;
+  };
+  std::vector<Made> last_[kStreams];  ///< the packets of the last message
   std::uint64_t state_ = 7;
 };
 
@@ -218,7 +230,11 @@ struct Link {
     else if (begun_.contains(qpn))
       coded_.insert(qpn);
   }
-  static std::uint32_t qpn_of(Packet packet) { return static_cast<std::uint32_t>(roce::bth(packet).destination_qp); }
+  static std::uint32_t qpn_of(Packet packet) {
+    const std::uint8_t* bth = packet.data() + packet.meta().bth_offset;
+    if (packet.meta().status != ParseStatus::kRoce) bth -= 4;  // LoWAR's header has it behind the opcode
+    return static_cast<std::uint32_t>(bth[5] << 16 | bth[6] << 8 | bth[7]);
+  }
   std::set<std::uint32_t> begun_, coded_;
 };
 
