@@ -53,6 +53,7 @@ class Live {
   struct Launch {
     Shard* shard;
     const std::atomic<bool>* stop;
+    std::atomic<unsigned>* ended;
     Nanos drain;
   };
   void make_ports();
@@ -84,6 +85,7 @@ class Live {
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Launch> launches_;  // read by the cores until stop()
+  std::atomic<unsigned> ended_ = 0;  // cores that have; who sees it sees all that they did
   std::atomic<bool> stop_{false};
   std::mutex control_;           // who starts, stops and changes the shards
   mutable std::mutex observer_;  // who reads what drivers count: their own counts are not for two at a time
