@@ -189,6 +189,9 @@ bool Decoder::is_run_of_old(Stream& stream, std::uint32_t psn) {
 void Decoder::restart(Stream& stream, std::uint32_t psn, std::uint32_t began) {
   count_.restarts.add();
   release_units(stream);
+  // The message that is under way goes on where its own packets are sent again.
+  if (stream.first_psn != kNoPsn && (roce::psn_before(psn, stream.first_psn) || roce::psn_after(psn, stream.expected)))
+    stream.first_psn = kNoPsn;
   stream.jump(psn);
   stream.unannounced = began;
   stream.gap_packets = 0;

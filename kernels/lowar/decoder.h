@@ -55,7 +55,9 @@ class Decoder {
     ReorderingBuffer::List held, repairs;
     // Measuring, and asking for another (r, c).
     LossMeter meter;
-    std::uint32_t gap_psn = 0;  // of the last gap that was given up; what comes of it late was not lost
+    MessageMeter messages;
+    std::uint32_t first_psn = kNoPsn;  // of the message that is under way, when its first packet came
+    std::uint32_t gap_psn = 0;         // of the last gap that was given up; what comes of it late was not lost
     std::uint16_t gap_packets = 0;
     std::uint16_t asked_serial = 0;
     std::uint32_t token = 0;     // the sender's; 0: it heeds no requests
@@ -147,8 +149,10 @@ class Decoder {
 
   // decoder_adapt.cc: what is measured, and what the sender says and is asked.
   void pass_by(Stream& stream, Packet packet, std::uint32_t psn);
+  void count_message(Stream& stream, Packet packet, std::uint32_t psn);
   void adapt(Exit& exit, Stream& stream, const Named& named, Packet packet);
   void consider(Stream& stream, Nanos now);
+  Coding choose_for(Stream& stream, Coding current) const;
   void ask(Exit& exit, Stream& stream, const Named& named, Packet packet);
   void negotiate(Exit& exit, const NegotiationHeader& header, Packet packet);
   void learn(Stream& stream, const NegotiationHeader& header);

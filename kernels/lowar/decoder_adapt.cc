@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decoder: what it measures of the link, what the sender says about (r, c), and what it is asked for.
+#include <cstdlib>
 #include <utility>
 
 #include "kernels/lowar/decoder.h"
@@ -59,25 +60,41 @@ void Decoder::pass_by(Stream& stream, Packet packet, std::uint32_t psn) {
     stream.gap_psn = stream.expected;
     stream.gap_packets = static_cast<std::uint16_t>(ahead);
   }
+  if (std::abs(ahead) > kWindowPsns) stream.first_psn = kNoPsn;
   stream.meter.came();
+  count_message(stream, packet, psn);
   stream.jump(psn);
   stream.go_on(packet, psn);
 }
 
+// The packet has its place in the sequence. A message whose first or last packet is lost for good does not count.
+void Decoder::count_message(Stream& stream, Packet packet, std::uint32_t psn) {
+  if (!config_.adapt) return;
+  const roce::OpcodeInfo& info = roce::opcode_info(packet);
+  if (info.has(roce::kStartsMessage)) stream.first_psn = psn;
+  if (!info.has(roce::kEndsMessage)) return;
+  const std::uint32_t first = std::exchange(stream.first_psn, kNoPsn);
+  if (first != kNoPsn && !roce::psn_before(psn, first))
+    stream.messages.ended(static_cast<std::uint32_t>(psn_distance(psn, first)) + 1);
+}
+
 void Decoder::adapt(Exit& exit, Stream& stream, const Named& named, Packet packet) {
-  if (stream.meter.due()) [[unlikely]]
+  if (stream.meter.due() || stream.messages.due()) [[unlikely]]
     consider(stream, exit.context.now());
   if (stream.asking && exit.context.now() >= stream.ask_at) [[unlikely]]
     ask(exit, stream, named, packet);
 }
 
-// Whether what was seen of the link by now asks for another setting. Not before the last one has had its time.
+// Whether what was seen of the link and of the messages by now asks for another setting. Not before the last one has
+// had its time.
 void Decoder::consider(Stream& stream, Nanos now) {
   if (stream.asked_first && now - stream.asked_first < config_.dwell) return;
-  if (!stream.meter.look()) return;
   const Coding current = stream.asking ? stream.asked : stream.next_coding;
-  const Coding wanted = stream.token ? choose(current, stream.meter, aim_) : current;
-  stream.meter.done();
+  const bool other_messages = stream.messages.due() && stream.messages.look(current, aim_.redundancy_max);
+  const bool other_losses = stream.meter.due() && stream.meter.look();
+  if (!other_messages && !other_losses) return;
+  const Coding wanted = stream.token ? choose_for(stream, current) : current;
+  if (other_losses) stream.meter.done();
   if (wanted == current) return;
   stream.asked = wanted;
   stream.asking = true;
@@ -85,6 +102,16 @@ void Decoder::consider(Stream& stream, Nanos now) {
   stream.asked_serial++;
   stream.ask_at = stream.asked_first = now;
   count_.changes.add();
+}
+
+Coding Decoder::choose_for(Stream& stream, Coding current) const {
+  // What was chosen by other messages costs too much; that the stream began so says nothing of them.
+  if (stream.asked_first && stream.messages.cost(current) > aim_.redundancy_max) stream.messages.retreat();
+  stream.messages.decided();
+  MessageMeter messages = stream.messages;
+  const std::int32_t under_way = stream.first_psn == kNoPsn ? 0 : psn_distance(stream.expected, stream.first_psn);
+  if (under_way > 0) messages.ended(static_cast<std::uint32_t>(under_way));  // a long one counts before its end
+  return choose(current, stream.meter, messages, aim_);
 }
 
 // Goes the way back with a packet of the stream as its cause: where none comes there is nothing to be protected. Asked

@@ -44,6 +44,7 @@ void Decoder::advance(Nanos now, Stream& stream, Packet packet, bool usable, boo
       units_.add(unit, packet);
   }
   if (!usable && stream.whole) release_units(stream);
+  count_message(stream, packet, psn);
   stream.go_on(packet, psn);
   // The block is complete: nothing of it is lost, whatever its repair packets say.
   if (stream.message_ended || (stream.clocked && psn_distance(psn, stream.base) + 1 >= stream.coding.r))

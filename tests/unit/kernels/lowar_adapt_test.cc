@@ -72,6 +72,21 @@ TEST(LowarAdapt, RequestsMayBeLost) {
   EXPECT_EQ(pair.far->count("adapt_changes"), 1u);
 }
 
+TEST(LowarAdapt, TheReceiverChangesNothingBeforeDwell) {
+  Config config = adaptive(1e-3);
+  config.dwell = 50 * kMillisecond;
+  Pair pair(config, config);
+  Sender sender;
+  for (unsigned i = 0; i < 60; i++) {  // for 30 ms each
+    pair.link.change(i % 2 ? bernoulli(0.05) : Channel{});
+    pair.send_messages(sender, 3000);
+  }
+  ASSERT_GT(pair.asked_at.size(), 3u);
+  for (std::size_t i = 1; i < pair.asked_at.size(); i++)
+    EXPECT_GE(pair.asked_at[i] - pair.asked_at[i - 1], config.dwell) << i;
+  EXPECT_EQ(pair.near->count("encode_requests_refused"), 0u);
+}
+
 TEST(LowarAdapt, WhereNobodyHeedsRequestsEnd) {
   Pair pair(adaptive(1e-3), adaptive(1e-3));
   pair.back_link.change({1, 1e9});
@@ -219,6 +234,20 @@ TEST_F(LowarForgedRequest, TheRightOneIsHeededAtTheNextMessage) {
   request({}, 2, token);
   EXPECT_EQ(next_message(), Coding{});
   EXPECT_EQ(near.count("encode_uncoded"), 16u);
+}
+
+TEST_F(LowarForgedRequest, OneThatComesInAMessageWaitsForTheNext) {
+  const std::vector<Frame> message = sender.write(80, 256);
+  (void)near.encode({message.begin(), message.begin() + 20});
+  request({16, 2}, 1, token);
+  unsigned repairs = 0;
+  for (const Crossing& crossing : near.encode({message.begin() + 20, message.end()})) {
+    if (!crossing.repair) continue;
+    EXPECT_EQ(crossing.repair->block.coding, (Coding{32, 1}));
+    repairs++;
+  }
+  EXPECT_EQ(repairs, 3u);
+  EXPECT_EQ(next_message(), (Coding{16, 2}));
 }
 
 TEST_F(LowarForgedRequest, ThoseOfOthersAreIgnored) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An oracle of its own for LoWAR's adaptation: what stays lost on a Gilbert channel, summed packet by packet over a
-// whole block, and the least redundancy that is enough.
+// block, and the least redundancy that is enough.
 #pragma once
+#include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 #include <random>
+#include <vector>
 
 #include "kernels/lowar/repair_header.h"
 
@@ -34,23 +37,71 @@ class Fates {
   bool bad_ = false;
 };
 
-/// Walks the block's packets with the probabilities of both states: a data packet stays lost when it is lost and
-/// something else of what its repair packet covers, or that one, is lost, too.
-inline double residual(Coding coding, Channel channel) {
-  if (coding.off()) return channel.rate;
+/// What stays lost of a block of so many packets, of those of r and c: walks the packets with the probabilities of both
+/// states. A data packet stays lost when it is lost and something else of what its repair packet covers, or that one,
+/// is lost, too. The block's repair packets follow its last packet.
+inline double stays_lost(unsigned packets, unsigned c, Channel channel) {
+  const unsigned repairs = std::min(packets, c);
   double stays = 0;
-  for (unsigned mine = 0; mine < coding.r; mine++) {
+  for (unsigned mine = 0; mine < packets; mine++) {
     double good = 1 - channel.rate, bad = channel.rate;  // of the chain before the first packet, at rest
-    for (unsigned at = 0; at < coding.r + 0u + coding.c; at++) {
+    for (unsigned at = 0; at < packets + repairs; at++) {
       const double now_bad = good * channel.enter() + bad * (1 - channel.leave());
       const double now_good = good * (1 - channel.enter()) + bad * channel.leave();
-      const bool same_share = at < coding.r ? at % coding.c == mine % coding.c : at - coding.r == mine % coding.c;
+      const bool same_share = at < packets ? at % c == mine % c : at - packets == mine % c;
       good = at == mine ? 0 : now_good;
       bad = same_share && at != mine ? 0 : now_bad;
     }
     stays += channel.rate - (good + bad);  // lost, less lost and everything else of the share come
   }
-  return stays / coding.r;
+  return stays;
+}
+
+/// The share that stays lost, in messages of a multiple of r packets.
+inline double residual(Coding coding, Channel channel) {
+  return coding.off() ? channel.rate : stays_lost(coding.r, coding.c, channel) / coding.r;
+}
+
+/// Lengths of messages, in packets, one as frequent as the other.
+using Lengths = std::vector<unsigned>;
+
+inline double packets_of(const Lengths& lengths) { return std::accumulate(lengths.begin(), lengths.end(), 0.0); }
+
+/// The share that stays lost in such messages.
+inline double residual(Coding coding, Channel channel, const Lengths& lengths) {
+  if (coding.off()) return channel.rate;
+  const double whole = stays_lost(coding.r, coding.c, channel);
+  double stays = 0;
+  for (const unsigned length : lengths)
+    stays += length / coding.r * whole + stays_lost(length % coding.r, coding.c, channel);
+  return stays / packets_of(lengths);
+}
+
+/// Repair packets for a data packet of such messages.
+inline double overhead(Coding coding, const Lengths& lengths) {
+  if (coding.off()) return 0;
+  double repairs = 0;
+  for (const unsigned length : lengths)
+    repairs += length / coding.r * coding.c + std::min<unsigned>(length % coding.r, coding.c);
+  return repairs / packets_of(lengths);
+}
+
+/// Calls `use` with each setting that adaptation may choose.
+template <class Use>
+void each_setting(Use use) {
+  use(Coding{});
+  for (unsigned c = 1; c <= 32; c *= 2)
+    for (unsigned r = c; r <= 256; r *= 2) use(Coding{static_cast<std::uint16_t>(r), static_cast<std::uint8_t>(c)});
+}
+
+/// The least overhead, up to `most`, of which the target is met; above 1 is none.
+inline double least_overhead(Channel channel, const Lengths& lengths, double target, double most) {
+  double least = 2;
+  each_setting([&](Coding coding) {
+    const double cost = overhead(coding, lengths);
+    if (cost <= most && cost < least && residual(coding, channel, lengths) <= target) least = cost;
+  });
+  return least;
 }
 
 /// The largest n = r / c of the ladder whose best interleaving is enough: 0 is none, 512 stands for uncoded.

@@ -3,6 +3,7 @@
 #pragma once
 #include <deque>
 #include <map>
+#include <utility>
 
 #include "tests/unit/kernels/lowar_kit.h"
 #include "tests/unit/kernels/lowar_oracle.h"
@@ -63,6 +64,7 @@ class Pair {
   std::map<std::uint32_t, Coding> on_link;
   std::map<std::uint32_t, std::deque<Frame>> sent;  ///< and not delivered, by QPN
   std::uint64_t data_lost = 0, delivered = 0, requests = 0, not_delivered = 0;
+  std::vector<Nanos> asked_at;  ///< when another setting was asked for
   Nanos clock = 0, round_trip = kMillisecond;
 
  private:
@@ -92,6 +94,8 @@ class Pair {
     const auto header = negotiation_of(o);
     ASSERT_TRUE(header && header->kind == NegotiationKind::kRequest);
     requests++;
+    if (const auto newest = std::exchange(serial_[header->qpn], header->serial); newest != header->serial)
+      asked_at.push_back(clock);
     if (!back_link.lost()) back.emplace_back(clock + round_trip, o.bytes);
   }
   // In order, as it was sent.
@@ -102,6 +106,7 @@ class Pair {
     waiting.pop_front();
     delivered++;
   }
+  std::map<std::uint32_t, std::uint16_t> serial_;  // of the newest request, by QPN
 };
 
 }  // namespace rocebox::lowar::kit

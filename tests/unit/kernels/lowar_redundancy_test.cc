@@ -2,50 +2,12 @@
 // What is measured of a link, and which (r, c) is chosen by that: against an oracle of its own, without packets.
 #include <gtest/gtest.h>
 
-#include <string>
-
-#include "kernels/lowar/redundancy.h"
-#include "tests/unit/kernels/lowar_oracle.h"
+#include "tests/unit/kernels/lowar_follower.h"
 
 namespace rocebox::lowar {
 namespace {
 
 using namespace oracle;
-
-// Measures, and changes the setting at once where another one is chosen.
-struct Follower {
-  Aim aim;
-  Coding coding{32, 1};
-  LossMeter meter;
-  unsigned changes = 0;
-
-  void run(Fates& fates, std::uint64_t count) {
-    for (std::uint64_t i = 0; i < count; i++) {
-      if (fates.lost())
-        meter.lost(1);
-      else
-        meter.came();
-      if (!meter.due() || !meter.look()) continue;
-      const Coding chosen = choose(coding, meter, aim);
-      meter.done();
-      if (chosen == coding) continue;
-      coding = chosen;
-      changes++;
-    }
-  }
-};
-
-Loss true_loss(Channel channel) {
-  Loss loss;
-  loss.rate = channel.rate;
-  const double memory = 1 - channel.leave() - channel.enter();
-  for (unsigned i = 0; i < kLags.size(); i++) {
-    double stays = 1;
-    for (unsigned k = 0; k < kLags[i]; k++) stays *= memory;
-    loss.after[i] = channel.rate + (1 - channel.rate) * stays;
-  }
-  return loss;
-}
 
 TEST(LowarRedundancy, TheModelIsExactOnGilbertChannels) {
   for (const double rate : {1e-4, 1e-3, 0.01, 0.03, 0.2})
@@ -142,10 +104,15 @@ TEST(LowarRedundancy, FollowsStepsOfTheLossRate) {
   for (const Channel channel : {bernoulli(0.03), {0.01, 4}, bernoulli(0.005), bernoulli(1e-4), {0.02, 2}}) {
     fates.change(channel);
     const unsigned wanted = most_packets_a_repair(channel, 1e-3), changes = follower.changes;
-    follower.run(fates, 50'000);
-    EXPECT_LE(residual(follower.coding, channel), wanted ? 1e-3 : 1) << channel.rate << " " << channel.burst;
-    follower.run(fates, 1'500'000);
-    EXPECT_LE(residual(follower.coding, channel), wanted ? 1e-3 : 1) << channel.rate << " " << channel.burst;
+    // README: within 256 clusters, and 33 to notice; within 2500, and 2048 to forget another rate. Each may take twice
+    // as long.
+    const auto in_clusters = [&](double count) {
+      return static_cast<std::uint64_t>(std::min(2 * count * channel.burst / channel.rate, 6e6));
+    };
+    follower.run(fates, in_clusters(256 + 33));
+    EXPECT_LE(residual(follower.coding, channel), wanted ? 1.1e-3 : 1) << channel.rate << " " << channel.burst;
+    follower.run(fates, in_clusters(2500 + 2048));
+    EXPECT_LE(residual(follower.coding, channel), wanted ? 1.1e-3 : 1) << channel.rate << " " << channel.burst;
     EXPECT_GE(packets_a_repair(follower.coding), wanted / 2) << channel.rate << " " << channel.burst;
     EXPECT_LE(follower.changes - changes, 6u) << channel.rate << " " << channel.burst;
   }
