@@ -144,6 +144,8 @@ class Decoder {
   void drop_repairs(Context& context, Stream& stream);
   bool hopeless(const Stream& stream) const;
   Nanos patience(const Stream& stream) const;
+  void release_ready(Exit& exit, Stream& stream);
+  Nanos patience_ends(Stream& stream, Nanos now) const;
   void settle(Exit& exit, Stream& stream);
   void measure(Stream& stream, Packet packet, Nanos now);
 

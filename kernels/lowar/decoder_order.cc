@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decoder: what goes out, in order, and when a lost packet is given up.
 #include <algorithm>
+#include <utility>
 
 #include "kernels/lowar/decoder.h"
 #include "runtime/roce/psn.h"
@@ -184,39 +185,51 @@ Nanos Decoder::patience(const Stream& stream) const {
   return std::clamp(2 * packets * stream.spacing_16 / 16, config_.hold_min, config_.hold_max);
 }
 
-// After every change: what can go goes, and a timer stands for what waits.
-void Decoder::settle(Exit& exit, Stream& stream) {
+// What can go goes.
+void Decoder::release_ready(Exit& exit, Stream& stream) {
   drain(exit, stream);
   retry(exit, stream);
   while (hopeless(stream)) {
     skip(exit, stream);
     retry(exit, stream);
   }
-  if (stream.held.empty() && stream.repairs.empty()) return;
-  if (stream.rescan) {
-    stream.since = exit.context.now();
+}
+
+// When the oldest packet that waits has done so for long enough.
+Nanos Decoder::patience_ends(Stream& stream, Nanos now) const {
+  if (std::exchange(stream.rescan, false)) {
+    stream.since = now;
     for (const ReorderingBuffer::List* list : {&stream.held, &stream.repairs})
       for (std::uint16_t i = list->head; i != ReorderingBuffer::kNone; i = buffer_[i].next)
         stream.since = std::min(stream.since, buffer_[i].at);
-    stream.rescan = false;
   }
-  const Nanos due = std::max(stream.since + patience(stream), exit.context.now() + 1);
-  if (stream.armed && stream.armed <= due) return;
-  stream.armed = due;
-  exit.context.arm(due, streams_.index_of(stream));
+  return stream.since + patience(stream);
+}
+
+// After every change: what can go and what has waited for long enough goes, and a timer stands for the rest.
+void Decoder::settle(Exit& exit, Stream& stream) {
+  const Nanos now = exit.context.now();
+  release_ready(exit, stream);
+  for (;;) {
+    if (stream.held.empty() && stream.repairs.empty()) return;
+    const Nanos due = patience_ends(stream, now);
+    if (due > now) {
+      if (stream.armed && stream.armed <= due) return;
+      stream.armed = due;
+      return exit.context.arm(due, streams_.index_of(stream));
+    }
+    const std::uint64_t before = count_.released.read();
+    skip(exit, stream);
+    count_.released_timeout.add(count_.released.read() - before);
+    release_ready(exit, stream);
+  }
 }
 
 void Decoder::on_timer(Context& context, std::uint64_t index) {
   Stream& stream = streams_[static_cast<std::uint32_t>(index)];
   if (!stream.armed || context.now() < stream.armed) return;  // stale
   stream.armed = 0;
-  if (stream.held.empty() && stream.repairs.empty()) return;
   Exit exit{context, nullptr, 0, host_};
-  if (context.now() >= stream.since + patience(stream)) {
-    const std::uint64_t before = count_.released.read();
-    skip(exit, stream);
-    count_.released_timeout.add(count_.released.read() - before);
-  }
   settle(exit, stream);
 }
 
