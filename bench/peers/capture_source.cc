@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A port that plays a capture from memory, endlessly and cheaply, in any program that uses DPDK: preloaded
-// (LD_PRELOAD), it has port `net_null0` bring the packets of the pcap that ROCEBOX_CAPTURE names, one after the other,
-// in place of empty ones. net_pcap with `infinite_rx` does that too, but takes longer for a packet than what is to be
-// measured: its copies lie apart in memory, each in pages of its own. Here they lie side by side.
+// Ports that play a capture from memory, endlessly and cheaply, in any program that uses DPDK: preloaded (LD_PRELOAD),
+// it has port `net_null0`, or those whose names begin as ROCEBOX_CAPTURE_PORTS says, bring the packets of the pcap that
+// ROCEBOX_CAPTURE names, one after the other, in place of empty ones; each of their queues all of them. net_pcap with
+// `infinite_rx` does that too, but takes longer for a packet than what is to be measured: its copies lie apart in
+// memory, each in pages of its own. Here they lie side by side.
 #include <dlfcn.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -20,7 +21,7 @@
 
 namespace {
 
-constexpr std::string_view kPort = "net_null0";
+constexpr const char* kPort = "net_null0";
 constexpr std::size_t kLine = 64, kFileHeader = 24, kRecordHeader = 16, kHeldBytes = 8;
 constexpr std::uint32_t kMagics[] = {0xA1B2C3D4, 0xA1B23C4D};  // of a pcap of this byte order
 
@@ -35,7 +36,11 @@ struct Frame {
 
 std::vector<Line> lines;
 std::vector<Frame> frames;
-std::size_t next_frame = 0;
+struct alignas(kLine) Queue {
+  std::size_t next_frame = 0;
+};
+constexpr unsigned kQueuesMax = 32;  // of one port
+std::array<Queue, RTE_MAX_ETHPORTS * kQueuesMax> queues;
 
 [[noreturn]] void fail(const char* file, const char* why) {
   std::fprintf(stderr, "capture_source: %s: %s\n", file, why);
@@ -70,7 +75,9 @@ void load(const char* path) {
 }
 
 // Called with what net_null brings: packets of its own length, of whatever was in their memory.
-std::uint16_t play(std::uint16_t, std::uint16_t, rte_mbuf** packets, std::uint16_t count, std::uint16_t, void*) {
+std::uint16_t play(std::uint16_t port, std::uint16_t queue, rte_mbuf** packets, std::uint16_t count, std::uint16_t,
+                   void*) {
+  std::size_t& next_frame = queues[port * kQueuesMax + queue].next_frame;
   for (unsigned i = 0; i < count; i++) {
     const Frame frame = frames[next_frame];
     if (++next_frame == frames.size()) next_frame = 0;
@@ -89,10 +96,15 @@ std::uint16_t play(std::uint16_t, std::uint16_t, rte_mbuf** packets, std::uint16
 extern "C" int rte_eth_dev_start(std::uint16_t port) {
   const auto start = std::bit_cast<int (*)(std::uint16_t)>(dlsym(RTLD_NEXT, "rte_eth_dev_start"));
   const char* path = std::getenv("ROCEBOX_CAPTURE");
+  const char* ports = std::getenv("ROCEBOX_CAPTURE_PORTS");
   char name[RTE_ETH_NAME_MAX_LEN];
   if (!start || !path || rte_eth_dev_get_name_by_port(port, name) != 0) return -1;
   const int status = start(port);
-  if (status != 0 || name != kPort || !frames.empty()) return status;
-  load(path);
-  return rte_eth_add_rx_callback(port, 0, play, nullptr) ? 0 : -1;
+  if (status != 0 || !std::string_view(name).starts_with(ports ? ports : kPort)) return status;
+  if (frames.empty()) load(path);
+  rte_eth_dev_info info{};
+  if (rte_eth_dev_info_get(port, &info) != 0 || info.nb_rx_queues > kQueuesMax) return -1;
+  for (std::uint16_t queue = 0; queue < info.nb_rx_queues; queue++)
+    if (!rte_eth_add_rx_callback(port, queue, play, nullptr)) return -1;
+  return 0;
 }

@@ -7,7 +7,7 @@ root=$(realpath "$(dirname "$0")/../..")
 build=$(realpath "${1:-$root/build/release}")
 results=$(mktemp -d "${TMPDIR:-/tmp}/rocebox-live.XXXXXX")
 trap 'rm -rf "$results"' EXIT
-cmake --build "$build" --target rocebox make_capture veth_latency &> "$results/log" || { tail -40 "$results/log" >&2; exit 2; }
+cmake --build "$build" --target rocebox make_capture capture_source veth_latency &> "$results/log" || { tail -40 "$results/log" >&2; exit 2; }
 echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), load $(cut -d' ' -f1 /proc/loadavg)"
 status=0
 python3 "$root/bench/peers/live_speed.py" "$build" "$results/speed.json" || status=$?
