@@ -10,6 +10,7 @@
 
 #include <array>
 #include <bit>
+#include <bitset>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +22,7 @@
 
 namespace {
 
-constexpr const char* kPort = "net_null0";
+constexpr std::string_view kPort = "net_null0";
 constexpr std::size_t kLine = 64, kFileHeader = 24, kRecordHeader = 16, kHeldBytes = 8;
 constexpr std::uint32_t kMagics[] = {0xA1B2C3D4, 0xA1B23C4D};  // of a pcap of this byte order
 
@@ -41,6 +42,7 @@ struct alignas(kLine) Queue {
 };
 constexpr unsigned kQueuesMax = 32;  // of one port
 std::array<Queue, RTE_MAX_ETHPORTS * kQueuesMax> queues;
+std::bitset<RTE_MAX_ETHPORTS> started;
 
 [[noreturn]] void fail(const char* file, const char* why) {
   std::fprintf(stderr, "capture_source: %s: %s\n", file, why);
@@ -100,7 +102,9 @@ extern "C" int rte_eth_dev_start(std::uint16_t port) {
   char name[RTE_ETH_NAME_MAX_LEN];
   if (!start || !path || rte_eth_dev_get_name_by_port(port, name) != 0) return -1;
   const int status = start(port);
-  if (status != 0 || !std::string_view(name).starts_with(ports ? ports : kPort)) return status;
+  const bool plays = ports ? std::string_view(name).starts_with(ports) : name == kPort;
+  if (status != 0 || !plays || started[port]) return status;  // what it plays it plays on when it is started again
+  started[port] = true;
   if (frames.empty()) load(path);
   rte_eth_dev_info info{};
   if (rte_eth_dev_info_get(port, &info) != 0 || info.nb_rx_queues > kQueuesMax) return -1;

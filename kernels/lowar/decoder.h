@@ -151,6 +151,7 @@ class Decoder {
 
   // decoder_adapt.cc: what is measured, and what the sender says and is asked.
   void pass_by(Stream& stream, Packet packet, std::uint32_t psn);
+  static void leave_message(Stream& stream, std::int32_t packets);
   void count_message(Stream& stream, Packet packet, std::uint32_t psn);
   void adapt(Exit& exit, Stream& stream, const Named& named, Packet packet);
   void consider(Stream& stream, Nanos now);

@@ -60,14 +60,19 @@ void Decoder::pass_by(Stream& stream, Packet packet, std::uint32_t psn) {
     stream.gap_psn = stream.expected;
     stream.gap_packets = static_cast<std::uint16_t>(ahead);
   }
-  if (std::abs(ahead) > kWindowPsns) stream.first_psn = kNoPsn;
+  leave_message(stream, ahead);
   stream.meter.came();
   count_message(stream, packet, psn);
   stream.jump(psn);
   stream.go_on(packet, psn);
 }
 
-// The packet has its place in the sequence. A message whose first or last packet is lost for good does not count.
+// Where so many packets are left out at once, another message may have begun meanwhile.
+void Decoder::leave_message(Stream& stream, std::int32_t packets) {
+  if (std::abs(packets) >= static_cast<std::int32_t>(kBlockPacketsMax)) stream.first_psn = kNoPsn;
+}
+
+// The packet has its place in the sequence. Two messages, of which one gap has the end and the beginning, count as one.
 void Decoder::count_message(Stream& stream, Packet packet, std::uint32_t psn) {
   if (!config_.adapt) return;
   const roce::OpcodeInfo& info = roce::opcode_info(packet);
@@ -105,12 +110,18 @@ void Decoder::consider(Stream& stream, Nanos now) {
 }
 
 Coding Decoder::choose_for(Stream& stream, Coding current) const {
-  // What was chosen by other messages costs too much; that the stream began so says nothing of them.
-  if (stream.asked_first && stream.messages.cost(current) > aim_.redundancy_max) stream.messages.retreat();
-  stream.messages.decided();
   MessageMeter messages = stream.messages;
+  // A long message counts before its end. Its whole blocks only: of the last one the first packets alone would make
+  // every setting dearer than it is.
+  constexpr std::int32_t kBlock = kBlockPacketsMax;
   const std::int32_t under_way = stream.first_psn == kNoPsn ? 0 : psn_distance(stream.expected, stream.first_psn);
-  if (under_way > 0) messages.ended(static_cast<std::uint32_t>(under_way));  // a long one counts before its end
+  if (under_way >= kBlock) messages.ended(static_cast<std::uint32_t>(under_way / kBlock * kBlock));
+  // What was chosen by other messages costs too much; that the stream began so says nothing of them.
+  if (stream.asked_first && messages.cost(current) > aim_.redundancy_max) {
+    stream.messages.retreat();
+    messages.retreat();
+  }
+  stream.messages.decided();
   return choose(current, stream.meter, messages, aim_);
 }
 
@@ -172,7 +183,10 @@ void Decoder::told_status(Exit& exit, Stream& stream, const NegotiationHeader& h
   const std::int32_t ahead = psn_distance(header.base_psn, stream.expected);
   if (was_passive && ahead != 0) {  // what is missing was not coded
     if (ahead > 0 && ahead <= kWindowPsns && !stream.lenient) lose(stream, static_cast<std::uint32_t>(ahead));
-    if (ahead > 0 || ahead < -static_cast<std::int32_t>(config_.reorder)) stream.jump(header.base_psn);
+    if (ahead > 0 || ahead < -static_cast<std::int32_t>(config_.reorder)) {
+      leave_message(stream, ahead);
+      stream.jump(header.base_psn);
+    }
   }
   if (ahead >= 0 && ahead <= kWindowPsns) {
     stream.boundary = header.base_psn;

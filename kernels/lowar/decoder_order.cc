@@ -24,6 +24,7 @@ void Decoder::give_up(Stream& stream, std::uint32_t psn, std::uint32_t lost) {
   lose(stream, lost);
   stream.gap_psn = stream.expected;
   stream.gap_packets = static_cast<std::uint16_t>(psn_distance(psn, stream.expected));
+  leave_message(stream, psn_distance(psn, stream.expected));
   stream.expected = stream.unannounced = psn;
   stream.last_psn = psn_add(psn, -1);
   release_units(stream);
@@ -145,6 +146,7 @@ void Decoder::skip(Exit& exit, Stream& stream) {
 void Decoder::skip_to(Exit& exit, Stream& stream, std::uint32_t psn) {
   while (!stream.held.empty() && roce::psn_before(buffer_[stream.held.head].psn, psn)) skip(exit, stream);
   if (!roce::psn_before(stream.expected, psn)) return;
+  leave_message(stream, psn_distance(psn, stream.expected));
   stream.expected = psn;
   release_units(stream);
   drain(exit, stream);

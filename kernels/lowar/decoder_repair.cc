@@ -75,8 +75,9 @@ void Decoder::repair(Exit& exit, Packet packet, const RepairHeader& header) {
     stream.next_coding = block.coding;
   }
   if (block.anew && ahead > 0) skip_to(exit, stream, block.base_psn);  // what lies before was never coded
+  // A block begins where one is awaited, also when its first packet comes later than this, or has to be rebuilt.
+  if (!stream.clocked && block.base_psn == stream.expected) begin_block(stream, block.base_psn);
   const Outcome outcome = try_repair(exit, stream, packet, header);
-  // Only now: a first packet that was rebuilt needs what its announcement said.
   if (ahead + block.packets >= 0) {
     stream.boundary = psn_add(block.base_psn, block.packets);
     stream.has_boundary = true;

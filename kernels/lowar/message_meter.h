@@ -15,8 +15,8 @@ namespace rocebox::lowar {
 inline double redundancy(Coding coding) { return coding.off() ? 0 : static_cast<double>(coding.c) / coding.r; }
 
 /// A block of k packets has min(c, k) repair packets: as many as it has packets among its first c. So it is counted how
-/// many packets of the newest 8192 to 16384 are among the first c of a block of r, for all powers of two. Fed with the
-/// length of each message at its end; a packet costs nothing.
+/// many packets of the newest 8,000 to 24,500 are among the first c of a block of r, for all powers of two. Fed with
+/// the length of each message at its end; a packet costs nothing.
 class MessageMeter {
  public:
   /// A message of so many packets has ended.

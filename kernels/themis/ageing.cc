@@ -122,8 +122,8 @@ void ControlPlane::report_unpaired(Report& report) const {
     row.count("destination_qpn", key.destination_qp);
     row.text("because", notes_[half].refused                             ? "no state is free"
                         : pairing_.partner(half) == roce::Pairing::kNone ? "its other direction is not known"
-                        : pairing_.confirmed(half)                       ? "no packet has come since it is known"
-                                                                         : "its pair is a guess yet");
+                        : pairing_.confirmed(half) ? "no packet has come since it was paired or has ended"
+                                                   : "its pair is a guess yet");
   });
 }
 

@@ -82,6 +82,7 @@ void Live::start() {
   for (const auto& port : ports_) port->start();
   pool_idle_ = pool_.in_use();
   launches_.clear();
+  launched_ = 0;
   ended_ = 0;
   for (const auto& shard : shards_) launches_.push_back({shard.get(), &stop_, &ended_, config_.drain});
   for (const auto& shard : shards_) shard->mailbox().open();
@@ -91,15 +92,14 @@ void Live::start() {
   }
   captures_.start();
   started_ = clock_.now();
+  const auto run = [](void* argument) {
+    const auto* launch = static_cast<const Launch*>(argument);
+    launch->shard->run(*launch->stop, launch->drain);
+    launch->ended->fetch_add(1, std::memory_order_release);
+    return 0;
+  };
   for (unsigned i = 0; i < launches_.size(); i++)
-    rte_eal_remote_launch(
-        [](void* argument) {
-          const auto* launch = static_cast<const Launch*>(argument);
-          launch->shard->run(*launch->stop, launch->drain);
-          launch->ended->fetch_add(1, std::memory_order_release);
-          return 0;
-        },
-        &launches_[i], i + 1);
+    if (rte_eal_remote_launch(run, &launches_[i], i + 1) == 0) launched_++;
 }
 
 void Live::stop() {
@@ -110,7 +110,7 @@ void Live::stop() {
   }
   for (unsigned i = 0; i < shards_.size(); i++) rte_eal_wait_lcore(i + 1);  // which serve to the end
   // It has ended by now; but ThreadSanitizer does not look into DPDK's library, and would not know what that orders.
-  while (ended_.load(std::memory_order_acquire) < launches_.size()) rte_pause();
+  while (ended_.load(std::memory_order_acquire) < launched_) rte_pause();
   const std::lock_guard observed(observer_);
   stopped_ = clock_.now();
   captures_.finish_writing();

@@ -85,6 +85,7 @@ class Live {
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Launch> launches_;     // read by the cores until stop()
+  unsigned launched_ = 0;            // cores
   std::atomic<unsigned> ended_ = 0;  // cores that have; who sees it sees all that they did
   std::atomic<bool> stop_{false};
   std::mutex control_;           // who starts, stops and changes the shards

@@ -56,7 +56,7 @@ struct Follower {
     Coding used = coding;
     for (unsigned i = 0, block = 0; i < length; i++) {
       fates.lost() ? meter.lost(1) : meter.came();
-      if (meter.due() || messages.due()) consider();
+      if (meter.due() || messages.due()) consider(i + 1);
       if (!used.off() && ++block < used.r && i + 1 < length) continue;
       for (unsigned repair = 0; repair < std::min<unsigned>(block, used.c); repair++) (void)fates.lost();
       repairs += std::min<unsigned>(block, used.c);
@@ -64,13 +64,19 @@ struct Follower {
       if (lengths.empty()) used = coding;
     }
   }
-  void consider() {
+  // `under_way`: packets of the message that has begun.
+  void consider(unsigned under_way) {
     const bool by_length = messages.due() && messages.look(coding, aim.redundancy_max);
     const bool by_loss = meter.due() && meter.look();
     if (!by_length && !by_loss) return;
-    if (changes && messages.cost(coding) > aim.redundancy_max) messages.retreat();
+    MessageMeter known = messages;
+    if (under_way >= kBlockPacketsMax) known.ended(under_way / kBlockPacketsMax * kBlockPacketsMax);
+    if (changes && known.cost(coding) > aim.redundancy_max) {
+      messages.retreat();
+      known.retreat();
+    }
     messages.decided();
-    const Coding chosen = choose(coding, meter, messages, aim);
+    const Coding chosen = choose(coding, meter, known, aim);
     if (by_loss) meter.done();
     if (chosen == coding) return;
     coding = chosen;

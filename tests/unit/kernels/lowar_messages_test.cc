@@ -232,5 +232,24 @@ TEST(LowarMessages, FollowsStepsOfTheirLength) {
   }
 }
 
+// (4, 1) is what is needed, and costs 25%: decisions that are made in mid-message must see that it does not cost more.
+TEST(LowarMessages, WhatCostsTheBoundExactlyIsTakenAndKept) {
+  for (const Lengths& lengths : {Lengths{64}, {512}, {20'000}, {}}) {
+    Fates fates(bernoulli(0.05), 3);
+    Follower follower;
+    follower.aim.target_loss = 0.0105;
+    follower.aim.redundancy_max = 0.25;
+    follower.lengths = lengths;
+    follower.run(fates, 300'000);
+    EXPECT_EQ(redundancy(follower.coding), 0.25) << name(lengths) << " has " << name(follower.coding);
+    const unsigned changes = follower.changes;
+    for (unsigned slice = 0; slice < 8; slice++) {
+      follower.run(fates, 100'000);
+      EXPECT_EQ(redundancy(follower.coding), 0.25) << name(lengths) << " has " << name(follower.coding);
+    }
+    EXPECT_LE(follower.changes, changes + 2) << name(lengths);
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::lowar

@@ -82,5 +82,27 @@ TEST_F(LowarRestart, WithoutAGatewayAtTheFarEndOneLossIsWaitedForOnce) {
   EXPECT_EQ(far.count("decode_released"), 1u);
 }
 
+TEST(LowarSequence, WhoseFirstPacketIsOvertakenByItsBlockHasAllItsShares) {
+  Gateway near(coding(8, 4)), far(coding(8, 4));
+  Sender sender{100};
+  const std::vector<Frame> message = sender.write(20, 256), again(message.begin() + 3, message.end());
+  far.decode(near.encode({message.begin(), message.begin() + 12}), false);
+  const std::vector<Crossing> second = near.encode(again);
+  const std::vector<Crossing> link = overtaken(second, {at_psn(second, 103)}, repair_of(second, 103, 0));
+  EXPECT_EQ(far.decode(without(link, {at_psn(link, 107)})), again);
+}
+
+TEST(LowarSequence, WhoseAnnouncementAndFirstPacketAreLostHasAllItsShares) {
+  for (std::uint32_t other = 111; other < 118; other++) {
+    Gateway near(coding(8, 4)), far(coding(8, 4));
+    Sender sender{100};
+    const std::vector<Frame> message = sender.write(20, 256), rest(message.begin() + 10, message.end());
+    far.decode(near.encode({message.begin(), message.begin() + 5}), false);
+    const std::vector<Crossing> link = near.encode(rest);  // five packets never came to the gateway
+    if (other == 114) continue;                            // of the first packet's share
+    EXPECT_EQ(far.decode(without(link, {0, at_psn(link, 110), at_psn(link, other)})), rest) << other;
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::lowar
