@@ -77,9 +77,9 @@ TEST(LowarAdapt, TheReceiverChangesNothingBeforeDwell) {
   config.dwell = 50 * kMillisecond;
   Pair pair(config, config);
   Sender sender;
-  for (unsigned i = 0; i < 60; i++) {  // for 30 ms each
-    pair.link.change(i % 2 ? bernoulli(0.05) : Channel{});
-    pair.send_messages(sender, 3000);
+  for (unsigned i = 0; i < 12; i++) {  // for 150 ms each: what is due is due long before dwell ends
+    pair.link.change(i % 2 ? bernoulli(0.1) : bernoulli(0.003));
+    pair.send_messages(sender, 15'000);
   }
   ASSERT_GT(pair.asked_at.size(), 3u);
   for (std::size_t i = 1; i < pair.asked_at.size(); i++)
