@@ -23,8 +23,9 @@ void Decoder::give_up(Stream& stream, std::uint32_t psn, std::uint32_t lost) {
   count_.released.add(lost);
   lose(stream, lost);
   stream.gap_psn = stream.expected;
-  stream.gap_packets = static_cast<std::uint16_t>(psn_distance(psn, stream.expected));
-  leave_message(stream, psn_distance(psn, stream.expected));
+  const std::int32_t gap = psn_distance(psn, stream.expected);
+  stream.gap_packets = static_cast<std::uint16_t>(gap);
+  leave_message(stream, gap);
   stream.expected = stream.unannounced = psn;
   stream.last_psn = psn_add(psn, -1);
   release_units(stream);

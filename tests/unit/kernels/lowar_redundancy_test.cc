@@ -110,9 +110,9 @@ TEST(LowarRedundancy, FollowsStepsOfTheLossRate) {
       return static_cast<std::uint64_t>(std::min(2 * count * channel.burst / channel.rate, 6e6));
     };
     follower.run(fates, in_clusters(256 + 33));
-    EXPECT_LE(residual(follower.coding, channel), wanted ? 1.1e-3 : 1) << channel.rate << " " << channel.burst;
+    EXPECT_LE(residual(follower.coding, channel), wanted ? 1e-3 : 1) << channel.rate << " " << channel.burst;
     follower.run(fates, in_clusters(2500 + 2048));
-    EXPECT_LE(residual(follower.coding, channel), wanted ? 1.1e-3 : 1) << channel.rate << " " << channel.burst;
+    EXPECT_LE(residual(follower.coding, channel), wanted ? 1e-3 : 1) << channel.rate << " " << channel.burst;
     EXPECT_GE(packets_a_repair(follower.coding), wanted / 2) << channel.rate << " " << channel.burst;
     EXPECT_LE(follower.changes - changes, 6u) << channel.rate << " " << channel.burst;
   }

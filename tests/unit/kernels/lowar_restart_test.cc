@@ -93,13 +93,12 @@ TEST(LowarSequence, WhoseFirstPacketIsOvertakenByItsBlockHasAllItsShares) {
 }
 
 TEST(LowarSequence, WhoseAnnouncementAndFirstPacketAreLostHasAllItsShares) {
-  for (std::uint32_t other = 111; other < 118; other++) {
+  for (const std::uint32_t other : {111, 112, 113, 115, 116, 117}) {  // 114 is of the first packet's share
     Gateway near(coding(8, 4)), far(coding(8, 4));
     Sender sender{100};
     const std::vector<Frame> message = sender.write(20, 256), rest(message.begin() + 10, message.end());
     far.decode(near.encode({message.begin(), message.begin() + 5}), false);
     const std::vector<Crossing> link = near.encode(rest);  // five packets never came to the gateway
-    if (other == 114) continue;                            // of the first packet's share
     EXPECT_EQ(far.decode(without(link, {0, at_psn(link, 110), at_psn(link, other)})), rest) << other;
   }
 }

@@ -2,6 +2,7 @@
 // Adaptation between two gateways where messages are short: what they cost, counted on the link, and what stays lost.
 #include <gtest/gtest.h>
 
+#include "tests/unit/kernels/lowar_follower.h"
 #include "tests/unit/kernels/lowar_pair.h"
 
 namespace rocebox::lowar {
@@ -51,10 +52,7 @@ struct ShortCase {
   double target, most;
 };
 std::string name(const ShortCase& c) {
-  std::string text = "messages of";
-  for (const unsigned length : c.lengths) text += " " + std::to_string(length);
-  return text + ", loss " + std::to_string(c.channel.rate) + " in bursts of " + std::to_string(c.channel.burst) +
-         ", within " + std::to_string(c.most);
+  return oracle::name(c.lengths) + ", " + oracle::name(c.channel) + ", within " + std::to_string(c.most);
 }
 
 TEST(LowarShortMessages, NeverCostMoreThanAllowed) {
