@@ -38,7 +38,10 @@ bool IsalYardstick::add(const Covered& packet) {
     head_ = head_ + 1 == queue_.size() ? 0 : head_ + 1;
     std::memcpy(unit(number), bth, count);
   } else {
-    void* vectors[] = {const_cast<std::uint8_t*>(bth), unit(number), unit(number)};
+    // Where it is made for AVX2, xor_gen takes vectors at multiples of their size only: from the border before BTH,
+    // then.
+    const std::uint8_t* aligned = bth - reinterpret_cast<std::uintptr_t>(bth) % kVector;
+    void* vectors[] = {const_cast<std::uint8_t*>(aligned), unit(number), unit(number)};
     xor_gen(3, static_cast<int>(count), vectors);
   }
   return ++stream.packets == r_;

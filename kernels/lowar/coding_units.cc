@@ -46,10 +46,11 @@ void CodingUnits::release(std::uint16_t unit) {
   free_++;
 }
 
-void CodingUnits::prefetch(std::uint16_t unit, std::uint32_t bytes) const {
+roce::Ahead CodingUnits::ahead(std::uint16_t unit, std::uint32_t bytes) const {
   if (unit == kNone) unit = queue_[head_];
   __builtin_prefetch(&units_[unit - 1u], 1);
-  prefetch_bytes(data(unit), std::min(bytes, image_bytes_max_));
+  constexpr auto kPrefix = static_cast<std::uint32_t>(sizeof(CodedPrefix));
+  return {data(unit), std::min(kPrefix + bytes, image_bytes_max_)};
 }
 
 void CodingUnits::add(std::uint16_t unit, Packet packet) {

@@ -7,6 +7,7 @@
 
 #include "kernels/lowar/image.h"
 #include "runtime/roce/flow_table.h"
+#include "runtime/roce/icrc.h"
 
 namespace rocebox::lowar {
 
@@ -33,8 +34,8 @@ class CodingUnits {
   void release(std::uint16_t unit);
   std::uint32_t bound() const { return count_ - free_; }
 
-  /// Has the caches fetch the unit for a transport packet of so many bytes; kNone: the unit that will be bound next.
-  void prefetch(std::uint16_t unit, std::uint32_t bytes) const;
+  /// The memory that a transport packet of so many bytes needs of the unit; kNone: of that which will be bound next.
+  roce::Ahead ahead(std::uint16_t unit, std::uint32_t bytes) const;
 
   /// XORs a data packet's image into the unit. The image must fit, and the packet be held up to its ICRC.
   void add(std::uint16_t unit, Packet packet);

@@ -37,17 +37,15 @@ void Decoder::process(Context& context, Batch& batch) {
   }
 }
 
-// Of the packet in the slot, as far as can be seen before its turn.
-void Decoder::prefetch_unit(const Exit& exit, unsigned slot) {
-  if (slot >= exit.batch->size() || !exit.names[slot].is_data()) return;
-  if (exit.names[slot].index == streams_.kNone) return;
-  const Packet packet = (*exit.batch)[slot];
-  const Stream& stream = streams_[exit.names[slot].index];
-  if (!stream.clocked || stream.passive) return;
+// The unit that the packet will be XORed in, if it comes in order.
+roce::Ahead Decoder::unit_ahead(Packet packet, const Named& named) {
+  if (named.index == streams_.kNone) return {};
+  const Stream& stream = streams_[named.index];
+  if (!stream.clocked || stream.passive) return {};
   const std::int32_t place = roce::psn_distance(psn_of(packet), stream.base);
   const bool is_bound = stream.whole && place >= 0 && place < stream.coding.r;
-  units_.prefetch(is_bound ? stream.units[static_cast<unsigned>(place) % stream.coding.c] : CodingUnits::kNone,
-                  transport_bytes(packet));
+  return units_.ahead(is_bound ? stream.units[static_cast<unsigned>(place) % stream.coding.c] : CodingUnits::kNone,
+                      transport_bytes(packet));
 }
 
 // Of an idle stream that gives its place: its units.
@@ -70,8 +68,7 @@ void Decoder::begin(Stream& stream, std::uint32_t psn, bool responses) {
 void Decoder::data(Exit& exit, const Named& named) {
   Packet packet = (*exit.batch)[exit.slot];
   const Nanos now = exit.context.now();
-  const roce::IcrcStatus icrc = roce::icrc_check(packet);
-  prefetch_unit(exit, exit.slot + 1);
+  const roce::IcrcStatus icrc = roce::icrc_check(packet, unit_ahead(packet, named));
   // A wrong ICRC may mean a wrong QPN: it makes no stream.
   const bool wrong = icrc == roce::IcrcStatus::kBad;
   const std::uint32_t index =

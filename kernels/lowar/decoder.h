@@ -97,7 +97,7 @@ class Decoder {
   };
 
   // decoder.cc: what comes in.
-  void prefetch_unit(const Exit& exit, unsigned slot);
+  roce::Ahead unit_ahead(Packet packet, const Named& named);
   void data(Exit& exit, const Named& named);
   auto release_idle(const Stream* in_use = nullptr) {
     return [this, in_use](Stream& stream) { return &stream != in_use && release(stream); };

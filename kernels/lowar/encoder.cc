@@ -27,19 +27,18 @@ void Encoder::process(Context& context, Batch& batch) {
   }
 }
 
-// Of the packet in the slot, as far as can be seen before its turn.
-void Encoder::prefetch_unit(const Call& call, unsigned slot) {
-  if (slot >= call.batch.size() || !call.names[slot].is_data() || call.names[slot].index == streams_.kNone) return;
-  const Packet packet = call.batch[slot];
-  const Stream& stream = streams_[call.names[slot].index];
+// The unit that the packet will be coded in, if it can be and its block goes on with it.
+roce::Ahead Encoder::unit_ahead(Packet packet, const Named& named) {
+  if (named.index == streams_.kNone) return {};
+  const Stream& stream = streams_[named.index];
+  if (stream.coding.off()) return {};
   const unsigned place = stream.block.packets, c = stream.block.coding.c;
-  const bool is_bound = place >= c && place < stream.block.coding.r;
-  units_.prefetch(is_bound ? stream.units[place % c] : CodingUnits::kNone, transport_bytes(packet));
+  return units_.ahead(place > 0 && place >= c ? stream.units[place % c] : CodingUnits::kNone, transport_bytes(packet));
 }
 
 void Encoder::one(Call& call, const Named& named) {
   Packet packet = call.batch[call.slot];
-  if (!can_be_coded(packet)) return;
+  if (!can_be_coded(packet, named)) return;
   const std::uint32_t index = streams_.use(named.key, named.hash, call.context.now(), release_idle());
   if (index == streams_.kNone) return count_.unprotected_streams.add();
   Stream& stream = streams_[index];
@@ -73,12 +72,12 @@ void Encoder::one(Call& call, const Named& named) {
 }
 
 // A packet that cannot is not there for the block: the next one begins a new one.
-bool Encoder::can_be_coded(Packet packet) {
+bool Encoder::can_be_coded(Packet packet, const Named& named) {
   if (!roce::icrc_held(packet)) {
     count_.unprotected_snapped.add();
   } else if (transport_bytes(packet) > config_.transport_bytes_max() || datagram_bytes(packet, 0) > kIpUdpBytesMax) {
     count_.unprotected_size.add();
-  } else if (roce::icrc_check(packet) == roce::IcrcStatus::kBad) {
+  } else if (roce::icrc_check(packet, unit_ahead(packet, named)) == roce::IcrcStatus::kBad) {
     count_.unprotected_icrc.add();
   } else {
     return true;
@@ -114,7 +113,6 @@ void Encoder::code(const Call& call, Stream& stream, Packet packet) {
   block.packets++;
   stream.go_on(packet, psn_of(packet));
   if (unit == CodingUnits::kNone) return count_.unprotected_units.add();
-  prefetch_unit(call, call.slot + 1);
   units_.add(unit, packet);
   count_.packets.add();
   count_.bytes.add(packet.wire_bytes());
@@ -125,20 +123,25 @@ void Encoder::end_block(Call& call, Stream& stream, Packet like, std::uint32_t q
   Block& block = stream.block;
   count_.blocks.add();
   const auto before = static_cast<std::uint8_t>(stream.sent - block.packets);
-  for (unsigned isn = 0; isn < std::min<unsigned>(block.coding.c, block.packets); isn++) {
+  const unsigned shares = std::min<unsigned>(block.coding.c, block.packets);
+  for (unsigned isn = 0; isn < shares; isn++) {
     const std::uint16_t unit = stream.units[isn];
     if (unit == CodingUnits::kNone) continue;
     const Sums& sums = units_[unit].sums;
-    send_repair(call, like, {qpn, block, static_cast<std::uint8_t>(isn), sums.hops, sums.set, before}, unit);
+    const std::uint16_t next = isn + 1 < shares ? stream.units[isn + 1] : CodingUnits::kNone;
+    send_repair(call, like, {qpn, block, static_cast<std::uint8_t>(isn), sums.hops, sums.set, before}, unit, next);
     units_.release(unit);
   }
   block.packets = 0;
 }
 
-void Encoder::send_repair(Call& call, Packet like, const RepairHeader& header, std::uint16_t unit) {
+void Encoder::send_repair(Call& call, Packet like, const RepairHeader& header, std::uint16_t unit,
+                          std::uint16_t next_unit) {
   const std::span<const std::uint8_t> image = units_.image(unit);
   if (datagram_bytes(like, lowar_packet_bytes(image.size())) > config_.link_mtu) return count_.link_mtu.add();
-  PacketPtr made = make_packet(call.context, like, encode(header), image);
+  roce::Ahead ahead;
+  if (next_unit != CodingUnits::kNone) ahead = units_.ahead(next_unit, transport_bytes(like));
+  PacketPtr made = make_packet(call.context, like, encode(header), image, ahead);
   if (!made) return count_.pool_dry.add();
   count_.repairs.add();
   count_.repair_bytes.add(made->wire_bytes());

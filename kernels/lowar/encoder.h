@@ -46,9 +46,9 @@ class Encoder {
     }
   };
 
-  void prefetch_unit(const Call& call, unsigned slot);
+  roce::Ahead unit_ahead(Packet packet, const Named& named);
   void one(Call& call, const Named& named);
-  bool can_be_coded(Packet packet);
+  bool can_be_coded(Packet packet, const Named& named);
   bool begins_anew(const Stream& stream, Packet packet) const;
   auto release_idle() {
     return [this](const Stream& stream) { return release(stream); };
@@ -62,7 +62,7 @@ class Encoder {
   void begin_block(Stream& stream, Packet packet, bool responses, bool anew);
   void code(const Call& call, Stream& stream, Packet packet);
   void end_block(Call& call, Stream& stream, Packet like, std::uint32_t qpn);
-  void send_repair(Call& call, Packet like, const RepairHeader& header, std::uint16_t unit);
+  void send_repair(Call& call, Packet like, const RepairHeader& header, std::uint16_t unit, std::uint16_t next_unit);
 
   Config config_;
   Port out_;

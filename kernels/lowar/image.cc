@@ -59,15 +59,14 @@ CodedPrefix prefix_of(Packet packet) {
 
 // The processor's own prefetching needs some accesses before it sees where they lead, and begins anew in each page: it
 // is given a start at the beginning and behind the first border between pages, and does the rest better by itself.
-void prefetch_bytes(const std::uint8_t* from, std::uint32_t count) {
+void prefetch_transport(Packet packet) {
+  if (!roce::icrc_held(packet)) return;
+  const std::uint8_t* from = transport(packet);
+  const std::uint32_t count = transport_bytes(packet);
   constexpr std::uint32_t kLine = 64, kPage = 4096, kAtStart = 16 * kLine, kAtPage = 8 * kLine;
   const auto page = static_cast<std::uint32_t>(-reinterpret_cast<std::uintptr_t>(from) % kPage);
   for (std::uint32_t at = 0; at < std::min(count, kAtStart); at += kLine) __builtin_prefetch(from + at, 1);
   for (std::uint32_t at = page; at < std::min(count, page + kAtPage); at += kLine) __builtin_prefetch(from + at, 1);
-}
-
-void prefetch_transport(Packet packet) {
-  if (roce::icrc_held(packet)) prefetch_bytes(transport(packet), transport_bytes(packet));
 }
 
 Sums sums_of(Packet packet) {

@@ -34,9 +34,7 @@ struct Sums {
 /// A packet's share. Needs roce::icrc_held(packet).
 Sums sums_of(Packet packet);
 
-/// Has the caches fetch memory that is about to be read or written from its beginning to its end.
-void prefetch_bytes(const std::uint8_t* from, std::uint32_t count);
-/// The same for the transport packet of a packet of any kind, which need not have one.
+/// Has the caches fetch the transport packet of a packet of any kind, which need not have one.
 void prefetch_transport(Packet packet);
 
 /// to[i] ^= from[i] for `count` bytes; any alignment, no overlap.

@@ -30,7 +30,8 @@ roce::Udp& copy_headers(Packet packet, Packet like, std::uint32_t behind_udp) {
 
 }  // namespace
 
-PacketPtr make_packet(Context& context, Packet like, const HeaderBytes& header, std::span<const std::uint8_t> image) {
+PacketPtr make_packet(Context& context, Packet like, const HeaderBytes& header, std::span<const std::uint8_t> image,
+                      roce::Ahead ahead) {
   const std::uint32_t behind_udp = lowar_packet_bytes(image.size());
   PacketPtr made = context.allocate(like.meta().bth_offset + behind_udp);
   if (!made) return made;
@@ -46,7 +47,7 @@ PacketPtr make_packet(Context& context, Packet like, const HeaderBytes& header, 
   const std::uint8_t tos = roce::tos(packet);
   if ((tos & roce::kEcnMask) == roce::kEcnCe)
     roce::set_tos(packet, static_cast<std::uint8_t>((tos & ~roce::kEcnMask) | roce::kEcnEct0));
-  roce::icrc_store(packet);
+  roce::icrc_store(packet, ahead);
   return made;
 }
 

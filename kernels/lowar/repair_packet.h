@@ -7,6 +7,7 @@
 #include "kernels/lowar/image.h"
 #include "kernels/lowar/repair_header.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/roce/icrc.h"
 
 namespace rocebox::lowar {
 
@@ -21,9 +22,10 @@ inline std::uint32_t lowar_packet_bytes(std::size_t image) {
 }
 
 /// A LoWAR packet: the headers below BTH of `like` with the right lengths and checksums (Congestion Experienced becomes
-/// ECT(0): it was said of `like`), `header`, `image`, ICRC. Empty where there is no packet to be had.
+/// ECT(0): it was said of `like`), `header`, `image`, ICRC. Empty where there is no packet to be had. `ahead`: what is
+/// worked on next (icrc.h).
 PacketPtr make_packet(Context& context, Packet like, const HeaderBytes& header,
-                      std::span<const std::uint8_t> image = {});
+                      std::span<const std::uint8_t> image = {}, roce::Ahead ahead = {});
 
 /// The same, without an image, for the way back: addresses of MAC and IP swapped, and a TTL of its own.
 PacketPtr make_packet_back(Context& context, Packet like, const HeaderBytes& header);

@@ -111,10 +111,19 @@ ROCEBOX_CLMUL inline Product ones(const std::uint8_t* at, std::uint32_t mask, co
   return multiply(~load32(at) & mask, kPowers.of(static_cast<std::uint32_t>(end - at)));
 }
 
-}  // namespace
+// Fetches as many bytes as it covers, piece by piece: what is asked for faster than it comes is not fetched at all.
+std::uint32_t crc_fetching(std::uint32_t crc, const std::uint8_t* bytes, std::uint32_t count, Ahead ahead) {
+  constexpr std::uint32_t kPiece = 512, kLine = 64;
+  for (std::uint32_t at = 0; at < count; at += kPiece) {
+    const std::uint32_t fetched = std::min(at + kPiece, ahead.bytes);
+    for (std::uint32_t line = at; line < fetched; line += kLine) __builtin_prefetch(ahead.from + line, 1);
+    crc = crc32_gzip_refl(crc, bytes + at, std::min(kPiece, count - at));
+  }
+  return crc;
+}
 
 // One pass over the bytes as they are; CRC is linear, so the masked ones are put right afterwards.
-ROCEBOX_CLMUL std::uint32_t icrc_compute(Packet packet) {
+ROCEBOX_CLMUL std::uint32_t compute(Packet packet, Ahead ahead) {
   const PacketMeta& meta = packet.meta();
   const std::uint8_t* ip = packet.data() + meta.l3_offset;
   const std::uint8_t* udp = packet.data() + meta.udp_offset;
@@ -126,20 +135,25 @@ ROCEBOX_CLMUL std::uint32_t icrc_compute(Packet packet) {
   else
     change = add(change, add(ones(ip, kClassAndLabel, end), ones(ip + 4, kHopLimit, end)));
   const std::uint32_t masked = reduce(change);
-  const std::uint32_t crc = crc32_gzip_refl(kLrhCrc, ip, static_cast<std::uint64_t>(end - ip));
+  const auto count = static_cast<std::uint32_t>(end - ip);
+  const std::uint32_t crc = ahead.bytes ? crc_fetching(kLrhCrc, ip, count, ahead) : crc32_gzip_refl(kLrhCrc, ip, count);
   leave_wide_vectors();
   return crc ^ masked;
 }
 
+}  // namespace
+
+std::uint32_t icrc_compute(Packet packet) { return compute(packet, {}); }
+
 std::uint32_t icrc_stored(Packet packet) { return load32(packet.data() + packet.meta().datagram_end - kIcrcBytes); }
 
-IcrcStatus icrc_check(Packet packet) {
+IcrcStatus icrc_check(Packet packet, Ahead ahead) {
   if (!icrc_held(packet)) return IcrcStatus::kUnverifiable;
-  return icrc_compute(packet) == icrc_stored(packet) ? IcrcStatus::kGood : IcrcStatus::kBad;
+  return compute(packet, ahead) == icrc_stored(packet) ? IcrcStatus::kGood : IcrcStatus::kBad;
 }
 
-void icrc_store(Packet packet) {
-  store32(packet.data() + packet.meta().datagram_end - kIcrcBytes, icrc_compute(packet));
+void icrc_store(Packet packet, Ahead ahead) {
+  store32(packet.data() + packet.meta().datagram_end - kIcrcBytes, compute(packet, ahead));
 }
 
 namespace {

@@ -23,9 +23,16 @@ inline bool icrc_held(Packet packet) {
 std::uint32_t icrc_compute(Packet packet);
 /// The ICRC that the packet carries. Needs icrc_held(packet).
 std::uint32_t icrc_stored(Packet packet);
-IcrcStatus icrc_check(Packet packet);
-/// Writes the right ICRC. For packets that rocebox makes; an edited packet uses edit() below.
-void icrc_store(Packet packet);
+/// Memory that is about to be worked on from its beginning to its end.
+struct Ahead {
+  const std::uint8_t* from = nullptr;
+  std::uint32_t bytes = 0;
+};
+/// Has the caches fetch `ahead` meanwhile, as much of it as the ICRC covers: a CRC keeps the processor busy, but not
+/// the memory.
+IcrcStatus icrc_check(Packet packet, Ahead ahead = {});
+/// Writes the right ICRC. For packets that rocebox makes; an edited packet uses edit() below. `ahead` as above.
+void icrc_store(Packet packet, Ahead ahead = {});
 
 /// Overwrites bytes of a parsed RoCE packet from its IP header on, and keeps its checks in step: ICRC (unless the
 /// bytes are masked in it), IPv4 header checksum, and UDP checksum unless that is zero (unused). The cost does not

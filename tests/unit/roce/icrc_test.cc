@@ -52,6 +52,7 @@ PacketSpec random_spec(std::mt19937& random, std::vector<std::uint8_t>& payload)
 
 TEST(Icrc, FullAgreesWithTheDefinitionBitByBit) {
   Pool pool(test::kPoolSizes);
+  const std::vector<std::uint8_t> next(8192);
   std::mt19937 random(1);
   for (int round = 0; round < 500; round++) {
     std::vector<std::uint8_t> payload;
@@ -60,8 +61,11 @@ TEST(Icrc, FullAgreesWithTheDefinitionBitByBit) {
     build(*packet, spec);
     ASSERT_EQ(icrc_compute(*packet), reference_icrc(*packet));
     ASSERT_EQ(icrc_check(*packet), IcrcStatus::kGood);
+    const Ahead ahead{next.data(), static_cast<std::uint32_t>(random() % (next.size() + 1))};  // shorter and longer
+    ASSERT_EQ(icrc_check(*packet, ahead), IcrcStatus::kGood);
     packet->data()[packet->meta().payload_offset] ^= 1;
     ASSERT_EQ(icrc_check(*packet), payload.empty() ? IcrcStatus::kGood : IcrcStatus::kBad);
+    ASSERT_EQ(icrc_check(*packet, ahead), icrc_check(*packet));
     if (payload.empty()) packet->data()[0] ^= 1;
   }
 }
