@@ -57,7 +57,7 @@ ControlPlane::ControlPlane(const Config& config, const switch_model::SwitchInfo&
 // The port of the NIC in this rack, of a packet that crosses the rack's border; kNoPort for others.
 Port ControlPlane::local_port(const PacketState& p) const {
   const bool from_host = state_.is_host[p.ingress_port];
-  const bool to_host = p.egress_port < state_.is_host.size() && state_.is_host[p.egress_port];
+  const bool to_host = state_.is_host[p.egress_port];
   if (from_host == to_host || p.multicast_group) return switch_model::kNoPort;
   return from_host ? p.ingress_port : p.egress_port;
 }

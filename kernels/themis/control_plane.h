@@ -17,8 +17,8 @@ class ControlPlane {
     QpTable &ingress, &egress;
     Source& source;
     Destination& destination;
-    RegisterArray<bool>& hits;         // of each pipe, by connection: a packet has come since the last look
-    const std::vector<bool>& is_host;  // by port: it leads to a NIC of this rack
+    RegisterArray<bool>& hits;  // of each pipe, by connection: a packet has come since the last look
+    const HostPorts& is_host;
   };
   ControlPlane(const Config& config, const switch_model::SwitchInfo& info, State state, Counters& count);
 

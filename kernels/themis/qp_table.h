@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // QpTable: the two directions of each connection, as the match tables of the two controls know them.
 #pragma once
+#include <array>
+
 #include "kernels/themis/destination.h"
 #include "runtime/roce/pairing.h"
 #include "switch_model/tables/exact_table.h"
@@ -9,6 +11,9 @@ namespace rocebox::themis {
 
 using roce::HalfKey;
 using switch_model::kMiss;
+
+/// By port, kNoPort too: whether it leads to a NIC of this rack.
+using HostPorts = std::array<bool, 256>;
 
 /// One direction of a connection, in both controls. `outbound`: from the NIC in this rack.
 struct QpEntry {

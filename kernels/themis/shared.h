@@ -66,8 +66,8 @@ struct Shared {
     return static_cast<std::uint32_t>(2 * config.qps + 2 * switch_model::kPipesMax);
   }
 
-  static std::vector<bool> host_ports(const Config& config, const switch_model::SwitchInfo& info) {
-    std::vector<bool> is_host(info.port_count());
+  static HostPorts host_ports(const Config& config, const switch_model::SwitchInfo& info) {
+    HostPorts is_host{};
     for (const std::string& host : config.hosts) is_host[info.find(host)] = true;
     return is_host;
   }
@@ -76,8 +76,8 @@ struct Shared {
   const Spray spray;
   const std::array<bool, 256> sprayed;  ///< by opcode
   const std::uint8_t avoidance_mask;    ///< of a Path Avoidance Signal, in BTH's byte 4
-  const std::vector<bool> is_host;      ///< by port: it leads to a NIC of this rack
-  const std::uint32_t paths_max;        ///< sizes the arrays
+  const HostPorts is_host;
+  const std::uint32_t paths_max;  ///< sizes the arrays
   QpTable ingress_qps;
   RegisterArray<bool> hits;
   QpTable egress_qps;

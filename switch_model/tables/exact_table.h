@@ -3,6 +3,8 @@
 #pragma once
 #include <rte_hash_crc.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -16,10 +18,11 @@ struct rte_hash;
 namespace rocebox::switch_model {
 
 /// The hash of a key in all exact tables: CRC32C, which the compiler unrolls where the length is known. Not
-/// rte_hash_crc(), which reads keys as if they stood on eight bytes.
+/// rte_hash_crc(), which reads keys as if they stood on eight bytes. Of a key of zeros it must not be 0: rte_hash
+/// (DPDK 22.11) takes an empty place for such a key when one is overwritten, and loses a place with each time.
 inline std::uint32_t key_hash(const void* key, std::size_t bytes) {
   const auto* at = static_cast<const std::uint8_t*>(key);
-  std::uint32_t hash = 0;
+  std::uint32_t hash = 0xFFFFFFFF;
   for (; bytes >= sizeof(std::uint64_t); bytes -= sizeof(std::uint64_t), at += sizeof(std::uint64_t)) {
     std::uint64_t word;
     std::memcpy(&word, at, sizeof word);
@@ -58,6 +61,9 @@ class HashIndex {
 
 /// `Key` is plain bytes without padding; `Value` is the action data. The datapath looks up; the control plane
 /// (configuration, Program::on_timer, Change) inserts and erases between batches.
+///
+/// Before rte_hash is asked, the entry that was found last for an equal hash (of as many bits as there are entries, or
+/// one or two more) is looked at: a packet of a flow that was seen lately costs a hash and a comparison.
 template <class KeyType, class Value>
 class ExactTable : public ResourceHandle {
   static_assert(std::is_trivially_copyable_v<KeyType> && std::has_unique_object_representations_v<KeyType>,
@@ -67,7 +73,10 @@ class ExactTable : public ResourceHandle {
   using Key = KeyType;
 
   ExactTable(Layout& layout, std::string_view name, At at, std::uint32_t capacity, std::uint64_t per_flow = 0)
-      : index_(capacity, sizeof(Key)), keys_(capacity + 1), values_(capacity + 1), capacity_(capacity) {
+      : index_(capacity, sizeof(Key)),
+        rows_(std::size_t{capacity} + 2),
+        recent_(std::bit_ceil(2 * std::size_t{capacity})),
+        capacity_(capacity) {
     layout.declare(*this, {{},
                            std::string(name),
                            ResourceKind::kExactTable,
@@ -83,34 +92,70 @@ class ExactTable : public ResourceHandle {
   std::uint32_t lookup(const Key& key) const { return index_.find(&key); }
   /// entries[i] is the entry of keys[i]; at most kBatchMax at once. Cheaper than one by one.
   void lookup_bulk(std::span<const Key> keys, std::span<std::uint32_t> entries) const {
-    const void* pointers[kBatchMax];
-    std::uint32_t hashes[kBatchMax];
+    std::uint32_t hashes[kBatchMax], missed[kBatchMax];
     for (std::size_t i = 0; i < keys.size(); i++) {
-      pointers[i] = &keys[i];
       hashes[i] = key_hash(&keys[i], sizeof(Key));
+      __builtin_prefetch(&recent(hashes[i]));
     }
-    index_.find_bulk(pointers, hashes, static_cast<std::uint32_t>(keys.size()), entries.data());
+    for (std::size_t i = 0; i < keys.size(); i++) {
+      entries[i] = recent(hashes[i]);
+      __builtin_prefetch(&rows_[entries[i]]);
+    }
+    std::uint32_t missed_count = 0;
+    for (std::uint32_t i = 0; i < keys.size(); i++) {
+      const std::uint32_t row = entries[i]--;
+      missed[missed_count] = i;
+      missed_count += row == kNone || !same(rows_[row].key, keys[i]);
+    }
+    if (missed_count) search(keys, hashes, {missed, missed_count}, entries);
   }
-  const Value& value(std::uint32_t entry) const { return values_[entry]; }
-  Value& value(std::uint32_t entry) { return values_[entry]; }
-  const Key& key(std::uint32_t entry) const { return keys_[entry]; }
+  const Value& value(std::uint32_t entry) const { return rows_[entry + 1].value; }
+  Value& value(std::uint32_t entry) { return rows_[entry + 1].value; }
+  const Key& key(std::uint32_t entry) const { return rows_[entry + 1].key; }
 
   /// Inserts or overwrites. kMiss when the table is full: count it.
   std::uint32_t insert(const Key& key, const Value& value) {
     const std::uint32_t entry = index_.insert(&key);
-    if (entry == kMiss) return kMiss;
-    keys_[entry] = key;
-    values_[entry] = value;
+    if (entry != kMiss) rows_[entry + 1] = {key, value};
     return entry;
   }
-  bool erase(const Key& key) { return index_.erase(&key); }
+  bool erase(const Key& key) {
+    std::uint32_t& row = recent(key_hash(&key, sizeof(Key)));
+    if (row != kNone && same(rows_[row].key, key)) row = kNone;  // what `recent_` says is in the table
+    return index_.erase(&key);
+  }
   std::uint32_t size() const { return index_.size(); }
   std::uint32_t capacity() const { return capacity_; }
 
  private:
+  // Where they are not larger than a cache line they lie in one.
+  struct alignas(std::min(std::bit_ceil(sizeof(Key) + sizeof(Value)), std::size_t{64})) Row {
+    Key key;
+    Value value;
+  };
+  static constexpr std::uint32_t kNone = 0;
+
+  std::uint32_t& recent(std::uint32_t hash) const { return recent_[hash & (recent_.size() - 1)]; }
+  static bool same(const Key& a, const Key& b) { return std::memcmp(&a, &b, sizeof(Key)) == 0; }
+
+  [[gnu::noinline]] void search(std::span<const Key> keys, const std::uint32_t* hashes,
+                                std::span<const std::uint32_t> missed, std::span<std::uint32_t> entries) const {
+    const void* pointers[kBatchMax];
+    std::uint32_t missed_hashes[kBatchMax], found[kBatchMax];
+    for (std::size_t i = 0; i < missed.size(); i++) {
+      pointers[i] = &keys[missed[i]];
+      missed_hashes[i] = hashes[missed[i]];
+    }
+    index_.find_bulk(pointers, missed_hashes, static_cast<std::uint32_t>(missed.size()), found);
+    for (std::size_t i = 0; i < missed.size(); i++) {
+      entries[missed[i]] = found[i];
+      if (found[i] != kMiss) recent(missed_hashes[i]) = found[i] + 1;
+    }
+  }
+
   HashIndex index_;
-  roce::ZeroedArray<Key> keys_;
-  roce::ZeroedArray<Value> values_;
+  roce::ZeroedArray<Row> rows_;                      // that of an entry has the entry's number plus one
+  mutable roce::ZeroedArray<std::uint32_t> recent_;  // by hash: the row found last, or kNone
   std::uint32_t capacity_;
 };
 

@@ -77,7 +77,7 @@ class Shard {
     LivePort* port;
     unsigned queue;
     bool owned;
-    bool knows_offload;  // the port passes on what a host left to hardware; else it is done here
+    bool finishes;  // another port brings what a host left to hardware, and this one does not pass it on
     unsigned count = 0;
     Nanos sampled_arrival = 0;  // of the first packet of this loop, in loops that are timed
     std::array<Packet, 4 * kBatchMax> packets;

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+
 #include "runtime/kernel/counter_set.h"
 #include "runtime/kernel/kernel.h"
 #include "switch_model/counter_array.h"
@@ -184,6 +187,43 @@ TEST(ExactTable, FillsToItsCapacityAndForgets) {
   EXPECT_EQ(table.lookup(0x10001), kMiss);
   EXPECT_NE(table.insert(77777777777, 1), kMiss);
   EXPECT_EQ(table.size(), 1000u);
+}
+
+// Batches of lookups between insertions and erasures, over more keys than the table has entries.
+TEST(ExactTable, KnowsAtAnyTimeWhatAMapKnows) {
+  Layout layout(1);
+  constexpr std::uint32_t kCapacity = 24;
+  ExactTable<std::uint64_t, std::uint32_t> table(layout, "t", {Gress::kIngress, 0}, kCapacity);
+  std::map<std::uint64_t, std::uint32_t> wanted;
+  std::mt19937 random(9);
+  unsigned hits = 0, misses = 0;
+  for (std::uint32_t round = 0; round < 20'000; round++) {
+    const std::uint64_t key =
+        random() % 60;  // 0 too: what rows hold that were never used, and what rte_hash confuses with none
+    const bool inserts = random() % 2;
+    if (inserts && (wanted.size() < kCapacity || wanted.contains(key))) {
+      ASSERT_NE(table.insert(key, round), kMiss);
+      wanted[key] = round;
+    } else {
+      ASSERT_EQ(table.erase(key), wanted.erase(key) == 1);
+    }
+    std::array<std::uint64_t, kBatchMax> keys;
+    std::array<std::uint32_t, kBatchMax> entries;
+    for (std::uint64_t& asked : keys) asked = random() % 60;
+    const std::size_t count = 1 + random() % kBatchMax;
+    table.lookup_bulk({keys.data(), count}, {entries.data(), count});
+    for (std::size_t i = 0; i < count; i++) {
+      const auto known = wanted.find(keys[i]);
+      ASSERT_EQ(entries[i] == kMiss, known == wanted.end()) << "round " << round << ", key " << keys[i];
+      ASSERT_EQ(entries[i], table.lookup(keys[i]));
+      known == wanted.end() ? misses++ : hits++;
+      if (known == wanted.end()) continue;
+      ASSERT_EQ(table.key(entries[i]), keys[i]);
+      ASSERT_EQ(table.value(entries[i]), known->second);
+    }
+  }
+  EXPECT_GT(hits, 100'000u);
+  EXPECT_GT(misses, 100'000u);
 }
 
 }  // namespace
