@@ -27,7 +27,7 @@ Aim Config::aim() const {
 void Config::fields(Fields& f) {
   f.integer("r", r, {1, kBlockPacketsMax}, "data packets of a coding block");
   f.integer("c", c, {1, kInterleavingMax},
-            "repair packets of a block, and the longest burst of losses that it repairs");
+            "repair packets of a block, and the longest burst of losses that a whole block repairs");
   f.choice("roce_mtu", roce_mtu, kMtus,
            "largest payload of a packet that is protected, in bytes; sizes the coding units");
   f.bytes("link_mtu", link_mtu, {512, 65535}, "longest IP datagram on the link; longer repair packets are not made");

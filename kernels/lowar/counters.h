@@ -31,14 +31,19 @@ struct EncodeCounters {
         unprotected_icrc(
             s.counter("encode_unprotected_icrc", "data packets that came with a wrong ICRC, passed as they are")),
         unprotected_snapped(s.counter("encode_unprotected_snapped", "data packets not held whole")),
-        unprotected_size(s.counter("encode_unprotected_size", "data packets longer than `roce_mtu` allows")),
+        unprotected_size(
+            s.counter("encode_unprotected_size",
+                      "data packets longer than `roce_mtu` allows, or with over 128 B of IP and UDP headers")),
         link_mtu(s.counter("encode_link_mtu", "repair packets not made: longer than `link_mtu`")),
         pool_dry(s.counter("encode_pool_dry", "repair or negotiation packets not made: no packet to be had")),
+        drop_lowar_host(s.counter("drop_lowar_host",
+                                  "LoWAR packets from the host's side, where no gateway is: forged, or "
+                                  "this gateway stands the wrong way round")),
         units_max(s.counter("encode_units_max", "most coding units bound so far")) {}
   Counter &packets, &bytes, &blocks, &blocks_cut, &repairs, &repair_bytes, &announcements, &streams, &streams_aged;
   Counter &uncoded, &changes, &requests, &requests_ignored, &requests_refused, &requests_old;
   Counter &unprotected_streams, &unprotected_units, &unprotected_icrc, &unprotected_snapped, &unprotected_size;
-  Counter &link_mtu, &pool_dry, &units_max;
+  Counter &link_mtu, &pool_dry, &drop_lowar_host, &units_max;
 };
 
 struct DecodeCounters {
@@ -70,7 +75,9 @@ struct DecodeCounters {
         drop_repair_unused(s.counter("drop_repair_unused", "repair packets without a loss to repair")),
         drop_repair_short(s.counter("drop_repair_short",
                                     "repair packets of which more than one packet was lost, or the rest not known")),
-        drop_repair_failed(s.counter("drop_repair_failed", "repair packets whose rebuilt packet did not prove right")),
+        drop_repair_failed(s.counter(
+            "drop_repair_failed",
+            "repair packets whose rebuilt packet did not prove right, or for which there was none to be had")),
         drop_repair_full(s.counter("drop_repair_full", "repair packets for which the reordering buffer had no room")),
         drop_repair_unknown(
             s.counter("drop_repair_unknown", "repair packets of unknown streams, or far off their PSNs")),

@@ -83,9 +83,9 @@ void Decoder::data(Exit& exit, const Named& named) {
   if (stream.resume != kNoPsn) [[unlikely]]
     take_up_again(stream, psn);
   if (config_.adapt) adapt(exit, stream, named, packet);
-  if (stream.next_coding.off() && stream.held.empty() && stream.repairs.empty()) stream.passive = true;
+  if (stream.next_coding.off() && !stream.passive && stream.held.empty() && stream.repairs.empty()) end_coding(stream);
   if (stream.passive) return pass_by(stream, packet, psn);
-  const bool usable = icrc == roce::IcrcStatus::kGood && transport_bytes(packet) <= config_.transport_bytes_max();
+  const bool usable = icrc == roce::IcrcStatus::kGood && fits(packet);
   const std::int32_t ahead = roce::psn_distance(psn, stream.expected);
   if (ahead < 0) return old(exit, stream, packet);
   if (ahead > kWindowPsns) {
@@ -100,28 +100,39 @@ void Decoder::data(Exit& exit, const Named& named) {
   if (psn != stream.expected && (overtakes || !stream.is_next(packet, psn))) return hold(exit, stream, packet, usable);
   measure(stream, packet, now);
   advance(now, stream, packet, usable);  // and it passes in place
-  if (!stream.held.empty() || !stream.repairs.empty()) settle(exit, stream);
+  if (!stream.held.empty() || !stream.repairs.empty()) settle(exit, stream, psn);
 }
 
-// Behind a lost packet. Where the buffer has no room the lost one is given up.
+// Behind a lost packet.
 void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
   const std::uint32_t psn = psn_of(packet);
   if (is_rebuilt_held(stream, packet, exit.context.now())) return exit.batch->drop(exit.slot, count_.drop_late);
-  if (buffer_.full()) [[unlikely]] {
-    const std::uint64_t before = count_.released.read();
-    while (buffer_.full() && !stream.held.empty()) skip(exit, stream);
-    if (buffer_.full()) give_up(stream, psn, lost_before(stream, packet, psn));  // of other streams' packets
-    count_.released_full.add(count_.released.read() - before);
-    if (roce::psn_before(psn, stream.expected)) return count_.old.add();
-    if (stream.is_next(packet, psn)) {
-      // What skip() sent behind this packet comes before it in the sequence.
-      PacketPtr taken = exit.batch->take(exit.slot);
-      advance(exit.context.now(), stream, packet, usable);
-      exit.deliver(std::move(taken));
-      return settle(exit, stream);
-    }
-  }
+  if (buffer_.full()) [[unlikely]]
+    return hold_where_full(exit, stream, packet, usable);
   wait(exit, stream, psn, {.usable = usable});
+  settle(exit, stream, psn);
+}
+
+// What is missing before the packets that wait is given up until there is room. The packet comes behind all these.
+void Decoder::hold_where_full(Exit& exit, Stream& stream, Packet packet, bool usable) {
+  const Nanos now = exit.context.now();
+  const std::uint32_t psn = psn_of(packet);
+  const std::uint64_t before = count_.released.read();
+  PacketPtr taken = exit.batch->take(exit.slot);
+  while (buffer_.full() && !stream.held.empty()) skip(exit, stream);
+  if (buffer_.full()) give_up(stream, psn, lost_before(stream, packet, psn));  // of other streams' packets
+  count_.released_full.add(count_.released.read() - before);
+  if (stream.passive) {
+    pass_by(stream, packet, psn);
+  } else if (roce::psn_before(psn, stream.expected)) {
+    count_.old.add();
+  } else if (stream.is_next(packet, psn)) {
+    advance(now, stream, packet, usable);
+  } else {
+    keep(stream.held, std::move(taken), psn, now, {.usable = usable});
+    count_.held.add();
+  }
+  if (taken) exit.deliver(std::move(taken));
   settle(exit, stream);
 }
 
@@ -138,13 +149,12 @@ void Decoder::answer(Exit& exit, Packet packet) {
 }
 
 void Decoder::wait(Exit& exit, Stream& stream, std::uint32_t psn, ReorderingBuffer::Kind kind) {
-  keep(stream, stream.held, exit.batch->take(exit.slot), psn, exit.context.now(), kind);
+  keep(stream.held, exit.batch->take(exit.slot), psn, exit.context.now(), kind);
   count_.held.add();
 }
 
-void Decoder::keep(Stream& stream, ReorderingBuffer::List& list, PacketPtr packet, std::uint32_t psn, Nanos now,
+void Decoder::keep(ReorderingBuffer::List& list, PacketPtr packet, std::uint32_t psn, Nanos now,
                    ReorderingBuffer::Kind kind) {
-  if (stream.held.empty() && stream.repairs.empty()) stream.since = now;
   buffer_.insert(list, std::move(packet), psn, now, kind);
   count_.held_max.raise_to(buffer_.used());
 }
@@ -155,10 +165,17 @@ void Decoder::old(Exit& exit, Stream& stream, Packet packet) {
   count_.old.add();
   const std::uint32_t psn = psn_of(packet), next = roce::psn_add(psn, 1);
   const bool again = is_run_of_old(stream, psn);
-  if (!stream.held.empty() && !buffer_.full())  // it was sent after those that wait
-    wait(exit, stream, buffer_[stream.held.tail].psn, {.answer = true});
-  if (!again || !roce::psn_before(next, stream.expected)) return;
-  skip_all(exit, stream);
+  PacketPtr taken;
+  if (!stream.held.empty()) {  // it was sent after those that wait
+    if (buffer_.full())
+      taken = exit.batch->take(exit.slot);
+    else
+      wait(exit, stream, buffer_[stream.held.tail].psn, {.answer = true});
+  }
+  const bool anew = again && roce::psn_before(next, stream.expected);
+  if (anew) skip_all(exit, stream);
+  if (taken) exit.deliver(std::move(taken));
+  if (!anew) return;
   const std::uint32_t resume = stream.expected;
   restart(stream, next, roce::psn_add(next, -stream.old_run));
   stream.message_ended = roce::opcode_info(packet).has(roce::kEndsMessage);

@@ -48,7 +48,6 @@ class Decoder {
     bool clocked = false;  // `base` is known
     bool whole = false;    // all that was handed over of the block is in the units
     bool has_boundary = false;
-    bool rescan = false;  // `since` is to be found anew
     std::uint8_t repairs_held = 0, recovered_next = 0;
     std::uint8_t old_run = 0;     // old PSNs in a row, up to old_psn
     std::uint16_t accounted = 0;  // packets that came or count as lost, as the far end counts them: modulo 2^16
@@ -59,7 +58,9 @@ class Decoder {
     std::uint32_t first_psn = kNoPsn;  // of the message that is under way, when its first packet came
     std::uint32_t gap_psn = 0;         // of the last gap that was given up; what comes of it late was not lost
     std::uint16_t gap_packets = 0;
-    std::uint16_t asked_serial = 0;
+    std::uint16_t asked_serial = 0, said_serial = 0;  // of what was asked last; of what next_coding comes from
+    std::uint16_t announced_sent = 0;                 // with announced_psn: the last announcement
+    std::uint32_t announced_psn = kNoPsn;
     std::uint32_t token = 0;     // the sender's; 0: it heeds no requests
     std::uint32_t said_psn = 0;  // from where on next_coding holds, as the sender said
     Coding asked;
@@ -67,7 +68,7 @@ class Decoder {
     bool asking = false;
     std::uint8_t asked_times = 0;
     Nanos ask_at = 0, asked_first = 0;  // when it is asked again; when this setting was asked for first, 0: never
-    Nanos since = 0, armed = 0;         // when the oldest packet came that waits; when a timer fires, 0: none
+    Nanos armed = 0;                    // when a timer fires, 0: none
     Nanos last = 0, spacing_16 = 0;     // arrival in order; mean distance of arrivals, in 1/16 ns
     std::array<Recovered, kRecoveredKept> recovered{};
     std::array<std::uint16_t, kInterleavingMax> units{};
@@ -106,11 +107,12 @@ class Decoder {
   void begin(Stream& stream, std::uint32_t psn, bool responses);
   void answer(Exit& exit, Packet packet);
   void old(Exit& exit, Stream& stream, Packet packet);
+  bool fits(Packet packet) const { return transport_bytes(packet) <= config_.transport_bytes_max(); }
   void hold(Exit& exit, Stream& stream, Packet packet, bool usable);
+  void hold_where_full(Exit& exit, Stream& stream, Packet packet, bool usable);
   void restart(Stream& stream, std::uint32_t psn, std::uint32_t began);
   void wait(Exit& exit, Stream& stream, std::uint32_t psn, ReorderingBuffer::Kind kind);
-  void keep(Stream& stream, ReorderingBuffer::List& list, PacketPtr packet, std::uint32_t psn, Nanos now,
-            ReorderingBuffer::Kind kind);
+  void keep(ReorderingBuffer::List& list, PacketPtr packet, std::uint32_t psn, Nanos now, ReorderingBuffer::Kind kind);
   void take_up_again(Stream& stream, std::uint32_t psn);
   bool is_run_of_old(Stream& stream, std::uint32_t psn);
   Recovered* find_recovered(Stream& stream, Packet packet, Nanos now);
@@ -119,7 +121,9 @@ class Decoder {
   // decoder_repair.cc: LoWAR's packets.
   void lowar(Exit& exit, Packet packet);
   bool was_taken_up(const Stream& stream, std::uint32_t psn) const;
+  static bool comes_again(Stream& stream, const NegotiationHeader& header);
   void announced(Exit& exit, Stream& stream, const NegotiationHeader& header);
+  void release_unrepairable(Exit& exit, Stream& stream, const RepairHeader& header);
   void repair(Exit& exit, Packet packet, const RepairHeader& header);
   Outcome try_repair(Exit& exit, Stream& stream, Packet packet, const RepairHeader& header);
   Parts parts_of(const Stream& stream, const RepairHeader& header) const;
@@ -136,17 +140,18 @@ class Decoder {
   void enter_block(Stream& stream, std::uint32_t psn, bool starts_message);
   void begin_block(Stream& stream, std::uint32_t psn);
   void release_units(Stream& stream);
+  void end_coding(Stream& stream);
   void drain(Exit& exit, Stream& stream);
-  void retry(Exit& exit, Stream& stream);
+  void retry(Exit& exit, Stream& stream, std::uint32_t news = kNoPsn);
   void skip(Exit& exit, Stream& stream);
   void skip_to(Exit& exit, Stream& stream, std::uint32_t psn);
   void skip_all(Exit& exit, Stream& stream);
   void drop_repairs(Context& context, Stream& stream);
   bool hopeless(const Stream& stream) const;
   Nanos patience(const Stream& stream) const;
-  void release_ready(Exit& exit, Stream& stream);
-  Nanos patience_ends(Stream& stream, Nanos now) const;
-  void settle(Exit& exit, Stream& stream);
+  void release_ready(Exit& exit, Stream& stream, std::uint32_t news = kNoPsn);
+  Nanos patience_ends(const Stream& stream) const;
+  void settle(Exit& exit, Stream& stream, std::uint32_t news = kNoPsn);
   void measure(Stream& stream, Packet packet, Nanos now);
 
   // decoder_adapt.cc: what is measured, and what the sender says and is asked.

@@ -158,14 +158,18 @@ void Decoder::negotiate(Exit& exit, const NegotiationHeader& header, Packet pack
     told_status(exit, stream, header);
 }
 
-// Whatever the sender says of its setting.
+// Whatever the sender says of its setting. What a newer status has overtaken says nothing of it.
 void Decoder::learn(Stream& stream, const NegotiationHeader& header) {
   stream.heard = true;
-  stream.passive = false;
-  stream.next_coding = header.coding;
-  stream.said_psn = header.base_psn;
   if (header.sent == 0) stream.counted = false;
-  if (header.token != stream.token) {  // another sender, or it was restarted
+  const bool same_sender = header.token == stream.token;
+  if (!same_sender || !is_newer(stream.said_serial, header.serial)) {
+    stream.passive = false;
+    stream.next_coding = header.coding;
+    stream.said_psn = header.base_psn;
+    stream.said_serial = header.serial;
+  }
+  if (!same_sender) {  // another one, or it was restarted
     stream.counted = false;
     stream.token = header.token;
     stream.asked_serial = header.serial;

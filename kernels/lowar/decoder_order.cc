@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decoder: what goes out, in order, and when a lost packet is given up.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "kernels/lowar/decoder.h"
@@ -79,6 +80,12 @@ void Decoder::release_units(Stream& stream) {
   stream.whole = false;
 }
 
+// Nothing is kept back any more, and no unit.
+void Decoder::end_coding(Stream& stream) {
+  stream.passive = true;
+  release_units(stream);
+}
+
 void Decoder::drain(Exit& exit, Stream& stream) {
   while (!stream.held.empty()) {
     const std::uint16_t mine = stream.held.head;
@@ -91,23 +98,30 @@ void Decoder::drain(Exit& exit, Stream& stream) {
       advance(exit.context.now(), stream, *slot.packet, slot.usable, slot.rebuilt);
     }
     exit.deliver(buffer_.remove(stream.held, mine));
-    stream.rescan = true;
   }
 }
 
-// Looks again at the repair packets that wait.
-void Decoder::retry(Exit& exit, Stream& stream) {
+// Looks again at the repair packets that wait: at those that cover `news`, the PSN that has just come, or at all.
+void Decoder::retry(Exit& exit, Stream& stream, std::uint32_t news) {
   for (std::uint16_t mine = stream.repairs.head; mine != ReorderingBuffer::kNone;) {
     const Packet packet = *buffer_[mine].packet;
-    const Outcome outcome = try_repair(exit, stream, packet, *parse_repair(lowar_bytes(packet)));
+    const RepairHeader header = *parse_repair(lowar_bytes(packet));
+    const std::uint16_t next = buffer_[mine].next;
+    if (news != kNoPsn && !header.covers(news)) {
+      mine = next;
+      continue;
+    }
+    const Outcome outcome = try_repair(exit, stream, packet, header);
     if (outcome == Outcome::kWaits) {
-      mine = buffer_[mine].next;
+      mine = next;
       continue;
     }
     exit.context.drop(buffer_.remove(stream.repairs, mine), reason(outcome));
     stream.repairs_held--;
-    stream.rescan = true;
-    if (outcome == Outcome::kUsed) drain(exit, stream);
+    mine = next;
+    if (outcome != Outcome::kUsed) continue;
+    drain(exit, stream);
+    news = kNoPsn;
     mine = stream.repairs.head;
   }
 }
@@ -137,10 +151,10 @@ void Decoder::skip(Exit& exit, Stream& stream) {
       release_units(stream);
     drain(exit, stream);
   }
-  stream.rescan = true;
   if (stream.heard || stream.passive) return;
-  stream.passive = true;  // nobody codes at the far end, as far as one can see
+  end_coding(stream);  // nobody codes at the far end, as far as one can see
   skip_all(exit, stream);
+  release_units(stream);
 }
 
 // What is missing before `psn` is awaited no more, and was not lost on this link as far as one can know.
@@ -162,7 +176,6 @@ void Decoder::drop_repairs(Context& context, Stream& stream) {
   while (!stream.repairs.empty())
     context.drop(buffer_.remove(stream.repairs, stream.repairs.head), count_.drop_repair_short);
   stream.repairs_held = 0;
-  stream.rescan = true;
 }
 
 // What could still repair has had its time: packets sent well after the block's repair packets have come.
@@ -188,10 +201,10 @@ Nanos Decoder::patience(const Stream& stream) const {
   return std::clamp(2 * packets * stream.spacing_16 / 16, config_.hold_min, config_.hold_max);
 }
 
-// What can go goes.
-void Decoder::release_ready(Exit& exit, Stream& stream) {
+// What can go goes. `news`: all that has changed is that the packet of this PSN has come.
+void Decoder::release_ready(Exit& exit, Stream& stream, std::uint32_t news) {
   drain(exit, stream);
-  retry(exit, stream);
+  retry(exit, stream, news);
   while (hopeless(stream)) {
     skip(exit, stream);
     retry(exit, stream);
@@ -199,23 +212,20 @@ void Decoder::release_ready(Exit& exit, Stream& stream) {
 }
 
 // When the oldest packet that waits has done so for long enough.
-Nanos Decoder::patience_ends(Stream& stream, Nanos now) const {
-  if (std::exchange(stream.rescan, false)) {
-    stream.since = now;
-    for (const ReorderingBuffer::List* list : {&stream.held, &stream.repairs})
-      for (std::uint16_t i = list->head; i != ReorderingBuffer::kNone; i = buffer_[i].next)
-        stream.since = std::min(stream.since, buffer_[i].at);
-  }
-  return stream.since + patience(stream);
+Nanos Decoder::patience_ends(const Stream& stream) const {
+  Nanos since = std::numeric_limits<Nanos>::max();
+  for (const std::uint16_t oldest : {stream.held.oldest, stream.repairs.oldest})
+    if (oldest != ReorderingBuffer::kNone) since = std::min(since, buffer_[oldest].at);
+  return since + patience(stream);
 }
 
 // After every change: what can go and what has waited for long enough goes, and a timer stands for the rest.
-void Decoder::settle(Exit& exit, Stream& stream) {
+void Decoder::settle(Exit& exit, Stream& stream, std::uint32_t news) {
   const Nanos now = exit.context.now();
-  release_ready(exit, stream);
+  release_ready(exit, stream, news);
   for (;;) {
     if (stream.held.empty() && stream.repairs.empty()) return;
-    const Nanos due = patience_ends(stream, now);
+    const Nanos due = patience_ends(stream);
     if (due > now) {
       if (stream.armed && stream.armed <= due) return;
       stream.armed = due;

@@ -31,12 +31,25 @@ bool Decoder::was_taken_up(const Stream& stream, std::uint32_t psn) const {
   return late > 0 && late <= static_cast<std::int32_t>(config_.reorder + kRetransmissionRun);
 }
 
+// Whether an announcement is a copy of the last one, or older: each has more packets before it. Not older is the first
+// of an encoder that was restarted.
+bool Decoder::comes_again(Stream& stream, const NegotiationHeader& header) {
+  const bool same_sender = stream.announced_psn != kNoPsn && stream.token == header.token;
+  const bool same = stream.announced_psn == header.base_psn && stream.announced_sent == header.sent;
+  const bool older = header.sent && is_newer(stream.announced_sent, header.sent);
+  if (same_sender && (same || older)) return true;
+  stream.announced_psn = header.base_psn;
+  stream.announced_sent = header.sent;
+  return false;
+}
+
 // A sequence begins: a stream, whose first packet may be lost; a retransmission; or what lies before never came to the
 // far end.
 void Decoder::announced(Exit& exit, Stream& stream, const NegotiationHeader& header) {
   std::uint32_t psn = header.base_psn;
-  learn(stream, header);
   count_.announcements.add();
+  if (comes_again(stream, header)) return;
+  learn(stream, header);
   const bool late = was_taken_up(stream, psn);
   stream.unannounced = kNoPsn;
   if (late) return;
@@ -87,11 +100,25 @@ void Decoder::repair(Exit& exit, Packet packet, const RepairHeader& header) {
   } else if (buffer_.full() || stream.repairs_held == kRepairsHeld) {
     batch.drop(exit.slot, count_.drop_repair_full);
   } else {
-    keep(stream, stream.repairs, batch.take(exit.slot), block.base_psn, exit.context.now(), {});
+    keep(stream.repairs, batch.take(exit.slot), block.base_psn, exit.context.now(), {});
     stream.repairs_held++;
   }
+  if (config_.reorder == 0) release_unrepairable(exit, stream, header);
   settle(exit, stream);
   was_sent(stream, header);
+}
+
+// Where nothing overtakes, all that is left of a block has come when its last repair packet has.
+void Decoder::release_unrepairable(Exit& exit, Stream& stream, const RepairHeader& header) {
+  const Block& block = header.block;
+  if (header.isn + 1u < std::min<unsigned>(block.coding.c, block.packets)) return;
+  const std::uint32_t end = psn_add(block.base_psn, block.packets);
+  drain(exit, stream);
+  retry(exit, stream);
+  while (!stream.held.empty() && roce::psn_before(buffer_[stream.held.head].psn, end)) {
+    skip(exit, stream);
+    retry(exit, stream);
+  }
 }
 
 Counter& Decoder::reason(Outcome outcome) {
@@ -214,6 +241,7 @@ bool Decoder::proves_right(Packet rebuilt, const RepairHeader& header, std::uint
 Decoder::Outcome Decoder::take_in(Exit& exit, Stream& stream, PacketPtr rebuilt, std::uint32_t psn) {
   const Nanos now = exit.context.now();
   const Packet packet = *rebuilt;
+  const bool usable = fits(packet);  // the far end's `roce_mtu` may be larger
   if (psn != stream.expected && buffer_.full()) {
     exit.context.drop(std::move(rebuilt), count_.drop_rebuilt);
     return Outcome::kFull;
@@ -223,10 +251,10 @@ Decoder::Outcome Decoder::take_in(Exit& exit, Stream& stream, PacketPtr rebuilt,
   stream.recovered[stream.recovered_next++ % kRecoveredKept] = {
       psn, roce::icrc_stored(packet), static_cast<std::uint32_t>((now + patience(stream)) / kMicrosecond)};
   if (psn != stream.expected) {
-    keep(stream, stream.held, std::move(rebuilt), psn, now, {.usable = true, .rebuilt = true});
+    keep(stream.held, std::move(rebuilt), psn, now, {.usable = usable, .rebuilt = true});
     return Outcome::kUsed;
   }
-  advance(now, stream, packet, true, true);
+  advance(now, stream, packet, usable, true);
   exit.deliver(std::move(rebuilt));
   return Outcome::kUsed;
 }

@@ -23,7 +23,10 @@ void Encoder::process(Context& context, Batch& batch) {
   Call call{context, batch, names, 0, {}};
   for (; call.slot < batch.size(); call.slot++) {
     if (call.slot + 1 < batch.size()) prefetch_transport(batch[call.slot + 1]);
-    if (names[call.slot].is_data()) one(call, names[call.slot]);
+    if (names[call.slot].is_data())
+      one(call, names[call.slot]);
+    else if (names[call.slot].role == Role::kLowar)
+      batch.drop(call.slot, count_.drop_lowar_host);
   }
 }
 

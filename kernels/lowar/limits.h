@@ -27,7 +27,7 @@ static_assert(kBatchMax * (kInterleavingMax + 1) <= kFollowersReserved);
 /// Coding units of one direction; their numbers are kept in 16 bits, 0 being none. The paper has 1024.
 inline constexpr std::int64_t kUnitsMax = 65535;
 
-/// Streams of one direction, 216 B in the encoder and 824 B in the decoder each: more QPs than a NIC keeps in its
+/// Streams of one direction, 216 B in the encoder and 832 B in the decoder each: more QPs than a NIC keeps in its
 /// cache.
 inline constexpr std::int64_t kStreamsMax = 65536;
 
@@ -60,8 +60,8 @@ inline constexpr std::int64_t kReorderMax = 1024;
 /// packets can rebuild, for these may have overtaken as many.
 inline constexpr unsigned kRecoveredKept = kInterleavingMax;
 
-/// Repair packets of one stream that wait for late packets: those of a few blocks. Each is looked at again whenever a
-/// packet of the stream comes meanwhile.
+/// Repair packets of one stream that wait for late packets: those of a few blocks. When a packet comes, those that
+/// cover it are looked at again.
 inline constexpr unsigned kRepairsHeld = 2 * kInterleavingMax;
 
 /// Old PSNs in a row that are a retransmission; fewer may be duplicates.

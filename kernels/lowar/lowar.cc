@@ -28,7 +28,7 @@ class Gateway final : public Kernel {
 };
 
 constexpr Example kExamples[] = {
-    {"a tenth more for one loss in every eight packets", "{r: 8, c: 1, roce_mtu: 1024, link_mtu: 1500}"},
+    {"an eighth more for one loss in every eight packets", "{r: 8, c: 1, roce_mtu: 1024, link_mtu: 1500}"},
     {"bursts of up to eight losses", "{r: 64, c: 8}"},
     {"limits reached: few streams, units and places to wait",
      "{r: 4, c: 2, streams: 5, units: 3, reordering: 16, reorder: 0, hold_min: 5us, hold_max: 20us}"},

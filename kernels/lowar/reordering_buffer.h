@@ -16,9 +16,9 @@ class ReorderingBuffer {
  public:
   static constexpr std::uint16_t kNone = 0xFFFF;
 
-  /// A list of packets, ascending by PSN.
+  /// A list of packets, ascending by PSN, and the same in the order in which they came.
   struct List {
-    std::uint16_t head = kNone, tail = kNone;
+    std::uint16_t head = kNone, tail = kNone, oldest = kNone, newest = kNone;
     bool empty() const { return head == kNone; }
   };
   /// What kind of packet waits.
@@ -28,11 +28,13 @@ class ReorderingBuffer {
     bool rebuilt = false;  ///< its original may still come
   };
   struct Slot : Kind {
+    std::uint16_t older = kNone, newer = kNone;
     PacketPtr packet;
     Nanos at = 0;           ///< when it came
     std::uint32_t psn = 0;  ///< a repair packet's: its block's first
     std::uint16_t previous = kNone, next = kNone;
   };
+  static_assert(sizeof(Slot) == 32);
 
   explicit ReorderingBuffer(std::size_t slots) : slots_(slots) {
     for (std::size_t i = 0; i < slots; i++) slots_[i].next = static_cast<std::uint16_t>(i + 1 < slots ? i + 1 : kNone);
@@ -44,7 +46,7 @@ class ReorderingBuffer {
   Slot& operator[](std::uint16_t slot) { return slots_[slot]; }
   const Slot& operator[](std::uint16_t slot) const { return slots_[slot]; }
 
-  /// Takes the packet in behind those with a PSN up to its own. Must not be full.
+  /// Takes the packet in behind those with a PSN up to its own. Must not be full. None in the list came later.
   void insert(List& list, PacketPtr packet, std::uint32_t psn, Nanos at, Kind kind) {
     assert(!full());
     const std::uint16_t mine = free_;
@@ -60,12 +62,17 @@ class ReorderingBuffer {
     slot.next = before == kNone ? list.head : slots_[before].next;
     (before == kNone ? list.head : slots_[before].next) = mine;
     (slot.next == kNone ? list.tail : slots_[slot.next].previous) = mine;
+    slot.older = list.newest, slot.newer = kNone;
+    (list.newest == kNone ? list.oldest : slots_[list.newest].newer) = mine;
+    list.newest = mine;
   }
 
   PacketPtr remove(List& list, std::uint16_t mine) {
     Slot& slot = slots_[mine];
     (slot.previous == kNone ? list.head : slots_[slot.previous].next) = slot.next;
     (slot.next == kNone ? list.tail : slots_[slot.next].previous) = slot.previous;
+    (slot.older == kNone ? list.oldest : slots_[slot.older].newer) = slot.newer;
+    (slot.newer == kNone ? list.newest : slots_[slot.newer].older) = slot.older;
     slot.next = free_;
     free_ = mine;
     used_--;

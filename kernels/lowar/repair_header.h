@@ -6,6 +6,7 @@
 #include <span>
 
 #include "runtime/roce/headers.h"
+#include "runtime/roce/psn.h"
 
 namespace rocebox::lowar {
 
@@ -74,6 +75,11 @@ struct RepairHeader {
   std::uint32_t set_sum = 0;  ///< over which packets went in, see image.h
   std::uint8_t sent = 0;      ///< data packets of the stream before the block, modulo 2^8
   bool operator==(const RepairHeader&) const = default;
+  /// Whether the packet of this PSN went into it.
+  bool covers(std::uint32_t psn) const {
+    const auto place = static_cast<std::uint32_t>(roce::psn_distance(psn, block.base_psn));
+    return place < block.packets && place % block.coding.c == isn;
+  }
 };
 
 enum class NegotiationKind : std::uint8_t {
