@@ -49,11 +49,11 @@ class Lowar(bed.BedTest):
         return self.start_with(f"  host: {{af_packet: {host}}}\n  wan: {{af_packet: {wan}}}\n",
                                f"gateway: {{path: {path}, kernels: {json.dumps(kernels)}}}", "--name", f"lowar-{wan}")
 
-    def cross(self, events):
+    def cross(self, events, coding=CODING):
         """Sends everything from left to right; returns what was sent, what arrived, and both reports."""
         path, sent = self.sent()
-        near = self.gateway(self.left_end, self.near_end, "host <-> lowar <-> link <-> wan", {"forward": {"events": events}})
-        far = self.gateway(self.right_end, self.far_end)
+        near = self.gateway(self.left_end, self.near_end, "host <-> lowar <-> link <-> wan", {"forward": {"events": events}}, coding)
+        far = self.gateway(self.right_end, self.far_end, coding=coding)
         arrived = self.dir / "arrived.pcap"
         tool = bed.PYTHON, str(bed.HERE / "wire_tool.py")
         receiver = self.child_within(self.right, *tool, "receive", "eth", str(arrived), str(SECOND_OF_SILENCE))
@@ -126,14 +126,17 @@ class Lowar(bed.BedTest):
                 self.assertGreater(counters["decode_recovered"], 0.8 * len(lost) - missed)
 
     def test_loss_that_can_be_repaired(self):
-        events = [{"kind": replayed.PROTECTED, "occurrence": n, "do": "drop"} for n in range(20, 5000, 80)]
-        sent, arrived, near, far = self.cross(events)
-        self.arrives_as_sent(sent, arrived)
-        fired = near["devices"]["gateway"]["kernels"]["link"]["forward"]["events_fired"]
-        lost = [row for row in fired if row["qpn"] != replayed.MAD_QPN]
-        self.assertGreater(len(lost), 40)
-        self.assertEqual(self.counters(far)["decode_recovered"], len(lost))
-        self.assertEqual(self.counters(far).get("decode_rebuild_failed", 0), 0)
+        """Single losses, and bursts of c packets of data: wherever they fall, no two are of one share."""
+        for r, c in ((8, 1), (16, 4)):
+            with self.subTest(r=r, c=c):
+                events = [{"kind": replayed.PROTECTED, "occurrence": n + i, "do": "drop"} for n in range(20, 5000, 80 * c) for i in range(c)]
+                sent, arrived, near, far = self.cross(events, {**CODING, "r": r, "c": c})
+                self.arrives_as_sent(sent, arrived)
+                fired = near["devices"]["gateway"]["kernels"]["link"]["forward"]["events_fired"]
+                lost = [row for row in fired if row["qpn"] != replayed.MAD_QPN]
+                self.assertGreater(len(lost), 40)
+                self.assertEqual(self.counters(far)["decode_recovered"], len(lost))
+                self.assertEqual(self.counters(far).get("decode_rebuild_failed", 0), 0)
 
 
 if __name__ == "__main__":
