@@ -113,6 +113,8 @@ class Lowar(Wireshark):
         made = [(frame, p) for frame in frames if (p := lowar_decoder.lowar(frame))]
         repair = next(frame for frame, p in made if p["type"] == lowar_decoder.REPAIR and not p["flags"] & 2)  # has_Last
         ends = next(frame for frame, p in made if p["type"] == lowar_decoder.REPAIR and p["flags"] & 2)
+        covers, leaves_out = (next((frame, p) for frame, p in made if p["flags"] & 2 and p["type"] == lowar_decoder.REPAIR and
+                                   ((p["packets"] - 1) % p["c"] == p["isn"]) == last) for last in (True, False))
         announce = next(frame for frame, p in made if p["type"] == lowar_decoder.NEGOTIATION)
 
         def edit(frame, *bytes_at):
@@ -127,22 +129,27 @@ class Lowar(Wireshark):
             struct.pack_into(">H", body, 14 + 20 + 4, len(body) - 14 - 20)
             return make_derived.with_icrc(bytes(body))
 
+        def one_byte_beyond(frame, packet):
+            length = len(packet["image"]) - lowar_decoder.PREFIX + 1
+            return edit(frame, (16, length >> 8), (17, length & 255))
+
         edits = {"Unknown type": edit(repair, (4, 0x5b)), "Unknown version": edit(repair, (5, 0x10)),
                  "r must be": edit(repair, (6, 2)), "c must be": edit(repair, (8, 200)), "from 1 to r and 32": edit(repair, (7, 80), (8, 40)),
                  "ISN must": edit(repair, (12, 9)), "A block has 1 to r": edit(repair, (15, 200)),
                  "The last length is not 0": edit(repair, (17, 1)), "The last length is that of": edit(ends, (16, 0), (17, 15)),
-                 "Too short for a coded": of_length(repair, 24 + 12 + 15), "has no flag but": edit(announce, (5, 0x21)),
-                 "has 24 bytes": of_length(announce, 25), "Reserved must": edit(announce, (13, 1)),
+                 "at most that of the coded": one_byte_beyond(*covers), "Too short for a coded": of_length(repair, 24 + 12 + 15),
+                 "has no flag but": edit(announce, (5, 0x21)), "has 24 bytes": of_length(announce, 25), "Reserved must": edit(announce, (13, 1)),
                  "Reserved must be": edit(announce, (19, 1)), "A request counts": edit(announce, (12, 2), (17, 1)),
                  "r must be from": edit(announce, (7, 0))}
         bad = bytearray(repair)
         bad[-5] ^= 1
         short = make_derived.with_icrc(repair[:42 + 20] + bytes(4))
-        path = self.capture([*edits.values(), bytes(bad), short])
+        path = self.capture([*edits.values(), bytes(bad), short, one_byte_beyond(*leaves_out)])
         rows = self.fields(path, fields=("_ws.expert.message", "rocebox.icrc.status", "_ws.lua.text"))
         for row, message in zip(rows, edits):
             self.assertIn(message, row[0])
         self.assertEqual(rows[len(edits)][1], BAD)
+        self.assertEqual(rows[-1], ["", GOOD, ""], "the last packet is in another share, whose image may be longer")
         self.assertEqual({row[2] for row in rows}, {""}, "a packet too short for its header harms nobody")
 
 

@@ -88,13 +88,17 @@ return function(rocebox)
     item = tree:add(field.last_length, rest(4, 2))
     complain(item, (rest(4, 2):uint() ~= 0) ~= has_last, "The last length is not 0 where has_Last is set, and only there")
     complain(item, has_last and rest(4, 2):uint() < TRANSPORT_MIN, "The last length is that of a BTH and an ICRC, or more")
+    local coded_bytes = rest:len() - (HEADER_BYTES - 12)
+    -- The message's last packet is in the share whose number it has; the other shares' images may be shorter.
+    local covers_last = (packets - 1) % math.max(c, 1) == isn
+    complain(item, has_last and covers_last and rest(4, 2):uint() > coded_bytes - PREFIX_BYTES,
+             "The last length is at most that of the coded packet")
     tree:add(field.hop_sum, rest(6, 2))
     tree:add(field.set_sum, rest(8, 4))
     local psns = show_covered(tree, header, packets, c, isn)
     local text = string.format(" repair %d of %d", isn + 1, math.min(c, packets))
     if #psns > 0 then text = text .. string.format(", %d packets, PSN %d to %d", #psns, psns[1], psns[#psns]) end
     pinfo.cols.info:append(text)
-    local coded_bytes = rest:len() - (HEADER_BYTES - 12)
     complain(tree, coded_bytes < PREFIX_BYTES + TRANSPORT_MIN, "Too short for a coded packet")
     if coded_bytes >= PREFIX_BYTES then show_coded(tree, rest(HEADER_BYTES - 12)) end
   end
