@@ -61,6 +61,18 @@ inline void expect_in_order_part(const std::vector<Frame>& got, const std::vecto
   }
 }
 
+/// All that came over the link is there, and what was recovered; nothing else.
+inline void expect_all_that_came(const std::vector<Frame>& got, const std::vector<Crossing>& came,
+                                 std::uint64_t recovered, const std::string& what) {
+  std::multiset<Frame> left(got.begin(), got.end());
+  for (const Frame& frame : data_frames(came)) {
+    const auto found = left.find(frame);
+    ASSERT_TRUE(found != left.end()) << what << ": a packet that came is not handed over";
+    left.erase(found);
+  }
+  ASSERT_EQ(left.size(), recovered) << what;
+}
+
 /// How often the PSN goes back (IPv4): leaving packets out never makes it more.
 inline unsigned descents(const std::vector<Frame>& frames) {
   unsigned count = 0;
@@ -96,7 +108,9 @@ class Patterns {
   /// What comes out without these crossings: all where that can be repaired (true), else a part in order.
   bool check(const Coded& coded, const std::set<std::size_t>& lost, const std::string& what) {
     const std::uint64_t released = far_.count("decode_released"), failed = far_.count("decode_rebuild_failed");
-    const std::vector<Frame> got = far_.decode(without(coded.crossings, lost));
+    const std::uint64_t recovered_before = recovered();
+    const std::vector<Crossing> came = without(coded.crossings, lost);
+    const std::vector<Frame> got = far_.decode(came);
     const bool whole = repairable(coded.crossings, lost);
     if (whole) {
       EXPECT_EQ(got.size(), coded.sent.size()) << what;
@@ -104,6 +118,7 @@ class Patterns {
       EXPECT_EQ(far_.count("decode_released"), released) << what;
     } else {
       expect_part(got, coded.sent, what);
+      expect_all_that_came(got, came, recovered() - recovered_before, what);
       // Without its announcement a sequence may still be found.
       EXPECT_TRUE(got.size() < coded.sent.size() || repairable(coded.crossings, data_and_repairs(coded, lost))) << what;
     }

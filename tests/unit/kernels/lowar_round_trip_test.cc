@@ -33,13 +33,15 @@ Coded coded(const Config& config, std::vector<Frame> frames) {
 void check(const Config& config, const Coded& coded, const std::set<std::size_t>& lost, const std::string& what) {
   SCOPED_TRACE(what);
   Gateway far(config);
-  const std::vector<Frame> got = far.decode(without(coded.crossings, lost));
+  const std::vector<Crossing> came = without(coded.crossings, lost);
+  const std::vector<Frame> got = far.decode(came);
   if (repairable(coded.crossings, lost)) {
     ASSERT_EQ(got.size(), coded.sent.size());
     ASSERT_EQ(got, coded.sent);
     ASSERT_EQ(far.count("decode_released"), 0u);
   } else {
     expect_in_order_part(got, coded.sent, what);
+    expect_all_that_came(got, came, far.count("decode_recovered"), what);
   }
   ASSERT_EQ(far.count("decode_rebuild_failed"), 0u);
   ASSERT_EQ(far.conservation().held(), 0u);
