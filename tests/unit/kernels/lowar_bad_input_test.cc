@@ -50,22 +50,53 @@ TEST_F(LowarBadInput, EveryFlippedBitOfARepairPacketIsHarmless) {
   }
 }
 
+// What comes of a repair packet with another byte and a right ICRC, by the byte's place in the header and behind it.
+enum class Fate : std::uint8_t {
+  kRefused,  // it is of another stream or type
+  kUsed,     // nothing depends on the byte, or what hops may change does
+  kFailed,   // the rebuilt packet does not prove right
+  kAny,      // it depends on the value: impossible, of another block, or without effect on the lost packet
+};
+Fate fate_of(std::size_t place) {
+  const auto within = [place](std::size_t from, std::size_t count) { return place >= from && place < from + count; };
+  const std::size_t hop_limit = sizeof(HeaderBytes) + offsetof(CodedPrefix, hop_limit);
+  if (place <= offsetof(HeaderBytes, type)) return Fate::kRefused;
+  if (place == offsetof(HeaderBytes, sent) || within(offsetof(HeaderBytes, hop_sum), 2) || within(hop_limit, 4))
+    return Fate::kUsed;
+  return place < offsetof(HeaderBytes, set_sum) ? Fate::kAny : Fate::kFailed;
+}
+
 TEST_F(LowarBadInput, ForgedRepairPacketsDeliverNoWrongByte) {
-  const std::size_t lost = at_psn(crossings, 103), repair = repair_of(crossings, 100);
-  const std::set<Frame> sent = [&] {
-    const std::vector<Frame> frames = data_frames(crossings);
-    return std::set<Frame>(frames.begin(), frames.end());
-  }();
-  // Each byte of header and prefix but the opcode, and some of the image, with a right ICRC over all.
-  for (std::size_t at = kHeader + 1; at < crossings[repair].bytes.size() - 4; at += at < kImage + 40 ? 1 : 37) {
-    for (const std::uint8_t flip : {std::uint8_t{0x01}, std::uint8_t{0x80}, std::uint8_t{0xFF}}) {
-      Gateway fresh(coding(8, 1));
-      std::vector<Crossing> link = without(crossings, {lost});
-      link[repair - 1] = forged(crossings[repair], [&](Frame& frame) { frame[at] ^= flip; });
-      for (const Frame& frame : fresh.decode(link)) ASSERT_TRUE(sent.contains(frame)) << at << " ^ " << unsigned{flip};
-      ASSERT_EQ(fresh.conservation().held(), 0u);
+  const std::vector<Frame> frames = data_frames(crossings);
+  const std::set<Frame> sent(frames.begin(), frames.end());
+  unsigned failed_by_header = 0;
+  for (const auto& [psn, block] : {std::pair{100u, 100u}, {103u, 100u}, {119u, 116u}}) {  // First, Middle, Last
+    const std::size_t lost = at_psn(crossings, psn), repair = repair_of(crossings, block);
+    const std::vector<Crossing> came = without(crossings, {lost});
+    // Each byte of header and prefix but the opcode, and some of the image up to the lost packet's length.
+    const std::size_t end = kImage + sizeof(CodedPrefix) + crossings[lost].bytes.size() - kHeader;
+    for (std::size_t at = kHeader + 1; at < end; at += at < kImage + 40 ? 1 : 37) {
+      for (const unsigned flip : {0x01u, 0x02u, 0x80u, 0xFFu}) {
+        SCOPED_TRACE("PSN " + std::to_string(psn) + ", byte " + std::to_string(at - kHeader) + " ^ " +
+                     std::to_string(flip));
+        Gateway fresh(coding(8, 1));
+        std::vector<Crossing> link = came;
+        link[repair - 1] =
+            forged(crossings[repair], [&](Frame& frame) { frame[at] ^= static_cast<std::uint8_t>(flip); });
+        for (const Frame& frame : fresh.decode(link)) ASSERT_TRUE(sent.contains(frame));
+        ASSERT_EQ(fresh.conservation().held(), 0u);
+        const Fate fate = fate_of(at - kHeader);
+        const std::uint64_t failed = fresh.count("decode_rebuild_failed"), used = fresh.count("decode_recovered");
+        ASSERT_EQ(fresh.count("drop_repair_failed"), failed);
+        failed_by_header += fate == Fate::kAny && failed;
+        if (fate == Fate::kAny) continue;
+        ASSERT_EQ(failed, fate == Fate::kFailed);
+        ASSERT_EQ(used, fate == Fate::kUsed);
+        ASSERT_EQ(fresh.count("drop_repair_unknown") + fresh.count("drop_lowar_malformed"), fate == Fate::kRefused);
+      }
     }
   }
+  EXPECT_EQ(failed_by_header, 3u) << "has_First of the first packet, another c, the length of the last";
 }
 
 TEST_F(LowarBadInput, TwoForeignPacketsInAnXorAreNoticedAlthoughTheIcrcIsRight) {
