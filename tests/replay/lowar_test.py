@@ -131,73 +131,85 @@ class Lowar(RoceboxTest):
                 lost[words[3].split("_")[0]].append(words[4])
         return {way: ({numbers.index(number) for number in lost[way]}, len(numbers)) for way, numbers in ways.items()}
 
+    def lossy(self, capture, seed, variants):
+        """Replays a capture through a pair of gateways for each variant, (options of lowar, the link forward, the link back).
+        Of each and each direction: its number, what went in, what went onto the link, the places in it of what was lost, what
+        came out."""
+        rows = frames(capture)
+        mac, copies = rows[0][6:12], self.copies(capture, 2 * len(variants))
+        values = [{"name": number, "capture": copies[2 * number], "copy": copies[2 * number + 1],
+                   "mac": ":".join("%02x" % byte for byte in mac), "lowar": json.dumps(lowar), "forward": json.dumps(forward),
+                   "reverse": json.dumps(reverse)} for number, (lowar, forward, reverse) in enumerate(variants)]
+        parts = ["".join(part % value for value in values) for part in (LOSSY_DEVICES, LOSSY_LINK, LOSSY_PORTS)]
+        trace = self.dir / "trace.txt"
+        self.replay(self.config("seed: %d\ndevices:\n%slinks:\n%sports:\n%s" % (seed, *parts)), "--trace", "all", "--trace-out", trace)
+        lines = [line for line in trace.read_text().splitlines() if " haul_" in line]
+        for number in range(len(variants)):
+            losses = self.losses(lines, f"haul_{number}")
+            for way, out in (("forward", "far"), ("reverse", "near")):
+                coded = frames(self.dir / f"{way}_{number}.pcap")
+                lost, arrived = losses[way]
+                self.assertEqual(arrived, len(coded))
+                yield (number, [row for row in rows if (row[6:12] == mac) == (way == "forward")], coded, lost,
+                       frames(self.dir / f"{out}_{number}.pcap"))
+
     def judge(self, rows, coded, lost, came):
-        """What left the far gateway, against what the format says can be repaired; how many it brought back, and whether all."""
+        """What left the far gateway, against what the format says can be repaired; how many it brought back, how many were given
+        up, and whether all was repaired."""
         back, whole, unannounced = repairable(coded, lost)
+        over = [frame for place, frame in enumerate(coded) if place not in lost and lowar_decoder.lowar(frame) is None]
         due = [frame for place, frame in enumerate(coded)
                if (place not in lost or place in back) and lowar_decoder.lowar(frame) is None]
-        due, came_by, sent = by_stream(self.wanted(due)), by_stream(came), by_stream(self.wanted(rows))
-        self.assertEqual(collections.Counter(came) - collections.Counter(rows), collections.Counter())
+        over, due, came_by, sent = (by_stream(frames) for frames in (self.wanted(over), self.wanted(due), came, self.wanted(rows)))
+        self.assertLessEqual(set(came_by), set(sent))
         for key, packets in sent.items():
             if whole and key not in unannounced:
                 self.assertEqual(came_by[key], due[key], key)
                 continue
-            if key not in unannounced:
-                missing = collections.Counter(due[key]) - collections.Counter(came_by[key])
-                self.assertEqual([stream(frame) for frame in missing], [], "not handed over")
+            # Where an announcement is lost, some of what could be repaired may be given up.
+            least, most, got = (collections.Counter(by[key]) for by in (over if key in unannounced else due, due, came_by))
+            self.assertEqual([stream(frame) for frame in least - got], [], "not handed over")
+            self.assertEqual([stream(frame) for frame in got - most], [], "not sent, or too often")
             self.assertLessEqual(descents(came_by[key]), descents(packets), "out of order")
             if not descents(packets):
                 rest = iter(packets)
                 self.assertTrue(all(packet in rest for packet in came_by[key]), "out of order")
-        return len(back), whole and not unannounced
+        given_up = sum(map(len, sent.values())) - sum(map(len, came_by.values()))
+        return len(back), given_up, whole and not unannounced
 
     def test_random_and_burst_losses_are_repaired_as_the_format_says(self):
         """Each capture through both codings at once, with single losses one way and bursts the other, by turns."""
         repaired = equal = beyond = 0
         for number, capture in enumerate(RC_UC):
-            rows = frames(capture)
-            mac, codings = rows[0][6:12], ((8, 2), (64, 8))
-            copies = self.copies(capture, 2 * len(codings))
-            values = [{"name": f"{r}_{c}", "capture": copies[2 * turn], "copy": copies[2 * turn + 1],
-                       "mac": ":".join("%02x" % byte for byte in mac),
-                       "lowar": json.dumps({"r": r, "c": c, "hold_min": "1s", "hold_max": "1s"}),  # time is no reason to give up
-                       "forward": json.dumps((RANDOM, BURSTS)[(number + turn) % 2]),
-                       "reverse": json.dumps((BURSTS, RANDOM)[(number + turn) % 2])} for turn, (r, c) in enumerate(codings)]
-            parts = ["".join(part % value for value in values) for part in (LOSSY_DEVICES, LOSSY_LINK, LOSSY_PORTS)]
-            trace = self.dir / "trace.txt"
-            self.replay(self.config("seed: %d\ndevices:\n%slinks:\n%sports:\n%s" % (number + 1, *parts)),
-                        "--trace", "all", "--trace-out", trace)
-            lines = [line for line in trace.read_text().splitlines() if " haul_" in line]
-            for value in values:
-                name, found = value["name"], self.losses(lines, "haul_" + value["name"])
-                for way, out, its in (("forward", "far", True), ("reverse", "near", False)):
-                    with self.subTest(capture=capture.stem, coding=name, way=way):
-                        coded = frames(self.dir / f"{way}_{name}.pcap")
-                        lost, arrived = found[way]
-                        self.assertEqual(arrived, len(coded))
-                        back, all_of_it = self.judge([row for row in rows if (row[6:12] == mac) == its], coded, lost,
-                                                     frames(self.dir / f"{out}_{name}.pcap"))
-                        repaired += back
-                        equal += all_of_it and back > 0
-                        beyond += not all_of_it
+            variants = [({"r": r, "c": c, "hold_min": "1s", "hold_max": "1s"},  # time is no reason to give up
+                         (RANDOM, BURSTS)[(number + turn) % 2], (BURSTS, RANDOM)[(number + turn) % 2])
+                        for turn, (r, c) in enumerate(((8, 2), (64, 8)))]
+            for variant, *what in self.lossy(capture, number + 1, variants):
+                with self.subTest(capture=capture.stem, variant=variant):
+                    back, _, all_of_it = self.judge(*what)
+                    repaired += back
+                    equal += all_of_it and back > 0
+                    beyond += not all_of_it
         self.assertGreater(repaired, 100)
         self.assertGreater(equal, 10)
         self.assertGreater(beyond, 10)
 
     def test_beyond_repair_nothing_is_wrong_or_out_of_order(self):
-        events = [{"packet": n, "do": "drop"} for n in range(5, 600, 3)]
+        """Every third packet of each direction is lost: what comes out is what went in but for those that were lost, of which
+        short messages have some back."""
+        drops = range(5, 600, 3)
+        link = {"events": [{"packet": number, "do": "drop"} for number in drops]}
+        lost_data = repaired = given_up = 0
         for capture in RC_UC:
-            with self.subTest(capture=capture.stem):
-                ((sent, got, _, _),) = self.cross(capture, [({"r": 8, "c": 1}, events)])
-                for rows, came in zip(sent, got):
-                    self.assertEqual(collections.Counter(came) - collections.Counter(rows), collections.Counter())
-                    before = by_stream(rows)
-                    for key, packets in by_stream(came).items():
-                        # A packet sent again may come in the first one's place, and be right there.
-                        self.assertLessEqual(descents(packets), descents(before[key]), "out of order")
-                        if not descents(before[key]):
-                            rest = iter(before[key])
-                            self.assertTrue(all(packet in rest for packet in packets), "out of order")
+            for _, rows, coded, lost, came in self.lossy(capture, 1, [({"r": 8, "c": 1}, link, link)]):
+                with self.subTest(capture=capture.stem):
+                    self.assertEqual(lost, {number - 1 for number in drops if number <= len(coded)})
+                    back, its, _ = self.judge(rows, coded, lost, came)
+                    lost_data += sum(is_coded(coded[place]) for place in lost)
+                    repaired, given_up = repaired + back, given_up + its
+        self.assertGreater(lost_data, 1500)
+        self.assertGreater(given_up, 1400)
+        self.assertGreater(repaired, 100)
 
 
 if __name__ == "__main__":
