@@ -101,7 +101,8 @@ void Datapath::on_timer(Context& context, std::uint64_t tag) {
   if (tag == kInstantTimer) return run_instant(context);
   if (tag == kRecirculationTimer) return release_recirculated(context);
   if (tag == kGeneratorTimer) return generate(context);
-  repeats_pauses_ = false;
+  if (context.now() < pauses_due_) return;  // another port's came before it
+  pauses_due_ = kNever;
   traffic_.refresh();
   Leaving leaving{context, nullptr};
   collect_pauses(context, 0);

@@ -127,7 +127,7 @@ class Datapath final : public Kernel {
   Nanos recirculation_delay_;
   std::vector<Transmission> transmissions_;  // by port
   std::vector<Pause> pauses_;                // decided in this call, not yet sent
-  bool repeats_pauses_ = false;              // its timer is set
+  Nanos pauses_due_ = kNever;                // when they are repeated
   Profile profile_;
   std::vector<Usage> used_;  // by stage
   OptionTexts fixed_options_;

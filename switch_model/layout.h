@@ -2,6 +2,7 @@
 // Layout: what a program takes of the hardware, declared once. A declaration gives the memory that the datapath uses,
 // the row of the resource report, and what strict mode checks each access against.
 #pragma once
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <deque>
@@ -102,6 +103,13 @@ class RegisterArray<bool> : public ResourceHandle {
   }
   void prefetch(unsigned pipe, std::uint64_t index) const {
     __builtin_prefetch(&words_[pipe * stride_ + index / 64], 1);
+  }
+  /// The control plane: `count` cells from `from` on are false; both are multiples of 64, or the cells lie in one word.
+  void clear(unsigned pipe, std::uint64_t from, std::uint64_t count) {
+    std::uint64_t* words = &words_[pipe * stride_ + from / 64];
+    assert(from + count <= entries_ && (count % 64 == 0 ? from % 64 == 0 : from % 64 + count <= 64));
+    if (count < 64) *words &= ~(((std::uint64_t{1} << count) - 1) << from % 64);
+    std::fill_n(words, count / 64, 0);
   }
 
  private:

@@ -40,7 +40,7 @@ class Recorder final : public Fields {
     add(name, count);
     for (std::size_t i = 0; i < count; i++) within(fmt::format("{}{}[{}].", prefix_, name, i), [&] { item(*this, i); });
   }
-  bool given(std::string_view) override { return false; }
+  bool given(std::string_view) override { return true; }  // all has been read: no default is to be worked out again
   void refuse(std::string_view, std::string_view) override {}
 
  private:

@@ -86,8 +86,10 @@ void SwitchConfig::fields(Fields& f) {
   f.duration("recirculation_delay", recirculation_delay, {1, kSecond}, "time in the loopback port of a recirculation");
   f.group("profile", "the chip that programs are to fit on, for strict mode and `rocebox check --resources`",
           [this](Fields& g) { profile.fields(g); });
-  f.boolean("strict", strict,
-            "hold every access of the programs against what the hardware can do; breaches are reported and counted");
+  f.boolean(
+      "strict", strict,
+      "hold every access of the programs against what the hardware can do; breaches are counted and reported, and the "
+      "packets go on; `rocebox check --strict` refuses");
 }
 
 }  // namespace rocebox::switch_model

@@ -81,9 +81,11 @@ void Datapath::arm_port(Context& context, Port port, Nanos at) {
 void Datapath::collect_pauses(Context& context, unsigned after) {
   for (const PauseRequest& request : traffic_.pauses()) {
     pauses_.push_back({after, request});
-    if (request.quanta == 0 || repeats_pauses_) continue;
-    repeats_pauses_ = true;
-    context.arm(context.now() + request.repeat_in, kPauseTimer);
+    // All are repeated with the one that has to be soonest: a fast port's, whose quanta are short.
+    const Nanos due = context.now() + request.repeat_in;
+    if (request.quanta == 0 || due >= pauses_due_) continue;
+    pauses_due_ = due;
+    context.arm(due, kPauseTimer);
   }
   traffic_.clear_pauses();
 }

@@ -30,7 +30,7 @@ void ControlPlane::age(Pass& pass) {
     for (unsigned pipe = 0; pipe < info_.pipes; pipe++)
       if (state_.hits.operate(pipe, number, [](bool& hit) { return std::exchange(hit, false); })) c.seen = pass.now();
     const bool stashed = c.begun && state_.destination.has_stash(c.pipe, c.slot.number);
-    if (c.seen + qp_timeout_ > pass.now() || (stashed && stash_timeout_)) {
+    if (c.seen + qp_timeout_ > pass.now() || (stashed && c.stash_watched)) {
       more = true;
       continue;
     }

@@ -80,8 +80,9 @@ void ConnectionConfig::fields(Fields& f) {
   f.integer("local_qpn", local_qpn, {2, 0xFFFFFF}, "its queue pair number");
   address("remote", remote, remote_address, "IP address of the end elsewhere");
   f.integer("remote_qpn", remote_qpn, {2, 0xFFFFFF}, "its queue pair number");
-  f.integer("first_psn", first_psn, {-1, roce::kPsnMask},
-            "PSN of the first request to the local end; -1: the one behind the first that comes");
+  f.integer(
+      "first_psn", first_psn, {-1, roce::kPsnMask},
+      "PSN of the first request to the local end; -1: not known, and NACKs are judged from the second request on");
 }
 
 void Config::fields(Fields& f, const switch_model::SwitchInfo& info) {

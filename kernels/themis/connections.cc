@@ -22,7 +22,7 @@ void ControlPlane::on_timer(Pass& pass, std::uint64_t tag) {
 void ControlPlane::carry_out(Pass& pass, const Change& change) {
   if (change.what == What::kMake) return make(pass, change.number, change.port);
   Connection& c = connections_[change.number];
-  if (!c.used) return;  // ended meanwhile
+  if (!c.used || c.outbound != change.half) return;  // ended meanwhile, and the number may be another one's
   switch (change.what) {
     case What::kEnd:
       count_.qps_ended.add();
@@ -50,7 +50,8 @@ void ControlPlane::carry_out(Pass& pass, const Change& change) {
 
 void ControlPlane::make(Pass& pass, std::uint32_t outbound, Port port) {
   const std::uint32_t inbound = pairing_.partner(outbound);
-  if (inbound == roce::Pairing::kNone || notes_[outbound].connection || notes_[outbound].refused) return;
+  if (inbound == roce::Pairing::kNone || notes_[outbound].refused) return;
+  if (notes_[outbound].connection || notes_[inbound].connection) return;
   auto& free = free_slots_[info_.pipe_of(port)];
   if (free.empty() || free_connections_.empty()) {
     notes_[outbound].refused = notes_[inbound].refused = true;

@@ -181,6 +181,7 @@ void ControlPlane::stimuli(std::vector<Stimulus>& all) const {
 void ControlPlane::ask(Pass& pass, std::vector<Change>& changes, const Change& change) {
   if (changes.size() == kChangesMax) return count_.changes_lost.add();
   changes.push_back(change);
+  if (change.what != What::kMake) changes.back().half = connections_[change.number].outbound;
   arm_work(pass);
 }
 

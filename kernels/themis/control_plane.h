@@ -80,6 +80,7 @@ class ControlPlane {
     bool sprayed;
     std::uint32_t number;  // kMake: outbound half; else connection
     std::uint32_t value;   // a PSN; kPathMtu: bytes
+    std::uint32_t half{};  // the connection's outbound one, when it was asked for
   };
   // What is known of a half besides its pairing.
   struct HalfNotes {

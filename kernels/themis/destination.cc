@@ -53,8 +53,7 @@ void Destination::begin(unsigned pipe, Slot slot, std::uint32_t highest) {
   set(far_count_, slot.number, std::uint8_t{0});
   for (auto& base : bases_) set(base, slot.number, std::uint8_t{0});
   set(half_counts_, slot.number, HalfCounts{});
-  for (std::uint32_t bit = 0; bit < 2 * window_; bit++)
-    set(bitmap_array_, std::uint64_t{slot.number} * 2 * window_ + bit, false);
+  bitmap_array_.clear(pipe, std::uint64_t{slot.number} * 2 * window_, 2 * window_);
   for (std::uint32_t path = 0; path < paths_max_; path++) set(path_psn_max_array_, path_cell(slot, path), PsnCell{});
   set(stashed_nack_psn_, slot.number, PsnCell{});
   set(stashed_nack_valid_, slot.number, std::uint8_t{0});

@@ -21,10 +21,10 @@ Ingress::Ingress(const Config& config, const switch_model::Build& build, Shared&
     ecmp_ = switch_model::forward::flow_hash(build.layout, "ecmp_hash_again", {Gress::kIngress, stage + 1}, next_hops_);
   if (shared_.spray != Spray::kOff && config.hosts.empty())
     throw ConfigError("program themis: `hosts` names no port: name those that lead to NICs, or write `spray: off`");
-  if (shared_.spray == Spray::kEgressPort && !next_hops_.filled)
+  if (shared_.spray != Spray::kOff && !next_hops_.filled)
     throw ConfigError(
-        "program themis: `spray: egress_port` chooses among the equal paths of program `forward`: put `forward` before "
-        "it in `programs`");
+        "program themis: it must know the port that program `forward` has chosen, and its equal paths: put `forward` "
+        "before it in `programs`, or write `spray: off`");
   set_path_map(config);
 }
 

@@ -147,10 +147,13 @@ class FlowTable {
     return capacity * (sizeof(Key) + sizeof(std::uint32_t)) + slots_for(capacity) * sizeof(Slot);
   }
 
-  /// Forgets the key with number `index`; a later key will have that number.
+  /// Forgets the key with number `index`, which has not been erased since; a later key will have that number.
   void erase(std::uint32_t index) {
     std::size_t at = hash(keys_[index]) & mask_;
-    while (slots_[at].number != index + 1) at = (at + 1) & mask_;
+    for (unsigned probe = 0; slots_[at].number != index + 1; at = (at + 1) & mask_) {
+      assert(probe < kFlowProbesMax);
+      if (++probe >= kFlowProbesMax) return;
+    }
     slots_[at] = {0, kErased};
     vacated_[vacated_count_++] = index;
     size_--;

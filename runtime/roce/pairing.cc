@@ -44,15 +44,24 @@ std::uint32_t Pairing::add(const HalfKey& key, std::uint32_t flow) {
     counts_.refused++;
     return kNone;
   }
-  if (halves_[half].direction == 0) halves_[half].direction = direction_of(key.addresses) + 1;
+  if (halves_[half].direction == 0) {
+    halves_[half].direction = direction_of(key.addresses) + 1;
+    if (halves_[half].direction) directions_[halves_[half].direction - 1].halves++;
+  }
   if (flow != kNone) halves_[half].flow = flow + 1;
   return half;
 }
 
 bool Pairing::connect(const std::array<std::uint8_t, 16>& a, std::uint32_t a_qpn, const std::array<std::uint8_t, 16>& b,
                       std::uint32_t b_qpn, PairSource source) {
-  const std::uint32_t to_b = add({{a, b}, b_qpn}), to_a = add({{b, a}, a_qpn});
-  return to_a != kNone && to_b != kNone && to_a != to_b && bind(to_a, to_b, source);
+  const HalfKey keys[2] = {{{a, b}, b_qpn}, {{b, a}, a_qpn}};
+  const bool known[2] = {find(keys[0]) != kNone, find(keys[1]) != kNone};
+  const std::uint32_t halves[2] = {add(keys[0]), add(keys[1])};
+  if (halves[0] != kNone && halves[1] != kNone && halves[0] != halves[1] && bind(halves[1], halves[0], source))
+    return true;
+  for (unsigned i = 0; i < 2; i++)
+    if (!known[i] && find(keys[i]) != kNone) forget(halves[i]);  // nobody would ever
+  return false;
 }
 
 bool Pairing::bind(std::uint32_t a, std::uint32_t b, PairSource source) {
@@ -211,9 +220,9 @@ Pairing::News Pairing::connected(const Addresses& way, const CmRep& rep) {
   Handshake* begun = handshake({reversed(way), id}, false);
   if (!begun) return {};
   const auto qpn = static_cast<std::uint32_t>(rep.local_qpn);
-  connect(way.destination, begun->qpn, way.source, qpn, PairSource::kCm);
-  // The REQ is kept: a REP may be repeated, and then tells nothing new.
-  if (std::exchange(begun->answered, true)) return {};
+  // The REQ is kept: a REP may be repeated, and then tells nothing new. One with another QP is not the same QP's.
+  if (begun->answered || !connect(way.destination, begun->qpn, way.source, qpn, PairSource::kCm)) return {};
+  begun->answered = true;
   return {.begins = true,
           .halves = {find({way, begun->qpn}), find({reversed(way), qpn})},
           .psns = {begun->psn, static_cast<std::uint32_t>(rep.starting_psn)}};
@@ -222,8 +231,18 @@ Pairing::News Pairing::connected(const Addresses& way, const CmRep& rep) {
 void Pairing::forget(std::uint32_t half) {
   unbind(half);
   unlist(half);
+  if (halves_[half].direction) leave(halves_[half].direction - 1);
   halves_[half] = {};
   table_.erase(half);
+}
+
+// The last half between two hosts makes room for those of others.
+void Pairing::leave(std::uint32_t direction) {
+  const std::uint32_t reverse = directions_[direction].reverse;
+  if (--directions_[direction].halves != 0 || directions_[reverse].halves != 0) return;
+  for (const std::uint32_t each : {direction, reverse}) directions_[each] = {};
+  direction_table_.erase(direction);
+  if (reverse != direction) direction_table_.erase(reverse);
 }
 
 void Pairing::restart(std::uint32_t half) {

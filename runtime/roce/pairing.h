@@ -115,6 +115,7 @@ class Pairing {
     std::uint32_t reverse;  // the other way's index
     std::uint32_t head;     // first unpaired requester, plus one
     std::uint32_t listed;
+    std::uint32_t halves;  // of this direction
   };
   // A REQ without its REP yet.
   struct HandshakeKey {
@@ -133,6 +134,7 @@ class Pairing {
   News connected(const Addresses& way, const CmRep& rep);
   Handshake* handshake(const HandshakeKey& key, bool make);
   std::uint32_t direction_of(const Addresses& addresses);
+  void leave(std::uint32_t direction);
   bool bind(std::uint32_t a, std::uint32_t b, PairSource source);
   void unbind(std::uint32_t half);
   void list(std::uint32_t half);

@@ -88,6 +88,9 @@ class Bridge {
     }
   }
 
+  /// For a packet to the way that it came by.
+  void drop_same_port(Pass& pass, PacketState& p) { pass.drop(p, drop_same_port_); }
+
   template <class Access>
   void forward(Access& access, Pass& pass, const Selection& packets) {
     std::array<MacKey, kBatchMax> keys;

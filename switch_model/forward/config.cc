@@ -57,6 +57,26 @@ std::vector<NextHop> hops_of(const RouteConfig& route, const SwitchInfo& info) {
   return hops;
 }
 
+namespace {
+
+// However they are written. What is wrong with an entry is said where it stands.
+void refuse_doubles(Fields& f, const Config& config) {
+  std::set<std::pair<Mac, std::int64_t>> addresses;
+  for (const MacConfig& row : config.macs)
+    if (Mac mac; parse_mac(row.mac, mac) && !addresses.emplace(mac, row.vlan).second)
+      f.refuse("macs", fmt::format("has two entries for `{}`", row.mac));
+  std::set<std::tuple<std::array<std::uint8_t, 16>, bool, unsigned>> prefixes;
+  for (const RouteConfig& row : config.routes) {
+    Prefix prefix;
+    std::string why;
+    if (!parse_prefix(row.prefix, prefix, why)) continue;
+    if (!prefixes.emplace(prefix.address, prefix.is_ipv4, prefix.bits).second)
+      f.refuse("routes", fmt::format("has two entries for `{}`", row.prefix));
+  }
+}
+
+}  // namespace
+
 void Config::fields(Fields& f, const SwitchInfo& info) {
   f.boolean("learning", learning, "learn where MAC addresses are from packets that come in");
   f.duration("mac_age", mac_age, {kMillisecond, 86400 * kSecond},
@@ -91,6 +111,7 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
   for (const auto& list : lists) hops += list.size();
   if (hops > static_cast<std::size_t>(hop_entries))
     f.refuse("hop_entries", fmt::format("is less than the {} next hops of the routes and addresses", hops));
+  refuse_doubles(f, *this);
   std::vector<std::string_view> words;
   for (const CrcAlgorithm& algorithm : crc_algorithms()) words.push_back(algorithm.name);
   f.choice("ecmp_hash", ecmp_hash, words, "CRC over addresses, protocol and ports that chooses among equal paths");

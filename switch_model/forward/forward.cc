@@ -2,6 +2,7 @@
 #include "switch_model/forward/forward.h"
 
 #include <algorithm>
+#include <bitset>
 
 #include "runtime/kernel/stimulus.h"
 #include "switch_model/forward/bridge.h"
@@ -21,6 +22,8 @@ namespace {
 constexpr unsigned kGroupStage = 3, kHopStage = 4, kRewriteStage = 0;
 constexpr std::size_t kStimuliMax = 8;  // of each kind: they only have to reach every table
 constexpr unsigned kHopBits = 9 + 1 + 48, kGroupBits = 32;
+
+using PortSet = std::bitset<256>;
 
 class Forward {
  public:
@@ -55,6 +58,7 @@ class Forward {
     NextHops next_hops;                  // vectors only
     std::vector<NextHop> hops, rewrite;  // of the tables
     std::vector<EcmpGroup> groups;
+    std::vector<PortSet> members;  // of the groups
     MacChange macs;
     Router::Routes routes;
   };
@@ -80,8 +84,18 @@ class Forward {
     }
     HopTables placed = placer.take();
     NextHops next{placed.hops, placed.groups, std::move(port_macs)};
-    return {placed,           std::move(next), placed.hops,
-            placed.hops,      placed.groups,   bridge_.prepare(std::move(macs)),
+    std::vector<PortSet> members;
+    for (const EcmpGroup& group : placed.groups) {
+      PortSet& ports = members.emplace_back();
+      for (std::size_t i = 0; i < group.count; i++) ports.set(placed.hops[group.first + i].port);
+    }
+    return {placed,
+            std::move(next),
+            placed.hops,
+            placed.hops,
+            placed.groups,
+            std::move(members),
+            bridge_.prepare(std::move(macs)),
             std::move(routes)};
   }
   void change(Prepared& news) {
@@ -92,6 +106,7 @@ class Forward {
     hops_.swap_values(news.hops);
     rewrite_.swap_values(news.rewrite);
     groups_.swap_values(news.groups);
+    members_.swap(news.members);
     bridge_.change(news.macs);
     router_.change(news.routes);
   }
@@ -109,6 +124,7 @@ class Forward {
     bridge_.learn(access, pass, bridged, routed);
     bridge_.forward(access, pass, bridged);
     if (routed.count) router_.forward(access, pass, routed);
+    prune(pass, bridged);
     choose(access, bridged);
     choose(access, routed);
   }
@@ -173,6 +189,14 @@ class Forward {
     }
   }
 
+  // Equal ports lead to one bridge: what comes from there is not sent back, by none of them.
+  void prune(Pass& pass, const Selection& packets) {
+    for (PacketState* p : packets.span()) {
+      const std::uint32_t number = p->metadata[next_hops_.group_word];
+      if (number != 0 && members_[number - 1].test(p->ingress_port)) bridge_.drop_same_port(pass, *p);
+    }
+  }
+
   // Of packets with a group: one of its next hops, by flow.
   template <class Access>
   void choose(Access& access, Selection& packets) {
@@ -200,6 +224,7 @@ class Forward {
   IndexTable<NextHop> hops_, rewrite_;
   const SwitchInfo& info_;
   HopTables placed_;
+  std::vector<PortSet> members_;  // of each group: action data, as a bitmap of ports
   Mac router_mac_{};
   std::uint64_t router_number_ = 0;
   std::vector<Stimulus> stimuli_;

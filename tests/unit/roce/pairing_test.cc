@@ -57,6 +57,27 @@ TEST_F(PairingStatic, ForgottenHalvesMakeRoomForOthers) {
   EXPECT_EQ(pairing.answer(acks, 101, kReceived), anew);
 }
 
+TEST_F(PairingLearned, AddressPairsThatAreForgottenMakeRoom) {
+  for (std::uint32_t host = 0; host < 5000; host++) {
+    const auto far = ipv4(10, 1, static_cast<std::uint8_t>(host >> 8), static_cast<std::uint8_t>(host));
+    const auto data = pairing.add({{kA, far}, 0x12}), acks = pairing.add({{far, kA}, 0x11});
+    ASSERT_NE(acks, kNone);
+    pairing.request(data, 100, 103);
+    ASSERT_EQ(pairing.answer(acks, 101, kReceived), data) << host;
+    pairing.forget(data);
+    pairing.forget(acks);
+  }
+}
+
+TEST_F(PairingStatic, WhatCannotBePairedTakesNoRoom) {
+  for (std::uint32_t qpn = 0; qpn < 63; qpn++) ASSERT_NE(to_b(qpn), kNone);
+  EXPECT_FALSE(pairing.connect(kA, 0x1000, kB, 0x2000, PairSource::kCm)) << "there is room for one half only";
+  EXPECT_EQ(pairing.size(), 63u);
+  EXPECT_TRUE(pairing.connect(kA, 0x1000, kB, 5, PairSource::kConfig)) << "of which one is known";
+  EXPECT_FALSE(pairing.connect(kA, 0x1001, kB, 5, PairSource::kCm)) << "a weaker source";
+  EXPECT_EQ(pairing.size(), 64u);
+}
+
 TEST_F(PairingLearned, AQpThatBeginsAnewFarBehindIsLearntAsOneFarAhead) {
   for (const std::uint32_t anew : {8'000'000u, 9'000'000u}) {  // less and more than half a round from the first
     const auto data = to_b(anew), acks = to_a(anew + 1);

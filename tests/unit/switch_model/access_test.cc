@@ -148,6 +148,22 @@ TEST(Registers, BitsAndPipesStandApart) {
   EXPECT_EQ(numbers.operate(1, 0, [](std::uint16_t& n) { return n; }), 5);
 }
 
+TEST(Registers, RunsOfBitsAreCleared) {
+  Layout layout(2);
+  auto bits = layout.registers<bool>("bits", {Gress::kIngress, 0}, 512);
+  for (const std::uint64_t count : {1u, 4u, 32u, 64u, 128u}) {
+    for (std::uint64_t from = 0; from < 512; from += count) {
+      for (std::uint64_t i = 0; i < 512; i++)
+        for (const unsigned pipe : {0u, 1u}) bits.operate(pipe, i, [](bool& bit) { bit = true; });
+      bits.clear(1, from, count);
+      for (std::uint64_t i = 0; i < 512; i++) {
+        ASSERT_TRUE(bits.operate(0, i, [](bool& bit) { return bit; }));
+        ASSERT_EQ(bits.operate(1, i, [](bool& bit) { return bit; }), i < from || i >= from + count);
+      }
+    }
+  }
+}
+
 TEST(Layout, RefusesWhatIsBeyondTheBounds) {
   Layout layout(1);
   EXPECT_THROW(layout.registers<bool>("bits", {Gress::kIngress, 0}, kEntriesMax + 1), ConfigError);

@@ -193,6 +193,19 @@ TEST(Acl, ReloadKeepsWhatIsNamedTheSame) {
   EXPECT_EQ(box.told(), "new 1/570; b 6/3420; default 0/0; ");
 }
 
+TEST(Acl, ReloadKeepsBothRatesOfAMeter) {
+  const std::string rules =
+      "    - {name: b, meter: {committed: 8kbps, committed_burst: 600B, peak: 8Mbps, peak_burst: 1200B}}\n";
+  AclBox box(with_rules(rules));
+  box.send(0, 0, data(0x13));
+  EXPECT_EQ(box.ports(), std::vector<int>{1}) << "green";
+  for (const Nanos at : {kMillisecond, 2 * kMillisecond}) {
+    test::prepare_change(box, with_rules(rules))->apply(*box.kernel, at);
+    box.send(at, 0, data(0x13));
+    EXPECT_EQ(box.ports(), std::vector<int>{1}) << "yellow";
+  }
+}
+
 TEST(Acl, ReloadRefusesWhatArraysAreSizedBy) {
   const std::string rules = "    - {name: a}\n";
   AclBox box(with_rules(rules));

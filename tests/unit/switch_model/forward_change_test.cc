@@ -209,5 +209,34 @@ TEST(HopPlacer, OldPlacesAreFreeForTheSecondConfigurationBehind) {
   EXPECT_THROW(place({{hop(8), hop(9)}}), ConfigError);
 }
 
+TEST(Forward, RefusesTwoEntriesForOneAddress) {
+  const std::string macs =
+      switch_yaml("macs: [{mac: '02:00:00:00:00:0a', ports: [p1]}, {mac: '02:00:00:00:00:0A', ports: [p2]}]");
+  EXPECT_NE(test::switch_mistakes(macs).find("`macs` has two entries for `02:00:00:00:00:0A`"), std::string::npos);
+  const std::string vlans =
+      switch_yaml("macs: [{mac: '02:00:00:00:00:0a', ports: [p1]}, {mac: '02:00:00:00:00:0a', vlan: 7, ports: [p2]}]");
+  EXPECT_EQ(test::switch_mistakes(vlans), "");
+  const std::string routes =
+      switch_yaml("routes: [" + route("10.0.1.0/24", "p1", 1) + ", " + route("10.0.1.0/24", "p2", 2) + "]");
+  EXPECT_NE(test::switch_mistakes(routes).find("`routes` has two entries for `10.0.1.0/24`"), std::string::npos);
+}
+
+TEST(Forward, EqualPortsAreOneWayThatNoPacketGoesBack) {
+  ForwardBox box(switch_yaml("macs: [{mac: '02:00:00:00:00:02', ports: [p2, p3]}]"));
+  roce::PacketSpec spec;
+  spec.underlay.addresses = {roce::ipv4(10, 0, 0, 1), roce::ipv4(10, 0, 1, 1)};
+  spec.opcode = IBV_OPCODE_RC_SEND_ONLY;
+  for (std::uint16_t flow = 0; flow < 16; flow++) {
+    spec.underlay.udp_source_port = static_cast<std::uint16_t>(0xC000 + 977 * flow);
+    for (const Port in : {Port{2}, Port{3}}) {
+      box.send(0, in, spec);
+      EXPECT_TRUE(box.ports().empty()) << flow;
+    }
+    box.send(0, 0, spec);
+    EXPECT_EQ(box.ports().size(), 1u);
+  }
+  EXPECT_EQ(box.stats.read("drop_same_port"), 32u);
+}
+
 }  // namespace
 }  // namespace rocebox::switch_model::forward

@@ -136,5 +136,29 @@ TEST(Queues, ALosslessClassPausesItsSenderAndLosesNothing) {
   EXPECT_EQ(resumed->at, 8 * kPacketTime) << "one packet is left";
 }
 
+TEST(Queues, APauseIsRepeatedInTimeForEachPortsRate) {
+  const std::string yaml =
+      SWITCH_YAML(
+          "traffic_manager: {rate: 8848kbps, rates: [{ports: [a], rate: 100Mbps}, {ports: [c], rate: 1Gbps}], "
+          "class_of: dscp, buffer: 1MiB, pfc: {classes: [3], xoff: ") +
+      std::to_string(3 * kFrameBytes) + "B, xon: " + std::to_string(kFrameBytes) + "B}}\n";
+  test::SwitchBox box(yaml.c_str());
+  for (std::uint32_t i = 0; i < 10; i++) box.send(0, 0, data(i, 0x60));
+  for (std::uint32_t i = 0; i < 100; i++) box.send(1000, 2, data(i, 0x60));
+  box.drain();
+  // 65535 quanta of 512 bits are 33.6 ms at 1 Gbps; the last packet of c leaves after more than 100 ms.
+  constexpr Nanos kPause = 65535LL * 512;
+  Nanos last = 1000;
+  unsigned pauses = 0;
+  for (const test::Out& o : box.out) {
+    if (o.port != 2 || o.bytes[12] != 0x88) continue;
+    EXPECT_LE(o.at - last, kPause) << "it has lapsed";
+    last = o.at;
+    pauses++;
+  }
+  EXPECT_GE(pauses, 4u);
+  EXPECT_GT(last, 100 * kMillisecond) << "it ends with a pause of 0";
+}
+
 }  // namespace
 }  // namespace rocebox::switch_model

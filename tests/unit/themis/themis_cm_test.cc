@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Handshakes of the connection manager through a ToR: pairs, what is forged or does not fit, and where there is no
+// room.
+#include <cstring>
+
+#include "runtime/roce/mad.h"
+#include "tests/unit/themis/themis_kit.h"
+
+namespace rocebox::themis {
+namespace {
+
+template <class Message>
+std::vector<int> give_mad(Tor& tor, bool inbound, const Message& message) {
+  std::vector<std::uint8_t> bytes(roce::kMadBytes);
+  roce::MadHeader header{};
+  header.base_version = roce::kMadBaseVersion;
+  header.management_class = 7, header.class_version = 2, header.method = 3;
+  header.attribute_id = static_cast<std::uint16_t>(Message::kAttribute);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::memcpy(bytes.data() + sizeof header, &message, sizeof message);
+  roce::PacketSpec spec = packet(inbound, IBV_OPCODE_UD_SEND_ONLY, 0);
+  spec.destination_qp = 1;
+  spec.payload = bytes;
+  return tor.give(inbound ? 2 : 0, spec);
+}
+void req(Tor& tor, std::uint32_t id, std::uint32_t qpn) {
+  roce::CmReq message{};
+  message.local_communication_id = id, message.local_qpn = qpn;
+  EXPECT_EQ(give_mad(tor, false, message).size(), 1u);
+}
+void rep(Tor& tor, std::uint32_t id, std::uint32_t qpn) {
+  roce::CmRep message{};
+  message.remote_communication_id = id, message.local_qpn = qpn;
+  EXPECT_EQ(give_mad(tor, true, message), Ports{0});
+}
+roce::PacketSpec to(roce::PacketSpec spec, std::uint32_t qpn) {
+  spec.destination_qp = qpn;
+  return spec;
+}
+
+TEST(ThemisCm, AHandshakeMakesState) {
+  Tor tor("learning: false, qps: 4");
+  req(tor, 7, kLocalQpn);
+  rep(tor, 7, kRemoteQpn);
+  EXPECT_EQ(tor.count("qps_made"), 1u);
+  EXPECT_EQ(tor.give(0, write(false, 1)).size(), 1u);
+  EXPECT_EQ(tor.count("sprayed"), 1u);
+}
+
+TEST(ThemisCm, WithoutRoomForItsHalvesAHandshakeChangesNothing) {
+  constexpr std::uint32_t kHalves = 4;  // of one QP
+  for (std::uint32_t filled = kHalves - 1; filled <= kHalves; filled++) {
+    Tor tor("learning: false, qps: 1, qp_timeout: 1ms");
+    for (std::uint32_t qpn = 0x100; qpn < 0x100 + filled; qpn++) tor.give(0, to(write(false, 0), qpn));
+    req(tor, 7, kLocalQpn);
+    rep(tor, 7, kRemoteQpn);
+    EXPECT_EQ(tor.count("qps_made"), 0u);
+    EXPECT_EQ(tor.give(0, write(false, 1)).size(), 1u);
+    // A REP that is repeated finds room when the others are forgotten.
+    tor.drain();
+    tor.now += 10 * kMillisecond;
+    rep(tor, 7, kRemoteQpn);
+    EXPECT_EQ(tor.count("qps_made"), 1u) << filled;
+  }
+}
+
+TEST(ThemisCm, ASecondReplyWithAnotherQpIsNotBelieved) {
+  Tor tor("learning: false, qps: 4, qp_timeout: 1ms");
+  req(tor, 7, kLocalQpn);
+  rep(tor, 7, 0x21);
+  rep(tor, 7, 0x22);
+  for (const std::uint32_t qpn : {0x22, 0x21}) EXPECT_EQ(tor.give(0, to(write(false, 1), qpn)).size(), 1u);
+  EXPECT_EQ(tor.count("qps_made"), 1u);
+  EXPECT_EQ(tor.count("sprayed"), 1u) << "0x21";
+  tor.drain();  // until all has aged
+  EXPECT_EQ(tor.count("qps_aged"), 1u);
+}
+
+TEST(ThemisCm, RepliesWithoutEndTakeNoRoom) {
+  Tor tor("qps: 4");
+  req(tor, 7, kLocalQpn);
+  for (std::uint32_t qpn = 0x100; qpn < 0x200; qpn++) rep(tor, 7, qpn);
+  req(tor, 8, 0x31);
+  rep(tor, 8, 0x41);
+  EXPECT_EQ(tor.count("qps_made"), 2u);
+  EXPECT_EQ(tor.count("pairing_full"), 0u);
+}
+
+TEST(ThemisAgeing, AStashThatNobodyWatchesKeepsNoQp) {
+  Tor tor(std::string("learning: false, stash_timeout: 0ns, qp_timeout: 10ms, ") + kConnection);
+  tor.meet();
+  for (const std::uint32_t psn : {0, 1, 3}) tor.data(psn);
+  EXPECT_TRUE(tor.nack(2).empty()) << "stashed";
+  const auto change = test::prepare_change(
+      tor, tor_yaml(std::string("learning: false, stash_timeout: 1ms, qp_timeout: 10ms, ") + kConnection));
+  change->apply(*tor.kernel, tor.now);
+  tor.drain();
+  EXPECT_EQ(tor.count("qps_aged"), 1u);
+}
+
+TEST(ThemisConfigured, SprayingByPortNumberNeedsForwardBeforeItToo) {
+  std::string yaml = tor_yaml("spray: udp_source_port, path_map: ['0', '1']");
+  const std::string order = "[forward, themis]";
+  yaml.replace(yaml.find(order), order.size(), "[themis, forward]");
+  EXPECT_THROW(test::SwitchBox box(yaml.c_str()), ConfigError);
+}
+
+}  // namespace
+}  // namespace rocebox::themis
