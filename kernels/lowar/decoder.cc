@@ -113,15 +113,24 @@ void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
   settle(exit, stream, psn);
 }
 
-// What is missing before the packets that wait is given up until there is room. The packet comes behind all these.
+// What is missing before the packets that wait is given up until there is room, or none waits.
+void Decoder::make_room(Exit& exit, Stream& stream) {
+  const std::uint64_t before = count_.released.read();
+  while (buffer_.full() && !stream.held.empty()) skip(exit, stream);
+  count_.released_full.add(count_.released.read() - before);
+}
+
+// The packet comes behind all that is let go for it.
 void Decoder::hold_where_full(Exit& exit, Stream& stream, Packet packet, bool usable) {
   const Nanos now = exit.context.now();
   const std::uint32_t psn = psn_of(packet);
-  const std::uint64_t before = count_.released.read();
   PacketPtr taken = exit.batch->take(exit.slot);
-  while (buffer_.full() && !stream.held.empty()) skip(exit, stream);
-  if (buffer_.full()) give_up(stream, psn, lost_before(stream, packet, psn));  // of other streams' packets
-  count_.released_full.add(count_.released.read() - before);
+  make_room(exit, stream);
+  if (buffer_.full()) {  // of other streams' packets
+    const std::uint32_t lost = lost_before(stream, packet, psn);
+    give_up(stream, psn, lost);
+    count_.released_full.add(lost);
+  }
   if (stream.passive) {
     pass_by(stream, packet, psn);
   } else if (roce::psn_before(psn, stream.expected)) {
@@ -143,9 +152,18 @@ void Decoder::answer(Exit& exit, Packet packet) {
   if (index == streams_.kNone) return;
   Stream& stream = streams_[index];
   const std::uint32_t psn = psn_of(packet);
-  if (stream.held.empty() || buffer_.full() || roce::psn_before(psn, stream.expected)) return;
+  if (stream.held.empty() || roce::psn_before(psn, stream.expected)) return;
   if (roce::icrc_check(packet) == roce::IcrcStatus::kBad) return count_.answers_icrc.add();  // its PSN may be anything
-  wait(exit, stream, psn, {.answer = true});
+  if (!buffer_.full()) return wait(exit, stream, psn, {.answer = true});
+  PacketPtr taken = exit.batch->take(exit.slot);
+  make_room(exit, stream);
+  if (stream.held.empty() || roce::psn_before(psn, stream.expected)) {
+    exit.deliver(std::move(taken));
+  } else {
+    keep(stream.held, std::move(taken), psn, exit.context.now(), {.answer = true});
+    count_.held.add();
+  }
+  settle(exit, stream);
 }
 
 void Decoder::wait(Exit& exit, Stream& stream, std::uint32_t psn, ReorderingBuffer::Kind kind) {

@@ -138,6 +138,18 @@ TEST_F(LowarFull, ARetransmissionComesBehindWhatIsHeld) {
   EXPECT_EQ(without_copies(got), first);
 }
 
+TEST_F(LowarFull, AnAckComesBehindTheResponsesThatWait) {
+  Gateway near(config), far(config);
+  std::vector<Crossing> link = near.encode(sender.read_response(60, 256));
+  std::erase_if(link, [](const Crossing& crossing) { return crossing.repair.has_value(); });
+  const std::size_t lost = at_psn(link, 5);
+  link.resize(lost + 1 + kPlaces);
+  std::vector<Crossing> came = without(link, {lost});
+  came.push_back({sender.one(IBV_OPCODE_RC_ACKNOWLEDGE), true, {}, 0});
+  EXPECT_EQ(far.decode(came), data_frames(came));
+  EXPECT_EQ(far.count("decode_held"), kPlaces);
+}
+
 TEST(LowarPassive, StreamsWhoseFarEndDoesNotCodeHaveNone) {
   Config config = coding(8, 1);
   config.units = 4;
