@@ -95,12 +95,18 @@ void Decoder::data(Exit& exit, const Named& named) {
     advance(now, stream, packet, usable);
     return exit.deliver(std::move(taken));
   }
-  // What a message that may begin anywhere would overtake is behind a lost packet of the message before.
-  const bool overtakes = !stream.held.empty() && !roce::psn_before(psn, buffer_[stream.held.head].psn);
-  if (psn != stream.expected && (overtakes || !stream.is_next(packet, psn))) return hold(exit, stream, packet, usable);
+  if (!may_go(stream, packet, psn)) return hold(exit, stream, packet, usable);
   measure(stream, packet, now);
   advance(now, stream, packet, usable);  // and it passes in place
   if (!stream.held.empty() || !stream.repairs.empty()) settle(exit, stream, psn);
+}
+
+// Whether the packet is the next one. What a message that may begin anywhere would overtake is behind a lost packet of
+// the message before.
+bool Decoder::may_go(const Stream& stream, Packet packet, std::uint32_t psn) const {
+  if (psn == stream.expected) return true;
+  const bool overtakes = !stream.held.empty() && !roce::psn_before(psn, buffer_[stream.held.head].psn);
+  return !overtakes && stream.is_next(packet, psn);
 }
 
 // Behind a lost packet.
@@ -135,7 +141,7 @@ void Decoder::hold_where_full(Exit& exit, Stream& stream, Packet packet, bool us
     pass_by(stream, packet, psn);
   } else if (roce::psn_before(psn, stream.expected)) {
     count_.old.add();
-  } else if (stream.is_next(packet, psn)) {
+  } else if (may_go(stream, packet, psn)) {
     advance(now, stream, packet, usable);
   } else {
     keep(stream.held, std::move(taken), psn, now, {.usable = usable});

@@ -109,6 +109,7 @@ class Decoder {
   void old(Exit& exit, Stream& stream, Packet packet);
   bool fits(Packet packet) const { return transport_bytes(packet) <= config_.transport_bytes_max(); }
   void hold(Exit& exit, Stream& stream, Packet packet, bool usable);
+  bool may_go(const Stream& stream, Packet packet, std::uint32_t psn) const;
   void make_room(Exit& exit, Stream& stream);
   void hold_where_full(Exit& exit, Stream& stream, Packet packet, bool usable);
   void restart(Stream& stream, std::uint32_t psn, std::uint32_t began);

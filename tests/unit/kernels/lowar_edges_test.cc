@@ -150,6 +150,34 @@ TEST_F(LowarFull, AnAckComesBehindTheResponsesThatWait) {
   EXPECT_EQ(far.count("decode_held"), kPlaces);
 }
 
+TEST_F(LowarFull, AMessageThatMayBeginAnywhereComesBehindWhatWasRebuiltBeforeIt) {
+  Config coded = config;
+  coded.r = 8, coded.c = 4;
+  Gateway near(coded), far(coded);
+  Sender other{0, 0x33};
+  const std::vector<Crossing> filler = near.encode(other.write(20, 256));
+  sender.psn = 100;
+  std::vector<Frame> frames = sender.read_response(8);
+  append(frames, sender.read_response(2));
+  append(frames, sender.read_response(3));
+  const std::vector<Crossing> link = near.encode(frames);
+  std::set<std::size_t> lost;
+  for (const std::uint32_t psn : {104, 108, 109}) lost.insert(at_psn(link, psn));
+  for (const std::uint32_t base : {100, 108})
+    lost.insert(repair_of(link, base, 0));  // 109 comes back, the others do not
+  // Four of these wait when 110 comes, and twelve of the other stream: the buffer is full.
+  std::vector<Crossing> came = without(std::vector(filler.begin(), filler.begin() + 8), {at_psn(filler, 1)});
+  for (std::uint32_t psn = 8; psn < 15; psn++) came.push_back(filler[at_psn(filler, psn)]);
+  const std::vector<Crossing> rest = without(link, lost);
+  came.insert(came.end(), rest.begin(), rest.end());
+  std::vector<Frame> got = far.decode(came), wanted;
+  std::erase_if(got, [&](const Frame& frame) { return frame[kHeader + 7] == 0x33; });
+  for (const Frame& frame : frames)
+    if (frame != link[at_psn(link, 104)].bytes && frame != link[at_psn(link, 108)].bytes) wanted.push_back(frame);
+  EXPECT_EQ(got, wanted);
+  EXPECT_GT(far.count("decode_released_full"), 0u);
+}
+
 TEST(LowarPassive, StreamsWhoseFarEndDoesNotCodeHaveNone) {
   Config config = coding(8, 1);
   config.units = 4;
