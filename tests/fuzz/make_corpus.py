@@ -111,14 +111,46 @@ def lowar_seeds(frame):
             [(0, one), (1, said[2]), (0, two)], [(1, said[3]), (1, one), (1, two), (1, repair)], [(1, repair), (1, repair)]]
 
 
+def end(coding=0, mtu=4, units=5, places=7, reorder=16, adapt=0, target=0, redundancy=1, hold=0):
+    """The options of one end, as draw_config() in lowar_bed.h reads them."""
+    return bytes([coding, mtu, units, places, reorder, adapt, target, redundancy, hold])
+
+
+def steps(*messages):
+    """The host's steps, (packets, kind), each on all three streams."""
+    return bytes(24 * (packets - 1) + 3 * kind + stream for packets, kind in messages for stream in range(3))
+
+
 def crossing_seeds():
-    """For lowar_fuzz: each coding with three streams' messages, and a link that does one thing, now and then."""
-    streams = bytes(24 * packets + 3 * kind + stream for packets, kind in ((7, 0), (1, 0), (3, 6), (9, 0), (2, 7), (0, 5), (5, 0))
-                    for stream in range(3))
+    """For lowar_fuzz: each coding with three streams' messages, and a link that does one thing, now and then; ends with other
+    bounds; long messages for which gateways adapt, on a link that loses some, all the time or for a while."""
+    short, long = steps((8, 0), (2, 1), (4, 6), (10, 0), (3, 7), (4, 5), (9, 5), (6, 0)), steps(*[(11, 3), (4, 0)] * 3)
+
+    def seed(first, near, far, sent, actions):
+        return bytes([first]) + near + far + bytes([len(sent)]) + sent + bytes(actions)
+
     for coding in range(8):
-        for number, action in enumerate((0, 3, 4, 5 + 8 * 3, 6, 7 + 8 * 9)):
-            actions = bytes(action if (place + coding) % (9 + number) == 0 else 0 for place in range(200))
-            yield bytes([coding | (coding & 1) << 3 | (number & 1) << 4, 16 * 8 + 7, len(streams)]) + streams + actions
+        for number, action in enumerate((0, 3, 4, 5 + 16 * 3, 6, 7 + 16 * 9, 8, 9, 10, 11, 12, 13 + 16 * 2, 14 + 16 * 5, 15)):
+            actions = [action if (place + coding) % (9 + number) == 0 else 0 for place in range(200)]
+            yield seed(coding & 1 | (number & 1) << 1, end(coding), end(coding), short, actions)
+    for size in range(6):
+        sized = steps((size + 1, 4), (8, 0), (5, 6), (9, 0))
+        for near, far in ((4, 0), (2, 1), (0, 4)):
+            for action in (3, 11 + 16 * 7):
+                yield seed(0, end(0, near), end(0, far, 3, 0, 0), sized, [action if place % 9 == 5 else 0 for place in range(80)])
+    for coding in (0, 5, 7):
+        for reorder in (0, 31):
+            for action in (3, 5 + 16 * 6, 13 + 16 * 4, 14 + 16 * 3):
+                full = end(coding, 4, 5, 0, reorder, hold=reorder % 4)
+                actions = [action if place % 17 in (2, 12) else 0 for place in range(400)]
+                yield seed(4, full, full, short + steps((11, 0), (7, 0), (1, 5), (8, 6)), actions)
+    for target in range(4):
+        for every in (4, 9, 30):
+            for action in (3, 5 + 16 * 4, 13 + 16, 8):
+                losing = [action if place % every == 1 else 0 for place in range(60)]
+                adapting = end(0, 2, 4, 7, 8, 1, target, target & 1, target)
+                yield seed(12, adapting, adapting, long, losing)
+                yield seed(8, adapting, adapting, long, losing * 4)
 
 
 CONFIGS = {
