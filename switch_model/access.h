@@ -48,6 +48,12 @@ class Fast {
                    std::span<std::uint32_t> entries) {
     table.lookup_bulk(keys, entries);
   }
+  /// The same; `found(i, entry)` is called for some that are found, in which a prefetch may be made.
+  template <class Table, class Found>
+  void lookup_bulk(std::span<PacketState* const>, const Table& table, std::span<const typename Table::Key> keys,
+                   std::span<std::uint32_t> entries, Found&& found) {
+    table.lookup_bulk(keys, entries, found);
+  }
   /// The output of a hash unit (switch_model/hash.h) over `bytes`.
   template <class Unit>
   std::uint32_t hash(const PacketState&, const Unit& unit, std::span<const std::uint8_t> bytes) {
@@ -128,6 +134,11 @@ class Strict {
                    std::span<std::uint32_t> entries) {
     for (const PacketState* p : packets) touch(*p, table.resource());
     table.lookup_bulk(keys, entries);
+  }
+  template <class Table, class Found>
+  void lookup_bulk(std::span<PacketState* const> packets, const Table& table, std::span<const typename Table::Key> keys,
+                   std::span<std::uint32_t> entries, Found&&) {
+    lookup_bulk(packets, table, keys, entries);
   }
   template <class Unit>
   std::uint32_t hash(const PacketState& p, const Unit& unit, std::span<const std::uint8_t> bytes) {

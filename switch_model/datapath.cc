@@ -70,22 +70,24 @@ void Datapath::process(Context& context, Port in, Batch& batch) {
   finish(leaving);
 }
 
-// Whether every packet goes on to one port and nothing waits: then egress works on them where they are.
-bool Datapath::all_plain(unsigned size) const {
-  bool plain = traffic_.idle();
+// Whether every packet goes on to one port and nothing waits: then egress works on them where they are, in the pipes of
+// these ports.
+bool Datapath::all_plain(unsigned size) {
+  if (!traffic_.idle()) return false;
+  const std::size_t ports = info_.port_count();
   for (unsigned i = 0; i < size; i++) {
-    const PacketState& p = ingress_[i];
-    plain &= !p.drop_reason & (p.multicast_group == 0) & (p.mirror_port == kNoPort) & (p.egress_port < pipe_of_.size());
+    PacketState& p = ingress_[i];
+    if (!is_plain(p) || p.egress_port >= ports) return false;
+    p.pipe = pipe_of_[p.egress_port];
   }
-  return plain;
+  return true;
 }
 
 void Datapath::pass_plain(Leaving& leaving, unsigned size) {
-  for (unsigned i = 0; i < size; i++) ingress_[i].pipe = pipe_of_[ingress_[i].egress_port];
   run(leaving.context, Gress::kEgress, {ingress_.data(), size});
   for (unsigned i = 0; i < size; i++) {
     PacketState& p = ingress_[i];
-    if (!p.drop_reason & (p.mirror_port == kNoPort) & !p.recirculate) [[likely]]
+    if (is_plain(p)) [[likely]]
       leaving.batch->send(i, p.egress_port);
     else
       leave(leaving, p, {i, false});

@@ -70,7 +70,7 @@ class Datapath final : public Kernel {
   std::vector<Group> groups_of(const Config& config) const;
   void run(Context& context, Gress gress, std::span<PacketState> packets);
   void run_timer(Context& context, unsigned program, std::uint64_t tag);
-  bool all_plain(unsigned size) const;
+  bool all_plain(unsigned size);
   void pass_plain(Leaving& leaving, unsigned size);
   void manage(Leaving& leaving, PacketState& p, Cause cause);
   void replicate(Leaving& leaving, PacketState& p, Cause cause);

@@ -142,9 +142,9 @@ class Layout {
     array.entries_ = entries;
     if constexpr (std::is_same_v<T, bool>) {
       array.stride_ = (entries + 63) / 64;
-      array.words_ = roce::ZeroedArray<std::uint64_t>(pipes_ * array.stride_);
+      array.words_ = roce::ZeroedArray<std::uint64_t>(pipes_ * array.stride_, roce::Pages::kHuge);
     } else {
-      array.cells_ = roce::ZeroedArray<T>(pipes_ * entries);
+      array.cells_ = roce::ZeroedArray<T>(pipes_ * entries, roce::Pages::kHuge);
     }
     return array;
   }

@@ -47,6 +47,10 @@ inline constexpr unsigned kGeneratedBatchesMax = 16;
 /// Traffic classes, and queues of one port: the eight priorities of 802.1Q, which PFC pauses one by one.
 inline constexpr unsigned kQueuesPerPort = 8;
 
+/// Flows that `forward` remembers the way of, 16 bytes each: with 8192 of them at once, every eighth shares its place
+/// with another one. A power of two.
+inline constexpr std::size_t kRecentFlows = std::size_t{1} << 16;
+
 /// Violations of the hardware's discipline that are kept with their words; more are counted.
 inline constexpr std::size_t kViolationsKept = 32;
 

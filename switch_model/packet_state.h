@@ -2,7 +2,10 @@
 // PacketState: one packet on its way through a switch, with its intrinsic metadata.
 #pragma once
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "runtime/kernel/counter.h"
@@ -34,19 +37,29 @@ struct PacketState {
   Counter* drop_reason = nullptr;                        ///< not null: it ends behind this control; see Pass::drop
   std::array<std::uint32_t, kMetadataWords> metadata{};  ///< bridged to egress and into mirrors; see Layout::metadata
   std::uint16_t multicast_group = 0;                     ///< ingress: replicate to this group; 0: none
-  std::uint16_t mirror_bytes = 0;                        ///< truncation of the mirror that was asked for; 0: none
+  Port mirror_port = kNoPort;                            ///< where the mirror that was asked for goes
+  bool recirculate : 1 = false;
+  std::uint8_t application : 7 = 0;  ///< of the packet generator that made it, from 1; 0: another packet
+  Port egress_port = kNoPort;        ///< ingress decides, egress reads
   Port ingress_port = 0;
-  Port egress_port = kNoPort;      ///< ingress decides, egress reads
-  Port mirror_port = kNoPort;      ///< where the mirror that was asked for goes
   std::uint8_t pipe = 0;           ///< of the control that sees the packet
   std::uint8_t traffic_class = 0;  ///< priority 0 to 7: the queue at the egress port
+  std::uint16_t mirror_bytes = 0;  ///< truncation of the mirror that was asked for; 0: none
   std::uint8_t passes = 0;         ///< how often it went round, by mirror or recirculation
   Instance instance = Instance::kNormal;
-  bool recirculate : 1 = false;
-  std::uint8_t application : 7 = 0;   ///< of the packet generator that made it, from 1; 0: another packet
   std::uint16_t replica = 0;          ///< kReplica: number within its group; kGenerated: within its batch; from 0
   std::uint16_t generator_batch = 0;  ///< kGenerated: number of its batch, from 0 with each trigger
 };
 static_assert(sizeof(PacketState) == 64, "one cache line");
+
+/// Behind a control: nothing is to be done but to hand the packet on to egress_port.
+inline bool is_plain(const PacketState& p) {
+  // multicast_group, mirror_port and recirculate are one word.
+  constexpr std::size_t kWord = offsetof(PacketState, multicast_group);
+  static_assert(offsetof(PacketState, mirror_port) == kWord + 2 && std::endian::native == std::endian::little);
+  std::uint32_t word;
+  std::memcpy(&word, reinterpret_cast<const std::uint8_t*>(&p) + kWord, sizeof word);
+  return !p.drop_reason && (word & 0x01FFFFFF) == std::uint32_t{kNoPort} << 16;
+}
 
 }  // namespace rocebox::switch_model

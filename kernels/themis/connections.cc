@@ -69,6 +69,8 @@ void ControlPlane::make(Pass& pass, std::uint32_t outbound, Port port) {
   c.outbound = outbound;
   c.inbound = inbound;
   c.slot = {free.back(), 0};
+  if (++generation_ == 0) generation_ = 1;
+  c.generation = generation_;
   c.seen = pass.now();
   free.pop_back();
   for (const std::uint32_t half : {outbound, inbound}) {
@@ -121,14 +123,14 @@ void ControlPlane::jump(Pass& pass, std::uint32_t number, std::uint32_t to) {
   begin(number, to, state_.destination.highest(c.pipe, c.slot));
 }
 
-// Both tables have room: they are as large as there are connections.
+// The table has room: it is as large as there are connections.
 void ControlPlane::set_entries(std::uint32_t number) {
   const Connection& c = connections_[number];
   const bool learnt = pairing_.source(c.outbound) == roce::PairSource::kLearned;
   for (const std::uint32_t half : {c.outbound, c.inbound}) {
-    const QpEntry entry{number, c.slot, c.port, c.pipe, path_mtu_of_half(half), half == c.outbound, c.begun, learnt};
-    state_.ingress.insert(pairing_.key(half), entry);
-    state_.egress.insert(pairing_.key(half), entry);
+    const QpEntry entry{number,  c.generation, c.slot, c.port, c.pipe, path_mtu_of_half(half), half == c.outbound,
+                        c.begun, learnt};
+    state_.egress.value(state_.ingress.insert(QpKey::of(pairing_.key(half)), entry)) = {entry};
   }
 }
 
@@ -137,8 +139,9 @@ void ControlPlane::end(Pass& pass, std::uint32_t number, bool forget) {
   Connection& c = connections_[number];
   release_stash(pass, c);
   for (const std::uint32_t half : {c.outbound, c.inbound}) {
-    state_.ingress.erase(pairing_.key(half));
-    state_.egress.erase(pairing_.key(half));
+    const QpKey key = QpKey::of(pairing_.key(half));
+    state_.egress.value(state_.ingress.lookup(key)) = {};
+    state_.ingress.erase(key);
     notes_[half].connection = 0;
   }
   forget = forget && !is_configured(c);

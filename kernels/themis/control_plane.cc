@@ -87,10 +87,11 @@ std::uint16_t ControlPlane::path_mtu_of_half(std::uint32_t half) const {
   return own || partner == roce::Pairing::kNone ? own : notes_[partner].path_mtu;
 }
 
-void ControlPlane::unknown(Pass& pass, const PacketState& p, const HalfKey& key) {
+void ControlPlane::unknown(Pass& pass, const PacketState& p) {
   const Port port = local_port(p);
   if (port == switch_model::kNoPort) return;
   if (answer_of(p.packet).kind == AnswerKind::kNack) count_.nack_unpaired.add();
+  const HalfKey key{roce::addresses(p.packet), static_cast<std::uint32_t>(roce::bth(p.packet).destination_qp)};
   const std::uint32_t half = pairing_.add(key);
   if (half == roce::Pairing::kNone) return count_.pairing_full.add();
   HalfNotes& notes = notes_[half];

@@ -14,7 +14,8 @@ namespace rocebox::themis {
 class ControlPlane {
  public:
   struct State {
-    QpTable &ingress, &egress;
+    QpTable& ingress;
+    QpIndex& egress;
     Source& source;
     Destination& destination;
     RegisterArray<bool>& hits;  // of each pipe, by connection: a packet has come since the last look
@@ -25,7 +26,7 @@ class ControlPlane {
   // From the ingress control, in packet order.
 
   /// An RC packet of a connection without state.
-  void unknown(Pass& pass, const PacketState& p, const HalfKey& key);
+  void unknown(Pass& pass, const PacketState& p);
   /// An RC packet of a learnt connection: is the pair still right?
   void learnt(Pass& pass, const PacketState& p, const QpEntry& entry);
   /// A packet of a connection whose path MTU is not known, and what it shows of it; 0: nothing.
@@ -67,6 +68,7 @@ class ControlPlane {
     std::uint8_t pipe;
     std::uint32_t outbound, inbound;  // halves of the pairing
     Slot slot;
+    std::uint32_t generation;
     Nanos seen, begun_at;
     bool stash_watched;
     roce::Underlay nack_underlay;  // of the NACK stashed last
@@ -127,6 +129,7 @@ class ControlPlane {
   std::vector<std::vector<std::uint32_t>> free_slots_;  // by pipe
   std::vector<Change> ingress_changes_, egress_changes_, carried_out_;
   std::vector<std::uint32_t> stashes_;  // connections whose stash is watched
+  std::uint32_t generation_ = 0;
   bool work_armed_ = false, ageing_armed_ = false, stashes_armed_ = false;
 };
 

@@ -14,26 +14,25 @@ class Egress {
   template <class Access>
   void run(Access& access, Pass& pass) {
     if (shared_.spray == Spray::kOff) return;
-    Selection selection;
+    std::array<PacketState*, kBatchMax> packets;
+    std::array<std::uint32_t, kBatchMax> psns;
+    unsigned count = 0;
     for (PacketState& p : pass) {
       if (p.drop_reason || is_own(p)) continue;
-      if (p.instance == switch_model::Instance::kMirror)
+      if (p.instance == switch_model::Instance::kMirror) {
         mirror(pass, p);
-      else if (TaskWord::of(p, shared_.word).task == Task::kRecirculate)
+      } else if (TaskWord::of(p, shared_.word).task == Task::kRecirculate) {
         recirculate(pass, p);
-      else if (roce::is_roce(p.packet) && roce::opcode_info(p.packet).service == roce::Service::kRc && concerns(p))
-        selection.add(p);
+      } else if (QpWords::any(p, shared_.word)) {
+        __builtin_prefetch(&shared_.egress_qps.value(QpWords::entry(p, shared_.word)));
+        psns[count] = roce::qpn_and_psn(p.packet).psn;
+        packets[count++] = &p;
+      }
     }
-    selection.lookup(access, shared_.egress_qps);
-    for (unsigned i = 0; i < selection.count; i++)
-      if (selection.entries[i] != kMiss) prefetch(access, *selection.packets[i], selection.entries[i]);
-    for (unsigned i = 0; i < selection.count; i++) {
-      PacketState& p = *selection.packets[i];
-      if (selection.entries[i] != kMiss)
-        known(access, pass, p, shared_.egress_qps.value(selection.entries[i]));
-      else
-        unjudged(pass, p);
-    }
+    for (unsigned i = 0; i < count; i++)
+      shared_.destination.prefetch(access, *packets[i],
+                                   shared_.egress_qps.value(QpWords::entry(*packets[i], shared_.word)).slot, psns[i]);
+    for (unsigned i = 0; i < count; i++) known(access, pass, *packets[i], psns[i]);
   }
 
  private:
@@ -41,31 +40,20 @@ class Egress {
   static bool is_own(const PacketState& p) {
     return p.instance == switch_model::Instance::kGenerated && p.application == 0;
   }
-  // Requests to a NIC of the rack, and answers from one: of all others nothing is known here, and no table need say so.
-  bool concerns(const PacketState& p) const {
-    return shared_.is_host[roce::opcode_info(p.packet).has(roce::kIsRequest) ? p.egress_port : p.ingress_port];
-  }
-
+  // A request to a NIC of the rack or an answer from one, as ingress has found.
   template <class Access>
-  void prefetch(Access& access, const PacketState& p, std::uint32_t number) {
+  void known(Access& access, Pass& pass, PacketState& p, std::uint32_t psn) {
+    const std::uint32_t number = access.lookup(p, shared_.egress_qps, QpWords::entry(p, shared_.word));
     const QpEntry& entry = shared_.egress_qps.value(number);
-    if (entry.outbound != roce::opcode_info(p.packet).has(roce::kIsRequest))
-      shared_.destination.prefetch(access, p, entry.slot, static_cast<std::uint32_t>(roce::bth(p.packet).psn));
-  }
-
-  template <class Access>
-  void known(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
-    const bool request = roce::opcode_info(p.packet).has(roce::kIsRequest);
-    if (request == entry.outbound || !entry.begun) return unjudged(pass, p);
-    if (request) return data(access, pass, p, entry);
+    if (entry.generation != QpWords::generation(p, shared_.word) || !entry.begun) return unjudged(pass, p);
+    if (!entry.outbound) return data(access, pass, p, entry, psn);
     const Answer answer = answer_of(p.packet);
-    if (answer.kind != AnswerKind::kNone) judge(access, pass, p, entry, answer);
+    if (answer.kind != AnswerKind::kNone) judge(access, pass, p, entry, answer, psn);
   }
 
   template <class Access>
-  void data(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
+  void data(Access& access, Pass& pass, PacketState& p, const QpEntry& entry, std::uint32_t psn) {
     if (p.egress_port != entry.port) return count_.data_wrong_port.add();
-    const auto psn = static_cast<std::uint32_t>(roce::bth(p.packet).psn);
     const bool sprayed = shared_.sprayed[p.packet.meta().opcode];
     const std::uint32_t width = request_width(p.packet, entry.path_mtu);
     const Decision decision = shared_.destination.data(access, p, entry.slot, psn, sprayed, width);
@@ -77,7 +65,8 @@ class Egress {
 
   // An ACK or NACK of the NIC in this rack.
   template <class Access>
-  void judge(Access& access, Pass& pass, PacketState& p, const QpEntry& entry, const Answer& answer) {
+  void judge(Access& access, Pass& pass, PacketState& p, const QpEntry& entry, const Answer& answer,
+             std::uint32_t psn) {
     const TaskWord task = TaskWord::of(p, shared_.word);
     if (p.ingress_port != entry.port) {
       count_.answer_wrong_port.add();
@@ -88,7 +77,6 @@ class Egress {
       count_.answer_bad_icrc.add();
       return go_on(pass, p, task);
     }
-    const auto psn = static_cast<std::uint32_t>(roce::bth(p.packet).psn);
     Decision decision;
     if (answer.kind == AnswerKind::kNack) {
       const std::uint32_t qpn = static_cast<std::uint32_t>(roce::bth(p.packet).destination_qp);

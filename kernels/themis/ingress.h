@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The ingress control: Themis-S, and the way of answers to the pipe where Themis-D judges them.
 #pragma once
+#include <array>
 #include <optional>
 
 #include "kernels/themis/nack_packet.h"
@@ -19,24 +20,30 @@ class Ingress {
   template <class Access>
   void run(Access& access, Pass& pass) {
     if (shared_.spray == Spray::kOff) return;
-    Selection selection;
+    std::array<PacketState*, kBatchMax> packets;
+    std::array<QpKey, kBatchMax> keys;
+    std::array<std::uint32_t, kBatchMax> psns, entries;
+    unsigned count = 0;
     for (PacketState& p : pass) {
+      QpWords::clear(p, shared_.word);
       if (p.drop_reason || !roce::is_roce(p.packet)) continue;
       const roce::OpcodeInfo& info = roce::opcode_info(p.packet);
-      if (info.service == roce::Service::kRc)
-        selection.add(p);
-      else if (info.service == roce::Service::kUd && roce::bth(p.packet).destination_qp == kManagementQpn)
+      if (info.service == roce::Service::kRc) {
+        const auto [qpn, psn] = roce::qpn_and_psn(p.packet);
+        keys[count].read(p.packet, qpn);
+        psns[count] = psn;
+        packets[count++] = &p;
+      } else if (info.service == roce::Service::kUd && roce::bth(p.packet).destination_qp == kManagementQpn) {
         control_.management(pass, p);
+      }
     }
-    selection.lookup(access, shared_.ingress_qps);
-    for (unsigned i = 0; i < selection.count; i++)
-      if (selection.entries[i] != kMiss) prefetch(access, *selection.packets[i], selection.entries[i]);
-    for (unsigned i = 0; i < selection.count; i++) {
-      PacketState& p = *selection.packets[i];
-      if (selection.entries[i] == kMiss)
-        control_.unknown(pass, p, selection.keys[i]);
+    access.lookup_bulk({packets.data(), count}, shared_.ingress_qps, {keys.data(), count}, {entries.data(), count},
+                       [&](std::size_t i, std::uint32_t entry) { prefetch(access, *packets[i], entry, psns[i]); });
+    for (unsigned i = 0; i < count; i++) {
+      if (entries[i] == kMiss)
+        control_.unknown(pass, *packets[i]);
       else
-        known(access, pass, p, shared_.ingress_qps.value(selection.entries[i]));
+        known(access, pass, *packets[i], entries[i], psns[i]);
     }
   }
 
@@ -46,42 +53,41 @@ class Ingress {
   static constexpr std::uint32_t kManagementQpn = 1;
 
   template <class Access>
-  void prefetch(Access& access, const PacketState& p, std::uint32_t number) {
+  void prefetch(Access& access, const PacketState& p, std::uint32_t number, std::uint32_t psn) {
     const QpEntry& entry = shared_.ingress_qps.value(number);
-    access.prefetch(p, shared_.hits, entry.connection);
     if (entry.outbound == roce::opcode_info(p.packet).has(roce::kIsRequest))
-      shared_.source.prefetch(access, p, entry.slot.number, static_cast<std::uint32_t>(roce::bth(p.packet).psn));
+      shared_.source.prefetch(access, p, entry.slot.number, psn);
   }
 
   template <class Access>
-  void known(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
+  void known(Access& access, Pass& pass, PacketState& p, std::uint32_t number, std::uint32_t psn) {
+    const QpEntry& entry = shared_.ingress_qps.value(number);
     if (p.instance == switch_model::Instance::kNormal) {
       access.write(p, shared_.hits, entry.connection, true);
       if (entry.learnt) control_.learnt(pass, p, entry);
       if (entry.path_mtu == 0) control_.path_mtu(pass, entry, path_mtu_of(p.packet));
     }
     if (roce::opcode_info(p.packet).has(roce::kIsRequest)) {
-      if (entry.outbound)
-        spray(access, pass, p, entry);
-      else if (!entry.begun)
-        control_.first_request(pass, entry, static_cast<std::uint32_t>(roce::bth(p.packet).psn));
+      if (entry.outbound) return spray(access, pass, p, entry, psn);
+      QpWords::store(p, shared_.word, number, entry.generation);
+      if (!entry.begun) control_.first_request(pass, entry, psn);
       return;
     }
     const Answer answer = answer_of(p.packet);
     if (answer.kind == AnswerKind::kNone) return;
-    if (entry.outbound)
+    if (entry.outbound) {
+      QpWords::store(p, shared_.word, number, entry.generation);
       turn(p, entry);
-    else if (answer.kind == AnswerKind::kNack)
-      nack(access, pass, p, entry);
+    } else if (answer.kind == AnswerKind::kNack) {
+      nack(access, pass, p, entry, psn);
+    }
   }
 
   // Equation 1 and its exceptions.
   template <class Access>
-  void spray(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
+  void spray(Access& access, Pass& pass, PacketState& p, const QpEntry& entry, std::uint32_t psn) {
     if (!shared_.sprayed[p.packet.meta().opcode]) return;
     if (p.ingress_port != entry.port) return count_.request_wrong_port.add();
-    const std::uint64_t draw = pass.random();
-    const auto psn = static_cast<std::uint32_t>(roce::bth(p.packet).psn);
     std::uint32_t base = 0;
     const switch_model::EcmpGroup* group = nullptr;
     if (shared_.spray == Spray::kEgressPort) {
@@ -89,11 +95,14 @@ class Ingress {
       if (!group || group->count != shared_.source.paths()) return count_.not_sprayed_group.add();
       base = p.metadata[next_hops_.hop_word] - 1 - group->first;
     }
-    const PathChoice choice = shared_.source.data(access, p, entry.slot.number, psn, base, draw);
+    const PathChoice choice =
+        shared_.source.data(access, p, entry.slot.number, psn, base, [&pass] { return pass.random(); });
     count_.sprayed.add();
-    if (choice.rerouted_nacked) count_.rerouted_nacked.add();
-    if (choice.rerouted_again) count_.rerouted_again.add();
-    if (choice.rerouted_avoided) count_.rerouted_avoided.add();
+    if (choice.rerouted) [[unlikely]] {
+      if (choice.rerouted & kReroutedNacked) count_.rerouted_nacked.add();
+      if (choice.rerouted & kReroutedAgain) count_.rerouted_again.add();
+      if (choice.rerouted & kReroutedAvoided) count_.rerouted_avoided.add();
+    }
     if (!group) return change_source_port(access, p, access.read(p, path_map_, choice.path));
     leave_by(p, group->first + choice.path);
   }
@@ -116,7 +125,7 @@ class Ingress {
 
   // A NACK on its way to the NIC in this rack.
   template <class Access>
-  void nack(Access& access, Pass& pass, PacketState& p, const QpEntry& entry) {
+  void nack(Access& access, Pass& pass, PacketState& p, const QpEntry& entry, std::uint32_t psn) {
     if (p.egress_port != entry.port) return count_.answer_wrong_port.add();
     if (p.pipe != entry.pipe) {
       if (p.instance != switch_model::Instance::kRecirculated) TaskWord{Task::kRecirculate}.store(p, shared_.word);
@@ -125,7 +134,7 @@ class Ingress {
     if (roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) return count_.answer_bad_icrc.add();
     roce::Bth& bth = roce::bth(p.packet);
     const bool avoid = bth.fecn_becn_resv6 & shared_.avoidance_mask;
-    const bool believed = shared_.source.nack(access, p, entry.slot.number, static_cast<std::uint32_t>(bth.psn), avoid);
+    const bool believed = shared_.source.nack(access, p, entry.slot.number, psn, avoid);
     if (!avoid) return;
     bth.fecn_becn_resv6 &= static_cast<std::uint8_t>(~shared_.avoidance_mask);  // not covered by the ICRC
     if (!believed) return count_.avoidance_refused.add();

@@ -16,7 +16,8 @@ enum class Task : std::uint8_t {
   kGenerate,     ///< the mirror is to become a NACK
 };
 
-/// The words of a packet: task, flag, class and port; then ePSN, QPN and AETH of a NACK to be made.
+/// The words of a packet: task, flag, class and port; then, of one that goes from ingress to egress, its QP; of a
+/// mirror, ePSN, QPN and AETH of the NACK to be made.
 inline constexpr unsigned kTaskWords = 4;
 struct TaskWord {
   Task task = Task::kNone;
@@ -35,6 +36,20 @@ struct TaskWord {
   }
 };
 
+/// The QP of a packet for the egress control, in the second and third word: the entry of QpTable plus one (0: egress
+/// has nothing to do with the packet), and its generation: the packet may wait in a queue for longer than its
+/// connection is.
+struct QpWords {
+  static void store(PacketState& p, unsigned word, std::uint32_t entry, std::uint32_t generation) {
+    p.metadata[word + 1] = entry + 1;
+    p.metadata[word + 2] = generation;
+  }
+  static void clear(PacketState& p, unsigned word) { p.metadata[word + 1] = 0; }
+  static bool any(const PacketState& p, unsigned word) { return p.metadata[word + 1] != 0; }
+  static std::uint32_t entry(const PacketState& p, unsigned word) { return p.metadata[word + 1] - 1; }
+  static std::uint32_t generation(const PacketState& p, unsigned word) { return p.metadata[word + 2]; }
+};
+
 struct Shared {
   Shared(const Config& config, const switch_model::Build& build)
       : word(build.layout.metadata(kTaskWords)),
@@ -46,7 +61,7 @@ struct Shared {
         ingress_qps(ours(build), "qps_ingress", {Gress::kIngress, 0}, table_entries(config), 2),
         hits(build.layout.registers<bool>("qp_hits", {Gress::kIngress, kFirstStage},
                                           static_cast<std::uint64_t>(config.qps), 1)),
-        egress_qps(build.layout, "qps_egress", {Gress::kEgress, 0}, table_entries(config), 2),
+        egress_qps(build.layout, "qps_egress", {Gress::kEgress, 0}, ingress_qps.rows(), QpEntry::kBits, 2),
         destination({slots(config, build), paths_max, config.paths_count(), static_cast<std::uint32_t>(config.window),
                      static_cast<std::uint32_t>(config.ooo_threshold)},
                     build.layout),
@@ -80,26 +95,9 @@ struct Shared {
   const std::uint32_t paths_max;  ///< sizes the arrays
   QpTable ingress_qps;
   RegisterArray<bool> hits;
-  QpTable egress_qps;
+  QpIndex egress_qps;
   Destination destination;
   Source source;
-};
-
-/// Some packets of a pass, with their keys.
-struct Selection {
-  std::array<PacketState*, kBatchMax> packets;
-  std::array<HalfKey, kBatchMax> keys;
-  std::array<std::uint32_t, kBatchMax> entries;
-  unsigned count = 0;
-
-  void add(PacketState& p) {
-    keys[count] = key_of(p.packet);
-    packets[count++] = &p;
-  }
-  template <class Access>
-  void lookup(Access& access, const QpTable& table) {
-    access.lookup_bulk({packets.data(), count}, table, {keys.data(), count}, {entries.data(), count});
-  }
 };
 
 }  // namespace rocebox::themis

@@ -24,12 +24,16 @@ constexpr unsigned stage_behind(unsigned stage, std::uint64_t bytes) {
   return stage + static_cast<unsigned>((bytes + kStageBytes - 1) / kStageBytes);
 }
 
+/// Why a packet leaves the path that its PSN says; several may hold.
+enum Reroute : std::uint32_t {
+  kReroutedNacked = 1,   ///< a NACK asked for it: elsewhere
+  kReroutedAgain = 2,    ///< sent again without a NACK: any path
+  kReroutedAvoided = 4,  ///< its path is to be avoided
+};
 /// What became of the path of one packet.
 struct PathChoice {
   std::uint32_t path;
-  bool rerouted_nacked = false;   ///< a NACK asked for it: elsewhere
-  bool rerouted_again = false;    ///< sent again without a NACK: any path
-  bool rerouted_avoided = false;  ///< its path is to be avoided
+  std::uint32_t rerouted = 0;  ///< bits of Reroute
 };
 
 class Source {
@@ -43,10 +47,11 @@ class Source {
   };
   Source(const Config& config, Layout& layout);
 
-  /// The path of one data packet: equation 1 with `base` below N, and the exceptions of 4.4. `draw`: a random number.
-  template <class Access>
+  /// The path of one data packet: equation 1 with `base` below N, and the exceptions of 4.4. `draw()` gives a random
+  /// number; it is called for a packet that leaves its path, once.
+  template <class Access, class Draw>
   PathChoice data(Access& access, const PacketState& p, std::uint32_t slot, std::uint32_t psn, std::uint32_t base,
-                  std::uint64_t draw) {
+                  Draw&& draw) {
     // Once: a register might be what they are read from, for all that the compiler knows.
     const std::uint32_t paths = modulo_.count(), psn_class = modulo_(psn);
     std::uint32_t path = psn_class + base;
@@ -71,11 +76,15 @@ class Source {
       count--;
       return true;
     });
-    PathChoice choice{path, first, again && !first && !avoided, avoided};
+    if (!(first | avoided | again)) [[likely]]
+      return {path};
+    PathChoice choice{path, (first ? kReroutedNacked : 0u) | (again && !first && !avoided ? kReroutedAgain : 0u) |
+                                (avoided ? kReroutedAvoided : 0u)};
+    const std::uint64_t random = draw();
     if ((first || avoided) && paths > 1)
-      choice.path = wrapped(path + 1 + static_cast<std::uint32_t>(draw % (paths - 1)));
+      choice.path = wrapped(path + 1 + static_cast<std::uint32_t>(random % (paths - 1)));
     else if (again)
-      choice.path = wrapped(path + modulo_(static_cast<std::uint32_t>(draw)));
+      choice.path = wrapped(path + modulo_(static_cast<std::uint32_t>(random)));
     return choice;
   }
 

@@ -5,29 +5,27 @@
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "runtime/limits.h"
 #include "runtime/packet/packet.h"
 
 namespace rocebox {
 
-/// A list for each output, in the order of the batch. A switch has many outputs, and a batch leaves by few: only what
-/// is used is touched.
+/// The packets of each output side by side, in the order of the batch: a counting sort, without a branch that depends
+/// on where a packet goes.
 struct ByOutput {
-  /// verdicts: of at most kBatchMax packets.
-  explicit ByOutput(std::span<const Port> verdicts) {
-    for (std::size_t i = 0; i < verdicts.size(); i++) {
-      const Port out = verdicts[i];
-      if (is_used(out))
-        next[last[out]] = static_cast<std::uint8_t>(i);
-      else
-        first[out] = static_cast<std::uint8_t>(i);
+  /// verdicts: of `packets`, at most kBatchMax.
+  ByOutput(std::span<const Port> verdicts, const Packet* packets) {
+    for (const Port out : verdicts) {
       use(out);
-      last[out] = static_cast<std::uint8_t>(i);
+      end[out]++;
     }
+    std::uint8_t before = 0;
+    for_each(256, [&](Port out) { end[out] = static_cast<std::uint8_t>(std::exchange(before, before + end[out])); });
+    for (std::size_t i = 0; i < verdicts.size(); i++) sorted[end[verdicts[i]]++] = packets[i];
   }
 
-  bool is_used(Port out) const { return used[out >> 6] >> (out & 63) & 1; }
   void use(Port out) { used[out >> 6] |= std::uint64_t{1} << (out & 63); }
   /// Calls `function(Port)` for those that are used and below `outputs`, in ascending order.
   template <class Function>
@@ -39,9 +37,9 @@ struct ByOutput {
       }
   }
 
-  std::array<std::uint64_t, 4> used{};        ///< outputs, as bits
-  std::array<std::uint8_t, 256> first, last;  ///< packets, of outputs that a verdict named
-  std::array<std::uint8_t, kBatchMax> next;   ///< the packet that leaves by the same output behind each but the last
+  std::array<std::uint64_t, 4> used{};   ///< outputs, as bits
+  std::array<std::uint8_t, 256> end{};   ///< behind the last packet of each output in `sorted`
+  std::array<Packet, kBatchMax> sorted;  ///< by output, ascending
 };
 
 }  // namespace rocebox

@@ -86,7 +86,7 @@ void Pipeline::fire_timers() {
 // The straight path: while every packet passes, the same batch goes on and nothing is copied.
 void Pipeline::run(Edge at, Batch& batch, unsigned hops) {
   for (;; hops++) {
-    if (at.stage == Edge::kOutside) return leave(at.port, batch);
+    if (at.stage == Edge::kOutside) return leave(at.port, {batch.packets_.data(), batch.size_});
     if (at.stage == Edge::kNowhere) return discard(batch, drop_not_connected_);
     if (hops >= kHopsMax) return discard(batch, drop_hop_limit_);
     const auto index = static_cast<unsigned>(at.stage);
@@ -114,7 +114,9 @@ void Pipeline::call(unsigned stage, Port in, Batch& batch) {
 
 void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
   const std::size_t outputs = stages_[stage].outputs.size();
-  for (unsigned i = 0; i < batch.size_; i++) {
+  Port highest = 0;  // those behind the last packet's say pass
+  for (const Port verdict : batch.verdicts_) highest = std::max(highest, verdict);
+  for (unsigned i = 0; i < batch.size_ && highest >= outputs; i++) {
     const Port verdict = batch.verdicts_[i];
     if (verdict == Batch::kDropped) {
       books_.dropped.add();
@@ -129,9 +131,14 @@ void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
 // Hands on what a call left behind: for each output in turn, the batch's packets with their followers between.
 void Pipeline::flush_outputs(unsigned stage, const Batch& batch, unsigned hops) {
   const std::size_t outputs = stages_[stage].outputs.size();
-  ByOutput packets({batch.verdicts_.data(), batch.size_});
+  ByOutput packets({batch.verdicts_.data(), batch.size_}, batch.packets_.data());
   if (followers_[stage].empty()) {
-    packets.for_each(outputs, [&](Port port) { send_output(stage, port, batch, packets, hops); });
+    std::size_t first = 0;
+    packets.for_each(outputs, [&](Port port) {
+      const std::size_t end = packets.end[port];
+      send_output(stage, port, {packets.sorted.data() + first, end - first}, hops);
+      first = end;
+    });
     return;
   }
   std::vector<Follower> followers = std::move(followers_[stage]);  // the stage may be entered again below
@@ -146,15 +153,15 @@ void Pipeline::flush_outputs(unsigned stage, const Batch& batch, unsigned hops) 
   if (followers_[stage].empty()) followers_[stage].swap(followers);  // keeps the reserved room
 }
 
-void Pipeline::send_output(unsigned stage, Port port, const Batch& batch, const ByOutput& packets, unsigned hops) {
+void Pipeline::send_output(unsigned stage, Port port, std::span<Packet> packets, unsigned hops) {
   const Edge edge = stages_[stage].outputs[port];
-  Batch next;
-  for (unsigned i = packets.first[port];; i = packets.next[i]) {
-    next.packets_[next.size_++] = batch.packets_[i];
-    if (i == packets.last[port]) return run(edge, next, hops);
-    if (next.size_ < batch_max_) continue;
+  if (edge.stage == Edge::kOutside) return leave(edge.port, packets);
+  for (std::size_t first = 0; first < packets.size(); first += batch_max_) {
+    Batch next;
+    const std::span<Packet> some = packets.subspan(first, std::min<std::size_t>(batch_max_, packets.size() - first));
+    std::copy(some.begin(), some.end(), next.packets_.begin());
+    next.size_ = static_cast<unsigned>(some.size());
     run(edge, next, hops);
-    next.size_ = 0;
   }
 }
 
@@ -199,15 +206,15 @@ Packet Pipeline::enter_made(unsigned stage, Follower& follower) {
   return packet;
 }
 
-void Pipeline::leave(Port out, Batch& batch) {
-  books_.out.add(batch.size_);
+void Pipeline::leave(Port out, std::span<Packet> packets) {
+  books_.out.add(packets.size());
   if (trace_) [[unlikely]]
-    for (unsigned i = 0; i < batch.size_; i++)
-      if (Packet packet = batch.packets_[i]; trace_->every_port || packet.meta().traced)
+    for (const Packet packet : packets)
+      if (trace_->every_port || packet.meta().traced)
         trace_->record({now_, {}, TraceVerdict::kLeave, out, nullptr, trace_info(packet), packet});
   if (probe_ && probe_->sampling) [[unlikely]]
-    probe_->device_left(probe_->now() - batch.packets_[0].meta().arrival);
-  sink_(out, {batch.packets_.data(), batch.size_}, now_);
+    probe_->device_left(probe_->now() - packets[0].meta().arrival);
+  sink_(out, packets, now_);
 }
 
 void Pipeline::discard(Batch& batch, Counter& reason) {

@@ -19,8 +19,6 @@
 
 namespace rocebox {
 
-struct ByOutput;
-
 inline constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 
 /// Where an output leads: input `port` of stage `stage`, or output `port` of the pipeline.
@@ -110,9 +108,9 @@ class Pipeline {
   void run(Edge at, Batch& batch, unsigned hops);
   void distribute(unsigned stage, Batch& batch, unsigned hops);
   void flush_outputs(unsigned stage, const Batch& batch, unsigned hops);
-  void send_output(unsigned stage, Port port, const Batch& batch, const ByOutput& packets, unsigned hops);
+  void send_output(unsigned stage, Port port, std::span<Packet> packets, unsigned hops);
   void gather_output(unsigned stage, Port port, const Batch& batch, std::vector<Follower>& followers, unsigned hops);
-  void leave(Port out, Batch& batch);
+  void leave(Port out, std::span<Packet> packets);
   void discard(Batch& batch, Counter& reason);
   Packet enter_made(unsigned stage, Follower& follower);
   void call(unsigned stage, Port in, Batch& batch);

@@ -21,7 +21,8 @@
 namespace rocebox::roce {
 
 /// The pages that memory is asked for in. Huge ones spare address translations where large blocks of it are walked
-/// through again and again; where it is used here and there only, they cost more memory.
+/// through again and again, or are used all over; where little of it is used, they cost more memory. What is smaller
+/// than one has small ones.
 enum class Pages : std::uint8_t { kSmall, kHuge };
 inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
@@ -36,7 +37,8 @@ class ZeroedArray {
  public:
   ZeroedArray() = default;
   explicit ZeroedArray(std::size_t size, Pages pages = Pages::kSmall) : size_(size) {
-    const std::size_t align = pages == Pages::kHuge ? kHugePageBytes : kAlign;
+    const bool huge = pages == Pages::kHuge && size >= kHugePageBytes / sizeof(T);
+    const std::size_t align = huge ? kHugePageBytes : kAlign;
     if (size > (SIZE_MAX - align) / sizeof(T)) throw std::bad_alloc();
     std::size_t space = size * sizeof(T) + align;
     block_.reset(std::calloc(space, 1));
@@ -44,7 +46,7 @@ class ZeroedArray {
     void* start = block_.get();
     data_ = static_cast<T*>(std::align(align, size * sizeof(T), start, space));
     // Advice: without huge pages all works as before.
-    if (pages == Pages::kHuge) madvise(data_, size * sizeof(T) / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
+    if (huge) madvise(data_, size * sizeof(T) / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
   }
   T& operator[](std::size_t i) { return data_[i]; }
   const T& operator[](std::size_t i) const { return data_[i]; }

@@ -31,8 +31,7 @@ inline bool lower_ttl(Packet packet) {
   }
   auto& header = *reinterpret_cast<Ipv4*>(ip);
   if (header.ttl <= 1) return false;
-  follow_byte(header.checksum, header.ttl, header.ttl - 1, 8);
-  header.ttl--;
+  lower_ttl(header);
   return true;
 }
 

@@ -31,6 +31,6 @@ void store_ipv4_checksum(Ipv4& ip) {
   ip.checksum = ~sum_of_words(ip) & 0xFFFF;
 }
 
-bool ipv4_checksum_holds(const Ipv4& ip) { return sum_of_words(ip) == 0xFFFF; }
+bool any_ipv4_checksum_holds(const Ipv4& ip) { return sum_of_words(ip) == 0xFFFF; }
 
 }  // namespace rocebox::roce

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/roce/parse.h"
 
-#include <emmintrin.h>
-
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -92,6 +91,12 @@ ParseStatus read_transport(Packet packet, const std::uint8_t* data, std::uint32_
   return ParseStatus::kRoce;
 }
 
+std::uint32_t load_word(const std::uint8_t* at) {
+  std::uint32_t word;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
 // The form that nearly all RoCEv2 has: no VLAN tag, IPv4 without options or fragments, a known opcode, all headers
 // held, lengths that agree. False, and nothing is done, when anything is otherwise: parse_one() says what it is. What
 // both take they find alike.
@@ -103,18 +108,24 @@ bool parse_usual(Packet packet) {
   const auto& ip = *reinterpret_cast<const Ipv4*>(data + kIp);
   const auto& udp = *reinterpret_cast<const Udp*>(data + kUdp);
   const auto& bth = *reinterpret_cast<const Bth*>(data + kBth);
-  const OpcodeInfo& info = kOpcodes[bth.opcode];
-  const std::uint32_t header_bytes = static_cast<std::uint32_t>(sizeof(Bth)) + info.extension_bytes;
   const auto total = static_cast<std::uint32_t>(ip.total_length), datagram = static_cast<std::uint32_t>(udp.length);
+  // What must have one value, differences from it gathered for one branch: EtherType, version and header length; that
+  // it is no fragment, and the protocol, with the TTL between; the port; the lengths; the transport version.
+  static_assert(std::endian::native == std::endian::little);
+  constexpr std::uint32_t kTypeAndVersion = 0x450008, kProtocol = std::uint32_t{kIpProtocolUdp} << 24;
+  const std::uint32_t differences =
+      ((load_word(data + kIp - 2) & 0xFFFFFF) ^ kTypeAndVersion) |
+      ((load_word(data + kIp + offsetof(Ipv4, flags_fragment)) & 0xFF00FF3F) ^ kProtocol) |
+      (static_cast<std::uint32_t>(udp.destination_port) ^ kRoceUdpPort) | ((datagram + sizeof(Ipv4)) ^ total) |
+      bth.transport_version();
+  const OpcodeInfo& info = kOpcodes[bth.opcode];
+  if (differences != 0 || !info.has(kIsKnown)) return false;
+  const std::uint32_t header_bytes = static_cast<std::uint32_t>(sizeof(Bth)) + info.extension_bytes;
   const std::uint32_t pad = bth.pad_count();
+  const std::uint32_t around = static_cast<std::uint32_t>(sizeof(Udp)) + header_bytes + pad + kIcrcBytes;
   PacketMeta& meta = packet.meta();
-  const bool usual = load_be16(data + kIp - 2) == kEtherIpv4 && ip.version_ihl == 0x45 &&
-                     (static_cast<std::uint32_t>(ip.flags_fragment) & 0x3FFF) == 0 && ip.protocol == kIpProtocolUdp &&
-                     udp.destination_port == kRoceUdpPort && datagram + sizeof(Ipv4) == total && info.has(kIsKnown) &&
-                     bth.transport_version() == 0 && datagram >= sizeof(Udp) + header_bytes + pad + kIcrcBytes &&
-                     size >= kBth + header_bytes && meta.wire_bytes >= kIp + total;
-  if (!usual) return false;
-  meta.payload_bytes = datagram - static_cast<std::uint32_t>(sizeof(Udp)) - header_bytes - pad - kIcrcBytes;
+  if (datagram < around || size < kBth + header_bytes || meta.wire_bytes < kIp + total) return false;
+  meta.payload_bytes = datagram - around;
   meta.datagram_end = kIp + total;
   meta.l3_offset = kIp;
   meta.udp_offset = kUdp;
@@ -161,11 +172,7 @@ ParseStatus parse_one(Packet packet) {
   return status;
 }
 
-}  // namespace
-
-void parse(Packet packet) {
-  if (parse_usual(packet)) [[likely]]
-    return;
+void parse_unusual(Packet packet) {
   PacketMeta& meta = packet.meta();
   ParseStatus status = parse_one(packet);
   // Headers end early although no byte of the frame is missing here: then it was cut on the wire, not snapped.
@@ -174,14 +181,20 @@ void parse(Packet packet) {
   meta.status = status;
 }
 
+}  // namespace
+
+void parse(Packet packet) {
+  if (!parse_usual(packet)) parse_unusual(packet);
+}
+
 void parse(std::span<const Packet> packets) {
   constexpr std::size_t kAhead = 4;
   for (std::size_t i = 0; i < packets.size(); i++) {
-    if (i + kAhead < packets.size()) {
-      __builtin_prefetch(packets[i + kAhead].data());
-      __builtin_prefetch(&packets[i + kAhead].meta(), 1);
-    }
-    parse(packets[i]);
+    const Packet ahead = packets[std::min(i + kAhead, packets.size() - 1)];
+    __builtin_prefetch(ahead.data());
+    __builtin_prefetch(&ahead.meta(), 1);
+    if (!parse_usual(packets[i])) [[unlikely]]
+      parse_unusual(packets[i]);
   }
 }
 
@@ -245,39 +258,11 @@ std::string_view parse_status_sentence(ParseStatus status) {
   return kSentences[static_cast<std::size_t>(status)];
 }
 
-namespace {
-
-// An IPv4 address, as its bytes lie in memory, as ::ffff:a.b.c.d.
-void store_mapped(std::uint8_t* at, std::uint32_t ipv4) {
-  static_assert(std::endian::native == std::endian::little);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(at),
-                   _mm_set_epi32(static_cast<int>(ipv4), static_cast<int>(0xFFFF0000u), 0, 0));
-}
-
-}  // namespace
-
 IpPayload ip_payload(Packet packet) {
   const PacketMeta& meta = packet.meta();
   IpPayload ip;
   (meta.ip_version == 4 ? read_ipv4 : read_ipv6)(packet, packet.data(), meta.l3_offset, ip);
   return ip;
-}
-
-Addresses addresses(Packet packet) {
-  Addresses result;
-  const std::uint8_t* header = packet.data() + packet.meta().l3_offset;
-  if (packet.meta().ip_version == 4) {
-    // Whole addresses are stored: who copies the result by vectors would wait for parts that were stored one by one.
-    std::uint32_t source, destination;
-    std::memcpy(&source, header + offsetof(Ipv4, source), sizeof source);
-    std::memcpy(&destination, header + offsetof(Ipv4, destination), sizeof destination);
-    store_mapped(result.source.data(), source);
-    store_mapped(result.destination.data(), destination);
-  } else {
-    std::memcpy(result.source.data(), header + offsetof(Ipv6, source), 16);
-    std::memcpy(result.destination.data(), header + offsetof(Ipv6, destination), 16);
-  }
-  return result;
 }
 
 std::uint8_t ecn(Packet packet) {

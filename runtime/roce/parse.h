@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Parse once at ingress; later code trusts the offsets in the metadata.
 #pragma once
+#include <emmintrin.h>
+
+#include <bit>
+#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -47,6 +51,17 @@ inline bool is_trimmed(Packet packet) {
 // Views for a packet whose bth_offset is not 0: its BTH is held. extension() looks at the bytes held itself.
 inline Bth& bth(Packet packet) { return *rte_pktmbuf_mtod_offset(packet.mbuf(), Bth*, packet.meta().bth_offset); }
 inline const OpcodeInfo& opcode_info(Packet packet) { return opcode_info(packet.meta().opcode); }
+/// Both numbers of the BTH, read at once.
+struct QpnPsn {
+  std::uint32_t destination_qp, psn;
+};
+inline QpnPsn qpn_and_psn(Packet packet) {
+  static_assert(offsetof(Bth, destination_qp) == 5 && offsetof(Bth, psn) == 9);
+  std::uint64_t bytes;
+  std::memcpy(&bytes, reinterpret_cast<const std::uint8_t*>(&bth(packet)) + 4, sizeof bytes);
+  bytes = __builtin_bswap64(bytes);
+  return {static_cast<std::uint32_t>(bytes >> 32) & 0xFFFFFF, static_cast<std::uint32_t>(bytes) & 0xFFFFFF};
+}
 
 /// Whether QPN and PSN can be read from the BTH. An opcode that the specification reserves may have any header behind
 /// it, such as a kernel's own: of that only the opcode is known.
@@ -92,7 +107,25 @@ struct Addresses {
   bool operator==(const Addresses&) const = default;
 };
 /// For packets whose ip_version is set.
-Addresses addresses(Packet packet);
+inline Addresses addresses(Packet packet) {
+  Addresses result;
+  const std::uint8_t* header = packet.data() + packet.meta().l3_offset;
+  if (packet.meta().ip_version != 4) {
+    std::memcpy(&result, header + offsetof(Ipv6, source), sizeof result);
+    return result;
+  }
+  // Whole addresses are stored: who copies the result by vectors would wait for parts that were stored one by one.
+  static_assert(std::endian::native == std::endian::little);
+  const auto store_mapped = [](std::array<std::uint8_t, 16>& at, const std::uint8_t* from) {
+    std::uint32_t ipv4;
+    std::memcpy(&ipv4, from, sizeof ipv4);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(at.data()),
+                     _mm_set_epi32(static_cast<int>(ipv4), static_cast<int>(0xFFFF0000u), 0, 0));
+  };
+  store_mapped(result.source, header + offsetof(Ipv4, source));
+  store_mapped(result.destination, header + offsetof(Ipv4, destination));
+  return result;
+}
 
 /// The ECN codepoint of an IP packet.
 std::uint8_t ecn(Packet packet);

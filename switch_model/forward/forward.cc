@@ -9,6 +9,7 @@
 #include "switch_model/forward/config.h"
 #include "switch_model/forward/flow_bytes.h"
 #include "switch_model/forward/hop_tables.h"
+#include "switch_model/forward/recent_flows.h"
 #include "switch_model/forward/router.h"
 #include "switch_model/hash.h"
 #include "switch_model/tables/index_table.h"
@@ -109,6 +110,7 @@ class Forward {
     members_.swap(news.members);
     bridge_.change(news.macs);
     router_.change(news.routes);
+    recent_.forget();
   }
 
   template <class Access>
@@ -123,10 +125,9 @@ class Forward {
     }
     bridge_.learn(access, pass, bridged, routed);
     bridge_.forward(access, pass, bridged);
-    if (routed.count) router_.forward(access, pass, routed);
     prune(pass, bridged);
     choose(access, bridged);
-    choose(access, routed);
+    if (routed.count) route(access, pass, routed);
   }
 
   template <class Access>
@@ -197,9 +198,49 @@ class Forward {
     }
   }
 
+  template <class Access>
+  void route(Access& access, Pass& pass, const Selection& routed) {
+    Selection others;
+    if constexpr (!Access::kStrict) route_as_before(routed, others);
+    const Selection& anew = Access::kStrict ? routed : others;
+    if (anew.count == 0) return;
+    router_.forward(access, pass, anew);
+    choose(access, anew);
+    if constexpr (Access::kStrict) return;
+    for (const PacketState* p : anew.span())
+      if (!p->drop_reason && RecentFlows::concerns(p->packet.meta()))
+        recent_.remember(RecentFlows::key_of(p->packet),
+                         {static_cast<std::uint16_t>(p->metadata[next_hops_.group_word] - 1),
+                          static_cast<std::uint16_t>(p->metadata[next_hops_.hop_word] - 1)});
+  }
+
+  // Routes packets of remembered flows; `others` are those that are to be looked at whole.
+  void route_as_before(const Selection& routed, Selection& others) {
+    std::array<const RecentFlows::Flow*, kBatchMax> places;
+    for (unsigned i = 0; i < routed.count; i++) {
+      const Packet packet = routed.packets[i]->packet;
+      places[i] = nullptr;
+      if (!RecentFlows::concerns(packet.meta())) continue;
+      places[i] = &recent_.place(RecentFlows::key_of(packet));
+      __builtin_prefetch(places[i]);
+    }
+    for (unsigned i = 0; i < routed.count; i++) {
+      PacketState* p = routed.packets[i];
+      const RecentFlows::Flow* place = places[i];
+      if (!place || !recent_.holds(*place, RecentFlows::key_of(p->packet)) || !Router::next_hop_ipv4(p->packet)) {
+        others.add(*p);
+        continue;
+      }
+      const RecentFlows::Way way = place->way;
+      p->metadata[next_hops_.group_word] = way.group + 1u;
+      p->metadata[next_hops_.hop_word] = way.hop + 1u;
+      p->egress_port = hops_.value(way.hop).port;
+    }
+  }
+
   // Of packets with a group: one of its next hops, by flow.
   template <class Access>
-  void choose(Access& access, Selection& packets) {
+  void choose(Access& access, const Selection& packets) {
     for (unsigned i = 0; i < packets.count; i++) {
       PacketState& p = *packets.packets[i];
       const std::uint32_t number = p.metadata[next_hops_.group_word];
@@ -224,6 +265,7 @@ class Forward {
   IndexTable<NextHop> hops_, rewrite_;
   const SwitchInfo& info_;
   HopTables placed_;
+  RecentFlows recent_;
   std::vector<PortSet> members_;  // of each group: action data, as a bitmap of ports
   Mac router_mac_{};
   std::uint64_t router_number_ = 0;

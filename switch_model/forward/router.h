@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/roce/headers.h"
 #include "runtime/roce/hop_fields.h"
+#include "runtime/roce/ipv4_checksum.h"
 #include "switch_model/forward/bridge.h"
 #include "switch_model/tables/lpm_table.h"
 
@@ -26,6 +27,14 @@ class Router {
   void change(Routes& routes) {
     v4_routes_.swap_entries(routes.v4);
     v6_routes_.swap_entries(routes.v6);
+  }
+
+  /// Lowers the TTL of an IPv4 packet whose header a router may forward; false, and nothing is changed, of another one.
+  static bool next_hop_ipv4(Packet packet) {
+    auto& ip = *reinterpret_cast<roce::Ipv4*>(packet.data() + packet.meta().l3_offset);
+    if (ip.ttl <= 1 || !roce::ipv4_checksum_holds(ip)) return false;
+    roce::lower_ttl(ip);
+    return true;
   }
 
   /// Finds the group of next hops of each packet, and lowers its TTL.

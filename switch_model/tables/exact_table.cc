@@ -12,20 +12,15 @@
 #include "switch_model/tables/names.h"
 
 namespace rocebox::switch_model {
-namespace {
 
-std::uint32_t hash_of_bytes(const void* key, std::uint32_t bytes, std::uint32_t) { return key_hash(key, bytes); }
-
-}  // namespace
-
-HashIndex::HashIndex(std::uint32_t capacity, std::uint32_t key_bytes) {
+HashIndex::HashIndex(std::uint32_t capacity, std::uint32_t key_bytes, HashFunction hash) {
   const std::string name = table_name();
   rte_hash_parameters parameters{};
   parameters.name = name.c_str();
   parameters.entries = std::max(capacity, 8u);
   parameters.key_len = key_bytes;
   parameters.socket_id = -1;  // any
-  parameters.hash_func = &hash_of_bytes;
+  parameters.hash_func = hash;
   // Buckets that overflow get more room, so that a table takes as many keys as it says, whatever they are.
   parameters.extra_flag = RTE_HASH_EXTRA_FLAGS_EXT_TABLE;
   hash_ = rte_hash_create(&parameters);

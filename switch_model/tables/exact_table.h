@@ -17,12 +17,11 @@ struct rte_hash;
 
 namespace rocebox::switch_model {
 
-/// The hash of a key in all exact tables: CRC32C, which the compiler unrolls where the length is known. Not
-/// rte_hash_crc(), which reads keys as if they stood on eight bytes. Of a key of zeros it must not be 0: rte_hash
-/// (DPDK 22.11) takes an empty place for such a key when one is overwritten, and loses a place with each time.
-inline std::uint32_t key_hash(const void* key, std::size_t bytes) {
+/// The hash of a key: CRC32C, which the compiler unrolls where the length is known. Not rte_hash_crc(), which reads
+/// keys as if they stood on eight bytes. Of a key of zeros it must not be 0: rte_hash (DPDK 22.11) takes an empty place
+/// for such a key when one is overwritten, and loses a place with each time.
+inline std::uint32_t key_hash(const void* key, std::size_t bytes, std::uint32_t hash = 0xFFFFFFFF) {
   const auto* at = static_cast<const std::uint8_t*>(key);
-  std::uint32_t hash = 0xFFFFFFFF;
   for (; bytes >= sizeof(std::uint64_t); bytes -= sizeof(std::uint64_t), at += sizeof(std::uint64_t)) {
     std::uint64_t word;
     std::memcpy(&word, at, sizeof word);
@@ -41,14 +40,16 @@ inline std::uint32_t key_hash(const void* key, std::size_t bytes) {
 /// rte_hash with keys of plain bytes, owned. Not a template, so that DPDK's header stays in one file.
 class HashIndex {
  public:
+  using HashFunction = std::uint32_t (*)(const void* key, std::uint32_t bytes, std::uint32_t);
+
   /// Throws ConfigError when memory is short.
-  HashIndex(std::uint32_t capacity, std::uint32_t key_bytes);
+  HashIndex(std::uint32_t capacity, std::uint32_t key_bytes, HashFunction hash);
   ~HashIndex();
   HashIndex(HashIndex&& other) noexcept;
   HashIndex& operator=(HashIndex&& other) noexcept;
 
   std::uint32_t find(const void* key) const;
-  /// keys, hashes: of count (at most kBatchMax) keys, pointers and key_hash().
+  /// keys, hashes: of count (at most kBatchMax) keys, pointers and what the hash function gives.
   void find_bulk(const void** keys, std::uint32_t* hashes, std::uint32_t count, std::uint32_t* entries) const;
   /// The key's entry, new or old; kMiss when the table is full.
   std::uint32_t insert(const void* key);
@@ -62,6 +63,10 @@ class HashIndex {
 /// `Key` is plain bytes without padding; `Value` is the action data. The datapath looks up; the control plane
 /// (configuration, Program::on_timer, Change) inserts and erases between batches.
 ///
+/// Both may have kBits, when a table of hardware has less than all their bytes. A key may have `std::uint32_t hash()
+/// const` and `bool same_as(const Key&) const` where these can be cheaper than over all its bytes, whose equality they
+/// must agree with.
+///
 /// Before rte_hash is asked, the entry that was found last for an equal hash (of as many bits as there are entries, or
 /// one or two more) is looked at: a packet of a flow that was seen lately costs a hash and a comparison.
 template <class KeyType, class Value>
@@ -73,7 +78,8 @@ class ExactTable : public ResourceHandle {
   using Key = KeyType;
 
   ExactTable(Layout& layout, std::string_view name, At at, std::uint32_t capacity, std::uint64_t per_flow = 0)
-      : index_(capacity, sizeof(Key)),
+      : index_(capacity, sizeof(Key),
+               [](const void* key, std::uint32_t, std::uint32_t) { return hash_of(*static_cast<const Key*>(key)); }),
         rows_(std::size_t{capacity} + 2),
         recent_(std::bit_ceil(2 * std::size_t{capacity})),
         capacity_(capacity) {
@@ -82,8 +88,8 @@ class ExactTable : public ResourceHandle {
                            ResourceKind::kExactTable,
                            at,
                            capacity,
-                           8 * sizeof(Key),
-                           8 * sizeof(Value),
+                           bits_of<Key>(),
+                           bits_of<Value>(),
                            0,
                            per_flow});
   }
@@ -92,9 +98,14 @@ class ExactTable : public ResourceHandle {
   std::uint32_t lookup(const Key& key) const { return index_.find(&key); }
   /// entries[i] is the entry of keys[i]; at most kBatchMax at once. Cheaper than one by one.
   void lookup_bulk(std::span<const Key> keys, std::span<std::uint32_t> entries) const {
+    lookup_bulk(keys, entries, [](std::size_t, std::uint32_t) {});
+  }
+  /// The same; `found(i, entry)` is called for those that were found lately, to prefetch what belongs to them.
+  template <class Found>
+  void lookup_bulk(std::span<const Key> keys, std::span<std::uint32_t> entries, Found&& found) const {
     std::uint32_t hashes[kBatchMax], missed[kBatchMax];
     for (std::size_t i = 0; i < keys.size(); i++) {
-      hashes[i] = key_hash(&keys[i], sizeof(Key));
+      hashes[i] = hash_of(keys[i]);
       __builtin_prefetch(&recent(hashes[i]));
     }
     for (std::size_t i = 0; i < keys.size(); i++) {
@@ -104,8 +115,10 @@ class ExactTable : public ResourceHandle {
     std::uint32_t missed_count = 0;
     for (std::uint32_t i = 0; i < keys.size(); i++) {
       const std::uint32_t row = entries[i]--;
-      missed[missed_count] = i;
-      missed_count += row == kNone || !same(rows_[row].key, keys[i]);
+      if (row != kNone && same(rows_[row].key, keys[i])) [[likely]]
+        found(i, row - 1);
+      else
+        missed[missed_count++] = i;
     }
     if (missed_count) search(keys, hashes, {missed, missed_count}, entries);
   }
@@ -120,12 +133,14 @@ class ExactTable : public ResourceHandle {
     return entry;
   }
   bool erase(const Key& key) {
-    std::uint32_t& row = recent(key_hash(&key, sizeof(Key)));
+    std::uint32_t& row = recent(hash_of(key));
     if (row != kNone && same(rows_[row].key, key)) row = kNone;  // what `recent_` says is in the table
     return index_.erase(&key);
   }
   std::uint32_t size() const { return index_.size(); }
   std::uint32_t capacity() const { return capacity_; }
+  /// Every entry is below.
+  std::uint32_t rows() const { return capacity_ + 1; }
 
  private:
   // Where they are not larger than a cache line they lie in one.
@@ -135,8 +150,24 @@ class ExactTable : public ResourceHandle {
   };
   static constexpr std::uint32_t kNone = 0;
 
+  template <class T>
+  static constexpr unsigned bits_of() {
+    if constexpr (requires { T::kBits; }) return T::kBits;
+    return 8 * sizeof(T);
+  }
   std::uint32_t& recent(std::uint32_t hash) const { return recent_[hash & (recent_.size() - 1)]; }
-  static bool same(const Key& a, const Key& b) { return std::memcmp(&a, &b, sizeof(Key)) == 0; }
+  static std::uint32_t hash_of(const Key& key) {
+    if constexpr (requires { key.hash(); })
+      return key.hash();
+    else
+      return key_hash(&key, sizeof(Key));
+  }
+  static bool same(const Key& a, const Key& b) {
+    if constexpr (requires { a.same_as(b); })
+      return a.same_as(b);
+    else
+      return std::memcmp(&a, &b, sizeof(Key)) == 0;
+  }
 
   [[gnu::noinline]] void search(std::span<const Key> keys, const std::uint32_t* hashes,
                                 std::span<const std::uint32_t> missed, std::span<std::uint32_t> entries) const {

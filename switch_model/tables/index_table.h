@@ -13,12 +13,15 @@ class IndexTable : public ResourceHandle {
  public:
   using Key = std::uint32_t;
 
-  IndexTable(Layout& layout, std::string_view name, At at, std::uint32_t capacity, unsigned value_bits)
+  IndexTable(Layout& layout, std::string_view name, At at, std::uint32_t capacity, unsigned value_bits,
+             std::uint64_t per_flow = 0)
       : values_(capacity), capacity_(capacity) {
-    layout.declare(*this, {{}, std::string(name), ResourceKind::kExactTable, at, capacity, 16, value_bits, 0, 0});
+    layout.declare(*this,
+                   {{}, std::string(name), ResourceKind::kExactTable, at, capacity, 16, value_bits, 0, per_flow});
   }
   std::uint32_t lookup(const Key& index) const { return index < capacity_ ? index : kMiss; }
   const Value& value(std::uint32_t entry) const { return values_[entry]; }
+  Value& value(std::uint32_t entry) { return values_[entry]; }
   /// Takes other values, as many, and leaves its own. Does not allocate.
   void swap_values(std::vector<Value>& values) noexcept { values_.swap(values); }
 

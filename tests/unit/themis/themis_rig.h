@@ -103,7 +103,7 @@ class Rig {
       case Kind::kAge:
         return text(destination_.age(kPipe, slot_, 0));
       case Kind::kSourceData: {
-        const auto choice = source_.data(access, p, slot_.number, event.psn, config_.base, event.draw);
+        const auto choice = source_.data(access, p, slot_.number, event.psn, config_.base, [&] { return event.draw; });
         return "path " + std::to_string(choice.path);
       }
       case Kind::kSourceNack:
