@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Access: how a program's control touches its resources. Fast is plain memory, inlined; Strict is the same and holds
-// each access against what a match-action pipeline can do. A control is a template over it, so both run one code.
+// each access against what a match-action pipeline can do. A control is a template over it, so both run one code; where
+// Fast has a shortcut (forward/recent_flows.h), a test holds its answers against Strict's.
 #pragma once
 #include <array>
 #include <bitset>

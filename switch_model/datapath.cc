@@ -22,6 +22,7 @@ Datapath::Counters::Counters(Stats& stats)
       replicated(stats.counter("replicated", "copies that multicast groups made")),
       mirrored(stats.counter("mirrored", "copies that mirrors made")),
       recirculated(stats.counter("recirculated", "packets that entered ingress again")),
+      drop_no_copy(stats.counter("drop_no_copy", "replicas that were to be edited or recirculated: the pool was dry")),
       strict_violations(stats.counter("strict_violations", "accesses that the hardware could not do; strict mode")) {}
 
 Datapath::Datapath(const Config& config, Stats& stats)
@@ -48,6 +49,7 @@ Datapath::Datapath(const Config& config, Stats& stats)
     if (programs_[i]->has_ingress()) controls_[0].push_back(i);
     if (programs_[i]->has_egress()) controls_[1].push_back(i);
   }
+  shares_ = std::ranges::all_of(controls_[1], [&](unsigned i) { return programs_[i]->owns_what_it_writes(); });
   fixed_options_ = fixed_options(config);
   const std::vector<std::string> problems = lay_out(layout_, profile_, used_);
   if (strict_ && !problems.empty()) throw ConfigError(fmt::format("{}", fmt::join(problems, "\n")));
@@ -149,13 +151,13 @@ void Datapath::begin(Context& context) {
 void Datapath::run(Context& context, Gress gress, std::span<PacketState> packets) {
   if (packets.empty()) return;
   for (const unsigned i : controls_[static_cast<std::size_t>(gress)]) {
-    Pass pass(context, packets, gress, i, random_[i][static_cast<std::size_t>(gress)], due_);
+    Pass pass(context, packets, gress, i, random_[i][static_cast<std::size_t>(gress)], due_, count_.drop_no_copy);
     gress == Gress::kIngress ? programs_[i]->ingress(pass) : programs_[i]->egress(pass);
   }
 }
 
 void Datapath::run_timer(Context& context, unsigned program, std::uint64_t tag) {
-  Pass pass(context, {}, Gress::kIngress, program, random_[program][kControlPlane], due_);
+  Pass pass(context, {}, Gress::kIngress, program, random_[program][kControlPlane], due_, count_.drop_no_copy);
   programs_[program]->on_timer(pass, tag);
   Leaving leaving{context, nullptr};
   for (PacketState& p : due_.generated) {
@@ -176,7 +178,7 @@ void Datapath::manage(Leaving& leaving, PacketState& p, Cause cause) {
   put(leaving, p, cause);
 }
 
-// The last member gets the packet itself.
+// The last member gets the packet itself. Replicas have its bytes, where all programs ask before they write.
 void Datapath::replicate(Leaving& leaving, PacketState& p, Cause cause) {
   const std::uint16_t number = p.multicast_group;
   p.multicast_group = 0;
@@ -189,7 +191,11 @@ void Datapath::replicate(Leaving& leaving, PacketState& p, Cause cause) {
   p.instance = Instance::kReplica;
   for (Port member : group->members) {
     if (member == p.ingress_port || member == last) continue;
-    PacketPtr copy = leaving.context.copy(p.packet);
+    if (shares_ && !cause.owned) {
+      leaving.batch->take(cause.after).release();
+      cause.owned = true;
+    }
+    PacketPtr copy = shares_ ? leaving.context.share(p.packet) : leaving.context.copy(p.packet);
     if (!copy) {
       count_.copy_failed.add();
       continue;

@@ -33,7 +33,7 @@ class Datapath final : public Kernel {
   struct Counters {
     explicit Counters(Stats& stats);
     Counter &drop_no_port, &drop_no_members, &drop_passes, &drop_loop_full, &copy_failed, &replicated, &mirrored,
-        &recirculated, &strict_violations;
+        &recirculated, &drop_no_copy, &strict_violations;
   };
   // Packets between ingress and the wire, in one call. In a batch they leave behind the packet that caused them.
   struct Leaving {
@@ -132,6 +132,7 @@ class Datapath final : public Kernel {
   std::vector<Usage> used_;  // by stage
   OptionTexts fixed_options_;
   bool strict_;
+  bool shares_;  // replicas have their bytes together: what writes them in egress makes sure that it may
 };
 
 // Tags of timers that are not a program's, see kProgramShift.

@@ -22,6 +22,7 @@ void Datapath::mirror(Context& context, PacketState& p) {
     copy->meta() = p.packet.meta();
     copy->meta().wire_bytes = bytes;
     copy->meta().entered = 0;
+    copy->meta().shared = copy->meta().watched = 0;
     roce::parse(*copy);
   }
   if (!copy) return count_.copy_failed.add();
@@ -36,6 +37,7 @@ void Datapath::mirror(Context& context, PacketState& p) {
 void Datapath::recirculate(Leaving& leaving, PacketState& p, Cause cause) {
   if (p.passes == kPassesMax) return end(leaving, p, cause, count_.drop_passes);
   if (waiting_.full()) return end(leaving, p, cause, count_.drop_loop_full);
+  if (!leaving.context.own(p.packet)) return end(leaving, p, cause, count_.drop_no_copy);
   count_.recirculated.add();
   PacketState again;
   again.packet = cause.owned ? p.packet : leaving.batch->take(cause.after).release();

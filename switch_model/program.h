@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "runtime/kernel/kernel.h"
-#include "runtime/kernel/splitmix64.h"
 #include "switch_model/access.h"
 #include "switch_model/layout.h"
 #include "switch_model/mirror_session.h"
 #include "switch_model/next_hops.h"
+#include "switch_model/pass.h"
 
 namespace rocebox::switch_model {
 
@@ -56,100 +56,6 @@ struct Build {
   NextHops& next_hops;
 };
 
-/// A stream of random numbers of one control: ingress and egress of a program draw apart, so that batching changes
-/// nothing. Draw in packet order.
-class RandomStream {
- public:
-  explicit RandomStream(std::uint64_t state = 0) : state_(state) {}
-  std::uint64_t operator()() { return splitmix64::next(state_); }
-
- private:
-  std::uint64_t state_;
-};
-
-/// Timers of programs for the present instant: they fire behind all its packets, in a fixed order (not in that of
-/// arming, which depends on how the input was cut into batches).
-struct DueTimers {
-  struct Timer {
-    unsigned program;
-    std::uint64_t tag;
-  };
-  static constexpr std::size_t kMax = 1024;
-  DueTimers() {
-    list.reserve(kMax);
-    generated.reserve(kGeneratedMax);
-  }
-  std::vector<Timer> list;
-
-  // What on_timer made, to enter egress behind it.
-  static constexpr std::size_t kGeneratedMax = 64;
-  std::vector<PacketState> generated;
-};
-
-/// In the tag of a program's timer its number plus one lies this many bits up.
-inline constexpr unsigned kProgramShift = 56;
-
-/// One call of a control: the packets, the time, and what can be asked of the switch.
-class Pass {
- public:
-  Pass(Context& context, std::span<PacketState> packets, Gress gress, unsigned program, RandomStream& random,
-       DueTimers& due)
-      : context_(context), packets_(packets), random_(random), due_(due), gress_(gress), program_(program) {}
-
-  std::span<PacketState> packets() const { return packets_; }
-  PacketState* begin() const { return packets_.data(); }
-  PacketState* end() const { return packets_.data() + packets_.size(); }
-  std::size_t size() const { return packets_.size(); }
-  PacketState& operator[](std::size_t i) const { return packets_[i]; }
-  Gress gress() const { return gress_; }
-
-  Nanos now() const { return context_.now(); }
-  /// A random number; draw in packet order, and as often for equal packets.
-  std::uint64_t random() { return random_(); }
-
-  /// The packet ends behind this control; `reason` is counted then. Mirrors that were asked for are made nevertheless.
-  void drop(PacketState& p, Counter& reason) { p.drop_reason = &reason; }
-  /// A copy of the packet as this control leaves it, cut to `truncate_bytes`, enters egress at `port` as
-  /// Instance::kMirror with the packet's metadata, behind all packets of this instant. One a control; the last counts.
-  void mirror(PacketState& p, Port port, std::uint16_t truncate_bytes = 0xFFFF) {
-    p.mirror_port = port;
-    p.mirror_bytes = truncate_bytes;
-  }
-  /// Egress: the packet enters ingress again by the port it came in by, as Instance::kRecirculated, after the loopback
-  /// port's delay, in the pipe of the port that it was leaving by. At most kPassesMax times.
-  void recirculate(PacketState& p) { p.recirculate = true; }
-  /// The program's on_timer(tag) is called at `at`, or behind all packets of this instant when that is not later.
-  /// `tag` has 56 bits. From one of the two controls only.
-  void arm(Nanos at, std::uint64_t tag) {
-    if (at <= now() && due_.list.size() < DueTimers::kMax)
-      due_.list.push_back({program_, tag});
-    else
-      context_.arm(at, (std::uint64_t{program_} + 1) << kProgramShift | tag);
-  }
-  /// A new packet of `bytes` bytes, uninitialised, for generate(). Empty when the pool is dry.
-  PacketPtr allocate(std::uint32_t bytes) { return context_.allocate(bytes); }
-  /// From on_timer: a packet that the program made enters egress at `port` as Instance::kGenerated. At most
-  /// DueTimers::kGeneratedMax in one call; false, and the packet is freed, beyond.
-  bool generate(PacketPtr packet, Port port) {
-    if (due_.generated.size() == DueTimers::kGeneratedMax) return false;
-    PacketState& p = due_.generated.emplace_back();
-    p.packet = packet.release();
-    p.instance = Instance::kGenerated;
-    p.ingress_port = p.egress_port = port;
-    return true;
-  }
-  /// Tells the packet trace what was done to a packet that goes on, in a word or two.
-  void note(const PacketState& p, std::string_view what) { context_.note(p.packet, what); }
-
- private:
-  Context& context_;
-  std::span<PacketState> packets_;
-  RandomStream& random_;
-  DueTimers& due_;
-  Gress gress_;
-  unsigned program_;
-};
-
 /// What a switch calls. Once per batch and control; never throws, blocks or allocates.
 class Program {
  public:
@@ -158,6 +64,8 @@ class Program {
   virtual void egress(Pass& pass) = 0;
   virtual bool has_ingress() const = 0;
   virtual bool has_egress() const = 0;
+  /// Its egress control writes bytes of packets behind Pass::own only.
+  virtual bool owns_what_it_writes() const = 0;
   /// The control plane: learning, ageing. `pass` has no packets.
   virtual void on_timer(Pass& pass, std::uint64_t tag) = 0;
   /// Adds to the report what counters do not say.
@@ -208,6 +116,7 @@ std::span<const ProgramType> in_tree_programs();
 ///   void on_timer(Pass&, std::uint64_t tag);
 ///   void report(Report&) const;
 ///   void stimuli(std::vector<Stimulus>&) const;
+///   static constexpr bool kOwnsWhatItWrites = true;  // see Pass::own; else replicas of multicast groups are copies
 ///   static constexpr std::array<std::string_view, N> kChangeable;
 /// which names the options that can be changed while it runs (with all that is below them), and then needs either
 ///   void check_change(const Config&) const;  // throws ConfigError
@@ -244,6 +153,10 @@ class ProgramOf final : public Program {
   }
   bool has_ingress() const override { return kIngress; }
   bool has_egress() const override { return kEgress; }
+  bool owns_what_it_writes() const override {
+    if constexpr (requires { P::kOwnsWhatItWrites; }) return P::kOwnsWhatItWrites;
+    return false;
+  }
   void on_timer(Pass& pass, std::uint64_t tag) override {
     if constexpr (requires(P & p) { p.on_timer(pass, tag); }) program_.on_timer(pass, tag);
   }

@@ -31,7 +31,7 @@ void Datapath::classify(Context& context, Port in, std::span<PacketState> packet
 bool Datapath::admit(Leaving& leaving, PacketState& p, Cause cause) {
   const Nanos now = leaving.context.now();
   Counter* reason = nullptr;
-  const TrafficManager::Admission admission = traffic_.admit(p, now, marks_, reason);
+  const TrafficManager::Admission admission = traffic_.admit(p, leaving.context, marks_, reason);
   if (admission == TrafficManager::Admission::kDropped) {
     end(leaving, p, cause, *reason);
     return false;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the control plane changes behind the packets of an instant.
+#include <cassert>
+
 #include "kernels/themis/control_plane.h"
 
 namespace rocebox::themis {
@@ -130,7 +132,9 @@ void ControlPlane::set_entries(std::uint32_t number) {
   for (const std::uint32_t half : {c.outbound, c.inbound}) {
     const QpEntry entry{number,  c.generation, c.slot, c.port, c.pipe, path_mtu_of_half(half), half == c.outbound,
                         c.begun, learnt};
-    state_.egress.value(state_.ingress.insert(QpKey::of(pairing_.key(half)), entry)) = {entry};
+    const std::uint32_t row = state_.ingress.insert(QpKey::of(pairing_.key(half)), entry);
+    assert(row != kMiss);
+    state_.egress.value(row) = {entry};
   }
 }
 
@@ -140,7 +144,9 @@ void ControlPlane::end(Pass& pass, std::uint32_t number, bool forget) {
   release_stash(pass, c);
   for (const std::uint32_t half : {c.outbound, c.inbound}) {
     const QpKey key = QpKey::of(pairing_.key(half));
-    state_.egress.value(state_.ingress.lookup(key)) = {};
+    const std::uint32_t row = state_.ingress.lookup(key);
+    assert(row != kMiss);
+    state_.egress.value(row) = {};
     state_.ingress.erase(key);
     notes_[half].connection = 0;
   }

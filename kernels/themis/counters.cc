@@ -34,7 +34,7 @@ Counters::Counters(Stats& s)
       undetermined_released(
           s.counter("undetermined_released", "stashed NACKs sent because their queue pair lost its state")),
       stash_lost(s.counter("stash_lost", "stashed NACKs that could not be sent: the sender's timer mends it")),
-      data_wrong_port(s.counter("data_wrong_port", "requests that left by another NIC's port than their own's")),
+      data_wrong_port(s.counter("data_wrong_port", "requests that left by another port than their NIC's")),
       drop_turned(s.counter("drop_turned", "first copies of answers that went on by a mirror")),
       drop_mirror(s.counter("drop_mirror", "mirrors that no NACK could be made of")),
       turned(s.counter("turned", "answers turned back to the pipe of their data")),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// QpTable: the two directions of each connection, as the match tables of the two controls know them.
+// QpTable: the two directions of each connection, as ingress matches them, and as egress reads them by number.
 #pragma once
 #include <array>
 #include <cstring>
@@ -76,7 +76,9 @@ struct QpEntry {
   bool begun;   ///< inbound: Themis-D has its first PSN
   bool learnt;  ///< the control plane goes on looking whether the pair is right
 
-  static constexpr unsigned kBits = 32 + 32 + (32 + 24) + 9 + 2 + 16 + 3;  // what a chip's action data have of it
+  // What a chip's action data have of it: numbers and generation, slot and origin, port, pipe, path MTU, flags. In
+  // ingress the number of the row comes with the connection's and the direction.
+  static constexpr unsigned kBits = 32 + 32 + (32 + 24) + 9 + 2 + 16 + 3;
 };
 
 /// Of the ingress control.

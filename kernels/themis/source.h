@@ -64,13 +64,13 @@ class Source {
     const bool nacked = nack.is(psn), first = nacked && !nack.flag();
     const PsnCell highest = access.update(p, highest_psn_, slot, [psn, nacked](PsnCell& cell) {
       const PsnCell before = cell;
-      cell = PsnCell::of(cell.behind(psn) || is_far(cell, psn) ? psn : cell.psn(), nacked);
+      cell = PsnCell::of(is_new(cell, psn) ? psn : cell.psn(), nacked);
       return before;
     });
     // With the packet that a NACK asks for, an RNIC sends the one that it sent last once more (2.3): that one keeps its
     // path, so that the order on it still proves losses.
     const bool repeated = highest.is(psn) && highest.flag() && !nacked;
-    const bool again = !highest.behind(psn) && !is_far(highest, psn) && !repeated;
+    const bool again = !is_new(highest, psn) && !repeated;
     const bool avoided = access.update(p, path_adaptive_count_, cell(slot, psn_class), [](std::uint32_t& count) {
       if (count == 0) return false;
       count--;
@@ -119,6 +119,11 @@ class Source {
   unsigned next_stage() const { return next_stage_; }
 
  private:
+  // Whether `psn` is ahead of all that were sent, or far from them.
+  static bool is_new(PsnCell highest, std::uint32_t psn) {
+    const std::int32_t ahead = roce::psn_distance(psn, highest.psn());
+    return !highest.valid() || ahead > 0 || ahead < -std::int32_t{kWindowMax};
+  }
   // Beyond the window of any sender: another connection, or an error; not what was sent before.
   static bool is_far(PsnCell cell, std::uint32_t psn) {
     return cell.valid() && std::abs(roce::psn_distance(psn, cell.psn())) > kWindowMax;

@@ -24,6 +24,7 @@ class Themis {
         ingress_(config, build, shared_, control_, count_),
         egress_(build, shared_, control_, count_) {}
 
+  static constexpr bool kOwnsWhatItWrites = true;  // mirrors, which share nothing
   static constexpr std::array<std::string_view, 7> kChangeable = {
       "paths", "path_map", "ooo_threshold", "avoidance_window", "stash_timeout", "qp_timeout", "learning"};
   void check_change(const Config& config) const {

@@ -50,6 +50,12 @@ void Fabric::join(FabricPort a, FabricPort b) {
   far_ends_.push_back(a);
 }
 
+void Fabric::let_output_share() {
+  for (Member& member : members_)
+    for (std::size_t port = 0; port < member.peers.size(); port++)
+      if (member.peers[port] < 0) member.device->allow_shared(static_cast<Port>(port));
+}
+
 void Fabric::deliver(FabricPort to, std::span<Packet> packets) {
   Member& member = members_[to.device];
   member.next.add(to.port, packets);

@@ -31,6 +31,9 @@ class Fabric {
   /// Joins two ports in both directions, without delay (delay is the kernel `link`'s job).
   void join(FabricPort a, FabricPort b);
 
+  /// Output only reads packets' bytes: they may be other packets', too (Device::allow_shared). After all join()s.
+  void let_output_share();
+
   /// Runs every instant before `now` in which a timer is due. Nothing may be injected and not yet run.
   void advance_to(Nanos now);
   /// `packet` arrives at `to` in the instant that the next run() runs; no timer before it may be left to run.

@@ -27,6 +27,7 @@ Replay::Replay(const config::RunConfig& config, Pool& pool, ReplayOptions option
                [this](FabricPort from, std::span<Packet> packets, Nanos now) { deliver(from, packets, now); }),
       input_(config.captures, [this](const config::PortName& name) { return testbed_.port(name); }),
       outputs_(config, options_.outputs, [this](const config::PortName& name) { return testbed_.port(name); }) {
+  testbed_.fabric().let_output_share();
   XXH3_64bits_reset(hash_.get());
   if (!options_.trace.empty()) trace_filter_.emplace(options_.trace);
   parse_expectations();

@@ -38,6 +38,8 @@ class Device {
   virtual void set_trace(TraceSink* trace) = 0;
   virtual void set_probe(Probe* probe) = 0;
   virtual void set_batch_max(unsigned packets) = 0;
+  /// Who takes what leaves by port `out` only reads its bytes: they may be other packets', too.
+  virtual void allow_shared(Port out) = 0;
   /// The port by which packets of port `in` leave when nothing looks at them on their way, or -1. Where a wire must
   /// cost no more than a wire, a drive may pass them on by itself and tell it by count_wire(), instead of step().
   virtual int wire_from(Port in) const = 0;
@@ -85,6 +87,7 @@ class Bump final : public Device {
   void set_trace(TraceSink* trace) override;
   void set_probe(Probe* probe) override { pipeline_->set_probe(probe); }
   void set_batch_max(unsigned packets) override { pipeline_->set_batch_max(packets); }
+  void allow_shared(Port out) override { pipeline_->allow_shared(out); }
   int wire_from(Port in) const override { return trace_ ? -1 : wires_[in]; }
   void count_wire(Port in, Port out, std::uint64_t packets, std::uint64_t bytes) override;
   Kernel& kernel(unsigned number) override { return *pipeline_->stages()[number].kernel; }

@@ -10,16 +10,11 @@
 #include "runtime/roce/parse.h"
 
 namespace rocebox {
-namespace {
-
-// Broken invariants end the run with the values that show it, in release too.
-[[noreturn]] void broken(const char* what, std::string_view who, std::uint64_t value) {
+void broken(const char* what, std::string_view who, std::uint64_t value) {
   std::fprintf(stderr, "rocebox: internal error: %s (%.*s, %llu)\n", what, static_cast<int>(who.size()), who.data(),
                static_cast<unsigned long long>(value));
   std::abort();
 }
-
-}  // namespace
 
 TraceInfo trace_info(Packet packet) {
   const PacketMeta& meta = packet.meta();
@@ -37,6 +32,7 @@ Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& po
       followers_(stages_.size()),
       pool_(pool),
       drop_hop_limit_(stats.counter("drop_hop_limit", "reflected between kernels more often than kHopsMax")),
+      drop_no_packet_(stats.counter("drop_no_packet", "had its bytes together with others, and the pool was dry")),
       drop_not_connected_(stats.counter("drop_not_connected", "left by an output that leads nowhere")) {
   for (Stage& stage : stages_) {
     if (stage.outputs.empty()) stage.outputs.emplace_back();  // a sink: what it lets pass leads nowhere, and is counted
@@ -178,7 +174,8 @@ void Pipeline::gather_output(unsigned stage, Port port, const Batch& batch, std:
   std::size_t made = 0;
   auto put_followers = [&](unsigned after) {
     for (; made < followers.size() && followers[made].after <= after; made++)
-      if (followers[made].out == port) put(enter_made(stage, followers[made]));
+      if (followers[made].out == port)
+        if (const Packet packet = enter_made(stage, followers[made])) put(packet);
   };
   for (unsigned i = 0; i < batch.size_; i++) {
     if (batch.verdicts_[i] == port) put(batch.packets_[i]);
@@ -188,9 +185,20 @@ void Pipeline::gather_output(unsigned stage, Port port, const Batch& batch, std:
   if (next.size_) run(edge, next, hops);
 }
 
-// A packet that a kernel made is parsed when it first goes on.
+// A packet that a kernel made is parsed when it first goes on; one that shares its bytes gets its own, where the next
+// one may write them. Empty when that could not be, and the packet was dropped.
 Packet Pipeline::enter_made(unsigned stage, Follower& follower) {
   Packet packet = follower.packet.release();
+  if (packet.meta().shared) [[unlikely]] {
+    const Edge edge = stages_[stage].outputs[follower.out];
+    if (edge.stage != Edge::kOutside || !shared_outputs_[edge.port]) {
+      if (!pool_.own(packet)) {
+        Context(*this, stage, now_, nullptr, true).drop(PacketPtr(packet), drop_no_packet_);
+        return {};
+      }
+      packet.meta().shared = 0;
+    }
+  }
   PacketMeta& meta = packet.meta();
   if (meta.status == ParseStatus::kUnparsed) roce::parse(packet);
   if (meta.entered != 0) [[unlikely]] {
@@ -237,12 +245,15 @@ void Pipeline::trace_process(unsigned stage, Port in, Context& context, Batch& b
   for (unsigned i = 0; i < batch.size_; i++) {
     packets[i] = batch.packets_[i];
     infos[i] = trace_info(packets[i]);
-    if (infos[i].traced || drops) rte_mbuf_refcnt_update(packets[i].mbuf(), 1);
+    if (!infos[i].traced && !drops) continue;
+    rte_mbuf_refcnt_update(packets[i].mbuf(), 1);
+    packets[i].meta().watched = 1;
   }
   stages_[stage].kernel->process(context, in, batch);
   for (unsigned i = 0; i < batch.size_; i++) {
     if (!infos[i].traced && !drops) continue;
     if (infos[i].traced || batch.verdicts_[i] == Batch::kDropped) trace_verdict(stage, batch, i, infos[i], packets[i]);
+    packets[i].meta().watched = 0;
     rte_pktmbuf_free(packets[i].mbuf());
   }
 }
@@ -257,50 +268,6 @@ void Pipeline::trace_verdict(unsigned stage, const Batch& batch, unsigned i, con
   else if (verdict == batch.pass_)
     event.verdict = TraceVerdict::kPass;
   trace_->record(event);
-}
-
-PacketPtr Context::allocate(std::uint32_t bytes) {
-  PacketPtr packet = pipeline_.pool_.allocate(bytes);
-  if (packet) {
-    packet->meta().arrival = now_;
-    pipeline_.books_.made.add();
-  }
-  return packet;
-}
-
-PacketPtr Context::copy(Packet packet) {
-  PacketPtr made = pipeline_.pool_.copy(packet);
-  if (made) {
-    made->meta().entered = 0;  // of the original
-    pipeline_.books_.made.add();
-  }
-  return made;
-}
-
-void Context::emit(PacketPtr packet, Port out) {
-  if (!in_timer_) broken("emit() outside on_timer; use Batch::follow", pipeline_.stages_[stage_].name, out);
-  pipeline_.followers_[stage_].push_back({0, out, std::move(packet)});
-}
-
-void Context::drop(PacketPtr packet, Counter& reason) {
-  if (!packet) return;
-  reason.add();
-  pipeline_.books_.dropped.add();
-  if (pipeline_.traces_drop(*packet)) [[unlikely]]
-    pipeline_.trace_->record(
-        {now_, pipeline_.stages_[stage_].name, TraceVerdict::kDrop, 0, &reason, trace_info(*packet), *packet});
-}
-
-void Context::note(Packet packet, std::string_view what) {
-  if (!pipeline_.trace_ || !packet.meta().traced) [[likely]]
-    return;
-  pipeline_.trace_->record(
-      {now_, pipeline_.stages_[stage_].name, TraceVerdict::kNote, 0, nullptr, trace_info(packet), packet, what});
-}
-
-void Context::arm(Nanos at, std::uint64_t tag) {
-  if (pipeline_.timers_.size() >= kTimersMax) broken("too many timers", pipeline_.stages_[stage_].name, kTimersMax);
-  pipeline_.timers_.push({at, pipeline_.timer_sequence_++, tag, stage_});
 }
 
 }  // namespace rocebox

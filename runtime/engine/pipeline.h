@@ -4,11 +4,13 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <functional>
 #include <memory>
 #include <queue>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/engine/probe.h"
@@ -53,6 +55,9 @@ struct Conservation {
   std::uint64_t held() const { return in + made - out - dropped; }
 };
 
+/// Broken invariants end the run with the values that show it, in release too.
+[[noreturn]] void broken(const char* what, std::string_view who, std::uint64_t value);
+
 class Pipeline {
  public:
   /// `inputs[p]` is where packets of input p enter. `stats` receives the engine's own counters.
@@ -85,6 +90,9 @@ class Pipeline {
 
   /// Times a sample of packets from now on; null switches off.
   void set_probe(Probe* probe) { probe_ = probe; }
+
+  /// What leaves by output `out` may share its bytes with other packets (Packet::is_shared): the sink only reads them.
+  void allow_shared(Port out) { shared_outputs_.set(out); }
 
   /// Cuts arrivals into batches of at most `packets`. 1 in virtual time and replay, where one packet at a time is
   /// the meaning of a pipeline that forks and merges; kBatchMax on ports.
@@ -133,7 +141,9 @@ class Pipeline {
   struct {
     Counter in, made, out, dropped;
   } books_;
+  std::bitset<256> shared_outputs_;
   Counter& drop_hop_limit_;
+  Counter& drop_no_packet_;
   Counter& drop_not_connected_;
 };
 

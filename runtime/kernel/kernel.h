@@ -43,6 +43,13 @@ class Context {
   /// A copy of a packet, bytes and metadata. Empty when the pool is dry.
   PacketPtr copy(Packet packet);
 
+  /// The same without copying the bytes: both packets have them, and none may write them before own(). `packet` and
+  /// what is made must be the kernel's (Batch::take), and leave by Batch::follow or emit. Empty when the pool is dry.
+  PacketPtr share(Packet packet);
+  /// Puts a copy in the place of a packet of the kernel that shares its bytes: then they may be written. False, and
+  /// nothing is changed, when the pool is dry.
+  bool own(Packet& packet);
+
   /// From on_timer only: `packet` leaves by `out`, in emitting order. (In process() a packet follows another,
   /// Batch::follow: "behind the whole batch" would depend on how the input was cut into batches.)
   void emit(PacketPtr packet, Port out);
@@ -127,7 +134,7 @@ struct KernelType {
 };
 
 /// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kKernelAbi = 5;
+inline constexpr std::uint32_t kKernelAbi = 6;
 
 namespace detail {
 template <class K>

@@ -48,7 +48,7 @@ class Batch {
     return PacketPtr(packets_[i]);
   }
 
-  /// `packet` (made by Context::allocate or copy, or taken before) leaves by `out` right behind packet i of this
+  /// `packet` (made by Context::allocate, copy or share, or taken before) leaves by `out` right behind packet i of this
   /// batch, in the place of packet i when that is dropped or taken. Followers of one packet keep their order.
   /// Tying each to its cause is what makes the answer independent of how the input was cut into batches.
   /// Call with ascending i.

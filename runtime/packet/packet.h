@@ -75,7 +75,9 @@ struct PacketMeta {
   std::uint8_t pad_bytes = 0;   ///< BTH PadCnt
   std::uint8_t traced = 0;      ///< the packet trace follows this packet; see TraceSink::follows
   HostOffload offload;          ///< of packets from an interface of this machine
-  std::uint8_t spare[4] = {};
+  std::uint8_t shared = 0;      ///< other packets may have the same bytes; see Packet::is_shared()
+  std::uint8_t watched = 0;     ///< a trace holds a reference, for the time of a call
+  std::uint8_t spare[2] = {};
   Nanos entered = 0;  ///< when it entered the present kernel, of packets in a probe's sample; else 0
 };
 static_assert(sizeof(PacketMeta) == 64, "one cache line");
@@ -103,6 +105,11 @@ class Packet {
 
   PacketMeta& meta() const { return *static_cast<PacketMeta*>(rte_mbuf_to_priv(mbuf_)); }
 
+  /// Whether other packets have the same bytes (Pool::share), so that they must not be written. Only a switch makes
+  /// such packets, and only a drive that has asked for them gets them (Device::allow_shared); whoever else has a packet
+  /// may write it.
+  bool is_shared() const { return meta().shared && has_sharers(); }
+
   /// Cuts the bytes held, and the length on the wire, to `bytes` (at most size()). Offsets are not re-parsed.
   void trim_to(std::uint32_t bytes) const {
     if (bytes < size()) mbuf_->data_len = static_cast<std::uint16_t>(bytes), mbuf_->pkt_len = bytes;
@@ -122,6 +129,12 @@ class Packet {
   explicit operator bool() const { return mbuf_ != nullptr; }
 
  private:
+  bool has_sharers() const {
+    if (RTE_MBUF_HAS_EXTBUF(mbuf_)) return rte_mbuf_ext_refcnt_read(mbuf_->shinfo) > 1;
+    if (RTE_MBUF_CLONED(mbuf_)) return rte_mbuf_refcnt_read(rte_mbuf_from_indirect(mbuf_)) > 1;
+    return rte_mbuf_refcnt_read(mbuf_) > 1 + meta().watched;
+  }
+
   rte_mbuf* mbuf_ = nullptr;
 };
 static_assert(sizeof(Packet) == sizeof(rte_mbuf*), "a span of packets is a span of mbuf pointers");

@@ -127,8 +127,28 @@ PacketPtr Pool::copy(Packet packet) {
   if (made) {
     rte_memcpy(made->data(), packet.data(), packet.size());
     made->meta() = packet.meta();
+    made->meta().shared = made->meta().watched = 0;
   }
   return made;
+}
+
+PacketPtr Pool::share(Packet packet) {
+  PacketPtr made = allocate(0);
+  if (made) {
+    packet.meta().shared = 1;
+    made->meta() = packet.meta();
+    made->meta().watched = 0;
+    rte_pktmbuf_attach(made->mbuf(), packet.mbuf());
+  }
+  return made;
+}
+
+bool Pool::replace(Packet& packet) {
+  PacketPtr made = copy(packet);
+  if (!made) return false;
+  rte_pktmbuf_free(packet.mbuf());
+  packet = made.release();
+  return true;
 }
 
 void Pool::look() {

@@ -41,6 +41,10 @@ class Pool {
   PacketPtr allocate(std::uint32_t bytes);
   /// A deep copy with its metadata.
   PacketPtr copy(Packet packet);
+  /// A packet with metadata of its own and the same bytes, which neither may write from now on: see own().
+  PacketPtr share(Packet packet);
+  /// Puts a copy in the place of a packet that shares its bytes. False, and nothing is changed, when the pool is dry.
+  bool own(Packet& packet) { return !packet.is_shared() || replace(packet); }
 
   std::uint32_t in_use() const;
   /// The mempool that a port's queue receives into when its frames have up to `bytes` bytes.
@@ -50,6 +54,7 @@ class Pool {
 
  private:
   void look();
+  bool replace(Packet& packet);
 
   static constexpr unsigned kClasses = 3;
   rte_mempool* mempools_[kClasses] = {};

@@ -21,6 +21,12 @@ void set_tos(Packet packet, std::uint8_t value) {
   header.tos = value;
 }
 
+bool is_markable(Packet packet) {
+  if (packet.meta().ip_version == 0) return false;
+  const std::uint8_t codepoint = tos(packet) & kEcnMask;
+  return codepoint != kEcnNotEct && codepoint != kEcnCe;
+}
+
 Marked mark_ce(Packet packet) {
   if (packet.meta().ip_version == 0) return Marked::kNotEct;
   const std::uint8_t old = tos(packet);

@@ -19,6 +19,8 @@ enum class Marked : std::uint8_t { kMarked, kWasMarked, kNotEct };
 /// Sets CE on a packet with ECT(0) or ECT(1), of any protocol above IP; others it leaves alone, those that are not IP
 /// too.
 Marked mark_ce(Packet packet);
+/// Whether mark_ce() would mark it: ECT(0) or ECT(1).
+bool is_markable(Packet packet);
 
 /// Lowers TTL or hop limit by one. False, and nothing is changed, when it is 0 or 1: the packet has no hop left.
 inline bool lower_ttl(Packet packet) {

@@ -52,6 +52,7 @@ class Forward {
     change(first);
   }
 
+  static constexpr bool kOwnsWhatItWrites = true;
   static constexpr std::array<std::string_view, 2> kChangeable = {"macs", "routes"};
   /// What a reload changes.
   struct Prepared {
@@ -135,9 +136,9 @@ class Forward {
     if (!routes_) return;
     for (PacketState& p : pass) {
       const std::uint32_t number = p.metadata[next_hops_.hop_word];
-      if (number == 0 || p.instance == Instance::kMirror) continue;
+      if (number == 0 || p.drop_reason || p.instance == Instance::kMirror) continue;
       const NextHop& hop = rewrite_.value(access.lookup(p, rewrite_, number - 1));
-      if (!hop.routed) continue;
+      if (!hop.routed || !pass.own(p)) continue;
       auto* ethernet = p.packet.template header<roce::Ethernet>(0);
       std::memcpy(ethernet->destination, hop.mac.data(), 6);
       std::memcpy(ethernet->source, router_mac_.data(), 6);

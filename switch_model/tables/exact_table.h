@@ -65,7 +65,7 @@ class HashIndex {
 ///
 /// Both may have kBits, when a table of hardware has less than all their bytes. A key may have `std::uint32_t hash()
 /// const` and `bool same_as(const Key&) const` where these can be cheaper than over all its bytes, whose equality they
-/// must agree with.
+/// must agree with; what is said at key_hash() of a key of zeros holds for them, too.
 ///
 /// Before rte_hash is asked, the entry that was found last for an equal hash (of as many bits as there are entries, or
 /// one or two more) is looked at: a packet of a flow that was seen lately costs a hash and a comparison.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // IndexTable: action data by number, as a table matched on an index is.
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "switch_model/layout.h"
@@ -16,8 +18,9 @@ class IndexTable : public ResourceHandle {
   IndexTable(Layout& layout, std::string_view name, At at, std::uint32_t capacity, unsigned value_bits,
              std::uint64_t per_flow = 0)
       : values_(capacity), capacity_(capacity) {
-    layout.declare(*this,
-                   {{}, std::string(name), ResourceKind::kExactTable, at, capacity, 16, value_bits, 0, per_flow});
+    layout.declare(
+        *this,
+        {{}, std::string(name), ResourceKind::kExactTable, at, capacity, key_bits(capacity), value_bits, 0, per_flow});
   }
   std::uint32_t lookup(const Key& index) const { return index < capacity_ ? index : kMiss; }
   const Value& value(std::uint32_t entry) const { return values_[entry]; }
@@ -26,6 +29,10 @@ class IndexTable : public ResourceHandle {
   void swap_values(std::vector<Value>& values) noexcept { values_.swap(values); }
 
  private:
+  static constexpr unsigned key_bits(std::uint32_t capacity) {
+    return std::max(16u, static_cast<unsigned>(std::bit_width(capacity)));
+  }
+
   std::vector<Value> values_;
   std::uint32_t capacity_;
 };

@@ -33,6 +33,7 @@ TrafficManager::TrafficManager(const TrafficManagerConfig& config, const SwitchI
       lossless_(config.lossless()),
       slab_(static_cast<std::uint32_t>(config.packets)),
       drop_buffer_full_(stats.counter("drop_buffer_full", "beyond what the shared buffer grants the packet's queue")),
+      ecn_not_marked_(stats.counter("ecn_not_marked", "replicas that were to be marked: the pool was dry")),
       ecn_marked_(stats.counter("ecn_marked_packets", "packets marked CE as they entered a queue")),
       buffer_bytes_max_(stats.counter("buffer_bytes_max", "the most bytes that were in the shared buffer at once")),
       rx_pause_(stats.counter("rx_pause_frames", "pause frames that came in, PFC or 802.3x; they end here")),
@@ -64,18 +65,22 @@ bool TrafficManager::fits(const Queue& queue, const PacketState& p) const {
   return static_cast<double>(queue.bytes + bytes) <= alpha_ * static_cast<double>(buffer_ - used_);
 }
 
-void TrafficManager::mark(Queue& queue, PacketState& p, RandomStream& random) {
+void TrafficManager::mark(Queue& queue, PacketState& p, Context& context, RandomStream& random) {
   if (ecn_max_ == 0 || queue.bytes < ecn_min_) return;
   if (queue.bytes < ecn_max_) {
     const double share = static_cast<double>(queue.bytes - ecn_min_) / static_cast<double>(ecn_max_ - ecn_min_);
     if (static_cast<double>(random() >> 11) * 0x1p-53 >= share * ecn_probability_) return;
   }
-  if (roce::mark_ce(p.packet) != roce::Marked::kMarked) return;
+  if (!roce::is_markable(p.packet)) return;
+  if (!context.own(p.packet)) return ecn_not_marked_.add();
+  roce::mark_ce(p.packet);
   ecn_marked_.add();
   queue.marked++;
 }
 
-TrafficManager::Admission TrafficManager::admit(PacketState& p, Nanos now, RandomStream& random, Counter*& reason) {
+TrafficManager::Admission TrafficManager::admit(PacketState& p, Context& context, RandomStream& random,
+                                                Counter*& reason) {
+  const Nanos now = context.now();
   p.traffic_class &= kQueuesPerPort - 1;
   PortState& port = ports_[p.egress_port];
   Queue& queue = port.queues[p.traffic_class];
@@ -89,7 +94,7 @@ TrafficManager::Admission TrafficManager::admit(PacketState& p, Nanos now, Rando
     reason = &drop_buffer_full_;
     return Admission::kDropped;
   }
-  mark(queue, p, random);
+  mark(queue, p, context, random);
   queue.bytes += p.packet.wire_bytes();
   queue.bytes_max = std::max(queue.bytes_max, queue.bytes);
   port.waiting++;

@@ -33,7 +33,7 @@ class TrafficManager {
   enum class Admission : std::uint8_t { kSendNow, kQueued, kDropped };
   /// Packet `p` wants to leave by its egress_port. kSendNow: its transmission begins now, and ends at ends_at(port).
   /// kQueued: the queue has it (the caller has given up its ownership). kDropped: for `*reason`.
-  Admission admit(PacketState& p, Nanos now, RandomStream& random, Counter*& reason);
+  Admission admit(PacketState& p, Context& context, RandomStream& random, Counter*& reason);
 
   /// When the transmission that began last at a port ends; at `now` when the port has no rate.
   Nanos ends_at(Port port, Nanos now) const;
@@ -75,7 +75,7 @@ class TrafficManager {
 
   std::uint64_t wire_bytes(const PacketState& p) const { return p.packet.wire_bytes() + overhead_; }
   bool fits(const Queue& queue, const PacketState& p) const;
-  void mark(Queue& queue, PacketState& p, RandomStream& random);
+  void mark(Queue& queue, PacketState& p, Context& context, RandomStream& random);
   void begin(PortState& port, const PacketState& p, Nanos now);
   int choose(PortState& port, Nanos now);
   void account(const PacketState& p, bool enters);
@@ -92,7 +92,7 @@ class TrafficManager {
   std::vector<PortState> ports_;
   StateSlab slab_;
   std::vector<PauseRequest> pauses_;
-  Counter &drop_buffer_full_, &ecn_marked_, &buffer_bytes_max_, &rx_pause_, &tx_pause_;
+  Counter &drop_buffer_full_, &ecn_not_marked_, &ecn_marked_, &buffer_bytes_max_, &rx_pause_, &tx_pause_;
 };
 
 }  // namespace rocebox::switch_model

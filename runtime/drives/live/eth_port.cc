@@ -47,6 +47,13 @@ bool hash_is_real(const char* driver) {
   return !name.starts_with("net_") || name == "net_ixgbe" || name == "net_ice" || name == "net_e1000_igb";
 }
 
+// Virtual devices that read what they send, wherever it lies. Not among them: rings, whose other end may write it, and
+// AF_XDP, which wants it in the packet's own buffer.
+bool only_reads(std::string_view driver) {
+  constexpr std::string_view kDrivers[] = {"net_null", "net_tap", "net_af_packet", "net_pcap"};
+  return std::ranges::find(kDrivers, driver) != std::end(kDrivers);
+}
+
 }  // namespace
 
 EthPort::EthPort(const config::LiveBinding& binding, const std::string& file, unsigned serial, RingPairs& rings)
@@ -135,6 +142,7 @@ void EthPort::find_ability() {
   rte_eth_dev_info info{};
   if (rte_eth_dev_info_get(id_, &info) != 0) refuse("its driver tells nothing of it");
   ability_.queues = std::min<unsigned>(info.max_rx_queues, info.max_tx_queues);
+  takes_shared_ = binding_.live.kind == PortKind::kPci || only_reads(info.driver_name);
   // A port whose packets all look alike to a hash (or that makes them itself) may have queues for all the same.
   const bool plain = binding_.live.kind == PortKind::kNull;
   if (plain) ability_.hash_entries = RTE_ETH_RSS_RETA_SIZE_64;
@@ -197,10 +205,15 @@ void EthPort::set_up_queues(unsigned queues, std::uint16_t mtu, Pool& pool) {
   auto tx = static_cast<std::uint16_t>(binding_.live.tx_descriptors);
   if (const int error = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); error < 0)
     refuse(fmt::format("its queues cannot have that length: {}", rte_strerror(-error)));
+  rte_eth_dev_info info{};
+  if (rte_eth_dev_info_get(id_, &info) != 0) refuse("its driver tells nothing of it");
+  // Packets are from several mempools, and may have their bytes together: drivers must not put them back in haste.
+  rte_eth_txconf tx_conf = info.default_txconf;
+  tx_conf.offloads &= ~std::uint64_t{RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE};
   rte_mempool* mempool = pool.mempool_for(mtu + 26u);  // Ethernet header, two VLAN tags, FCS
   for (std::uint16_t queue = 0; queue < queues; queue++) {
     int error = rte_eth_rx_queue_setup(id_, queue, rx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, mempool);
-    if (error == 0) error = rte_eth_tx_queue_setup(id_, queue, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr);
+    if (error == 0) error = rte_eth_tx_queue_setup(id_, queue, tx, static_cast<unsigned>(SOCKET_ID_ANY), &tx_conf);
     if (error < 0) refuse(fmt::format("queue {} cannot be set up: {}", queue, rte_strerror(-error)));
   }
 }

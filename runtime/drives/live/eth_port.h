@@ -23,6 +23,7 @@ class EthPort final : public LivePort {
   unsigned receive(unsigned queue, std::span<Packet> room) override;
   unsigned send(unsigned queue, std::span<Packet> packets) override;
   int eth_port() const override { return id_; }
+  bool takes_shared() const override { return takes_shared_; }
   int wake_descriptor(unsigned queue) override;
   void wake_on(unsigned queue, bool on) override;
   LivePortCounts counts() const override;
@@ -41,7 +42,7 @@ class EthPort final : public LivePort {
   std::uint16_t id_ = 0;
   std::uint32_t mtu_ = 0;         // of kinds whose frames are bounded by it
   std::uint16_t mtu_before_ = 0;  // of an interface that a run which does not start leaves as it was
-  bool attached_ = false, started_ = false, interrupts_ = false;
+  bool attached_ = false, started_ = false, interrupts_ = false, takes_shared_ = false;
   LivePortAbility ability_;
 };
 

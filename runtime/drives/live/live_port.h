@@ -53,6 +53,11 @@ class LivePort {
   /// Whether receive() fills the packets' metadata (wire_bytes and what the host left undone).
   virtual bool fills_metadata() const { return false; }
 
+  /// Whether packets may come with what their host left to hardware (PacketMeta::offload).
+  virtual bool brings_offload() const { return false; }
+  /// Whether send() only reads packets' bytes, wherever they lie: they may then be other packets', too.
+  virtual bool takes_shared() const { return false; }
+
   /// When the next packet is to be received, as far as that is known; INT64_MAX: it is not.
   virtual Nanos next_due() const { return INT64_MAX; }
   /// Whether packets that are not received now lose nothing by waiting.

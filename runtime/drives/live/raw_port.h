@@ -29,6 +29,8 @@ class RawPort final : public LivePort {
   unsigned receive(unsigned queue, std::span<Packet> room) override;
   unsigned send(unsigned queue, std::span<Packet> packets) override;
   bool fills_metadata() const override { return true; }
+  bool brings_offload() const override { return true; }
+  bool takes_shared() const override { return true; }
   int wake_descriptor(unsigned) override { return socket_; }
   void wake_on(unsigned queue, bool on) override;
   std::uint32_t mtu() const override { return mtu_; }

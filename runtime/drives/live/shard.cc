@@ -58,7 +58,7 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
     out_ports_.emplace_back(testbed_.device(device).ports().size(), -1);
   }
   const bool offloads =
-      std::any_of(ports.begin(), ports.end(), [](const auto& port) { return port->fills_metadata(); });
+      std::any_of(ports.begin(), ports.end(), [](const auto& port) { return port->brings_offload(); });
   for (std::size_t i = 0; i < ports.size(); i++) {
     LivePort& port = *ports[i];
     const FabricPort to = testbed_.port(port.port());
@@ -72,6 +72,7 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
     tx_[i].queue = queue;
     tx_[i].owned = owned;
     tx_[i].finishes = offloads && !port.fills_metadata();
+    if (port.takes_shared() && !tx_[i].finishes) testbed_.device(to.device).allow_shared(to.port);
     if (config.live.idle == config::Idle::kInterrupt && owned) idler_.watch(port, queue);
   }
   room_.resize(ports.size());
@@ -230,9 +231,9 @@ void Shard::step(Nanos now) {
 
 void Shard::send(std::size_t port, std::span<Packet> packets, Nanos arrival) {
   TxQueue& tx = tx_[port];
+  if (tx.finishes) packets = packets.first(finish(port, packets));
   if (!tx.owned) return exchange_->put(Exchange::Way::kOut, port, number_, packets);
   if (sampled_ && tx.sampled_arrival == 0) tx.sampled_arrival = arrival;
-  if (tx.finishes) packets = packets.first(finish(port, packets));
   if (tx.count == 0 && packets.size() >= burst_) {  // a whole burst that nothing stands before goes out as it is
     const unsigned sent = tx.port->send(tx.queue, packets);
     counters_[port].tx_packets.add(sent);

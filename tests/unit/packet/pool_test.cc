@@ -101,6 +101,68 @@ TEST(Pool, ByPagesNoPacketLiesAcrossTwo) {
   }
 }
 
+// Of four packets with the same bytes, let go in every order, and one that gets its own in between.
+TEST(Pool, SharedBytesLastAsLongAsOnePacketHasThem) {
+  for (const PacketsInMemory how : {PacketsInMemory::kPacked, PacketsInMemory::kByPages}) {
+    Pool pool({.small = 8, .large = 6, .giant = 5}, how);
+    for (const std::uint32_t bytes : {300u, 9000u, 60000u}) {
+      std::array<unsigned, 4> order{0, 1, 2, 3};
+      do {
+        std::array<PacketPtr, 4> packets{pool.allocate(bytes)};
+        std::memset(packets[0]->data(), static_cast<int>(bytes & 0x7F), bytes);
+        packets[0]->meta().wire_bytes = bytes + 100;
+        EXPECT_FALSE(packets[0]->is_shared());
+        for (unsigned i = 1; i < 4; i++) packets[i] = pool.share(*packets[i - 1]);
+        for (unsigned gone = 0; gone < 4; gone++) {
+          for (const PacketPtr& packet : packets) {
+            if (!packet) continue;
+            ASSERT_EQ(packet->size(), bytes);
+            ASSERT_EQ(packet->wire_bytes(), bytes + 100);
+            ASSERT_EQ(packet->data()[0], bytes & 0x7F);
+            ASSERT_EQ(packet->data()[bytes - 1], bytes & 0x7F);
+            ASSERT_EQ(packet->is_shared(), gone < 3);
+          }
+          PacketPtr& next = packets[order[gone]];
+          if (gone == 1) {  // three have them: this one writes
+            Packet own = next.release();
+            ASSERT_TRUE(pool.own(own));
+            EXPECT_FALSE(own.is_shared());
+            std::memset(own.data(), 0xEE, bytes);
+            next = PacketPtr(own);
+          }
+          next = PacketPtr();
+        }
+        EXPECT_EQ(pool.in_use(), 0u);
+      } while (std::ranges::next_permutation(order).found);
+    }
+    // Who had others' bytes has its own buffer again.
+    EXPECT_EQ(capacity(pool, 60000), 5u);
+    std::vector<PacketPtr> all;
+    while (PacketPtr packet = pool.allocate(64)) {
+      const auto* mbuf = reinterpret_cast<const std::uint8_t*>(packet->mbuf());
+      EXPECT_EQ(packet->data(), mbuf + sizeof(rte_mbuf) + sizeof(PacketMeta) + RTE_PKTMBUF_HEADROOM);
+      EXPECT_GE(rte_pktmbuf_tailroom(packet->mbuf()), 2048u - 64u);
+      all.push_back(std::move(packet));
+    }
+    EXPECT_EQ(all.size(), 19u);
+  }
+}
+
+TEST(Pool, ATraceIsNoSharer) {
+  Pool pool(kTiny);
+  PacketPtr packet = pool.allocate(64);
+  { const PacketPtr replica = pool.share(*packet); }
+  rte_mbuf_refcnt_update(packet->mbuf(), 1);
+  packet->meta().watched = 1;
+  EXPECT_FALSE(packet->is_shared());
+  const PacketPtr replica = pool.share(*packet);
+  EXPECT_TRUE(packet->is_shared());
+  EXPECT_TRUE(replica->is_shared());
+  EXPECT_EQ(replica->meta().watched, 0);
+  packet->meta().watched = 0;
+  rte_pktmbuf_free(packet->mbuf());
+}
+
 TEST(Pool, CopyKeepsBytesAndMetadataAndIsApart) {
   Pool pool(kTiny);
   PacketPtr packet = pool.allocate(300);

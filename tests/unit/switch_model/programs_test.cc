@@ -100,6 +100,27 @@ roce::PacketSpec send_to(std::uint32_t qp, std::uint32_t psn) {
   return spec;
 }
 
+TEST(PacketState, IsPlainUntilOneThingIsAskedFor) {
+  Counter reason;
+  PacketState p;
+  p.egress_port = p.ingress_port = 0xFE;
+  p.application = 0x7F;
+  p.traffic_class = p.passes = 0xFF;
+  p.mirror_bytes = 0xFFFF;
+  p.pipe = 3;
+  EXPECT_TRUE(is_plain(p));
+  for (const auto& ask : std::initializer_list<void (*)(PacketState&)>{
+           [](PacketState& s) { s.multicast_group = 1; }, [](PacketState& s) { s.multicast_group = 0x8000; },
+           [](PacketState& s) { s.mirror_port = 0; }, [](PacketState& s) { s.mirror_port = 0xFE; },
+           [](PacketState& s) { s.recirculate = true; }}) {
+    PacketState asked = p;
+    ask(asked);
+    EXPECT_FALSE(is_plain(asked));
+  }
+  p.drop_reason = &reason;
+  EXPECT_FALSE(is_plain(p));
+}
+
 TEST(Switch, MirrorsAPacketAsAnother) {
   test::SwitchBox box(kYaml, kTypes);
   box.send(0, 2, send_to(2, 77));

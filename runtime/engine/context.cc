@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a kernel asks of its pipeline.
+#include "runtime/engine/pipeline.h"
+
+namespace rocebox {
+
+PacketPtr Context::allocate(std::uint32_t bytes) {
+  PacketPtr packet = pipeline_.pool_.allocate(bytes);
+  if (packet) {
+    packet->meta().arrival = now_;
+    pipeline_.books_.made.add();
+  }
+  return packet;
+}
+
+PacketPtr Context::copy(Packet packet) {
+  PacketPtr made = pipeline_.pool_.copy(packet);
+  if (made) {
+    made->meta().entered = 0;  // of the original
+    pipeline_.books_.made.add();
+  }
+  return made;
+}
+
+PacketPtr Context::share(Packet packet) {
+  PacketPtr made = pipeline_.pool_.share(packet);
+  if (made) {
+    made->meta().entered = 0;
+    pipeline_.books_.made.add();
+  }
+  return made;
+}
+
+bool Context::own(Packet& packet) { return pipeline_.pool_.own(packet); }
+
+void Context::emit(PacketPtr packet, Port out) {
+  if (!in_timer_) broken("emit() outside on_timer; use Batch::follow", pipeline_.stages_[stage_].name, out);
+  pipeline_.followers_[stage_].push_back({0, out, std::move(packet)});
+}
+
+void Context::drop(PacketPtr packet, Counter& reason) {
+  if (!packet) return;
+  reason.add();
+  pipeline_.books_.dropped.add();
+  if (pipeline_.traces_drop(*packet)) [[unlikely]]
+    pipeline_.trace_->record(
+        {now_, pipeline_.stages_[stage_].name, TraceVerdict::kDrop, 0, &reason, trace_info(*packet), *packet});
+}
+
+void Context::note(Packet packet, std::string_view what) {
+  if (!pipeline_.trace_ || !packet.meta().traced) [[likely]]
+    return;
+  pipeline_.trace_->record(
+      {now_, pipeline_.stages_[stage_].name, TraceVerdict::kNote, 0, nullptr, trace_info(packet), packet, what});
+}
+
+void Context::arm(Nanos at, std::uint64_t tag) {
+  if (pipeline_.timers_.size() >= kTimersMax) broken("too many timers", pipeline_.stages_[stage_].name, kTimersMax);
+  pipeline_.timers_.push({at, pipeline_.timer_sequence_++, tag, stage_});
+}
+
+}  // namespace rocebox
