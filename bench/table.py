@@ -97,7 +97,8 @@ def icrc_rows(table, best):
 
 def pipeline_rows(table, best):
     for row in best.values():
-        table.row(f"engine, a packet: {row['name']}", f"{row['cycles']:.1f} cycles")
+        note = f" ({row['label']})" if row.get("label") else ""
+        table.row(f"engine, a packet: {row['name']}{note}", f"{row['cycles']:.1f} cycles")
 
 
 def kernel_rows(table, best):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the engine itself costs: chains of kernels that let everything pass.
+#include "bench/micro/bump.h"
 #include "bench/micro/packets.h"
 #include "runtime/engine/device.h"
 
@@ -74,6 +75,48 @@ void bump(benchmark::State& state) {
   run(state, stepped);
 }
 BENCHMARK(bump)->ArgNames({"kernels", "burst"})->ArgsProduct({{0, 1, 4}, {1, 8, 32, 64}});
+
+// Packets to a multicast group of a switch: three replicas each, with their bytes together or copied. Each packet that
+// comes in is a copy of one that is kept, so the first row is to be taken off the others.
+enum Replicas : std::int64_t { kNone, kTogether, kCopied };
+void replicas(benchmark::State& state) {
+  const std::int64_t how = state.range(1);
+  const std::unique_ptr<Device> device = make_device(
+      "{switch: {ports: [a, b, c, d], multicast_groups: [{group: 5, ports: [b, c, d]}], forward: {learning: false, "
+      "macs: [{mac: '01:00:5e:00:00:01', group: 5}]}}}");
+  if (!device) return state.SkipWithError("its configuration has mistakes");
+  state.SetLabel(how == kNone       ? "copies that come in"
+                 : how == kTogether ? "three replicas, together"
+                                    : "three, copied");
+  std::mt19937 random(4);
+  roce::Underlay to_group = underlay(4, random);
+  to_group.destination_mac = {0x01, 0, 0x5E, 0, 0, 1};
+  PacketPtr kept(
+      make_packet(to_group, IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, static_cast<std::uint32_t>(state.range(0)), random));
+  for (Port port = 0; port < 4 && how == kTogether; port++) device->allow_shared(port);
+  std::uint64_t left = 0;
+  const auto free = [&left](Port, std::span<Packet> out, Nanos) {
+    left += out.size();
+    for (Packet packet : out) rte_pktmbuf_free(packet.mbuf());
+  };
+  device->set_sink(free);
+  std::vector<Packet> packets(kBurst);
+  Nanos now = 0;
+  {
+    PerItem per_packet(state, kBurst);
+    for (auto _ : state) {
+      for (Packet& packet : packets) packet = pool().copy(*kept).release();
+      const Arrivals arrivals{0, packets};
+      if (how == kNone)
+        free(0, packets, now);
+      else
+        device->step(++now, {&arrivals, 1});
+    }
+  }
+  if (left != static_cast<std::uint64_t>(state.iterations()) * kBurst * (how == kNone ? 1 : 3))
+    state.SkipWithError("packets went missing");
+}
+BENCHMARK(replicas)->ArgNames({"payload", "how"})->ArgsProduct({{256, 1024, 4096}, {kNone, kTogether, kCopied}});
 
 }  // namespace
 }  // namespace rocebox::bench

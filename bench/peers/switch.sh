@@ -7,7 +7,7 @@ root=$(realpath "$(dirname "$0")/../..")
 build=$(realpath "${1:-$root/build/release}")
 results=$(mktemp -d "${TMPDIR:-/tmp}/rocebox-switch.XXXXXX")
 trap 'rm -rf "$results"' EXIT
-targets=(rocebox make_switch_capture capture_source swx_forward)
+targets=(rocebox make_switch_capture capture_source swx_forward stage_bench)
 cmake --build "$build" --target "${targets[@]}" &> "$results/log" || { tail -40 "$results/log" >&2; exit 2; }
 echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), load $(cut -d' ' -f1 /proc/loadavg)"
 status=0
