@@ -1,181 +1,229 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/telemetry/metrics_server.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <httplib.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox {
 namespace {
 
-constexpr unsigned kWorkers = 2;
-constexpr std::size_t kWaitingMax = 8;
-constexpr auto kPatience = std::chrono::seconds(2);
-constexpr auto kLook = std::chrono::milliseconds(50);  // how often a wait for a client looks whether the run is over
+constexpr std::size_t kClientsMax = 64;
+constexpr std::size_t kRequestBytesMax = 8192;
+// A client that has just come is not sent away for others: its request is on its way.
+constexpr auto kGrace = std::chrono::milliseconds(100);
+// Where the process has no descriptor left for a client: how long it is before the next look.
+constexpr auto kNoDescriptor = std::chrono::milliseconds(100);
 constexpr auto kContentType = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// Clients that were accepted and wait for a worker, and whether the run is over.
-struct Room {
-  std::mutex lock;
-  std::condition_variable changed;
-  std::deque<std::function<void()>> tasks;
-  unsigned workers = 0;
-  std::atomic<bool> closed = false;  // written with the lock held
-
-  void close() {
-    const std::lock_guard guard(lock);
-    closed = true;
-    changed.notify_all();
-  }
-};
-
-// A client's connection. The library's own gives each read and write its time, so that one who dribbles is served for
-// ever; this one gives a time to the whole request, and one to the whole answer.
-class Connection final : public httplib::Stream {
+// A request that is there whole, and its answer: the library neither waits for a client nor sees its connection. A body
+// is not read; no page here has a use for one.
+class Request final : public httplib::Stream {
  public:
-  Connection(socket_t socket, const Room& room)
-      : socket_(socket), room_(room), read_end_(std::chrono::steady_clock::now() + kPatience) {}
-
-  bool is_readable() const override { return at_ < size_ || wait(POLLIN, read_end_); }
-  bool is_writable() const override { return wait(POLLOUT, write_end()); }
+  explicit Request(const std::string& head) : head_(head) {}
+  bool is_readable() const override { return at_ < head_.size(); }
+  bool is_writable() const override { return true; }
   ssize_t read(char* to, std::size_t size) override {
-    if (at_ == size_) {
-      if (!wait(POLLIN, read_end_)) return -1;
-      const ssize_t got = recv(socket_, bytes_, sizeof bytes_, MSG_DONTWAIT);
-      if (got <= 0) return got;
-      at_ = 0;
-      size_ = static_cast<std::size_t>(got);
-    }
-    const std::size_t count = std::min(size, size_ - at_);
-    std::copy_n(bytes_ + at_, count, to);
+    const std::size_t count = head_.copy(to, size, at_);
     at_ += count;
     return static_cast<ssize_t>(count);
   }
   ssize_t write(const char* from, std::size_t size) override {
-    return is_writable() ? send(socket_, from, size, MSG_DONTWAIT | MSG_NOSIGNAL) : -1;
+    answer.append(from, size);
+    return static_cast<ssize_t>(size);
   }
   // Nobody here asks for them.
   void get_remote_ip_and_port(std::string&, int&) const override {}
   void get_local_ip_and_port(std::string&, int&) const override {}
-  socket_t socket() const override { return socket_; }
+  socket_t socket() const override { return INVALID_SOCKET; }
+
+  std::string answer;
 
  private:
-  // Begins with the first byte of the answer: the client is not to blame for the time that it took to make.
-  SteadyTime write_end() const {
-    if (write_end_ == SteadyTime()) write_end_ = std::chrono::steady_clock::now() + kPatience;
-    return write_end_;
+  const std::string& head_;
+  std::size_t at_ = 0;
+};
+
+// A client's connection: one request, then its answer, each within its time as a whole, so that one who dribbles is not
+// served for ever.
+class Client {
+ public:
+  Client(int socket, SteadyTime now, std::chrono::milliseconds patience)
+      : socket_(socket), came_(now), end_(now + patience) {}
+  ~Client() {
+    if (socket_ >= 0) close(socket_);
   }
-  bool wait(short what, SteadyTime end) const {
-    while (!room_.closed && std::chrono::steady_clock::now() < end) {
-      pollfd ready{socket_, what, 0};
-      if (poll(&ready, 1, static_cast<int>(kLook.count())) > 0) return true;
+  Client(Client&& other) noexcept
+      : socket_(std::exchange(other.socket_, -1)),
+        came_(other.came_),
+        end_(other.end_),
+        head_(std::move(other.head_)),
+        answer_(std::move(other.answer_)),
+        sent_(other.sent_) {}
+  Client& operator=(Client&& other) noexcept {
+    std::swap(socket_, other.socket_);
+    came_ = other.came_;
+    end_ = other.end_;
+    head_ = std::move(other.head_);
+    answer_ = std::move(other.answer_);
+    sent_ = other.sent_;
+    return *this;
+  }
+
+  bool answering() const { return !answer_.empty(); }
+  SteadyTime came() const { return came_; }
+  SteadyTime end() const { return end_; }
+  pollfd wanted() const { return {socket_, static_cast<short>(answering() ? POLLOUT : POLLIN), 0}; }
+
+  // Goes on as far as the client lets it. False when it is done with.
+  template <class Answer>
+  bool proceed(std::chrono::milliseconds patience, Answer answer) {
+    if (!answering()) {
+      std::array<char, 4096> bytes;
+      const ssize_t got = recv(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+      if (got < 0) return errno == EAGAIN || errno == EINTR;
+      if (got == 0) return false;
+      head_.append(bytes.data(), static_cast<std::size_t>(got));
+      if (head_.find("\r\n\r\n") == std::string::npos) return head_.size() < kRequestBytesMax;
+      answer_ = answer(head_);
+      // The time begins with the answer: the client is not to blame for what it took to make.
+      end_ = std::chrono::steady_clock::now() + patience;
     }
+    const ssize_t sent = send(socket_, answer_.data() + sent_, answer_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0) return errno == EAGAIN || errno == EINTR;
+    sent_ += static_cast<std::size_t>(sent);
+    if (sent_ < answer_.size()) return true;
+    std::array<char, 4096> rest;  // unread, it would make the kernel take back the answer
+    while (recv(socket_, rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
+    }
+    shutdown(socket_, SHUT_RDWR);
     return false;
   }
 
-  const socket_t socket_;
-  const Room& room_;
-  const SteadyTime read_end_;
-  mutable SteadyTime write_end_;
-  std::size_t at_ = 0, size_ = 0;
-  char bytes_[4096];
+ private:
+  int socket_;
+  SteadyTime came_, end_;
+  std::string head_, answer_;
+  std::size_t sent_ = 0;
 };
 
-// One request of each client, within its time.
+// The library's routes behind a loop of our own. The library gives each connection a thread that waits for it: a few
+// that say nothing would keep all others out.
 class Server final : public httplib::Server {
  public:
-  explicit Server(std::shared_ptr<Room> room) : room_(std::move(room)) {}
-
- private:
-  bool process_and_close_socket(socket_t socket) override {
-    bool closed = false;
-    Connection connection(socket, *room_);
-    const bool good = !room_->closed && process_request(connection, true, closed, nullptr);
-    ::shutdown(socket, SHUT_RDWR);
-    ::close(socket);
-    return good;
-  }
-  std::shared_ptr<Room> room_;
-};
-
-// The library's own queue has no bound; this one lets the accepting thread wait.
-class Waiting final : public httplib::TaskQueue {
- public:
-  explicit Waiting(std::shared_ptr<Room> room) : room_(std::move(room)) {
-    room_->workers = kWorkers;
-    for (unsigned i = 0; i < kWorkers; i++) std::thread([room = room_] { work(*room); }).detach();
-  }
-  void enqueue(std::function<void()> task) override {
-    std::unique_lock lock(room_->lock);
-    room_->changed.wait(lock, [&] { return room_->tasks.size() < kWaitingMax || room_->closed; });
-    room_->tasks.push_back(std::move(task));  // when the run is over, all that is done with it is to hang up
-    room_->changed.notify_all();
-  }
-  // Waits for the workers, but not for ever.
-  void shutdown() override {
-    room_->close();
-    std::unique_lock lock(room_->lock);
-    room_->changed.wait_for(lock, kPatience, [&] { return room_->workers == 0; });
+  explicit Server(std::chrono::milliseconds patience) : patience_(patience) {}
+  ~Server() override {
+    if (svr_sock_ != INVALID_SOCKET) close(svr_sock_);
   }
 
- private:
-  static void work(Room& room) {
-    std::unique_lock lock(room.lock);
-    while (true) {
-      room.changed.wait(lock, [&] { return !room.tasks.empty() || room.closed; });
-      if (room.tasks.empty()) break;
-      const std::function<void()> task = std::move(room.tasks.front());
-      room.tasks.pop_front();
-      room.changed.notify_all();
-      lock.unlock();
-      task();
-      lock.lock();
+  // Until `over`, which comes with a byte at `wake`.
+  void serve(const std::atomic<bool>& over, int wake) {
+    fcntl(svr_sock_, F_SETFL, O_NONBLOCK);
+    ::listen(svr_sock_, static_cast<int>(kClientsMax));  // the library lets five wait
+    while (!over) {
+      wait(wake);
+      const SteadyTime now = std::chrono::steady_clock::now();
+      std::erase_if(clients_, [&](Client& client) {
+        return client.end() <= now ||
+               !client.proceed(patience_, [this](const std::string& head) { return answer(head); });
+      });
+      accept_all(now);
     }
-    room.workers--;
-    room.changed.notify_all();
+    clients_.clear();
   }
-  std::shared_ptr<Room> room_;
+
+ private:
+  void wait(int wake) {
+    std::vector<pollfd> all = {{wake, POLLIN, 0}};
+    SteadyTime end = SteadyTime::max();
+    for (const Client& client : clients_) {
+      all.push_back(client.wanted());
+      end = std::min(end, client.end());
+    }
+    if (no_accept_until_ == SteadyTime())
+      all.push_back({svr_sock_, POLLIN, 0});
+    else
+      end = std::min(end, no_accept_until_);
+    const auto left = end - std::chrono::steady_clock::now();
+    const bool forever = end == SteadyTime::max();
+    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(std::max(left, left.zero())).count();
+    poll(all.data(), all.size(), forever ? -1 : static_cast<int>(milliseconds));
+  }
+
+  // Where there are too many, who has kept us waiting longest goes; of those who are being answered only when all are.
+  void accept_all(SteadyTime now) {
+    if (no_accept_until_ > now) return;
+    no_accept_until_ = {};
+    for (std::size_t i = 0; i < kClientsMax; i++) {
+      auto goes = clients_.end();
+      if (clients_.size() == kClientsMax) {
+        goes = std::find_if(clients_.begin(), clients_.end(), [](const auto& c) { return !c.answering(); });
+        if (goes == clients_.end()) goes = clients_.begin();
+        no_accept_until_ = goes->came() + kGrace;
+        if (no_accept_until_ > now) return;
+        no_accept_until_ = {};
+      }
+      const int socket = accept4(svr_sock_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (socket < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+          no_accept_until_ = now + kNoDescriptor;
+        return;
+      }
+      if (goes != clients_.end()) clients_.erase(goes);
+      clients_.emplace_back(socket, now, patience_);
+    }
+  }
+
+  std::string answer(const std::string& head) {
+    Request request(head);
+    bool closed = false;
+    process_request(request, true, closed, nullptr);
+    if (request.answer.empty()) request.answer = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+    return std::move(request.answer);
+  }
+
+  const std::chrono::milliseconds patience_;
+  std::deque<Client> clients_;  // in the order in which they came
+  SteadyTime no_accept_until_;
 };
 
 }  // namespace
 
 class MetricsServer::Impl {
  public:
-  // What answers, until it is told that the run is over.
-  struct Source {
-    std::mutex lock;
-    std::function<std::string()> render;
-  };
-
-  Impl(const config::SocketAddress& address, const std::string& place) : host_(address.host) {
-    server_->set_socket_options([](socket_t socket) {  // the library's default would let two listen at once
+  Impl(const config::SocketAddress& address, const std::string& place, std::chrono::milliseconds patience)
+      : host_(address.host), server_(patience) {
+    server_.set_socket_options([](socket_t socket) {  // the library's default would let two listen at once
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     });
-    server_->set_payload_max_length(1024);
+    server_.set_payload_max_length(1024);
     errno = 0;
     port_ = address.port;
     if (port_ == 0)
-      port_ = server_->bind_to_any_port(host_);
-    else if (!server_->bind_to_port(host_, port_))
+      port_ = server_.bind_to_any_port(host_);
+    else if (!server_.bind_to_port(host_, port_))
       port_ = -1;
     if (port_ > 0) return;
     const int error = errno;
@@ -188,33 +236,22 @@ class MetricsServer::Impl {
   }
 
   ~Impl() {
-    {
-      const std::lock_guard lock(source_->lock);
-      source_->render = nullptr;
-    }
-    if (!listener_.joinable()) return;
-    room_->close();  // first: the listener may wait for room
-    server_->stop();
-    listener_.join();
-    const std::lock_guard lock(room_->lock);
-    if (room_->workers > 0) new std::shared_ptr<httplib::Server>(server_);  // a worker still uses it, till the end
+    over_ = true;
+    eventfd_write(wake_, 1);
+    if (listener_.joinable()) listener_.join();
+    close(wake_);
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   void start(std::function<std::string()> render) {
-    source_->render = std::move(render);
-    server_->Get("/metrics", [source = source_](const httplib::Request&, httplib::Response& response) {
-      const std::lock_guard lock(source->lock);
-      if (source->render) return response.set_content(source->render(), kContentType);
-      response.status = 503;
+    server_.Get("/metrics", [render = std::move(render)](const httplib::Request&, httplib::Response& response) {
+      response.set_content(render(), kContentType);
     });
-    server_->Get("/", [](const httplib::Request&, httplib::Response& response) {
+    server_.Get("/", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("rocebox: /metrics has the numbers, as OpenMetrics\n", "text/plain");
     });
-    server_->new_task_queue = [room = room_] { return new Waiting(room); };  // the library owns it
-    listener_ = std::thread([this] { server_->listen_after_bind(); });
-    while (!server_->is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    listener_ = std::thread([this] { server_.serve(over_, wake_); });
   }
 
   std::string address() const { return config::SocketAddress{host_, port_}.text(); }
@@ -222,14 +259,15 @@ class MetricsServer::Impl {
  private:
   std::string host_;
   int port_ = -1;
-  std::shared_ptr<Room> room_ = std::make_shared<Room>();
-  std::shared_ptr<httplib::Server> server_ = std::make_shared<Server>(room_);
-  std::shared_ptr<Source> source_ = std::make_shared<Source>();
+  Server server_;
+  std::atomic<bool> over_ = false;
+  const int wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   std::thread listener_;
 };
 
-MetricsServer::MetricsServer(const config::SocketAddress& address, const std::string& place)
-    : impl_(std::make_unique<Impl>(address, place)) {}
+MetricsServer::MetricsServer(const config::SocketAddress& address, const std::string& place,
+                             std::chrono::milliseconds patience)
+    : impl_(std::make_unique<Impl>(address, place, patience)) {}
 MetricsServer::~MetricsServer() = default;
 void MetricsServer::start(std::function<std::string()> render) { impl_->start(std::move(render)); }
 std::string MetricsServer::address() const { return impl_->address(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MetricsServer: /metrics over HTTP, for Prometheus and others that scrape OpenMetrics.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,21 +10,24 @@
 
 namespace rocebox {
 
-/// Two clients are answered at a time, eight wait, and more stay in the kernel's queue of five; one whose request has
-/// not come whole within two seconds, or that has not taken the answer two seconds after it began, is hung up on.
-/// Nothing here runs on a polling core or touches the datapath.
+/// One thread, which waits for all clients at once and for none in particular: one that says nothing keeps no other
+/// waiting. One whose request has not come whole within `patience`, or that has not taken the answer so long after it
+/// began, is hung up on; so is, when a 65th comes, the one that has kept us waiting longest (for a
+/// tenth of a second at least, or the 65th waits). Nothing here runs on a
+/// polling core or touches the datapath.
 class MetricsServer {
  public:
   /// Takes the address; port 0 is any that is free. `place` is who says so, for messages: `FILE:LINE:COLUMN`, or an
   /// option. Throws ConfigError when the address cannot be had.
-  MetricsServer(const config::SocketAddress& address, const std::string& place);
+  MetricsServer(const config::SocketAddress& address, const std::string& place,
+                std::chrono::milliseconds patience = std::chrono::seconds(2));
   /// Hangs up. A client that is slow to go does not keep the process from ending.
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
 
-  /// Answers from now on with what `render` returns, called on threads of the server, one at a time. The threads
-  /// inherit the CPUs of the caller.
+  /// Answers from now on with what `render` returns, called on the server's thread, which inherits the CPUs of the
+  /// caller.
   void start(std::function<std::string()> render);
 
   /// As in a URL, with the port that was taken: "127.0.0.1:9464", "[::1]:9464".
