@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/no_memory.h"
 #include "runtime/packet/eal.h"
 
 namespace rocebox::cli {
@@ -242,6 +243,7 @@ int command(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.what());
     return kBadArguments;
   } catch (const std::exception& error) {
+    if (is_no_memory(error)) throw;
     std::fprintf(stderr, "rocebox: %s\n", error.what());
     return kFailed;
   }
@@ -250,4 +252,11 @@ int command(int argc, char** argv) {
 }  // namespace
 }  // namespace rocebox::cli
 
-int main(int argc, char** argv) { rocebox::leave_process(rocebox::cli::command(argc, argv)); }
+int main(int argc, char** argv) {
+  rocebox::cli::expect_no_memory();
+  try {
+    rocebox::leave_process(rocebox::cli::command(argc, argv));
+  } catch (const std::exception&) {
+    rocebox::leave_process(rocebox::cli::say_no_memory());  // nothing else comes here
+  }
+}

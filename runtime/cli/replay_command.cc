@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/no_memory.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/replay.h"
 
@@ -155,6 +156,7 @@ int replay(const ReplayArguments& arguments) {
   Pool pool = make_pool(config);
   Replay run(config, pool, std::move(options));
   run.open();
+  packets_flow();
   run.run();
 
   std::signal(SIGPIPE, SIG_DFL);  // all outputs have their names: `| head` may end the text

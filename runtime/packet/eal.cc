@@ -19,9 +19,13 @@
 
 #include "runtime/kernel/kernel.h"
 #include "runtime/packet/kept_output.h"
+#include "runtime/packet/memory.h"
 
 namespace rocebox {
 namespace {
+
+// Of address space: its drivers and its own threads; a thread for each core, with what its heap sets aside.
+constexpr std::uint64_t kEalMebibytes = 160, kThreadMebibytes = 16;
 
 bool hugepages_used = false;
 bool telemetry_answers = false;
@@ -121,6 +125,17 @@ std::vector<std::string> eal_arguments(const EalOptions& options) {
   return words;
 }
 
+// DPDK itself does not always say that it got none; some of it ends the process.
+void require_address_space(const EalOptions& options) {
+  const std::uint64_t left = address_space_bytes() >> 20;
+  const std::uint64_t needed = options.mebibytes + kEalMebibytes + kThreadMebibytes * options.cores.size();
+  if (left < needed)
+    throw ConfigError(fmt::format(
+        "the limit on this process' address space (`ulimit -v`) leaves {} MiB, and DPDK needs {}, {} of it for "
+        "packets and tables: raise the limit, or lower `pool:`",
+        left, needed, options.mebibytes));
+}
+
 // Why EAL does not start; empty: it has. Of wrong arguments it prints all its usage.
 std::string init(const EalOptions& options, std::vector<char*>& argv) {
   DpdkLog log;
@@ -160,6 +175,7 @@ bool eal_has_hugepages() { return hugepages_used; }
 void start_eal(const EalOptions& options) {
   static bool started = false;
   if (started) return;
+  require_address_space(options);
   if (access("/sys/devices/system/cpu", R_OK) != 0)  // EAL would print its usage
     throw ConfigError(
         "DPDK finds the CPUs in /sys/devices/system/cpu, which is not there: mount sysfs in this sandbox");

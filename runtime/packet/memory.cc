@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 namespace rocebox {
 namespace {
@@ -52,10 +53,22 @@ std::uint64_t group_bytes(const std::string& mount, std::string path, const Grou
 
 }  // namespace
 
+std::uint64_t address_space_bytes(const std::string& root) {
+  std::ifstream limits(root + "/proc/self/limits");
+  constexpr std::string_view kName = "Max address space";
+  for (std::string line; std::getline(limits, line);) {
+    std::uint64_t limit = 0;  // "unlimited" is no number
+    if (!line.starts_with(kName) || !(std::istringstream(line.substr(kName.size())) >> limit)) continue;
+    const std::uint64_t used = value_of(root + "/proc/self/status", "VmSize:", 0) << 10;
+    return limit - std::min(limit, used);
+  }
+  return UINT64_MAX;
+}
+
 std::uint64_t available_memory_bytes(const std::string& root) {
-  std::uint64_t least = UINT64_MAX;
+  std::uint64_t least = address_space_bytes(root);
   const std::uint64_t kibibytes = value_of(root + "/proc/meminfo", "MemAvailable:", UINT64_MAX >> 10);
-  if (kibibytes != UINT64_MAX >> 10) least = kibibytes << 10;
+  if (kibibytes != UINT64_MAX >> 10) least = std::min(least, kibibytes << 10);
   std::ifstream groups(root + "/proc/self/cgroup");  // "ID:CONTROLLERS:PATH"
   for (std::string line; std::getline(groups, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);

@@ -30,6 +30,19 @@ TEST_F(Memory, OfTheMachine) {
   EXPECT_GT(available_memory_bytes(), kMebibyte) << "this machine";
 }
 
+TEST_F(Memory, OfTheAddressSpace) {
+  file("proc/meminfo", "MemAvailable: 1048576 kB\n");
+  file("proc/self/status", "Name: x\nVmSize:\t    2048 kB\n");
+  file("proc/self/limits",
+       "Limit Soft Hard Units\nMax address space         unlimited            unlimited            bytes\n");
+  EXPECT_EQ(available(), 1024 * kMebibyte);
+  file("proc/self/limits",
+       "Max address space         " + std::to_string(5 * kMebibyte) + "   unlimited            bytes\n");
+  EXPECT_EQ(available(), 3 * kMebibyte);
+  file("proc/self/limits", "Max address space         1000   1000            bytes\n");
+  EXPECT_EQ(available(), 0u);
+}
+
 TEST_F(Memory, OfControlGroups) {
   file("proc/meminfo", "MemAvailable: 1048576 kB\n");
   file("proc/self/cgroup", "0::/slice/unit\n");
