@@ -9,7 +9,7 @@ namespace rocebox::switch_model {
 namespace {
 
 // sw1 knows no address, and floods to p1, p2 (a corrupting link behind it) and p3, which leads to the router sw2.
-constexpr const char* kYaml = R"(devices:
+constexpr const char* kReplicasYaml = R"(devices:
   sw1: {switch: {ports: [p0, p1, p2, p3], programs: [forward], forward: {learning: false}}}
   far: {path: a <-> b}
   sw2:
@@ -35,7 +35,7 @@ enum class Trace { kNone, kFollows, kDrops };
 std::multiset<std::string> run(bool shared, Trace trace, unsigned batch) {
   Registry registry;
   config::Mistakes mistakes("fabric.yaml");
-  const config::RunConfig config = config::load_text(kYaml, "fabric.yaml", registry, mistakes, false);
+  const config::RunConfig config = config::load_text(kReplicasYaml, "fabric.yaml", registry, mistakes, false);
   EXPECT_TRUE(mistakes.none()) << mistakes.text();
   Pool pool(test::kPoolSizes);
   std::multiset<std::string> out;
@@ -121,8 +121,9 @@ struct Again {
 };
 
 TEST(Replicas, ThatGoRoundAgainAreWrittenApart) {
-  constexpr ProgramType kTypes[] = {program_type<Again>("again", "for the tests")};
-  test::SwitchBox box("pipes: 2\nprograms: [again]\nmulticast_groups: [{group: 5, ports: [p1, p2, p3]}]\n", kTypes);
+  constexpr ProgramType kAgainTypes[] = {program_type<Again>("again", "for the tests")};
+  test::SwitchBox box("pipes: 2\nprograms: [again]\nmulticast_groups: [{group: 5, ports: [p1, p2, p3]}]\n",
+                      kAgainTypes);
   for (Port port = 0; port < 4; port++) box.pipeline->allow_shared(port);
   roce::PacketSpec spec;
   box.send(100, 0, spec);
