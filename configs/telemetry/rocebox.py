@@ -13,6 +13,7 @@ INFO = {
     "pool_in_use": ("Packets that exist now.", "gauge"),
     "pool_idle": ("Packets in use by the ports alone, before the first arrived.", "gauge"),
     "shard_busy_seconds": ("Time of a shard in loops that found something to do.", "counter"),
+    "port_link_down_events": ("Times that the link of a port went down, or its interface away.", "counter"),
     "port_up": ("Whether the link of a port is up.", "gauge"),
     "port_packets": ("Packets of a port, by counter: taken from it, given to it, or lost at it.", "counter"),
     "device_port": ("Packets and bytes of a device's port, by counter.", "counter"),
@@ -75,7 +76,9 @@ def port_metrics(sock):
             continue
         values.append(("port_up", int(live["link"] == "up"), labels))
         for counter, value in live.items():
-            if isinstance(value, int) and not counter.endswith("_ns"):
+            if counter == "link_down_events":
+                values.append(("port_link_down_events", value, labels))
+            elif isinstance(value, int) and not counter.endswith("_ns"):
                 values.append(("port_packets", value, {**labels, "counter": counter}))
         values += latency(live, {**labels, "of": "port"}, "latency_")
     return values

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/no_memory.h"
 #include "runtime/cli/notify.h"
 #include "runtime/cli/reloader.h"
 #include "runtime/cli/run_observers.h"
@@ -23,13 +24,16 @@
 namespace rocebox::cli {
 namespace {
 
-// How often it is looked at whether the captures have ended.
+// How often it is looked at whether the captures have ended, or an interface is gone.
 constexpr Nanos kLook = 10 * kMillisecond;
 
 // The configuration as the command line changes it. Throws ConfigError.
 config::RunConfig load_for_run(const RunArguments& arguments, Registry& registry) {
   config::RunConfig config = load_or_throw(arguments.config, registry);
   for (const std::string& port : arguments.ports) config::bind_port(config, port);
+  config::Mistakes mistakes(config.file);
+  refuse_shared_interfaces(config, mistakes);
+  if (!mistakes.none()) throw ConfigError(mistakes.text());
   if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);
   return config;
 }
@@ -46,8 +50,9 @@ void serve(const RunArguments& arguments, Nanos duration, Signals& signals, Live
   });
   const Clock clock;
   const Nanos end = duration < 0 ? -1 : clock.now() + duration;
-  const Nanos look = config.captures.empty() ? INT64_MAX : kLook;
-  while (!live.ended() && live.failed().empty()) {
+  const bool waits = config.captures.empty() && config.live.port_lost == config::PortLost::kWait;
+  const Nanos look = waits ? INT64_MAX : kLook;
+  while (!live.ended() && live.failed().empty() && live.lost().empty()) {
     const Nanos left = end < 0 ? INT64_MAX : end - clock.now();
     if (left <= 0) return;
     const int signal = signals.wait(std::min(left, look) == INT64_MAX ? -1 : std::min(left, look));
@@ -118,10 +123,12 @@ int run(const RunArguments& arguments) {
   for (const config::PortName& port : config::unbound_ports(config))
     fmt::print(stderr, "rocebox: port `{}` is bound to nothing; what leaves there is dropped (drop_unbound)\n",
                port.text());
+  live.claim_interfaces(observers.name());
   Recorder recorder(live, config);
   if (trace) recorder.start(*trace);
   const RunObservers::Watch watch(live, observers);
   const RecorderEndpoints endpoints(recorder);
+  packets_flow();
   live.start();
   const std::string name = observers.name().empty() ? "" : observers.name() + ": ";
   const std::string status =
@@ -129,6 +136,7 @@ int run(const RunArguments& arguments) {
                   config.live_ports.size() + config.captures.size(), cores.size(), fmt::join(cores, ","),
                   eal_has_hugepages() ? "hugepages" : "ordinary pages", observers.metrics_text());
   fmt::print(stderr, "rocebox run {}\n", status);
+  live.watch_links();
   ServiceManager manager;
   manager.ready(status);
   serve(arguments, duration, signals, live, manager, status, config);
@@ -145,6 +153,7 @@ int run(const RunArguments& arguments) {
   if (!json_on_stdout) print_report(report, capture_on_stdout ? stderr : stdout);
   for (const Json& row : recordings)  // the first is the command line's
     if (trace && row["id"] == 1 && row.contains("error")) throw std::runtime_error(row["error"].get<std::string>());
+  if (const std::string why = live.lost(); !why.empty()) throw std::runtime_error(why);
   return expectations.hold(report) ? 0 : 1;
 }
 

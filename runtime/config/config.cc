@@ -39,6 +39,7 @@ class Loader {
     devices(root, top);
     links(root, top);
     ports(root, top);
+    refuse_shared_interfaces(config_, mistakes_);
     if (const Node* node = root.find("expect"))
       for (std::size_t i = 0; i < top.expect.size(); i++)
         config_.expectations.push_back({top.expect[i], node->kind == Node::Kind::kList && i < node->items.size()

@@ -118,6 +118,10 @@ std::vector<PortName> unbound_ports(const RunConfig& config);
 /// under `ports:`, such as `{af_packet: eth0}`. Throws ConfigError.
 void bind_port(RunConfig& config, const std::string& argument);
 
+/// Network interfaces, NICs and the like that two ports of a run would share: each would take the other's packets, or
+/// every packet would come in twice. The mistakes have the place of the second.
+void refuse_shared_interfaces(const RunConfig& config, Mistakes& mistakes);
+
 /// MiB of memory that EAL must be given: for the pool, and for the tables of switches.
 std::uint64_t eal_mebibytes(const RunConfig& config);
 

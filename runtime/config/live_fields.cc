@@ -13,6 +13,7 @@ namespace rocebox::config {
 namespace {
 
 constexpr std::string_view kRoles[] = {"server", "client"};
+constexpr std::string_view kPortLost[] = {"wait", "end"};
 constexpr std::string_view kIdles[] = {"poll", "pause", "interrupt"};
 
 // [domain:]bus:device.function, in hexadecimal.
@@ -98,6 +99,10 @@ void LiveOptions::fields(Fields& f) {
   f.duration("idle_sleep", idle_sleep, {kMicrosecond, kMillisecond}, "longest pause while idle");
   f.integer("burst", burst, {1, kBatchMax}, "packets taken from a port at a time");
   f.integer("shards", shards, {1, kShardsMax}, "instances of the datapath, each on a core; --cores sets the cores");
+  f.choice(
+      "port_lost", port_lost, kPortLost,
+      "when the interface of a port goes away: wait until one of its name is there again, or end the run with exit "
+      "status 1");
   f.text("metrics", metrics,
          "address and port where /metrics is served as OpenMetrics, such as 127.0.0.1:9464; empty: nowhere");
   if (!metrics.empty() && !parse_socket_address(metrics))

@@ -43,8 +43,12 @@ struct LivePort {
 
 enum class Idle : std::uint8_t { kPoll, kPause, kInterrupt };
 
+/// What a run does when the interface of a port goes away.
+enum class PortLost : std::uint8_t { kWait, kEnd };
+
 struct LiveOptions {
   Idle idle = Idle::kPause;
+  PortLost port_lost = PortLost::kWait;
   Nanos idle_sleep = 50 * kMicrosecond;
   std::int64_t burst = 32;
   std::int64_t shards = 1;

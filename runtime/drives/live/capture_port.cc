@@ -94,15 +94,15 @@ Nanos CapturePort::next_due() const {
   return start_->load(std::memory_order_relaxed) + ahead_[ahead_at_].meta().arrival;
 }
 
-unsigned CapturePort::send(unsigned, std::span<Packet> packets) {
+LivePort::Sent CapturePort::send(unsigned, std::span<Packet> packets) {
   const auto count = static_cast<unsigned>(packets.size());
   if (!out_) {  // what leaves is counted only
     rte_pktmbuf_free_bulk(reinterpret_cast<rte_mbuf**>(packets.data()), count);
-    return count;
+    return {count, 0};
   }
   const Nanos now = clock_.now();
   for (Packet packet : packets) packet.meta().arrival = now;
-  return rte_ring_sp_enqueue_burst(out_, reinterpret_cast<void* const*>(packets.data()), count, nullptr);
+  return {rte_ring_sp_enqueue_burst(out_, reinterpret_cast<void* const*>(packets.data()), count, nullptr), 0};
 }
 
 Packet CapturePort::next_sent() {

@@ -28,12 +28,12 @@ class CapturePort final : public LivePort {
   void set_up(unsigned, unsigned, Pool&) override {}
   void start() override {}
   unsigned receive(unsigned queue, std::span<Packet> room) override;
-  unsigned send(unsigned queue, std::span<Packet> packets) override;
+  Sent send(unsigned queue, std::span<Packet> packets) override;
   bool fills_metadata() const override { return true; }
   Nanos next_due() const override;
   bool patient() const override { return in_ && pace_ == 0; }
   LivePortCounts counts() const override { return {.tx_errors = unwritten_.read()}; }
-  bool link_up() const override { return true; }
+  LinkState link() const override { return LinkState::kUp; }
   void add_to(Json& row) const override;
   std::string text() const override { return text_; }
 

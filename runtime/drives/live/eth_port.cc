@@ -12,6 +12,7 @@
 #include <array>
 
 #include "runtime/drives/live/driver_log.h"
+#include "runtime/drives/live/interface.h"
 #include "runtime/drives/live/memif_socket.h"
 #include "runtime/drives/live/rss_key.h"
 #include "runtime/kernel/kernel.h"
@@ -80,6 +81,7 @@ void EthPort::attach(unsigned serial, RingPairs& rings) {
   if (live.kind == PortKind::kTap && if_nametoindex(live.tap.c_str()) != 0)
     refuse(fmt::format("an interface `{}` exists already; choose another name", live.tap));
   check_permission();
+  if (live.kind == PortKind::kAfXdp) index_ = static_cast<int>(if_nametoindex(live.af_xdp.c_str()));
   const std::string name = fmt::format("_rb{}", serial);
   switch (live.kind) {
     case PortKind::kAfXdp:
@@ -240,6 +242,7 @@ void EthPort::start() {
                     binding_.live.kind == PortKind::kMemif ? ": " + explain_memif(binding_.live.memif) : reason(error),
                     log.cause()));
   started_ = true;
+  if (is_tap()) tap_ = find_tap(binding_.live.tap);
   if (const int error = binding_.live.promiscuous ? rte_eth_promiscuous_enable(id_) : rte_eth_promiscuous_disable(id_);
       error < 0 && error != -ENOTSUP)
     refuse(fmt::format("promiscuous mode cannot be set: {}", rte_strerror(-error)));
@@ -250,9 +253,15 @@ unsigned EthPort::receive(unsigned queue, std::span<Packet> room) {
                           static_cast<std::uint16_t>(room.size()));
 }
 
-unsigned EthPort::send(unsigned queue, std::span<Packet> packets) {
-  return rte_eth_tx_burst(id_, static_cast<std::uint16_t>(queue), reinterpret_cast<rte_mbuf**>(packets.data()),
-                          static_cast<std::uint16_t>(packets.size()));
+// A TAP that is set down or gone takes nothing, as one that is busy; what is not taken then has nowhere to wait for.
+LivePort::Sent EthPort::send(unsigned queue, std::span<Packet> packets) {
+  const unsigned sent =
+      rte_eth_tx_burst(id_, static_cast<std::uint16_t>(queue), reinterpret_cast<rte_mbuf**>(packets.data()),
+                       static_cast<std::uint16_t>(packets.size()));
+  const auto count = static_cast<unsigned>(packets.size());
+  if (sent == count || !is_tap() || is_up_.load(std::memory_order_relaxed)) return {sent, 0};
+  rte_pktmbuf_free_bulk(reinterpret_cast<rte_mbuf**>(packets.data() + sent), count - sent);
+  return {count, count - sent};
 }
 
 int EthPort::wake_descriptor(unsigned queue) {
@@ -273,12 +282,24 @@ LivePortCounts EthPort::counts() const {
   return {.rx_missed = stats.imissed,
           .rx_errors = stats.ierrors,
           .rx_no_packet = stats.rx_nombuf,
-          .tx_errors = stats.oerrors};
+          // A TAP counts a packet there each time that the kernel bids it wait.
+          .tx_errors = is_tap() ? 0 : stats.oerrors};
 }
 
-bool EthPort::link_up() const {
+// The drivers of TAP and AF_XDP know the interface by its name, or not at all.
+LinkState EthPort::link() const {
+  if (tap_ >= 0) return tap_state(tap_);
+  if (index_ >= 0) return interface_state(index_);
+  if (rte_eth_dev_is_removed(id_) == 1) return LinkState::kGone;
   rte_eth_link link{};
-  return rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  return rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP ? LinkState::kUp
+                                                                                         : LinkState::kDown;
+}
+
+LinkState EthPort::look() {
+  const LinkState state = link();
+  is_up_.store(state == LinkState::kUp, std::memory_order_relaxed);
+  return state;
 }
 
 }  // namespace rocebox

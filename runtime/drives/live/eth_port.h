@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // EthPort: one port of DPDK in a live run.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -21,16 +22,19 @@ class EthPort final : public LivePort {
   void set_up(unsigned queues, unsigned hash_entries, Pool& pool) override;
   void start() override;
   unsigned receive(unsigned queue, std::span<Packet> room) override;
-  unsigned send(unsigned queue, std::span<Packet> packets) override;
-  int eth_port() const override { return id_; }
+  Sent send(unsigned queue, std::span<Packet> packets) override;
+  int eth_port() const override { return is_tap() ? -1 : id_; }
   bool takes_shared() const override { return takes_shared_; }
   int wake_descriptor(unsigned queue) override;
   void wake_on(unsigned queue, bool on) override;
   LivePortCounts counts() const override;
-  bool link_up() const override;
+  LinkState link() const override;
+  LinkState look() override;
+  int interface_index() const override { return index_; }
   std::uint32_t mtu() const override { return mtu_; }
 
  private:
+  bool is_tap() const { return binding_.live.kind == config::PortKind::kTap; }
   void attach(unsigned serial, RingPairs& rings);
   void check_permission() const;
   void probe(const std::string& devargs, const std::string& name);
@@ -40,8 +44,11 @@ class EthPort final : public LivePort {
   void spread_over(unsigned queues, unsigned hash_entries);
 
   std::uint16_t id_ = 0;
-  std::uint32_t mtu_ = 0;         // of kinds whose frames are bounded by it
-  std::uint16_t mtu_before_ = 0;  // of an interface that a run which does not start leaves as it was
+  int index_ = -1;                 // of AF_XDP: the interface
+  std::atomic<int> tap_{-1};       // of a TAP: a queue of it
+  std::atomic<bool> is_up_{true};  // as the last look found it
+  std::uint32_t mtu_ = 0;          // of kinds whose frames are bounded by it
+  std::uint16_t mtu_before_ = 0;   // of an interface that a run which does not start leaves as it was
   bool attached_ = false, started_ = false, interrupts_ = false, takes_shared_ = false;
   LivePortAbility ability_;
 };

@@ -39,6 +39,8 @@ Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsign
   check_mtus(config, ports_);
   for (unsigned shard = 0; shard < shards; shard++)
     shards_.push_back(std::make_unique<Shard>(shard, config, pool, ports_, exchange_.get(), clock_));
+  link_watch_ = std::make_unique<LinkWatch>(ports_, clock_,
+                                            [](const std::string& line) { fmt::print(stderr, "rocebox: {}\n", line); });
   captures_.open();
 }
 
@@ -55,9 +57,36 @@ void Live::make_ports() {
     else
       ports_.push_back(std::make_unique<EthPort>(binding, config_.file, static_cast<unsigned>(ports_.size()), rings_));
   }
+  refuse_shared();
   std::stable_sort(ports_.begin(), ports_.end(), [](const auto& a, const auto& b) {
     return std::pair(a->place().line, a->place().column) < std::pair(b->place().line, b->place().column);
   });
+}
+
+// Those that the configuration calls by different names.
+void Live::refuse_shared() const {
+  for (std::size_t i = 0; i < ports_.size(); i++)
+    for (std::size_t j = 0; j < i; j++)
+      if (ports_[i]->interface_index() >= 0 && ports_[i]->interface_index() == ports_[j]->interface_index())
+        ports_[i]->refuse(
+            fmt::format("this interface is that of port `{}` ({}), too", ports_[j]->port().text(), ports_[j]->text()));
+}
+
+void Live::claim_interfaces(const std::string& run) {
+  claims_ = std::make_unique<InterfaceClaims>(run);
+  for (const auto& port : ports_)
+    if (const int index = port->interface_index(); index >= 0)
+      for (const std::string& other : claims_->claim(index))
+        fmt::print(stderr,
+                   "rocebox: port `{}` ({}): {} uses this interface, too: what arrives there comes into both runs\n",
+                   port->port().text(), port->text(), other);
+}
+
+std::string Live::lost() const {
+  const LivePort* port = config_.live.port_lost == config::PortLost::kEnd ? link_watch_->lost() : nullptr;
+  if (!port) return "";
+  return fmt::format("port `{}` ({}): its interface is gone, and `live: port_lost:` is `end`", port->port().text(),
+                     port->text());
 }
 
 void Live::check_pool() const {
@@ -106,6 +135,7 @@ void Live::stop() {
   {
     const std::lock_guard lock(control_);
     stop_ = true;
+    link_watch_->stop();
     captures_.stop_reading();
   }
   for (unsigned i = 0; i < shards_.size(); i++) rte_eal_wait_lcore(i + 1);  // which serve to the end
@@ -142,11 +172,12 @@ void Live::report_ports(Json& report) const {
   Json& rows = report["ports"] = Json::array();
   for (std::size_t i = 0; i < ports_.size(); i++) {
     const LivePortCounts counts = ports_[i]->counts();
-    std::uint64_t rx = 0, tx = 0, full = 0, too_long = 0, tx_too_long = 0, finished = 0;
+    std::uint64_t rx = 0, tx = 0, full = 0, too_long = 0, tx_too_long = 0, finished = 0, errors = 0;
     for (const auto& shard : shards_) {
       const ShardPortCounters& counters = shard->counters(i);
       rx += counters.rx_packets.read();
       tx += counters.tx_packets.read();
+      errors += counters.tx_errors.read();
       full += counters.tx_full.read();
       too_long += counters.rx_too_long.read();
       tx_too_long += counters.tx_too_long.read();
@@ -154,7 +185,7 @@ void Live::report_ports(Json& report) const {
     }
     rows.push_back({{"port", ports_[i]->port().text()},
                     {"is", ports_[i]->text()},
-                    {"link", ports_[i]->link_up() ? "up" : "down"},
+                    {"link", name_of(ports_[i]->link())},
                     {"rx_packets", rx},
                     {"tx_packets", tx},
                     {"rx_missed", counts.rx_missed},
@@ -165,7 +196,8 @@ void Live::report_ports(Json& report) const {
                     {"rx_checksums_finished", finished},
                     {"tx_full", full},
                     {"tx_too_long", tx_too_long},
-                    {"tx_errors", counts.tx_errors}});
+                    {"tx_errors", errors + counts.tx_errors},
+                    {"link_down_events", link_watch_->down_events(i)}});
     add_percentiles(rows.back(), "latency_", port_latency(i));
     ports_[i]->add_to(rows.back());
   }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "runtime/drives/live/captures.h"
+#include "runtime/drives/live/interface_claims.h"
+#include "runtime/drives/live/link_watch.h"
 #include "runtime/drives/live/ring_pairs.h"
 #include "runtime/drives/live/shard.h"
 #include "runtime/telemetry/json_report.h"
@@ -33,6 +35,14 @@ class Live {
   bool ended() const { return config_.live_ports.empty() && captures_.ended(); }
   /// Why a capture cannot be read or written any further; empty: all is well.
   std::string failed() const { return captures_.failed(); }
+  /// Which interface went away, where `live: port_lost:` says that the run ends then; empty: none did. Nothing tells
+  /// when it changes, nor when failed() or ended() do.
+  std::string lost() const;
+  /// Says on standard error what becomes of the ports' links, until stop().
+  void watch_links() { link_watch_->start(); }
+  /// Says on standard error which of the ports' interfaces other runs use, too, and lets them know of this one, whose
+  /// name is `run`.
+  void claim_interfaces(const std::string& run);
   /// Gives the outputs their names, the JSON report among them. After stop(). Throws std::runtime_error.
   void publish(const Json& report);
   const Clock& clock() const { return clock_; }
@@ -57,6 +67,7 @@ class Live {
     Nanos drain;
   };
   void make_ports();
+  void refuse_shared() const;
   void check_pool() const;
   void report_ports(Json& report) const;
   Histogram port_latency(std::size_t port) const;
@@ -82,6 +93,8 @@ class Live {
   RingPairs rings_;
   std::vector<std::unique_ptr<LivePort>> ports_;  // in the order in which they are written
   LiveCaptures captures_;                         // fills and refers to ports_
+  std::unique_ptr<LinkWatch> link_watch_;
+  std::unique_ptr<InterfaceClaims> claims_;
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Launch> launches_;     // read by the cores until stop()

@@ -23,7 +23,8 @@ constexpr std::pair<std::string_view, std::string_view> kPortSentences[] = {
     {"rx_checksums_finished", "packets whose checksum a host had left to its hardware"},
     {"tx_full", "dropped: the port did not take packets for as long as the buffer lasted"},
     {"tx_too_long", "dropped: a super-packet (TSO) on its way to a port that cannot segment"},
-    {"tx_errors", "packets not sent, by the driver's word"},
+    {"tx_errors", "packets not sent, by the driver's word or since the link was down"},
+    {"link_down_events", "times that the link went down, or the interface away"},
 };
 
 std::string_view port_sentence(std::string_view name) {

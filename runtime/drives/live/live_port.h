@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/config/config.h"
+#include "runtime/drives/live/link_log.h"
 #include "runtime/packet/pool.h"
 #include "runtime/telemetry/json_report.h"
 
@@ -23,13 +24,18 @@ struct LivePortCounts {
   std::uint64_t rx_errors = 0;     ///< arrived damaged
   std::uint64_t rx_no_packet = 0;  ///< arrived while the pool was dry
   std::uint64_t rx_other_mac = 0;  ///< for another MAC address, and the port is not promiscuous
-  std::uint64_t tx_errors = 0;     ///< taken over and not sent, by the driver's word
+  std::uint64_t tx_errors = 0;     ///< taken over and not sent, by the driver's word; beside what send() tells
 };
 
 /// Calls are for a burst, never for a packet. receive() and send() of one queue belong to one core; the rest is called
 /// from outside.
 class LivePort {
  public:
+  /// What became of a burst: packets that are the port's, and how many of those could not be sent and are freed.
+  struct Sent {
+    unsigned taken = 0, failed = 0;
+  };
+
   LivePort(const config::LiveBinding& binding, std::string file) : binding_(binding), file_(std::move(file)) {}
   virtual ~LivePort() = default;
   LivePort(const LivePort&) = delete;
@@ -46,8 +52,8 @@ class LivePort {
 
   /// Takes up to room.size() packets that have arrived.
   virtual unsigned receive(unsigned queue, std::span<Packet> room) = 0;
-  /// Takes over as many packets as fit, from the first on; returns how many.
-  virtual unsigned send(unsigned queue, std::span<Packet> packets) = 0;
+  /// Takes over as many packets as fit, from the first on.
+  virtual Sent send(unsigned queue, std::span<Packet> packets) = 0;
   /// The port's number in DPDK, where receive() and send() are its bursts and nothing more; -1: they are more.
   virtual int eth_port() const { return -1; }
   /// Whether receive() fills the packets' metadata (wire_bytes and what the host left undone).
@@ -68,7 +74,13 @@ class LivePort {
   virtual void wake_on(unsigned /*queue*/, bool /*on*/) {}
 
   virtual LivePortCounts counts() const = 0;
-  virtual bool link_up() const = 0;
+  virtual LinkState link() const = 0;
+  /// The same, with what there is to do about it: an interface that is there again is taken up again. On one thread.
+  virtual LinkState look() { return link(); }
+  /// Of the interface that it is bound to now, in this process' network namespace; -1: there is none.
+  virtual int interface_index() const { return -1; }
+  /// Whether look() takes up an interface that went away and came back.
+  virtual bool returns() const { return false; }
   /// Bytes of an Ethernet frame's payload that it carries, after set_up(); 0: no limit that is known.
   virtual std::uint32_t mtu() const { return 0; }
   /// Adds what only this kind of port has to tell.

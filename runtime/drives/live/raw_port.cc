@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/drives/live/interface.h"
+
 namespace rocebox {
 namespace {
 
@@ -55,10 +57,11 @@ bool is_for_another(const tpacket2_hdr& header) {
 }  // namespace
 
 RawPort::RawPort(const config::LiveBinding& binding, const std::string& file) : LivePort(binding, file) {
-  index_ = static_cast<int>(if_nametoindex(interface().c_str()));
-  if (index_ == 0)
+  const auto index = static_cast<int>(if_nametoindex(interface().c_str()));
+  if (index == 0)
     refuse(fmt::format("there is no network interface `{}`; `ip link` lists those of this network namespace",
                        interface()));
+  index_ = index;
   socket_ = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);  // deaf until it is bound
   if (socket_ < 0 && (errno == EPERM || errno == EACCES))
     refuse("no permission for raw packets: run as root, or give the capability CAP_NET_RAW");
@@ -124,20 +127,44 @@ void RawPort::set_up(unsigned, unsigned, Pool& pool) {
 }
 
 void RawPort::start() {
-  if (binding_.live.promiscuous) {
-    packet_mreq membership{};
-    membership.mr_ifindex = index_;
-    membership.mr_type = PACKET_MR_PROMISC;
-    if (setsockopt(socket_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership, sizeof membership) != 0)
-      refuse(fmt::format("promiscuous mode cannot be set: {}", std::strerror(errno)));
-  }
+  if (!be_promiscuous(index_)) refuse(fmt::format("promiscuous mode cannot be set: {}", std::strerror(errno)));
+  if (!bind_to(index_)) refuse(fmt::format("it cannot be bound: {}", std::strerror(errno)));
+  mtu_before_ = 0;
+  started_ = true;
+}
+
+bool RawPort::be_promiscuous(int index) {
+  if (!binding_.live.promiscuous) return true;
+  packet_mreq membership{};
+  membership.mr_ifindex = index;
+  membership.mr_type = PACKET_MR_PROMISC;
+  return setsockopt(socket_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership, sizeof membership) == 0;
+}
+
+bool RawPort::bind_to(int index) {
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_protocol = htons(ETH_P_ALL);
-  address.sll_ifindex = index_;
-  if (bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    refuse(fmt::format("it cannot be bound: {}", std::strerror(errno)));
-  mtu_before_ = 0;
+  address.sll_ifindex = index;
+  return bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+// The kernel takes the socket off an interface that goes away, whatever has its name or its index afterwards.
+bool RawPort::is_bound() const {
+  sockaddr_ll address{};
+  socklen_t size = sizeof address;
+  return getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0 && address.sll_ifindex > 0;
+}
+
+// The ring and all that is set on the socket stay; only its MTU and its promiscuous mode went with the interface.
+void RawPort::return_to(int index) {
+  ifreq request{};
+  std::strncpy(request.ifr_name, interface().c_str(), sizeof request.ifr_name - 1);
+  request.ifr_mtu = static_cast<int>(binding_.live.mtu);
+  if (binding_.live.mtu != 0) ioctl(socket_, SIOCSIFMTU, &request);
+  if (ioctl(socket_, SIOCGIFMTU, &request) != 0 || !be_promiscuous(index) || !bind_to(index)) return;
+  segment_bytes_max_ = static_cast<std::uint32_t>(request.ifr_mtu) + kEthernetBytes + 2 * kVlanTagBytes;
+  index_ = index;
 }
 
 unsigned RawPort::receive(unsigned, std::span<Packet> room) {
@@ -197,33 +224,36 @@ PacketPtr RawPort::take_long(const tpacket2_hdr& header) {
   return packet;
 }
 
-unsigned RawPort::send(unsigned, std::span<Packet> packets) {
+LivePort::Sent RawPort::send(unsigned, std::span<Packet> packets) {
+  const std::uint32_t segment_bytes_max = segment_bytes_max_.load(std::memory_order_relaxed);
   const auto count = static_cast<unsigned>(std::min<std::size_t>(packets.size(), kBatchMax));
   for (unsigned i = 0; i < count; i++) {
     const std::uint32_t size = packets[i].size();
     HostOffload offload = packets[i].meta().offload;
     // A kernel may have cut the packet since; then there is nothing left to finish or to segment.
     if (offload.checksum_start + offload.checksum_offset + 2u > size) offload = {};
-    if (size <= segment_bytes_max_) offload.gso_type = 0, offload.segment_bytes = 0, offload.header_bytes = 0;
+    if (size <= segment_bytes_max) offload.gso_type = 0, offload.segment_bytes = 0, offload.header_bytes = 0;
     headers_[i] = offload;
     parts_[i] = {iovec{&headers_[i], kHeaderBytes}, iovec{packets[i].data(), size}};
     messages_[i].msg_hdr.msg_iov = parts_[i].data();
     messages_[i].msg_hdr.msg_iovlen = 2;
   }
-  unsigned done = 0;
+  unsigned done = 0, failed = 0;
   while (done < count) {
     const int sent = sendmmsg(socket_, &messages_[done], count - done, MSG_DONTWAIT);
     if (sent > 0) {
       done += static_cast<unsigned>(sent);
-    } else if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) {
+    } else if (const bool up = is_up_.load(std::memory_order_relaxed);
+               errno == EAGAIN || errno == EINTR || (errno == ENOBUFS && up)) {
       break;  // the interface's queue is full: later
-    } else {
-      tx_errors_.add();  // too long for the interface, or the interface is down: this one is lost
-      done++;
+    } else {  // too long for the interface: this one is lost; where the interface is down, so are the others
+      const unsigned lost = up ? 1 : count - done;
+      failed += lost;
+      done += lost;
     }
   }
   for (unsigned i = 0; i < done; i++) rte_pktmbuf_free(packets[i].mbuf());
-  return done;
+  return {done, failed};
 }
 
 // An interface that went down leaves an error at the socket, which would be readable for ever.
@@ -238,14 +268,21 @@ LivePortCounts RawPort::counts() const {
   socklen_t size = sizeof statistics;
   if (getsockopt(socket_, SOL_PACKET, PACKET_STATISTICS, &statistics, &size) == 0)
     rx_missed_.add(statistics.tp_drops);  // reading them sets them to 0
-  return {rx_missed_.read(), rx_errors_.read(), rx_no_packet_.read(), rx_other_mac_.read(), tx_errors_.read()};
+  return {rx_missed_.read(), rx_errors_.read(), rx_no_packet_.read(), rx_other_mac_.read(), 0};
 }
 
-bool RawPort::link_up() const {
-  ifreq request{};
-  std::strncpy(request.ifr_name, interface().c_str(), sizeof request.ifr_name - 1);
-  return ioctl(socket_, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_RUNNING) &&
-         (request.ifr_flags & IFF_UP);
+LinkState RawPort::link() const {
+  return started_ && !is_bound() ? LinkState::kGone : interface_state(socket_, index_);
+}
+
+LinkState RawPort::look() {
+  LinkState state = link();
+  if (const unsigned index = if_nametoindex(interface().c_str()); state == LinkState::kGone && index != 0) {
+    return_to(static_cast<int>(index));
+    state = link();
+  }
+  is_up_.store(state == LinkState::kUp, std::memory_order_relaxed);
+  return state;
 }
 
 }  // namespace rocebox

@@ -235,9 +235,7 @@ void Shard::send(std::size_t port, std::span<Packet> packets, Nanos arrival) {
   if (!tx.owned) return exchange_->put(Exchange::Way::kOut, port, number_, packets);
   if (sampled_ && tx.sampled_arrival == 0) tx.sampled_arrival = arrival;
   if (tx.count == 0 && packets.size() >= burst_) {  // a whole burst that nothing stands before goes out as it is
-    const unsigned sent = tx.port->send(tx.queue, packets);
-    counters_[port].tx_packets.add(sent);
-    packets = packets.subspan(sent);
+    packets = packets.subspan(hand_over(tx, counters_[port], packets));
   }
   if (packets.size() > tx.packets.size() - tx.count && tx.count) transmit(tx, counters_[port]);
   const std::size_t kept = std::min(packets.size(), tx.packets.size() - tx.count);
@@ -266,10 +264,18 @@ unsigned Shard::finish(std::size_t port, std::span<Packet> packets) {
   return kept;
 }
 
+// How many packets are the port's now. A packet is sent, or it is an error.
+unsigned Shard::hand_over(TxQueue& tx, ShardPortCounters& counters, std::span<Packet> packets) {
+  const LivePort::Sent sent = tx.port->send(tx.queue, packets);
+  counters.tx_packets.add(sent.taken - sent.failed);
+  if (sent.failed) [[unlikely]]
+    counters.tx_errors.add(sent.failed);
+  return sent.taken;
+}
+
 // Sends what waits. What the port does not take waits for the next loop.
 void Shard::transmit(TxQueue& tx, ShardPortCounters& counters) {
-  const unsigned sent = tx.port->send(tx.queue, {tx.packets.data(), tx.count});
-  counters.tx_packets.add(sent);
+  const unsigned sent = hand_over(tx, counters, {tx.packets.data(), tx.count});
   std::copy(tx.packets.begin() + sent, tx.packets.begin() + tx.count, tx.packets.begin());
   tx.count -= sent;
 }

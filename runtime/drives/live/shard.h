@@ -22,6 +22,7 @@ namespace rocebox {
 /// What one shard did at one port.
 struct ShardPortCounters {
   Counter rx_packets, tx_packets;
+  Counter tx_errors;    ///< taken by the port and not sent, as far as it can tell
   Counter tx_full;      ///< dropped: the port did not take packets for as long as the buffer lasted
   Counter rx_too_long;  ///< dropped: in more segments than fit into one
   Counter tx_too_long;  ///< dropped: a super-packet (TSO) on its way to a port that cannot segment
@@ -113,6 +114,7 @@ class Shard {
   }
   void send(std::size_t port, std::span<Packet> packets, Nanos arrival);
   unsigned finish(std::size_t port, std::span<Packet> packets);
+  unsigned hand_over(TxQueue& tx, ShardPortCounters& counters, std::span<Packet> packets);
   void transmit(TxQueue& tx, ShardPortCounters& counters);
   void flush();
   void flush_queues();

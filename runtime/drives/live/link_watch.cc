@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/live/link_watch.h"
+
+#include <fmt/format.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace rocebox {
+namespace {
+
+// Between two looks, where the kernel tells nothing: of other kinds of ports, of a TAP in another namespace.
+constexpr int kLookMilliseconds = 100;
+
+int open_news() {
+  const int news = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+  sockaddr_nl address{};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = RTMGRP_LINK;
+  if (news < 0 || bind(news, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return news;
+  close(news);
+  return -1;
+}
+
+// What a message tells of an interface; false: nothing.
+bool state_in(const nlmsghdr& message, int& index, LinkState& state) {
+  if (message.nlmsg_type != RTM_NEWLINK && message.nlmsg_type != RTM_DELLINK) return false;
+  if (message.nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg))) return false;
+  const auto& link = *static_cast<const ifinfomsg*>(NLMSG_DATA(&message));
+  if (link.ifi_family != AF_UNSPEC) return false;  // a bridge tells of its ports with the same types
+  index = link.ifi_index;
+  const bool up = (link.ifi_flags & IFF_UP) && (link.ifi_flags & IFF_RUNNING);
+  state = message.nlmsg_type == RTM_DELLINK ? LinkState::kGone : up ? LinkState::kUp : LinkState::kDown;
+  return true;
+}
+
+}  // namespace
+
+LinkWatch::LinkWatch(std::vector<std::unique_ptr<LivePort>>& ports, const Clock& clock,
+                     std::function<void(const std::string&)> say)
+    : ports_(ports), clock_(clock), say_(std::move(say)) {
+  for (const auto& port : ports_) logs_.emplace_back(port->returns());
+}
+
+void LinkWatch::start() {
+  wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  news_ = open_news();  // before the first look, so that nothing is missed
+  thread_ = std::thread([this] { work(); });
+}
+
+void LinkWatch::stop() {
+  if (!thread_.joinable()) return;
+  eventfd_write(wake_, 1);
+  thread_.join();
+  close(wake_);
+  if (news_ >= 0) close(news_);
+}
+
+std::uint64_t LinkWatch::down_events(std::size_t port) const { return logs_[port].down_events(); }
+
+void LinkWatch::see(std::size_t port, LinkState state) {
+  logs_[port].see(state);
+  if (state == LinkState::kGone && !lost_.load(std::memory_order_relaxed))
+    lost_.store(ports_[port].get(), std::memory_order_release);
+}
+
+void LinkWatch::work() {
+  while (true) {
+    if (news_ >= 0) take_news();
+    for (std::size_t i = 0; i < ports_.size(); i++) {
+      see(i, ports_[i]->look());
+      const LivePort& port = *ports_[i];
+      if (const std::string line = logs_[i].line(clock_.now()); !line.empty())
+        say_(fmt::format("port `{}` ({}): {}", port.port().text(), port.text(), line));
+    }
+    std::array<pollfd, 2> ready = {{{wake_, POLLIN, 0}, {news_, POLLIN, 0}}};
+    if (poll(ready.data(), ready.size(), kLookMilliseconds) > 0 && ready[0].revents) return;
+  }
+}
+
+// A socket that overflowed has lost some; the looks find what is so now.
+void LinkWatch::take_news() {
+  alignas(nlmsghdr) std::array<char, 32768> bytes;
+  for (ssize_t got; (got = recv(news_, bytes.data(), bytes.size(), 0)) > 0;) {
+    auto left = static_cast<unsigned>(got);
+    for (auto* message = reinterpret_cast<nlmsghdr*>(bytes.data()); NLMSG_OK(message, left);
+         message = NLMSG_NEXT(message, left)) {
+      int index = 0;
+      LinkState state{};
+      if (!state_in(*message, index, state)) continue;
+      for (std::size_t i = 0; i < ports_.size(); i++)
+        if (ports_[i]->interface_index() == index) see(i, state);
+    }
+  }
+}
+
+}  // namespace rocebox

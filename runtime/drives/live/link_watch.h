@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// LinkWatch: the thread that sees the ports' links go down and come back.
+#pragma once
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/drives/live/clock.h"
+#include "runtime/drives/live/live_port.h"
+
+namespace rocebox {
+
+/// Looks at every port a few times a second, and at once when the kernel tells that an interface has changed
+/// (rtnetlink), which tells of changes between two looks, too. The cores never ask: they see that a port takes no
+/// packets, and count.
+class LinkWatch {
+ public:
+  /// `say` is called on the watch's thread with lines for people, without their end.
+  LinkWatch(std::vector<std::unique_ptr<LivePort>>& ports, const Clock& clock,
+            std::function<void(const std::string&)> say);
+  ~LinkWatch() { stop(); }
+  LinkWatch(const LinkWatch&) = delete;
+  LinkWatch& operator=(const LinkWatch&) = delete;
+
+  /// From now on. Ports are not to be started or ended meanwhile.
+  void start();
+  void stop();
+
+  /// How often the link of a port went down, or its interface away. On any thread.
+  std::uint64_t down_events(std::size_t port) const;
+  /// The first port whose interface went away; null: none. On any thread.
+  const LivePort* lost() const { return lost_.load(std::memory_order_acquire); }
+
+ private:
+  void work();
+  void take_news();
+  void see(std::size_t port, LinkState state);
+
+  std::vector<std::unique_ptr<LivePort>>& ports_;
+  const Clock& clock_;
+  std::function<void(const std::string&)> say_;
+  std::deque<LinkLog> logs_;  // by port
+  std::atomic<const LivePort*> lost_{nullptr};
+  int wake_ = -1, news_ = -1;  // an eventfd; a netlink socket, where there is one
+  std::thread thread_;
+};
+
+}  // namespace rocebox
