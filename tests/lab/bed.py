@@ -3,18 +3,23 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from wire_tool import read_pcap
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent / "telemetry"))
+from kit import HANGS, SOCKET, Client, Rest  # noqa: E402
+
 CAPTURES = ROOT / "tests" / "replay" / "captures"
 ROCEBOX = os.environ.get("ROCEBOX", str(ROOT / "build" / "release" / "rocebox"))
 PYTHON = sys.executable
@@ -48,6 +53,11 @@ def write_pcap(path, records, cut=0):
     return path
 
 
+def run_folder(name):
+    """Where DPDK has the sockets of a run."""
+    return pathlib.Path(os.environ.get("RUNTIME_DIRECTORY", "/var/run")) / "dpdk" / f"rocebox-{name}"
+
+
 def roce_frames(path):
     """The frames of a capture; what the hosts' own stacks say meanwhile (IPv6 discovery) left out."""
     return [frame for _, _, frame in read_pcap(path)[0]
@@ -67,6 +77,8 @@ def check_books(test, report, kept=0):
         return
     came = sum(port["rx_packets"] - port["rx_too_long"] for port in ports)
     left = sum(port["tx_packets"] + port["tx_full"] + port["tx_too_long"] for port in ports) + run["drop_unbound"]
+    # What such ports take and cannot send is an error, and not sent.
+    left += sum(port["tx_errors"] for port in ports if port["is"].startswith(("af_packet", "tap")))
     test.assertEqual(came - counters[0]["packets_in"] + counters[0]["packets_out"] - left, run["drop_exchange_full"])
 
 
@@ -119,12 +131,58 @@ class BedTest(unittest.TestCase):
         self.children.append(process)
         return process
 
-    def child_within(self, space, *words):
-        return self.child("ip", "netns", "exec", space, *words)
+    def child_within(self, space, *words, **more):
+        return self.child("ip", "netns", "exec", space, *words, **more)
+
+    def receiver(self, space, file):
+        """Keeps the frames that arrive at a host until finish()."""
+        process = self.child_within(space, PYTHON, str(HERE / "wire_tool.py"), "receive", "eth", str(file), stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def finish(self, process):
+        """Tells a child that no more is to come, and returns what it has to say."""
+        out, error = process.communicate(timeout=HANGS)
+        self.assertEqual(process.returncode, 0, error)
+        return out
+
+    def until(self, condition, what):
+        end = time.monotonic() + HANGS
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.02)
+
+    def ask(self, run, command, parameter=None):
+        """An answer of the run's telemetry socket."""
+        with Client(run_folder(run.name) / SOCKET) as client:
+            return client.cmd(command, parameter)
+
+    def settle(self, *runs):
+        """Returns when the runs have taken all that came, one after the other, and hold nothing."""
+        for run in runs:
+            self.until(Rest(lambda: self.ask(run, "/rocebox/run")), "the run did not come to rest")
+
+    def more_packets(self, run, port, count):
+        """Returns when so many more have come in at a port."""
+        def taken():
+            return self.ask(run, "/rocebox/port", port)["live"]["rx_packets"]
+        before = taken()
+        self.until(lambda: taken() >= before + count, "packets come in")
+
+    def iperf_server(self, space):
+        """For one client; it listens when this returns."""
+        server = self.child_within(space, "iperf3", "-s", "-1", "--forceflush")
+        said = ""
+        while "Server listening" not in said:
+            line = server.stdout.readline()
+            self.assertTrue(line, said)
+            said += line
+        return server
 
     def start(self, path="a <-> z", more="", *words):
         """Starts the bump between the two ends; returns the process once packets flow."""
-        ports = f"  a: {{af_packet: {self.left_end}}}\n  z: {{af_packet: {self.right_end}}}\n"
+        # Room for what a host sends while the bump waits for a CPU.
+        ports = f"  a: {{af_packet: {self.left_end}, rx_descriptors: 2048}}\n  z: {{af_packet: {self.right_end}, rx_descriptors: 2048}}\n"
         return self.start_with(ports, f"bump: {{path: {path}{', ' + more if more else ''}}}", *words)
 
     def start_with(self, ports, devices="bump: {path: a <-> z}", *words, pool="small: 8192, large: 1024, giant: 16", more=""):
@@ -134,12 +192,13 @@ class BedTest(unittest.TestCase):
         process = self.child(ROCEBOX, "run", str(config), "--json", "-", *words)
         said = process.stderr.readline()
         self.assertIn(" port(s)", said, said + process.stderr.read() if process.poll() is not None else said)
+        process.name = re.match(r"rocebox run (\S+): ", said).group(1)
         return process
 
     def stop(self, process, how=signal.SIGINT, kept=0):
         """Ends the run and returns its report, whose books must balance."""
         process.send_signal(how)
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=HANGS)
         self.assertEqual(process.returncode, 0, error)
         report = json.loads(out)
         check_books(self, report, kept)

@@ -9,7 +9,6 @@ import signal
 import struct
 import subprocess
 import tempfile
-import time
 import unittest
 
 import bed
@@ -51,7 +50,7 @@ class CaptureToCapture(unittest.TestCase):
     def run_it(self, ports, *words, status=0, path="a <-> z", more="", stdin=None):
         report = self.dir / "report.json"
         done = subprocess.run([bed.ROCEBOX, "run", str(self.config(ports, path, more)), "--json", str(report), *words],
-                              capture_output=True, text=True, timeout=120, stdin=stdin)
+                              capture_output=True, text=True, timeout=bed.HANGS, stdin=stdin)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         if status == 2:
             return done.stderr
@@ -78,7 +77,6 @@ class CaptureToCapture(unittest.TestCase):
             self.assertGreaterEqual(at, report["run"]["started_ns"] + math.floor(due))
         schedule = (records[-1][0] - records[0][0]) / factor
         self.assertGreaterEqual(report["run"]["elapsed_ns"], schedule)
-        self.assertLess(report["run"]["elapsed_ns"], schedule + 10 * 10**9, "it ends by itself")
         return report
 
     def test_as_captured(self):
@@ -159,9 +157,8 @@ class CaptureToCapture(unittest.TestCase):
                                stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (run.kill(), run.communicate()) if run.poll() is None else None)
         self.assertIn("2 port(s)", run.stderr.readline())
-        time.sleep(0.3)
         run.send_signal(signal.SIGINT)
-        out, error = run.communicate(timeout=60)
+        out, error = run.communicate(timeout=bed.HANGS)
         self.assertEqual(run.returncode, 0, error)
         report = json.loads(out)
         bed.check_books(self, report)
@@ -228,13 +225,14 @@ class CaptureAndVeth(bed.BedTest):
     def send(self, pace, name="rc_read_mtu4096.pcap"):
         """Sends a capture into the right host; returns what arrived there, and the run's report."""
         arrived = self.dir / "arrived.pcap"
-        receiver = self.child_within(self.right, bed.PYTHON, str(bed.HERE / "wire_tool.py"), "receive", "eth",
-                                     str(arrived), "2")
-        self.assertEqual(receiver.stdout.readline(), "ready\n")
+        receiver = self.receiver(self.right, arrived)
         run = self.start_with(f"  a: {{pcap: {{in: {bed.CAPTURES / name}, pace: {pace}}}}}\n"
                               f"  z: {{af_packet: {self.right_end}}}\n")
-        receiver.communicate(timeout=60)
-        return bed.roce_frames(arrived), self.stop(run)
+        count = len(read_pcap(bed.CAPTURES / name)[0])
+        self.until(lambda: self.ask(run, "/rocebox/port", "bump.a")["live"]["rx_packets"] == count, "the capture has come in")
+        report = self.stop(run)
+        self.finish(receiver)
+        return bed.roce_frames(arrived), report
 
     def test_a_capture_arrives_at_a_host(self):
         for name in ("rc_read_mtu4096.pcap", "multi_qp.pcap"):
@@ -252,7 +250,7 @@ class CaptureAndVeth(bed.BedTest):
                     "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
                     "for n in range(20): s.sendto(b'x' * (100 + n), ('10.99.0.2', 5000))\n")
         self.within(self.left, bed.PYTHON, str(bed.HERE / "wire_tool.py"), "send", "eth", str(bed.CAPTURES / "rc_write.pcap"))
-        time.sleep(0.3)
+        self.settle(run)
         self.stop(run)
         arrived = [held for _, _, held in read_pcap(self.dir / "out.pcap")[0]]
         roce = bed.roce_frames(bed.CAPTURES / "rc_write.pcap")

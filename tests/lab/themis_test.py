@@ -30,6 +30,7 @@ class Themis(bed.BedTest):
 
     def setUp(self):
         super().setUp()
+        self.tors = []  # that run
         tag = self.left_end[3:]
         self.spines = [(f"rbn{path}{tag}", f"rbf{path}{tag}") for path in PATHS]
         for near, far in self.spines:
@@ -47,24 +48,26 @@ class Themis(bed.BedTest):
         macs = [{"mac": self.macs[side], "ports": ["h"]}, {"mac": self.macs[1 - side], "ports": PATHS}]
         switch = {"ports": ["h", *PATHS], "programs": ["forward", "themis"],
                   "forward": {"learning": False, "unknown": "drop_all", "macs": macs}, "themis": {"hosts": ["h"], "paths": 4, **themis}}
-        return self.start_with(ports, f"t: {json.dumps({'switch': switch})}", "--name", f"themis-{host}")
+        run = self.start_with(ports, f"t: {json.dumps({'switch': switch})}", "--name", f"themis-{host}")
+        self.tors.append(run)
+        return run
 
     def cross(self, side, frames):
         """Sends frames from one host; gives those that the other receives."""
         spaces, tool = (self.left, self.right), (bed.PYTHON, str(bed.HERE / "wire_tool.py"))
         sent, arrived = self.dir / "sent.pcap", self.dir / "arrived.pcap"
         bed.write_pcap(sent, [(i, len(frame), frame) for i, frame in enumerate(frames)])
-        receiver = self.child_within(spaces[1 - side], *tool, "receive", "eth", str(arrived), "0.3")
-        self.assertEqual(receiver.stdout.readline(), "ready\n")
+        receiver = self.receiver(spaces[1 - side], arrived)
         self.within(spaces[side], *tool, "send", "eth", str(sent), "200")
-        # Something must arrive, or the receiver waits for long.
-        receiver.communicate(timeout=60)
+        self.settle(*self.tors)
+        self.finish(receiver)
         return bed.roce_frames(arrived)
 
     def end(self, *runs):
         """What the switches count, with their connections and ports."""
         reports = []
         for run in runs:
+            self.tors.remove(run)
             device = self.stop(run)["devices"]["t"]
             switch = device["kernels"]["switch"]
             reports.append((switch["counters"], switch["themis"]["connections"], device["ports"]))

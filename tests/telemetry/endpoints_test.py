@@ -4,12 +4,13 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import threading
-import time
+import urllib.request
 
 import kit
 
@@ -82,12 +83,15 @@ class Endpoints(kit.RunTest):
         self.stop(run)
 
     def test_questions_to_the_last_moment_do_not_crash_the_run(self):
+        asked = []
+
         def ask():
             try:
                 with self.client("run") as client:
                     while True:
                         for question in ("/mempool/list", "/eal/lcore/list", "/ethdev/list", "/rocebox/run"):
                             client.cmd(question)
+                        asked.append(self)
             except (OSError, ValueError):
                 pass  # the run is over
 
@@ -96,7 +100,8 @@ class Endpoints(kit.RunTest):
             askers = [threading.Thread(target=ask) for _ in range(4)]
             for asker in askers:
                 asker.start()
-            time.sleep(0.3)
+            asked.clear()
+            self.wait_until(lambda: len(asked) > 100, "all are asking")
             self.stop(run)  # which looks at the exit status
             for asker in askers:
                 asker.join()
@@ -111,9 +116,14 @@ class Endpoints(kit.RunTest):
             except BrokenPipeError:
                 pass  # ten others are being answered
             client.close()
-        time.sleep(0.5)
-        self.assertIsNone(run.poll(), "the run goes on")
-        self.assertEqual(self.client("run").cmd("/rocebox/run")["instance"], "run")
+        def answers():
+            try:
+                with kit.Client(self.folder("run") / kit.SOCKET) as client:
+                    return client.cmd("/rocebox/run")["instance"] == "run"
+            except (OSError, ValueError):
+                return False  # ten others are being answered still
+        self.wait_until(answers, "the run goes on")
+        self.assertIsNone(run.poll())
         self.stop(run)
 
     def test_numbers_may_be_asked_for_by_many_while_packets_flow(self):
@@ -228,11 +238,16 @@ class Names(kit.RunTest):
         for directory in ("/proc/no", f"{self.dir}/{'x' * 90}"):
             if not directory.startswith("/proc"):
                 os.mkdir(directory)
-            run, said = self.start(self.config(), env={**self.env, "RUNTIME_DIRECTORY": directory})
+            run, said = self.start(self.config(), "--metrics", "127.0.0.1:0", env={**self.env, "RUNTIME_DIRECTORY": directory})
             self.assertEqual(said.count("without telemetry"), 1, said)
             self.assertNotIn("rocebox run run:", said)
-            time.sleep(0.2)
-            self.assertGreater(self.stop(run)["devices"]["near"]["ports"]["a"]["rx_packets"], 0)
+            page = re.search(r"http://[\d.:]+/metrics", said).group()
+
+            def come():
+                with urllib.request.urlopen(page, timeout=60) as answer:
+                    return re.search(rb'^rocebox_port_rx_packets_total\{.*port="a"\} [1-9]', answer.read(), re.M)
+            self.wait_until(come, "packets come")
+            self.stop(run)
 
     def test_who_wants_no_telemetry_has_none(self):
         run, said = self.start(self.config(), "--", "--no-telemetry")

@@ -9,7 +9,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 import unittest
 
 import kit
@@ -86,11 +85,11 @@ class RecordTest(kit.RunTest):
     def wait_until_passed(self):
         with kit.Client(self.folder("r") / kit.SOCKET) as client:
             self.wait_until(lambda: client.cmd("/rocebox/link", "haul")["counters"]["forward_delivered"] == PACKETS, "all pass")
-        time.sleep(0.1)
+            self.wait_until(kit.Rest(lambda: client.cmd("/rocebox/run")), "nothing moves")
 
     def end(self, child, how=signal.SIGINT, status=0):
         child.send_signal(how)
-        out, error = child.communicate(timeout=30)
+        out, error = child.communicate(timeout=60)
         self.assertEqual(child.returncode, status, error)
         return out, error
 
@@ -155,7 +154,7 @@ class What(RecordTest):
         children = [self.recorder("capture", "r", "--port", "far.c", "--filter", f"qpn={qpn}", "--snap", "60", "-w", file),
                     self.recorder("capture", "r", "--port", "far.c:rx", "--count", "7", "-w", few)]
         self.wait_until_passed()
-        self.assertEqual(children[1].communicate(timeout=30)[1], "rocebox capture: 7 packets, 0 lost\n")
+        self.assertEqual(children[1].communicate(timeout=60)[1], "rocebox capture: 7 packets, 0 lost\n")
         self.end(children[0])
         self.stop(run)
         wanted = [f for f in frames(self.capture) if f[36:38] == b"\x12\xb7" and f[47:50] == struct.pack(">I", qpn)[1:]]
@@ -182,13 +181,11 @@ class OnAndOff(RecordTest):
     def test_a_trace_sees_what_passes_while_it_is_on(self):
         run = self.flood()
         first = self.rocebox("trace", "r", "--filter", "all", "--duration", "100ms").stdout.splitlines()
-        time.sleep(0.3)
         second = self.rocebox("trace", "r", "--filter", "all", "--count", "10").stdout.splitlines()
         times = [float(line.split()[0]) for line in first]
         self.assertGreater(len(first), 100)
-        self.assertLess(times[-1] - times[0], 0.4, "the trace ended, and with it its lines")
         self.assertEqual(len(second), 10)
-        self.assertGreater(float(second[0].split()[0]), times[-1] + 0.25)
+        self.assertGreater(float(second[0].split()[0]), times[-1], "the trace ended, and with it its lines")
         self.assertEqual([row["state"] for row in self.listed()], ["done", "done"])
         self.books(self.stop(run), "bump")
 
@@ -219,7 +216,7 @@ class OnAndOff(RecordTest):
         self.wait_until(lambda: self.listed()[0]["state"] == "failed", "it does not read")
         self.assertIn("stopped reading", self.listed()[0]["error"])
         sleeper.send_signal(signal.SIGCONT)
-        sleeper.communicate(timeout=30)
+        sleeper.communicate(timeout=60)
         self.assertEqual(sleeper.returncode, 1)
         dead = self.recorder("capture", "r", "--drop", "all", "-w", self.dir / "dead.pcapng")
         self.wait_until(lambda: not self.pipes(), "both sides have it open")
@@ -239,10 +236,15 @@ class OnAndOff(RecordTest):
         self.assertEqual(seen(), 0, "a wire parses nothing")
         self.rocebox("capture", "r", "--port", "bump.z:tx", "--count", "500", "-w", self.dir / "z.pcapng")
         self.assertEqual(frames(self.dir / "z.pcapng"), [bytes(64)] * 500)
-        time.sleep(0.1)
+        self.wait_until(lambda: self.listed()[0]["state"] == "done", "the capture has ended")
+
+        def more_pass():
+            before = client.cmd("/rocebox/device", "bump")["counters"]["packets_in"]
+            self.wait_until(lambda: client.cmd("/rocebox/device", "bump")["counters"]["packets_in"] > before + 10_000, "packets pass")
+        more_pass()  # the numbers are made every now and then: these are of the time after the capture
         after = seen()
         self.assertGreaterEqual(after, 500)
-        time.sleep(0.3)
+        more_pass()
         self.assertEqual(seen(), after, "and it is a wire again")
         counters = self.books(self.stop(run), "bump")
         self.assertGreater(counters["packets_in"], after)
@@ -252,7 +254,7 @@ class OnAndOff(RecordTest):
         file = self.dir / "c.pcapng"
         capture = self.recorder("capture", "r", "--drop", "all", "-w", file)
         self.stop(run)
-        error = capture.communicate(timeout=30)[1]
+        error = capture.communicate(timeout=60)[1]
         self.assertEqual(capture.returncode, 0, error)
         records, cut = read_pcap(file)
         self.assertFalse(cut)
@@ -266,7 +268,7 @@ class OnAndOff(RecordTest):
         report = self.stop(run, signal.SIGCONT)
         left = next(port["tx_packets"] for port in report["ports"] if port["port"] == "far.d")
         self.assertGreater(left, 0)
-        error = capture.communicate(timeout=30)[1]
+        error = capture.communicate(timeout=60)[1]
         self.assertEqual(capture.returncode, 0, error)
         self.assertEqual(frames(file), frames(self.dir / "run.yaml.there.pcap"))
         self.assertEqual(len(frames(file)), left)
@@ -302,8 +304,8 @@ class Refusals(RecordTest):
         self.assertEqual(self.rocebox("capture", "r", "--list").stdout.count("running"), 8)
         self.assertEqual([row["files"] for row in self.listed()], [str(self.dir / f"{i}.pcapng") for i in range(8)])
         self.rocebox("capture", "r", "--stop", self.listed()[3]["id"])
-        self.assertEqual(children[3].communicate(timeout=30)[1], "rocebox capture: 0 packets, 0 lost\n")
-        self.recorder("capture", "r", "--drop", "all", "--count", "1", "-w", self.dir / "x").communicate(timeout=30)
+        self.assertEqual(children[3].communicate(timeout=60)[1], "rocebox capture: 0 packets, 0 lost\n")
+        self.recorder("capture", "r", "--drop", "all", "--count", "1", "-w", self.dir / "x").communicate(timeout=60)
         for child in children[:3] + children[4:]:
             self.end(child)
         self.assertIn("no trace or capture number 77", self.rocebox("capture", "r", "--stop", "77", status=1).stderr)
