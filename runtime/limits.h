@@ -33,6 +33,9 @@ inline constexpr std::size_t kRecordingsEndedMax = 16;
 /// What one shard has recorded and nobody has written yet: some milliseconds of 10 Gbps in full length. A power of two.
 inline constexpr std::size_t kRecordRingBytes = std::size_t{8} << 20;
 
+/// State of flows whose pages a live shard has from the start: 10,000 QPs of every kernel; at most 0.1 s of the start.
+inline constexpr std::size_t kTouchedAtStartBytes = std::size_t{256} << 20;
+
 /// Ports of one device or of one kernel. Verdicts 0xF0 and above are reserved for the engine.
 inline constexpr unsigned kPortsMax = 0xF0;
 

@@ -23,6 +23,8 @@ struct Counters {
         duplicates(s.counter("duplicates", "packets that the network doubled")),
         retransmissions(s.counter("retransmissions", "packets that the sender sent again")),
         out_of_order(s.counter("out_of_order", "packets overtaken by a later one")),
+        undecided(s.counter("undecided",
+                            "old packets of one of these three kinds: too few identifications came to tell which")),
         holes(s.counter("holes", "PSNs skipped when a higher one came")),
         holes_filled_late(s.counter("holes_filled_late", "skipped PSNs whose packet came after all; the rest is lost")),
         beyond_window(s.counter("beyond_window", "packets with a PSN older than the window")),
@@ -53,7 +55,8 @@ struct Counters {
   Counter &packets, &bytes, &roce_packets, &not_roce, &fragments, &truncated, &malformed, &snapped, &trimmed,
       &unsupported_service, &lowar;
   Counter &requests, &responses;
-  Counter &duplicates, &retransmissions, &out_of_order, &holes, &holes_filled_late, &beyond_window, &restarts;
+  Counter &duplicates, &retransmissions, &out_of_order, &undecided, &holes, &holes_filled_late, &beyond_window,
+      &restarts;
   Counter &out_of_sequence, &duplicate_request, &response_gaps, &timeouts_suspected;
   Counter &acks, &naks;
   Counter* nak_codes[6];

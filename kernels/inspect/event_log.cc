@@ -6,9 +6,8 @@
 namespace rocebox::inspect {
 
 std::string_view event_name(EventKind kind) {
-  constexpr std::string_view kNames[] = {"lost",         "retransmitted", "duplicate",
-                                         "out_of_order", "trimmed",       "timeout_suspected",
-                                         "restart",      "nak",           "rnr_nak"};
+  constexpr std::string_view kNames[] = {"lost",    "retransmitted",     "duplicate", "out_of_order", "undecided",
+                                         "trimmed", "timeout_suspected", "restart",   "nak",          "rnr_nak"};
   return kNames[static_cast<unsigned>(kind)];
 }
 

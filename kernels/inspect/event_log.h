@@ -14,6 +14,7 @@ enum class EventKind : std::uint8_t {
   kRetransmitted,
   kDuplicate,
   kOutOfOrder,
+  kUndecided,
   kTrimmed,
   kTimeout,  ///< suspected
   kRestart,

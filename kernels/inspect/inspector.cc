@@ -28,11 +28,13 @@ Inspector::Inspector(const Config& config, Stats& stats)
       responses_(window_, config.retransmit_after, true),
       table_(static_cast<std::uint32_t>(config.flows)),
       flows_(table_.capacity(), roce::Pages::kHuge),
-      rings_(std::size_t{table_.capacity()} * kStreams * window_, roce::Pages::kHuge),
-      events_(std::size_t{table_.capacity()} * events_max_),
+      // Small pages, each when its PSNs come: a flow uses the ring of the one direction that it is, and a short one
+      // little of that.
+      rings_(std::size_t{table_.capacity()} * kStreams * window_, roce::Pages::kSmall, roce::Touch::kAsUsed),
+      events_(std::size_t{table_.capacity()} * events_max_, roce::Pages::kSmall, roce::Touch::kAsUsed),
       sender_table_(table_.capacity()),
       senders_(sender_table_.capacity()),
-      sender_rings_(std::size_t{sender_table_.capacity()} * window_),
+      sender_rings_(std::size_t{sender_table_.capacity()} * window_, roce::Pages::kSmall, roce::Touch::kAsUsed),
       address_pairs_(table_.capacity()),
       address_pair_pmtus_(table_.capacity()),
       pairing_(pairing_limits(config)) {
@@ -76,7 +78,7 @@ void Inspector::process(Context& context, Port, Batch& batch) {
   for (unsigned i = 0; i < size; i++) {
     if (lookups[i].held == Held::kNothing) continue;
     lookups[i].index = find(lookups[i], batch[i]);
-    if (lookups[i].index != kNone) __builtin_prefetch(&flows_[lookups[i].index], 1);
+    if (lookups[i].index != kNone) prefetch(lookups[i].index, batch[i]);
   }
   std::uint64_t bytes = 0;
   for (unsigned i = 0; i < size; i++) {
@@ -88,6 +90,16 @@ void Inspector::process(Context& context, Port, Batch& batch) {
   }
   counters_.packets.add(size);
   counters_.bytes.add(bytes);
+}
+
+// The flow, and the place of the packet's PSN: it lies in a page that other flows do not share.
+void Inspector::prefetch(std::uint32_t index, Packet packet) const {
+  __builtin_prefetch(&flows_[index], 1);
+  const roce::OpcodeInfo& info = roce::opcode_info(packet);
+  const bool response = info.has(roce::kIsReadResponse);
+  if (!response && !info.has(roce::kIsRequest)) return;
+  const auto psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
+  __builtin_prefetch(ring(index, response ? PsnSpace::kResponses : PsnSpace::kRequests) + (psn & (window_ - 1)), 1);
 }
 
 Inspector::Held Inspector::held(Packet packet) {
@@ -244,6 +256,8 @@ void Inspector::count_class(PsnClass what) {
       return counters_.retransmissions.add();
     case PsnClass::kOutOfOrder:
       return counters_.out_of_order.add();
+    case PsnClass::kUndecided:
+      return counters_.undecided.add();
   }
 }
 

@@ -19,7 +19,12 @@ struct IdEvidence {
     compared++;
     increased = static_cast<std::uint16_t>(increased + newer);
   }
-  bool informative() const { return compared >= 3 && increased * 8 >= compared * 7; }
+  bool informative() const { return compared >= kCompared && increased * 8 >= compared * 7; }
+  /// Too few were compared to know, and none of them speaks against it.
+  bool open() const { return compared < kCompared && increased == compared; }
+
+ private:
+  static constexpr std::uint16_t kCompared = 3;
 };
 
 /// What a packet is to its stream.
@@ -30,6 +35,7 @@ enum class PsnClass : std::uint8_t {
   kDuplicate,       ///< a copy that the network made
   kRetransmission,  ///< sent again by the sender
   kOutOfOrder,      ///< overtaken by a later one
+  kUndecided,       ///< one of these three: old, and its identification could tell, but too few came to know that
   kBeyondWindow,    ///< older than the memory; perhaps of a run that will prove a restart
 };
 
@@ -113,7 +119,7 @@ struct PsnStream {
 
   // Counters.
   std::uint64_t messages = 0;
-  std::uint64_t duplicates = 0, retransmissions = 0, out_of_order = 0, beyond_window = 0, restarts = 0;
+  std::uint64_t duplicates = 0, retransmissions = 0, out_of_order = 0, undecided = 0, beyond_window = 0, restarts = 0;
   std::uint64_t out_of_sequence = 0, duplicate_requests = 0, timeouts_suspected = 0;
   std::uint64_t trimmed = 0;            ///< trimmed packets
   std::uint64_t only_trimmed = 0;       ///< PSNs of which nothing but trimmed packets came

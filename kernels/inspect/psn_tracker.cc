@@ -95,8 +95,7 @@ PsnClass PsnTracker::place(PsnStream& stream, Entry* ring, IdEvidence& evidence,
     what = advance(stream, ring, psn, packet);
   } else if (stream.high - psn < window_) {
     respond(stream, psn, packet);
-    const bool informative = packet.has_id && evidence.informative();
-    what = classify(stream, read(stream, ring, psn), packet, informative, newer);
+    what = classify(stream, read(stream, ring, psn), packet, evidence, psn);
     repeat(stream, ring, psn, what, packet);
   } else {
     return beyond(stream, ring, evidence, psn, packet);
@@ -161,14 +160,15 @@ PsnClass PsnTracker::advance(PsnStream& stream, Entry* ring, std::int64_t psn, c
   return PsnClass::kInOrder;
 }
 
-PsnClass PsnTracker::classify(PsnStream& stream, const Entry& entry, const PsnPacket& packet, bool informative,
-                              bool newer) const {
+PsnClass PsnTracker::classify(PsnStream& stream, const Entry& entry, const PsnPacket& packet,
+                              const IdEvidence& evidence, std::int64_t psn) const {
   const bool seen = entry.has(Entry::kSeen);
   const PsnClass once_more = seen ? PsnClass::kDuplicate : PsnClass::kOutOfOrder;
   if (!packet.reliable) return once_more;
   // A retransmission that was itself overtaken is older than the stream's newest packet, but not than the copy that
   // came before it.
-  if (informative) return newer || (seen && newer_than(packet, entry)) ? PsnClass::kRetransmission : once_more;
+  const bool newer = packet.has_id && (newer_id(packet.id, stream.newest_id) || (seen && newer_than(packet, entry)));
+  if (packet.has_id && evidence.informative()) return newer ? PsnClass::kRetransmission : once_more;
   const bool continues = stream.old_was_sent_again && packet.psn == stream.old_next;
   const bool asked = roce::psn_in_window(packet.psn, stream.asked_first, stream.asked_count);
   if (asked) {  // each PSN was asked for once; a second copy must find another reason
@@ -177,8 +177,12 @@ PsnClass PsnTracker::classify(PsnStream& stream, const Entry& entry, const PsnPa
     stream.asked_count -= used;
   }
   const bool part_of_read = packet.read && entry.has(Entry::kInside);
-  return continues || asked || part_of_read || packet.now - entry.time >= retransmit_after_ ? PsnClass::kRetransmission
-                                                                                            : once_more;
+  if (continues || asked || part_of_read) return PsnClass::kRetransmission;
+  if (packet.now - entry.time < retransmit_after_) return once_more;
+  // Its age speaks for a retransmission. An identification that is not newer would speak against it, if the sender
+  // steps it: one whose packets all bear the same does not.
+  const bool same = packet.id == stream.newest_id && (psn != stream.high || packet.id == 0);
+  return packet.has_id && evidence.open() && !newer && !same ? PsnClass::kUndecided : PsnClass::kRetransmission;
 }
 
 void PsnTracker::see_again(PsnStream& stream, Entry& entry, const PsnPacket& packet) const {
@@ -203,6 +207,7 @@ void PsnTracker::repeat(PsnStream& stream, Entry* ring, std::int64_t psn, PsnCla
   stream.old_was_sent_again = sent_again;
   if (what == PsnClass::kDuplicate) stream.duplicates++;
   if (sent_again) stream.retransmissions++;
+  if (what == PsnClass::kUndecided) stream.undecided++;
   if (what == PsnClass::kOutOfOrder) {
     const auto degree = static_cast<std::uint64_t>(stream.high - psn);
     stream.out_of_order++;

@@ -63,7 +63,8 @@ class PsnTracker {
   void start(PsnStream& stream, Entry* ring, const PsnPacket& packet) const;
   PsnClass place(PsnStream& stream, Entry* ring, IdEvidence& evidence, const PsnPacket& packet) const;
   PsnClass advance(PsnStream& stream, Entry* ring, std::int64_t psn, const PsnPacket& packet) const;
-  PsnClass classify(PsnStream& stream, const Entry& entry, const PsnPacket& packet, bool informative, bool newer) const;
+  PsnClass classify(PsnStream& stream, const Entry& entry, const PsnPacket& packet, const IdEvidence& evidence,
+                    std::int64_t psn) const;
   PsnClass beyond(PsnStream& stream, Entry* ring, IdEvidence& evidence, std::int64_t psn,
                   const PsnPacket& packet) const;
   void give_up_run(PsnStream& stream) const;

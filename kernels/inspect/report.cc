@@ -81,6 +81,7 @@ void Inspector::report_totals(Report& r) const {
   r.count("duplicates", signed_count(counters_.duplicates.read()));
   r.count("retransmissions", signed_count(counters_.retransmissions.read()));
   r.count("out_of_order", signed_count(counters_.out_of_order.read()));
+  r.count("undecided", signed_count(counters_.undecided.read()));
   r.count("trimmed", signed_count(sum.trimmed));
   r.count("restarts", signed_count(restarts));
   r.count("acks", signed_count(counters_.acks.read()));
@@ -100,7 +101,8 @@ void Inspector::report_totals(Report& r) const {
   });
 }
 
-// At most twelve columns, so that the text is one line a flow; zeros are shown there.
+// At most twelve columns, and one more where something is undecided, so that the text is one line a flow; zeros are
+// shown there.
 void Inspector::report_summary(Report& r, std::uint32_t index) const {
   const FlowKey& key = table_.key(index);
   const Flow& flow = flows_[index];
@@ -119,6 +121,9 @@ void Inspector::report_summary(Report& r, std::uint32_t index) const {
   r.count("lost", signed_count(flow.requests.lost() + flow.responses.lost()));
   r.count("retransmissions", signed_count(flow.requests.retransmissions + flow.responses.retransmissions));
   r.count("out_of_order", signed_count(flow.requests.out_of_order + flow.responses.out_of_order));
+  // Seldom: then a column more.
+  if (counters_.undecided.read() != 0)
+    r.count("undecided", signed_count(flow.requests.undecided + flow.responses.undecided));
   r.count("naks", signed_count(naks));
   if (flow.rtt.count()) r.duration("rtt_p50", flow.rtt.percentile(50));
   r.real("goodput_bits_per_second", bits_per_second(goodput, flow.last_time - flow.first_time));

@@ -126,6 +126,7 @@ void Inspector::report_stream(Report& r, const Flow& flow, PsnSpace space, const
   r.count("duplicates", signed_count(stream.duplicates));
   r.count("retransmissions", signed_count(stream.retransmissions));
   r.count("out_of_order", signed_count(stream.out_of_order));
+  r.count("undecided", signed_count(stream.undecided));
   r.count("reorder_degree_max", signed_count(stream.degree_max));
   r.real("reorder_degree_mean",
          stream.out_of_order ? static_cast<double>(stream.degree_sum) / static_cast<double>(stream.out_of_order) : 0);

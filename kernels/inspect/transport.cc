@@ -83,6 +83,7 @@ PsnClass Inspector::track_any(std::uint32_t index, PsnSpace space, const PsnPack
   if (what == PsnClass::kRetransmission)
     log(index, EventKind::kRetransmitted, space, facts.psn, facts.width, facts.now);
   if (what == PsnClass::kDuplicate) log(index, EventKind::kDuplicate, space, facts.psn, facts.width, facts.now);
+  if (what == PsnClass::kUndecided) log(index, EventKind::kUndecided, space, facts.psn, facts.width, facts.now);
   if (what == PsnClass::kOutOfOrder) {
     if (stream.holes_filled_late != filled)
       flow.log.found(events_.data() + std::size_t{index} * events_max_, events_max_, space, facts.psn, facts.width);

@@ -3,65 +3,18 @@
 // order of insertion; numbers of erased keys are given anew. The owner keeps what belongs to a key
 // in arrays of its own, under that number.
 #pragma once
-#include <sys/mman.h>
-
 #include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <span>
 #include <type_traits>
 
 #include "runtime/limits.h"
+#include "runtime/roce/zeroed_array.h"
 
 namespace rocebox::roce {
-
-/// The pages that memory is asked for in. Huge ones spare address translations where large blocks of it are walked
-/// through again and again, or are used all over; where little of it is used, they cost more memory. What is smaller
-/// than one has small ones.
-enum class Pages : std::uint8_t { kSmall, kHuge };
-inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-
-/// An array of zero bytes, on a cache line boundary. It is not written when made: the system gives
-/// a page of memory when that is first touched, so a table sized for many flows costs what it
-/// holds. Throws std::bad_alloc.
-template <class T>
-class ZeroedArray {
-  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
-  static constexpr std::size_t kAlign = 64;
-
- public:
-  ZeroedArray() = default;
-  explicit ZeroedArray(std::size_t size, Pages pages = Pages::kSmall) : size_(size) {
-    const bool huge = pages == Pages::kHuge && size >= kHugePageBytes / sizeof(T);
-    const std::size_t align = huge ? kHugePageBytes : kAlign;
-    if (size > (SIZE_MAX - align) / sizeof(T)) throw std::bad_alloc();
-    std::size_t space = size * sizeof(T) + align;
-    block_.reset(std::calloc(space, 1));
-    if (!block_) throw std::bad_alloc();
-    void* start = block_.get();
-    data_ = static_cast<T*>(std::align(align, size * sizeof(T), start, space));
-    // Advice: without huge pages all works as before.
-    if (huge) madvise(data_, size * sizeof(T) / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
-  }
-  T& operator[](std::size_t i) { return data_[i]; }
-  const T& operator[](std::size_t i) const { return data_[i]; }
-  T* data() { return data_; }
-  const T* data() const { return data_; }
-  std::size_t size() const { return size_; }
-
- private:
-  struct Free {
-    void operator()(void* block) const { std::free(block); }
-  };
-  std::unique_ptr<void, Free> block_;
-  T* data_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 /// Mixes plain bytes into 64 bits by folded 128-bit products (the construction of wyhash and of
 /// Abseil's hash).

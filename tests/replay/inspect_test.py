@@ -8,10 +8,11 @@ import sys
 import unittest
 
 import make_derived
+import wire
 from common import CAPTURES, HERE, RoceboxTest
 
 STREAM = ("first_psn", "last_psn", "wrapped", "unique", "missing", "lost", "duplicates", "retransmissions",
-          "out_of_order", "reorder_degree_max")
+          "out_of_order", "reorder_degree_max", "undecided")
 FLOW = ("packets", "bytes", "payload_bytes", "cnps", "icrc_failures")
 ANSWERS = ("acks", "rnr_naks")
 # IB specification, volume 1, tables 38 and 46, in the report's spelling.
@@ -167,6 +168,28 @@ class Inspect(RoceboxTest):
                     got = {key: flow[space][key] for key in ("restarts", "missing", "lost", "retransmissions", "unique")}
                     self.assertEqual(got, {"restarts": 1, "missing": 0, "lost": 0, "retransmissions": 0,
                                            "unique": 2 * want[space]["unique"]}, want["key"])
+
+    def test_what_is_late_at_the_start_of_a_flow_is_undecided(self):
+        """A packet every 10 ms, one of them 15 ms late, or doubled after 15 ms: two comparisons of identifications tell nothing."""
+        records = [r for r in make_derived.load("rc_write.pcap") if (wire.parse(r[2]) or {}).get("op") in wire.REQUEST_OPS][:8]
+        start, gap = records[0][0], 10_000_000
+        paced = [(start + n * gap, *rest) for n, (_, *rest) in enumerate(records)]
+        for late in range(1, 7):
+            _, *rest = paced[late]
+            delayed = (start + late * gap + 15_000_000, *rest)
+            for doubled, decided in ((False, "out_of_order"), (True, "duplicates")):
+                with self.subTest(late=late, doubled=doubled):
+                    kept = paced if doubled else paced[:late] + paced[late + 1:]
+                    capture = self.dir / "late.pcap"
+                    capture.write_bytes(make_derived.pcap(sorted(kept + [delayed])))
+                    ours = self.ours(capture)
+                    self.compare(ours, self.theirs(capture))
+                    # Comparisons: of the packets before it but the first, of itself when it was there, and of the one behind it.
+                    name = "undecided" if late - 1 + doubled + 1 < 3 else decided
+                    got = ours["flows"][0]["requests"]
+                    counts = {key: got[key] for key in ("undecided", "out_of_order", "duplicates", "retransmissions") if got[key]}
+                    self.assertEqual(counts, {name: 1})
+                    self.assertEqual(ours["counters"][name], 1)
 
     def test_trimmed_packets_stay_in_their_flow(self):
         config = self.config("seed: 2\ndevices: {d: {path: a <-> link <-> inspect <-> b, kernels: {link: {trim: 20%}}}}\n")

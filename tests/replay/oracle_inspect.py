@@ -4,6 +4,8 @@
 
 Usage: oracle_inspect.py FILE.  The classes of late packets come from the IPv4 identification, which the sender steps for
 each packet that it emits: a copy made by the network repeats it, a retransmission has a newer one, a late original an older.
+Whoever has seen fewer than three packets of a flow behind another cannot know that it does: what is 1 ms old then and not newer
+is undecided. (What a NAK asked for, or a READ, is none of it; here that is not looked at.)
 """
 import json
 import sys
@@ -13,6 +15,7 @@ import wire  # noqa: E402
 
 SERVICES = {wire.RC: "RC", wire.UC: "UC", wire.UD: "UD"}
 PSNS = 1 << 24
+MILLISECOND = 10**6  # in the unit of records
 
 
 def signed(value, bits):
@@ -24,13 +27,15 @@ def signed(value, bits):
 class PsnSpace:
     """Counters of one PSN space: the requests of a flow, or its read responses."""
 
-    def __init__(self, responses):
+    def __init__(self, responses, risen):
         self.responses = responses
+        self.risen = risen  # of the flow: for each packet above all before it, whether its identification was, too
+        self.since = {}  # PSN -> when it was first seen, or skipped
         self.high = self.high_id = None  # highest PSN so far (not wrapped), newest identification
         self.high_complete = False  # the packet with the highest PSN ended its message
         self.seen, self.holes, self.copies = set(), set(), {}  # copies: PSN -> identifications seen with it
         self.with_id = True
-        self.counts = {"duplicates": 0, "retransmissions": 0, "out_of_order": 0, "reorder_degree_max": 0}
+        self.counts = {"duplicates": 0, "retransmissions": 0, "out_of_order": 0, "reorder_degree_max": 0, "undecided": 0}
         self.late_retransmissions = 0  # retransmissions that were overtaken, part of "retransmissions"
         self.sent_again = []  # PSNs of retransmissions, as they came
 
@@ -41,26 +46,33 @@ class PsnSpace:
             self.with_id = False
         newest = self.high_id is None or signed((packet["id"] or 0) - self.high_id, 16) > 0
         if self.high is not None and psn <= self.high:
-            self.classify(psn, packet["id"], newest, width)
+            self.classify(psn, packet["id"], newest, width, packet["time"] - self.since.get(psn, 0))
         elif self.high is not None:
+            self.risen.append(newest)
             starts = packet["op"] in (wire.READ_FIRST, wire.READ_ONLY)
             if not (self.responses and starts and self.high_complete):
                 self.holes.update(range(self.high + 1, psn))
+                self.since.update((skipped, packet["time"]) for skipped in range(self.high + 1, psn))
         if self.high is None or psn + width - 1 > self.high:
             self.high = psn + width - 1
             self.high_complete = packet["op"] in (wire.READ_LAST, wire.READ_ONLY)
         if newest:
             self.high_id = packet["id"]
+        for each in range(psn, psn + width):
+            self.since.setdefault(each, packet["time"])
         self.seen.update(range(psn, psn + width))
         self.copies.setdefault(psn, []).append(packet["id"] or 0)
         return psn
 
-    def classify(self, psn, ident, newest, width):
+    def classify(self, psn, ident, newest, width, age):
         """Decide the class of a packet that is not above the highest PSN."""
         older = [signed((ident or 0) - other, 16) for other in self.copies.get(psn, [])]
-        if 0 in older:
+        newer = newest or max(older, default=0) > 0
+        if age >= MILLISECOND and len(self.risen) < 3 and all(self.risen) and ident is not None and not newer:
+            self.counts["undecided"] += 1
+        elif 0 in older:
             self.counts["duplicates"] += 1
-        elif newest or max(older, default=0) > 0:  # newer than all packets, or than another copy of this PSN
+        elif newer:  # than all packets, or than another copy of this PSN
             self.counts["retransmissions"] += 1
             self.sent_again += [(psn + i) % PSNS for i in range(width)]
             self.late_retransmissions += not newest
@@ -173,7 +185,8 @@ class Flow:
                        "icrc_failures": 0}
         self.opcodes, self.naks, self.message_ends = {}, {}, set()
         self.ecn = [0, 0, 0, 0]
-        self.requests, self.responses = PsnSpace(False), PsnSpace(True)
+        risen = []
+        self.requests, self.responses = PsnSpace(False, risen), PsnSpace(True, risen)
         self.answer_psns = set()
         self.messages, self.uc = Messages(), []
 
@@ -292,7 +305,7 @@ def round_trips(request_key, answer_key, packets, pmtu):
 
 def completions(request_key, answer_key, packets, pmtu):
     """Times from each message's first packet to the first answer that covers its last."""
-    space, messages = PsnSpace(False), Messages()
+    space, messages = PsnSpace(False, []), Messages()
     for packet in packets:
         key = flow_key(packet)
         if key == request_key and packet["op"] in wire.REQUEST_OPS:

@@ -12,6 +12,7 @@
 #include "runtime/drives/live/mtus.h"
 #include "runtime/drives/live/raw_port.h"
 #include "runtime/packet/eal.h"
+#include "runtime/roce/zeroed_array.h"
 #include "runtime/telemetry/expectations.h"
 
 namespace rocebox {
@@ -37,8 +38,11 @@ Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsign
   for (const auto& port : ports_) port->set_up(exchange_ ? 1 : shards, entries, pool);
   check_pool();  // again: a driver may have taken packets for itself, net_pcap's infinite_rx its whole capture
   check_mtus(config, ports_);
-  for (unsigned shard = 0; shard < shards; shard++)
+  for (unsigned shard = 0; shard < shards; shard++) {
+    // The first packets of a flow must not wait for pages: what comes meanwhile would be missed.
+    const roce::TouchedWhenMade touched(kTouchedAtStartBytes);
     shards_.push_back(std::make_unique<Shard>(shard, config, pool, ports_, exchange_.get(), clock_));
+  }
   link_watch_ = std::make_unique<LinkWatch>(ports_, clock_,
                                             [](const std::string& line) { fmt::print(stderr, "rocebox: {}\n", line); });
   captures_.open();

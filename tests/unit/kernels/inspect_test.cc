@@ -81,6 +81,49 @@ TEST(Inspect, ANakNamesWhatIsSentAgain) {
   EXPECT_EQ(box.flow(1)["acks"], 1);
 }
 
+// More than 1 ms late, with this identification, when `known` packets came in order before; what it is called.
+std::string late_is_called(unsigned known, int step, int late_id, bool seen = false) {
+  Box box;
+  std::uint32_t psn = 5;
+  int id = 100;
+  for (unsigned i = 0; i < known; i++, psn++, id += step) box.only(psn, id);
+  if (!seen) psn++, id += step;  // the late one
+  box.only(psn, id);
+  box.clock += 5 * kMillisecond;
+  box.only(psn - 1, late_id);
+  const Json got = box.requests(), totals = box.report()["totals"];
+  std::string name;
+  for (const char* each : {"duplicates", "retransmissions", "out_of_order", "undecided"}) {
+    EXPECT_EQ(totals[each], got[each]) << each;
+    EXPECT_EQ(box.stats.read(each), got[each].get<std::uint64_t>()) << each;
+    if (got[each] == 1) name += each;
+  }
+  EXPECT_EQ(box.report()["summary"][0].contains("undecided"), name == "undecided");
+  EXPECT_EQ(got["lost"], seen || name == "out_of_order" ? 0 : 1) << "lost, as far as is known";
+  EXPECT_EQ(got["missing"], 0);
+  const Json last = box.flow()["events"].back();
+  if (name == "undecided") {
+    EXPECT_EQ(last["event"], "undecided");
+    EXPECT_EQ(last["psn"], psn - 1);
+  }
+  return name;
+}
+
+TEST(Inspect, WhatIsLateWhileFewIdsAreKnownIsUndecided) {
+  for (const unsigned known : {1u, 2u}) {  // at the end 1 and 2 comparisons
+    SCOPED_TRACE(known);
+    const int its_own = 100 + static_cast<int>(known);
+    EXPECT_EQ(late_is_called(known, 1, its_own), "undecided") << "older: overtaken, if the sender steps them";
+    EXPECT_EQ(late_is_called(known, 1, 110), "retransmissions") << "newer, and old enough: both say so";
+    EXPECT_EQ(late_is_called(known, 1, its_own - 1, true), "undecided") << "seen: doubled, if the sender steps them";
+    EXPECT_EQ(late_is_called(known, 1, 110, true), "retransmissions");
+    EXPECT_EQ(late_is_called(known, 0, 100), "retransmissions") << "all the same: they tell nothing";
+  }
+  EXPECT_EQ(late_is_called(3, 1, 103), "out_of_order") << "three comparisons tell";
+  EXPECT_EQ(late_is_called(4, 1, 104), "out_of_order");
+  EXPECT_EQ(late_is_called(4, 1, 103, true), "duplicates");
+}
+
 TEST(Inspect, UcHasNoRetransmissions) {
   Box box;
   for (const auto& [psn, id] :

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a new flow takes of every kernel and switch program: pages of memory, which a packet would have to wait for.
+// Times are bench/micro/new_flows_bench's.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+
+#include "runtime/config/config.h"
+#include "runtime/drives/testbed.h"
+#include "runtime/kernel/registry.h"
+#include "runtime/roce/psn.h"
+#include "runtime/roce/zeroed_array.h"
+#include "tests/unit/harness.h"
+
+namespace rocebox {
+namespace {
+
+// Sanitizers keep notes of memory in memory of their own, which counts too.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(ROCEBOX_SANITIZED)
+constexpr double kNotes = 8;
+#else
+constexpr double kNotes = 1;
+#endif
+constexpr std::uint32_t kPartners = 0x800000;
+constexpr std::size_t kTouchedMax = std::size_t{256} << 20;
+
+struct Use {
+  std::int64_t faults = 0, bytes = 0;
+};
+
+Use used_now() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  std::int64_t size = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident;
+  return {usage.ru_minflt, resident * sysconf(_SC_PAGESIZE)};
+}
+
+roce::PacketSpec data(std::uint32_t qp, std::uint32_t psn) {
+  roce::PacketSpec spec;
+  spec.underlay.addresses = {roce::ipv4(10, 0, 0, static_cast<std::uint8_t>(1 + qp % 200)),
+                             roce::ipv4(10, 0, 1, static_cast<std::uint8_t>(1 + qp / 200 % 200))};
+  spec.underlay.udp_source_port = static_cast<std::uint16_t>(0xC000 | qp);
+  spec.opcode = IBV_OPCODE_RC_RDMA_WRITE_ONLY;
+  spec.destination_qp = qp;
+  spec.psn = (qp * 0x9E3779 + psn) & roce::kPsnMask;  // all over the space
+  return spec;
+}
+
+roce::PacketSpec ack(std::uint32_t qp, std::uint32_t psn) {
+  roce::PacketSpec spec = data(qp, psn);
+  std::swap(spec.underlay.addresses.source, spec.underlay.addresses.destination);
+  spec.opcode = IBV_OPCODE_RC_ACKNOWLEDGE;
+  spec.destination_qp = qp + kPartners;
+  spec.syndrome = 0x1F;
+  return spec;
+}
+
+// A device by the text of its configuration, and what its steps have used.
+class Bed {
+ public:
+  Bed(const std::string& text, std::size_t touched_max) : pool_(test::kPoolSizes) {
+    config::Mistakes mistakes("new_flows.yaml");
+    const std::string whole = "devices: {d: " + text + "}\n";
+    config_ =
+        std::make_unique<config::RunConfig>(config::load_text(whole, "new_flows.yaml", registry_, mistakes, false));
+    EXPECT_TRUE(mistakes.none()) << mistakes.text();
+    const roce::TouchedWhenMade touched(touched_max);
+    device_ = make_device(config_->devices[0], pool_, 1);
+    device_->set_sink([](Port, std::span<Packet> packets, Nanos) {
+      for (Packet packet : packets) rte_pktmbuf_free(packet.mbuf());
+    });
+  }
+
+  void send(Port in, const roce::PacketSpec& spec) {
+    PacketPtr made = pool_.allocate(roce::built_bytes(spec));
+    ASSERT_TRUE(made);
+    roce::build(*made, spec);
+    Packet packet = made.release();
+    const Arrivals arrivals{in, {&packet, 1}};
+    now_ += 100 * kMicrosecond;
+    while (device_->next_deadline() < now_) device_->step(device_->next_deadline(), {});
+    device_->step(now_, {&arrivals, 1});
+  }
+
+ private:
+  Registry registry_;
+  Pool pool_;
+  std::unique_ptr<config::RunConfig> config_;
+  std::unique_ptr<Device> device_;
+  Nanos now_ = 0;
+};
+
+struct Case {
+  const char* title;
+  std::string text;
+  Port in = 0;  // of data; ACKs come by the other one
+};
+
+std::vector<Case> all_cases(std::uint32_t flows) {
+  const auto connections = [&](bool receivers) {
+    std::string text;
+    for (std::uint32_t qp = 1; qp <= flows; qp++) {
+      const auto host = [&](int net, std::uint32_t number) {
+        return "10.0." + std::to_string(net) + "." + std::to_string(1 + number % 200);
+      };
+      const std::string a = host(0, qp), b = host(1, qp / 200);
+      const std::string there = std::to_string(qp), here = std::to_string(qp + kPartners);
+      text += "{local: " + (receivers ? b : a) + ", local_qpn: " + (receivers ? there : here) +
+              ", remote: " + (receivers ? a : b) + ", remote_qpn: " + (receivers ? here : there) + "},";
+    }
+    return text;
+  };
+  const std::string router = "forward: {learning: false, router_mac: '02:00:00:00:00:02', routes: [{prefix: ",
+                    neighbour = "mac: '02:00:00:00:00:02'}";
+  const std::string two_ways = router + "10.0.1.0/24, via: [{port: b, " + neighbour +
+                               "]}, {prefix: 10.0.0.0/24, via: " + "[{port: a, " + neighbour + "]}]}";
+  return {
+      {"no kernel", "{path: a <-> b}"},
+      {"inspect", "{path: a <-> inspect <-> b}"},
+      {"link", "{path: a <-> link <-> b, kernels: {link: {delay: 10us, loss: 0.1%}}}"},
+      {"lowar, from the host", "{path: a <-> lowar <-> b, kernels: {lowar: {units: 4096, roce_mtu: 1024}}}"},
+      {"lowar, from the link", "{path: a <-> lowar <-> b, kernels: {lowar: {units: 4096, roce_mtu: 1024}}}", 1},
+      {"switch, L2", "{switch: {ports: [a, b], forward: {macs: [{mac: '02:00:00:00:00:02', ports: [b]}]}}}"},
+      {"switch, L3, behind a rule",
+       "{switch: {ports: [a, b], programs: [acl, forward], acl: {rules: [{match: {opcodes: "
+       "[cnp]}, traffic_class: 5}]}, " +
+           two_ways + "}}"},
+      {"themis, sender",
+       "{switch: {ports: [a, b], programs: [forward, themis], " + two_ways +
+           ", themis: {hosts: [a], paths: 4, spray: udp_source_port, learning: false, connections: [" +
+           connections(false) + "]}}}"},
+      {"themis, receiver",
+       "{switch: {ports: [b, a], programs: [forward, themis], " + two_ways +
+           ", themis: {hosts: [b], paths: 4, spray: udp_source_port, learning: false, connections: [" +
+           connections(true) + "]}}}",
+       1},
+      {"themis, learning", "{switch: {ports: [a, b], programs: [forward, themis], " + two_ways +
+                               ", themis: {hosts: [a], paths: 4, spray: udp_source_port}}}"},
+  };
+}
+
+// As the live drive makes devices: the pages are there before the first packet, but for one that the PSNs of a flow lie
+// in.
+TEST(NewFlows, TakeAPageOrTwoOfEveryKernel) {
+  constexpr std::uint32_t kKnown = 64, kFlows = 2000;
+  for (const Case& each : all_cases(kKnown + kFlows)) {
+    Bed bed(each.text, kTouchedMax);
+    const auto come = [&](std::uint32_t qp) {
+      for (std::uint32_t psn = 0; psn < 2; psn++) {
+        bed.send(each.in, data(qp, psn));
+        bed.send(static_cast<Port>(1 - each.in), ack(qp, psn));
+      }
+    };
+    for (std::uint32_t qp = 1; qp <= kKnown; qp++) come(qp);  // code, and packets of the pool, come with these
+    const Use before = used_now();
+    for (std::uint32_t qp = kKnown + 1; qp <= kKnown + kFlows; qp++) come(qp);
+    const Use after = used_now();
+    const double faults = static_cast<double>(after.faults - before.faults) / kFlows,
+                 bytes = static_cast<double>(after.bytes - before.bytes) / kFlows;
+    RecordProperty(each.title, std::to_string(faults) + " faults, " + std::to_string(bytes) + " B a flow");
+    EXPECT_LE(faults, 1.5 * kNotes) << each.title;
+    EXPECT_LE(bytes, 6 * 1024 * kNotes) << each.title;
+  }
+}
+
+// As replay makes devices: what is not used is not taken.
+TEST(NewFlows, AFlowOfInspectTakesWhatItsPsnsNeed) {
+  constexpr std::uint32_t kFlows = 2000;
+  Bed bed("{path: a <-> inspect <-> b}", 0);
+  bed.send(0, data(1, 0));
+  Use before = used_now();
+  for (std::uint32_t qp = 2; qp < kFlows; qp++)
+    for (std::uint32_t psn = 0; psn < 2; psn++) bed.send(0, data(qp, psn));
+  Use after = used_now();
+  EXPECT_LE((after.bytes - before.bytes) / kFlows, 12 * 1024 * kNotes) << "a flow of two packets";
+  // One that has been through its window: README.md says 71 KiB. The flow itself has its memory by now.
+  constexpr std::uint32_t kLong = 24, kWindow = 4096;
+  before = used_now();
+  for (std::uint32_t qp = 2; qp < 2 + kLong; qp++)
+    for (std::uint32_t psn = 2; psn < kWindow + 2; psn++) bed.send(0, data(qp, psn));
+  after = used_now();
+  const double ring = 16 * kWindow;
+  EXPECT_LE(static_cast<double>(after.bytes - before.bytes) / kLong, ring * 1.05 * kNotes);
+  if (kNotes == 1) {
+    EXPECT_GE(static_cast<double>(after.bytes - before.bytes) / kLong, ring * 0.9) << "the memory is not seen at all";
+  }
+}
+
+TEST(NewFlows, PagesAreAskedForWhereTheDriveSays) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  const auto faults_of = [&](std::size_t touched_max, roce::Touch touch) {
+    std::unique_ptr<roce::ZeroedArray<std::uint8_t>> array;
+    {
+      const roce::TouchedWhenMade touched(touched_max);
+      array = std::make_unique<roce::ZeroedArray<std::uint8_t>>(kBytes, roce::Pages::kSmall, touch);
+    }
+    const Use before = used_now();
+    for (std::size_t i = 0; i < kBytes; i += 4096) (*array)[i] = 1;
+    return used_now().faults - before.faults;
+  };
+  constexpr std::int64_t kPages = kBytes / 4096;
+  if (sysconf(_SC_PAGESIZE) != 4096) GTEST_SKIP() << "written for pages of 4 KiB";
+  EXPECT_LE(faults_of(kBytes, roce::Touch::kWhenMade), 4);
+  // At least: with transparent huge pages for all (`always`) there are fewer.
+  EXPECT_GE(faults_of(kBytes, roce::Touch::kAsUsed), kPages / 512);
+  EXPECT_GE(faults_of(kBytes / 2, roce::Touch::kWhenMade), kPages / 1024) << "the second half";
+  EXPECT_GE(faults_of(0, roce::Touch::kWhenMade), kPages / 512);
+}
+
+}  // namespace
+}  // namespace rocebox
