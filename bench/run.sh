@@ -25,6 +25,7 @@ for name in parse icrc pipeline kernel stage lowar; do
   # Without Google Benchmark CMake leaves these out, and says so.
   if grep -q "^${name}_bench:" <<< "$known"; then micro+=("$name") targets+=("${name}_bench"); fi
 done
+((${#micro[@]})) && targets+=(new_flows_bench)
 results=$(mktemp -d "${TMPDIR:-/tmp}/rocebox-bench.XXXXXX")
 trap 'rm -rf "$results"' EXIT
 trap 'exit 2' INT TERM
@@ -38,6 +39,10 @@ for round in 1 2 3 4 5 6 7 8; do
       { cat "$results/log" >&2; exit 2; }
   done
 done
+if ((${#micro[@]})); then  # has rounds of its own
+  taskset -c "$cpu" "$build/bench/new_flows_bench" --benchmark_out="$results/new_flows.json" --benchmark_out_format=json \
+    &> "$results/log" || { cat "$results/log" >&2; exit 2; }
+fi
 echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), CPU $cpu, load $(cut -d' ' -f1 /proc/loadavg)"
 status=0
 "$root/bench/peers/replay_speed.sh" "$build" "$megabytes" "$results/replay.json" || status=$?
