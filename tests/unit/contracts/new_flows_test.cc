@@ -13,6 +13,7 @@
 #include "runtime/kernel/registry.h"
 #include "runtime/roce/psn.h"
 #include "runtime/roce/zeroed_array.h"
+#include "runtime/telemetry/json_report.h"
 #include "tests/unit/harness.h"
 
 namespace rocebox {
@@ -24,7 +25,7 @@ constexpr double kNotes = 8;
 #else
 constexpr double kNotes = 1;
 #endif
-constexpr std::uint32_t kPartners = 0x800000;
+constexpr std::uint32_t kFirstQp = 2, kPartners = 0x800000;
 constexpr std::size_t kTouchedMax = std::size_t{256} << 20;
 
 struct Use {
@@ -86,7 +87,25 @@ class Bed {
     device_->step(now_, {&arrivals, 1});
   }
 
+  /// The greatest number, or rows of a table, with this name in the device's report.
+  std::uint64_t most(const std::string& name) const {
+    Json report;
+    JsonReport writer(report);
+    device_->report(writer);
+    return most(report, name);
+  }
+
  private:
+  static std::uint64_t most(const Json& in, const std::string& name) {
+    std::uint64_t result = 0;
+    for (const auto& [key, value] : in.items()) {
+      if (key == name)
+        result = std::max<std::uint64_t>(result, value.is_number() ? value.get<std::uint64_t>() : value.size());
+      if (value.is_structured()) result = std::max(result, most(value, name));
+    }
+    return result;
+  }
+
   Registry registry_;
   Pool pool_;
   std::unique_ptr<config::RunConfig> config_;
@@ -97,13 +116,14 @@ class Bed {
 struct Case {
   const char* title;
   std::string text;
-  Port in = 0;  // of data; ACKs come by the other one
+  const char* made;  // what the report has one of for each flow, or more
+  Port in = 0;       // of data; ACKs come by the other one
 };
 
 std::vector<Case> all_cases(std::uint32_t flows) {
   const auto connections = [&](bool receivers) {
     std::string text;
-    for (std::uint32_t qp = 1; qp <= flows; qp++) {
+    for (std::uint32_t qp = kFirstQp; qp < kFirstQp + flows; qp++) {
       const auto host = [&](int net, std::uint32_t number) {
         return "10.0." + std::to_string(net) + "." + std::to_string(1 + number % 200);
       };
@@ -116,30 +136,37 @@ std::vector<Case> all_cases(std::uint32_t flows) {
   };
   const std::string router = "forward: {learning: false, router_mac: '02:00:00:00:00:02', routes: [{prefix: ",
                     neighbour = "mac: '02:00:00:00:00:02'}";
-  const std::string two_ways = router + "10.0.1.0/24, via: [{port: b, " + neighbour +
-                               "]}, {prefix: 10.0.0.0/24, via: " + "[{port: a, " + neighbour + "]}]}";
+  const std::string back = "{prefix: 10.0.0.0/24, via: [{port: a, " + neighbour + "]}]}",
+                    two_ways = router + "10.0.1.0/24, via: [{port: b, " + neighbour + "]}, " + back,
+                    four_paths = router + "10.0.1.0/24, via: [{port: b, " + neighbour + ", {port: c, " + neighbour +
+                                 ", {port: d, " + neighbour + ", {port: e, " + neighbour + "]}, " + back;
   return {
-      {"no kernel", "{path: a <-> b}"},
-      {"inspect", "{path: a <-> inspect <-> b}"},
-      {"link", "{path: a <-> link <-> b, kernels: {link: {delay: 10us, loss: 0.1%}}}"},
-      {"lowar, from the host", "{path: a <-> lowar <-> b, kernels: {lowar: {units: 4096, roce_mtu: 1024}}}"},
-      {"lowar, from the link", "{path: a <-> lowar <-> b, kernels: {lowar: {units: 4096, roce_mtu: 1024}}}", 1},
-      {"switch, L2", "{switch: {ports: [a, b], forward: {macs: [{mac: '02:00:00:00:00:02', ports: [b]}]}}}"},
+      {"no kernel", "{path: a <-> b}", "packets_out"},
+      {"inspect", "{path: a <-> inspect <-> b}", "flows"},
+      {"link", "{path: a <-> link <-> b, kernels: {link: {delay: 10us, loss: 0.1%}}}", "forward_packets"},
+      {"lowar, from the host", "{path: a <-> lowar <-> b, kernels: {lowar: {units: 4096, roce_mtu: 1024}}}",
+       "encode_streams"},
+      {"lowar, from the link", "{path: a <-> lowar <-> b, kernels: {lowar: {units: 4096, roce_mtu: 1024}}}",
+       "decode_streams", 1},
+      {"switch, L2", "{switch: {ports: [a, b], forward: {macs: [{mac: '02:00:00:00:00:02', ports: [b]}]}}}",
+       "packets_out"},
       {"switch, L3, behind a rule",
        "{switch: {ports: [a, b], programs: [acl, forward], acl: {rules: [{match: {opcodes: "
        "[cnp]}, traffic_class: 5}]}, " +
-           two_ways + "}}"},
+           two_ways + "}}",
+       "packets_out"},
       {"themis, sender",
-       "{switch: {ports: [a, b], programs: [forward, themis], " + two_ways +
-           ", themis: {hosts: [a], paths: 4, spray: udp_source_port, learning: false, connections: [" +
-           connections(false) + "]}}}"},
+       "{switch: {ports: [a, b, c, d, e], programs: [forward, themis], " + four_paths +
+           ", themis: {hosts: [a], paths: 4, learning: false, connections: [" + connections(false) + "]}}}",
+       "connections"},
       {"themis, receiver",
        "{switch: {ports: [b, a], programs: [forward, themis], " + two_ways +
-           ", themis: {hosts: [b], paths: 4, spray: udp_source_port, learning: false, connections: [" +
-           connections(true) + "]}}}",
-       1},
-      {"themis, learning", "{switch: {ports: [a, b], programs: [forward, themis], " + two_ways +
-                               ", themis: {hosts: [a], paths: 4, spray: udp_source_port}}}"},
+           ", themis: {hosts: [b], paths: 4, learning: false, connections: [" + connections(true) + "]}}}",
+       "connections", 1},
+      {"themis, learning",
+       "{switch: {ports: [a, b, c, d, e], programs: [forward, themis], " + four_paths +
+           ", themis: {hosts: [a], paths: 4}}}",
+       "unpaired"},
   };
 }
 
@@ -155,12 +182,14 @@ TEST(NewFlows, TakeAPageOrTwoOfEveryKernel) {
         bed.send(static_cast<Port>(1 - each.in), ack(qp, psn));
       }
     };
-    for (std::uint32_t qp = 1; qp <= kKnown; qp++) come(qp);  // code, and packets of the pool, come with these
+    for (std::uint32_t qp = kFirstQp; qp < kFirstQp + kKnown; qp++)
+      come(qp);  // code, and packets of the pool, come with these
     const Use before = used_now();
-    for (std::uint32_t qp = kKnown + 1; qp <= kKnown + kFlows; qp++) come(qp);
+    for (std::uint32_t qp = kFirstQp + kKnown; qp < kFirstQp + kKnown + kFlows; qp++) come(qp);
     const Use after = used_now();
     const double faults = static_cast<double>(after.faults - before.faults) / kFlows,
                  bytes = static_cast<double>(after.bytes - before.bytes) / kFlows;
+    EXPECT_GE(bed.most(each.made), kKnown + kFlows) << each.title << ": no state was made";
     RecordProperty(each.title, std::to_string(faults) + " faults, " + std::to_string(bytes) + " B a flow");
     EXPECT_LE(faults, 1.5 * kNotes) << each.title;
     EXPECT_LE(bytes, 6 * 1024 * kNotes) << each.title;
@@ -191,7 +220,7 @@ TEST(NewFlows, AFlowOfInspectTakesWhatItsPsnsNeed) {
 }
 
 TEST(NewFlows, PagesAreAskedForWhereTheDriveSays) {
-  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  constexpr std::size_t kBytes = std::size_t{64} << 20;  // more than the C library keeps
   const auto faults_of = [&](std::size_t touched_max, roce::Touch touch) {
     std::unique_ptr<roce::ZeroedArray<std::uint8_t>> array;
     {
