@@ -105,8 +105,10 @@ class Machine:
     def begin(self, *words, seconds=60):
         return subprocess.Popen(self.command(words, seconds), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    def wait_for_listener(self, port):
-        self.run("sh", "-c", f"until grep -q ':{port:04X} .* 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.2; done", seconds=20)
+    def wait_for_listener(self, port, seconds):
+        """Until a program that was begun listens; `seconds` is what it has itself, so that none is given up before it is."""
+        self.run("sh", "-c", f"until grep -q ':{port:04X} .* 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.2; done",
+                 seconds=seconds)
 
     def begin_counters(self):
         """Asks for Soft-RoCE's own counts; `counters` takes the answer."""
@@ -194,7 +196,7 @@ live: {{idle: interrupt}}   # the machines need the cores
         server = self.left.begin(*words, seconds=seconds)
         begun = time.monotonic()
         try:
-            self.left.wait_for_listener(BedTest.tcp_port)
+            self.left.wait_for_listener(BedTest.tcp_port, seconds)
             client = self.right.run(*words, self.left.address, seconds=seconds)
         except AssertionError as error:
             subprocess.run(self.left.command(["killall", words[0]]), capture_output=True)
