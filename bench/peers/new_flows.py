@@ -59,6 +59,13 @@ def counter(interface, name):
     fail(f"{interface} is gone")
 
 
+def silence(interface):
+    """Nothing is to come but what is sent here."""
+    switch = pathlib.Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")
+    if switch.exists():
+        switch.write_text("1")
+
+
 def send(frames, rate):
     """Sends at this rate; returns what the interface took, and how late the worst packet was."""
     wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -90,6 +97,7 @@ def bridge(frames, rate):
     ip("link", "add", "name", "br0", "type", "bridge", "forward_delay", "0")
     for end in ("eth0", "eth1"):
         ip("link", "set", end, "master", "br0")
+    silence("br0")
     ip("link", "set", "br0", "up")
     before = counter("peer1", "rx_packets")
     sent, _, _ = send(frames, rate)
@@ -139,7 +147,7 @@ def main():
     for number in (0, 1):
         ip("link", "add", f"peer{number}", "type", "veth", "peer", "name", f"eth{number}")
         for end in (f"peer{number}", f"eth{number}"):
-            pathlib.Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")  # nothing else is to come
+            silence(end)
             ip("link", "set", end, "up")
     frames = [frame(0x100 + qp, 100 + psn) for psn in range(ROUNDS) for qp in range(qps)]
     by_bridge = bridge(frames, rate)
