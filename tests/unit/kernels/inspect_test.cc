@@ -26,6 +26,13 @@ TEST(Inspect, PacketsPassUntouched) {
   EXPECT_EQ(box.stats.read("roce_packets"), 2u);
 }
 
+TEST(Inspect, AFlowHasTheBytesThatTheReadmeSays) {
+  EXPECT_EQ(sizeof(Flow), 6400u);
+  EXPECT_EQ(sizeof(Sender), 512u);
+  EXPECT_EQ(sizeof(Event), 24u);
+  EXPECT_EQ(sizeof(PsnEntry), 16u);
+}
+
 struct Case {
   const char* title;
   std::vector<std::pair<std::uint32_t, int>> psns_ids;  // id -1: none to speak of
