@@ -161,14 +161,14 @@ class SoftRoce(bed.BedTest):
     def test_5_a_capture_beside_the_wire_and_ipv6(self):
         tool = [sys.executable, str(bed.ROOT / "tests" / "lab" / "wire_tool.py"), "receive"]
         captures = {side: self.folder / f"{side}.pcap" for side in ("left", "right")}
-        receivers = [subprocess.Popen(tool + [machine.tap, captures[machine.name], "told"], stdout=subprocess.PIPE, text=True)
+        receivers = [subprocess.Popen(tool + [machine.tap, captures[machine.name]], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True)
                      for machine in (self.left, self.right)]
         for receiver in receivers:
             self.assertEqual(receiver.stdout.readline(), "ready\n")
         report, _ = self.exchange("ibv_rc_pingpong", gid=IPV6_GID)
         for receiver in receivers:
-            receiver.terminate()
-            receiver.communicate(timeout=60)
+            receiver.communicate(timeout=60)  # its standard input ends: so does it
         for side, place in (("left", "near"), ("right", "far")):
             packets = [p for p in (parse(frame) for _, _, frame in read_pcap(captures[side])[0]) if p]
             self.assertEqual(len(packets), self.flow(report, place, side, IPV6_GID)["packets"])
