@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/config/document.h"
 
 namespace rocebox::switch_model {
@@ -16,11 +18,15 @@ void SwitchInfo::read_port(Fields& fields, std::string_view field, std::string& 
 void SwitchInfo::read_ports(Fields& fields, std::string_view field, std::vector<std::string>& names,
                             std::string_view doc) const {
   fields.texts(field, names, doc);
-  for (const std::string& name : names) check_port(fields, field, name);
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    check_port(fields, field, *name);
+    if (std::find(names.begin(), name, *name) != name) fields.refuse(field, fmt::format("names `{}` twice", *name));
+  }
 }
 
 void SwitchInfo::check_port(Fields& fields, std::string_view field, const std::string& name) const {
-  if (name.empty() || find(name) != kNoPort) return;
+  // Not find(): there may be more ports than a switch can have, which is refused elsewhere.
+  if (name.empty() || std::ranges::find(ports, name) != ports.end()) return;
   fields.refuse(field, fmt::format("names no port of the switch: `{}`{}", name, config::suggestion(name, ports)));
 }
 

@@ -17,11 +17,19 @@
 
 namespace rocebox::switch_model {
 
+/// Ports that lead to one destination, among which packets are spread.
+struct EqualPorts {
+  std::string to;  ///< as it is written: `02:00:00:00:00:01`, `10.0.0.0/24`
+  std::vector<std::string> ports;
+};
+
 /// What a program may know of the switch it stands in.
 struct SwitchInfo {
   std::vector<std::string> ports;  ///< names, by number
   unsigned pipes = 1;
   std::vector<MirrorSession> mirror_sessions{};
+  std::vector<std::int64_t> multicast_groups{};  ///< their numbers
+  std::vector<EqualPorts> equal_ports{};         ///< while options are read: what programs read before have told
 
   unsigned port_count() const { return static_cast<unsigned>(ports.size()); }
   /// The pipe of a port: ports are dealt out in equal blocks.
@@ -40,7 +48,7 @@ struct SwitchInfo {
   }
   /// Reads a port's name that must be one of the switch's; refuses others with the nearest.
   void read_port(Fields& fields, std::string_view field, std::string& name, std::string_view doc) const;
-  /// The same for a list of them.
+  /// The same for a list of them, which must not name one twice.
   void read_ports(Fields& fields, std::string_view field, std::vector<std::string>& names, std::string_view doc) const;
 
   /// Refuses a name that was read and is no port's; an empty one passes.
@@ -87,6 +95,8 @@ class ProgramConfig {
  public:
   virtual ~ProgramConfig() = default;
   virtual void fields(Fields& fields, const SwitchInfo& info) = 0;
+  /// Adds what the options of other programs are held against, once these have been read.
+  virtual void tell(SwitchInfo& info) const = 0;
   /// Makes the program; strict when `strict` is not null. Throws ConfigError.
   virtual std::unique_ptr<Program> make(const Build& build, Violations* strict) const = 0;
   /// Names of the options that can be changed while the program runs.
@@ -108,7 +118,7 @@ struct ProgramType {
 std::span<const ProgramType> in_tree_programs();
 
 /// Makes a Program of P, which has
-///   struct Config { void fields(Fields&, const SwitchInfo&); };
+///   struct Config { void fields(Fields&, const SwitchInfo&); };  // and perhaps void tell(SwitchInfo&) const
 ///   P(const Config&, const Build&);
 /// and some of
 ///   template <class Access> void ingress(Access&, Pass&);
@@ -181,6 +191,9 @@ template <class P>
 class ConfigOf final : public ProgramConfig {
  public:
   void fields(Fields& fields, const SwitchInfo& info) override { config_.fields(fields, info); }
+  void tell(SwitchInfo& info) const override {
+    if constexpr (requires { config_.tell(info); }) config_.tell(info);
+  }
   std::unique_ptr<Program> make(const Build& build, Violations* strict) const override {
     return std::make_unique<ProgramOf<P>>(config_, build, strict);
   }

@@ -2,6 +2,7 @@
 #include "switch_model/switch_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -20,6 +21,10 @@ const ProgramConfig* SwitchConfig::find(std::string_view program) const {
   return nullptr;
 }
 
+bool SwitchConfig::runs(std::string_view program) const {
+  return std::ranges::find(programs, program) != programs.end();
+}
+
 void SwitchConfig::check_ports(Fields& fields) const {
   if (info.ports.empty() || info.ports.size() > kSwitchPortsMax)
     return fields.refuse("ports", fmt::format("must name 1 to {} ports, names {}", kSwitchPortsMax, info.ports.size()));
@@ -35,6 +40,7 @@ void SwitchConfig::check_ports(Fields& fields) const {
 void SwitchConfig::check_programs(Fields& fields) const {
   std::vector<std::string> known;
   for (const ProgramType& type : types_) known.emplace_back(type.name);
+  if (programs.empty()) fields.refuse("programs", "must name one at least, such as [forward]: else nothing leaves");
   if (programs.size() > kProgramsMax)
     fields.refuse("programs", fmt::format("must name at most {} programs", kProgramsMax));
   for (std::size_t i = 0; i < programs.size(); i++) {
@@ -44,11 +50,15 @@ void SwitchConfig::check_programs(Fields& fields) const {
     if (std::count(programs.begin(), programs.begin() + static_cast<std::ptrdiff_t>(i), programs[i]))
       fields.refuse("programs", fmt::format("names `{}` twice", programs[i]));
   }
+  for (const std::string& name : known)
+    if (fields.given(name) && !runs(name))
+      fields.refuse(name, fmt::format("has options, and `programs: [{}]` does not name it", fmt::join(programs, ", ")));
 }
 
 void SwitchConfig::group_fields(Fields& fields, GroupConfig& group) const {
   fields.integer("group", group.group, {1, kGroupMax}, "its number");
   info.read_ports(fields, "ports", group.ports, "ports of the switch that packets of the group leave by");
+  if (group.ports.empty()) fields.refuse("ports", "must name one at least");
 }
 
 void SwitchConfig::mirror_fields(Fields& f) {
@@ -73,13 +83,20 @@ void SwitchConfig::fields(Fields& f) {
   f.integer("pipes", pipes, {1, kPipesMax},
             "pipes, each with register arrays of its own; ports are dealt out in equal blocks");
   info.pipes = static_cast<unsigned>(pipes);
+  if (info.pipes > info.port_count())
+    f.refuse("pipes", fmt::format("is more than the {} ports, which are dealt out to them", info.port_count()));
   f.texts("programs", programs, "programs of the pipeline, run in this order in each control");
   check_programs(f);
   mirror_fields(f);
-  for (std::size_t i = 0; i < options_.size(); i++)
-    f.group(types_[i].name, types_[i].summary, [&](Fields& g) { options_[i]->fields(g, info); });
   f.list("multicast_groups", groups, kGroupsMax, "ports that packets of a group leave by",
          [this](Fields& g, GroupConfig& group) { group_fields(g, group); });
+  info.multicast_groups.clear();
+  for (const GroupConfig& group : groups) info.multicast_groups.push_back(group.group);
+  info.equal_ports.clear();
+  for (std::size_t i = 0; i < options_.size(); i++) {
+    f.group(types_[i].name, types_[i].summary, [&](Fields& g) { options_[i]->fields(g, info); });
+    if (runs(types_[i].name)) options_[i]->tell(info);
+  }
   read_applications(f, applications, info);
   f.group("traffic_manager", "queues, rates, marks and pauses between ingress and egress",
           [this](Fields& g) { traffic_manager.fields(g, info); });

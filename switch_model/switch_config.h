@@ -35,6 +35,7 @@ struct SwitchConfig {
   Nanos recirculation_delay = kMicrosecond;
 
  private:
+  bool runs(std::string_view program) const;
   void check_ports(Fields& fields) const;
   void check_programs(Fields& fields) const;
   void mirror_fields(Fields& fields);

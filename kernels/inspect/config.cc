@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
+#include <tuple>
 
 #include "runtime/roce/address.h"
 
@@ -11,6 +13,24 @@ namespace {
 
 constexpr std::string_view kMtuWords[] = {"auto", "256", "512", "1024", "2048", "4096"};
 constexpr std::size_t kPairsMax = 4096;
+
+}  // namespace
+
+namespace {
+
+// Each half of a connection belongs to one pair, and its ends speak one IP.
+void check_pairs(Fields& fields, const std::vector<StaticPair>& pairs) {
+  std::set<std::tuple<std::array<std::uint8_t, 16>, std::array<std::uint8_t, 16>, std::int64_t>> halves;
+  for (const StaticPair& row : pairs) {
+    const std::string what =
+        row.a + " QP " + std::to_string(row.a_qpn) + " and " + row.b + " QP " + std::to_string(row.b_qpn) + ": ";
+    if (roce::is_ipv4(row.a_address) != roce::is_ipv4(row.b_address))
+      return fields.refuse("pairs", "has " + what + "one end has IPv4, the other IPv6");
+    const bool fresh = halves.insert({row.a_address, row.b_address, row.b_qpn}).second;
+    if (!halves.insert({row.b_address, row.a_address, row.a_qpn}).second || !fresh)
+      return fields.refuse("pairs", "has " + what + "one of these QPs is in another pair between these addresses");
+  }
+}
 
 }  // namespace
 
@@ -46,6 +66,7 @@ void Config::fields(Fields& fields) {
       "again; 0: not counted");
   fields.boolean("check_icrc", check_icrc, "verify each packet's ICRC; a wrong one is counted and nothing else");
   fields.list("pairs", pairs, kPairsMax, "RC connections that are known");
+  check_pairs(fields, pairs);
 }
 
 }  // namespace rocebox::inspect

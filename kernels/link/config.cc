@@ -145,6 +145,11 @@ void Config::fields(Fields& f) {
   forward = reverse = common;
   f.group("forward", "overrides for port 0 to port 1", [&](Fields& g) { forward.fields(g); });
   f.group("reverse", "overrides for port 1 to port 0", [&](Fields& g) { reverse.fields(g); });
+  // Looked at behind both: one direction may have the rate alone.
+  if (forward.rate != 0 || reverse.rate != 0) return;
+  if (forward.ecn.max != 0 || reverse.ecn.max != 0) f.refuse("ecn", "needs `rate`: without one nothing waits");
+  if (forward.queue_full == QueueFull::kTrim || reverse.queue_full == QueueFull::kTrim)
+    f.refuse("queue_full", "needs `rate`: without one nothing waits");
 }
 
 }  // namespace rocebox::link

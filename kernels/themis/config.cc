@@ -2,6 +2,7 @@
 #include "kernels/themis/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -34,6 +35,44 @@ bool parse_delta(const std::string& text, std::uint16_t& delta) {
   const char *begin = text.data() + (hexadecimal ? 2 : 0), *end = text.data() + text.size();
   const auto [at, error] = std::from_chars(begin, end, delta, hexadecimal ? 16 : 10);
   return error == std::errc() && at == end;
+}
+
+// Packets spread over a destination's equal ports when there are N of them. One rack may be reached otherwise.
+void check_paths(Fields& f, const Config& config, const switch_model::SwitchInfo& info) {
+  if (config.spray != Spray::kEgressPort || config.hosts.empty()) return;
+  const auto is_host = [&](const std::string& port) {
+    return std::ranges::find(config.hosts, port) != config.hosts.end();
+  };
+  const switch_model::EqualPorts* other = nullptr;
+  for (const switch_model::EqualPorts& equal : info.equal_ports) {
+    if (std::ranges::any_of(equal.ports, is_host)) continue;
+    if (equal.ports.size() == static_cast<std::size_t>(config.paths)) return;
+    if (!other) other = &equal;
+  }
+  if (other)
+    f.refuse("paths",
+             fmt::format("is {}, and no destination has so many equal ports, so that nothing would be sprayed; "
+                         "`{}` has {}: {}",
+                         config.paths, other->to, other->ports.size(), fmt::join(other->ports, ", ")));
+}
+
+void check_hosts(Fields& f, const Config& config, const switch_model::SwitchInfo& info) {
+  if (config.spray == Spray::kOff || config.hosts.empty()) return;
+  if (std::ranges::all_of(info.ports, [&](const std::string& port) {
+        return std::ranges::find(config.hosts, port) != config.hosts.end();
+      }))
+    f.refuse("hosts", "names all ports of the switch: none would lead to the fabric");
+}
+
+void check_operations(Fields& f, const Config& config) {
+  const std::vector<std::string>& names = config.operations;
+  if (names.empty() && config.spray != Spray::kOff)
+    f.refuse("operations", "must name one at least, such as [write]; to spray none, write `spray: off`");
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (std::ranges::find(kOperations, *name, &Operation::name) == std::end(kOperations))
+      f.refuse("operations", fmt::format("must be of write, send, read and atomic, found `{}`", *name));
+    if (std::find(names.begin(), name, *name) != name) f.refuse("operations", fmt::format("names `{}` twice", *name));
+  }
 }
 
 void check_path_map(Fields& f, const Config& config) {
@@ -90,17 +129,17 @@ void Config::fields(Fields& f, const switch_model::SwitchInfo& info) {
   f.choice("spray", spray, kSprayWords,
            "how a packet gets its path: by a port of its destination's equal paths, by its UDP source port, or not at "
            "all, and then no NACK is judged either");
+  check_hosts(f, *this, info);
   f.integer("paths", paths, {1, kPathsMax}, "equal paths to another rack (N); the same at both ends");
   f.integer("paths_max", paths_max, {0, kPathsMax},
             "paths that room is made for, so that `paths` can be raised while it runs; 0: as many as `paths`");
   if (paths_max != 0 && paths_max < paths) f.refuse("paths_max", "must not be below `paths`");
+  check_paths(f, *this, info);
   f.texts("path_map", path_map,
           "for `udp_source_port`: what is put on the source port by exclusive or, one entry a path (PathMap)");
   check_path_map(f, *this);
   f.texts("operations", operations, "requests that are sprayed: write, send, read, atomic; the same at both ends");
-  for (const std::string& name : operations)
-    if (std::ranges::find(kOperations, name, &Operation::name) == std::end(kOperations))
-      f.refuse("operations", fmt::format("must be of write, send, read and atomic, found `{}`", name));
+  check_operations(f, *this);
   f.integer("qps", qps, {1, kQpsMax}, "queue pairs of the rack's NICs with state; more stay on plain ECMP");
   f.integer("window", window, {2, kWindowMax}, "packets that a NIC may have unacknowledged, a power of two");
   if (!std::has_single_bit(static_cast<std::uint64_t>(window))) f.refuse("window", "must be a power of two");

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kActionWords[] = {"permit", "drop"};
 constexpr std::string_view kRedWords[] = {"pass", "drop"};
+constexpr std::uint64_t kFrameMin = 60;  // of Ethernet, without FCS
 constexpr std::int64_t kRulesMax = 1 << 14, kRowsMax = 1 << 16;
 
 // A choice between two words, of which the second is true.
@@ -43,9 +44,10 @@ void MeterConfig::fields(Fields& f) {
     return;
   }
   if (committed < kRateMin) f.refuse("committed", "must be 1kbps at least");
-  if (committed_burst == 0) f.refuse("committed_burst", "must be as long as a packet at least, or none is green");
+  if (committed_burst < kFrameMin)
+    f.refuse("committed_burst", "must be as long as a packet, 60B at least, or none is green");
   if (peak == 0) f.refuse("peak", "must be a rate; leave it out for that of `committed`");
-  if (peak_burst == 0) f.refuse("peak_burst", "must be as long as a packet at least, or all are red");
+  if (peak_burst < kFrameMin) f.refuse("peak_burst", "must be as long as a packet, 60B at least, or all are red");
   if (peak != 0 && peak < committed) f.refuse("peak", "must not be below `committed` (RFC 2698)");
   if (drop_red && red_dscp >= 0) f.refuse("red_dscp", "is used with `red: pass` only");
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "switch_model/addresses.h"
@@ -16,6 +17,12 @@ constexpr std::int64_t kMacEntriesMax = 1 << 20, kRouteEntriesMax = 1 << 16;
 constexpr std::size_t kHopsMax = 512;  // paths of one group
 constexpr std::int64_t kHopsOfAllMax = 0xFFFF;
 
+// A router and its neighbours are stations, not groups of them.
+void refuse_group_mac(Fields& f, std::string_view name, const std::string& text) {
+  if (Mac mac; parse_mac(text, mac) && mac[0] & 1)
+    f.refuse(name, fmt::format("must be the address of one station, and `{}` is a group's", text));
+}
+
 }  // namespace
 
 void MacConfig::fields(Fields& f, const SwitchInfo& info) {
@@ -25,11 +32,14 @@ void MacConfig::fields(Fields& f, const SwitchInfo& info) {
   f.integer("group", group, {0, kGroupMax}, "multicast group that packets to it are sent to, in place of `ports`");
   if (ports.empty() == (group == 0)) f.refuse("mac", "needs `ports` or `group`, and not both");
   if (ports.size() > kHopsMax) f.refuse("ports", fmt::format("must have at most {}", kHopsMax));
+  if (group != 0 && std::ranges::find(info.multicast_groups, group) == info.multicast_groups.end())
+    f.refuse("group", fmt::format("names no group: {} is not in `multicast_groups:` of the switch", group));
 }
 
 void HopConfig::fields(Fields& f, const SwitchInfo& info) {
   info.read_port(f, "port", port, "port of the switch that leads to it");
   read_mac(f, "mac", mac, "its MAC address, which routed packets get");
+  refuse_group_mac(f, "mac", mac);
 }
 
 void RouteConfig::fields(Fields& f, const SwitchInfo& info) {
@@ -40,6 +50,10 @@ void RouteConfig::fields(Fields& f, const SwitchInfo& info) {
   f.list("via", via, kHopsMax, "next hops; several are equal paths, chosen by flow",
          [&](Fields& g, HopConfig& hop) { hop.fields(g, info); });
   if (via.empty()) f.refuse("via", "must name a next hop at least");
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const HopConfig& hop : via)
+    if (!seen.emplace(hop.port, hop.mac).second)
+      f.refuse("via", fmt::format("names port `{}` with `{}` twice", hop.port, hop.mac));
 }
 
 std::vector<NextHop> hops_of(const MacConfig& mac, const SwitchInfo& info) {
@@ -77,6 +91,16 @@ void refuse_doubles(Fields& f, const Config& config) {
 
 }  // namespace
 
+void Config::tell(SwitchInfo& info) const {
+  for (const MacConfig& row : macs)
+    if (row.ports.size() > 1) info.equal_ports.push_back({row.mac, row.ports});
+  for (const RouteConfig& row : routes) {
+    if (row.via.size() < 2) continue;
+    EqualPorts& equal = info.equal_ports.emplace_back(EqualPorts{row.prefix, {}});
+    for (const HopConfig& hop : row.via) equal.ports.push_back(hop.port);
+  }
+}
+
 void Config::fields(Fields& f, const SwitchInfo& info) {
   f.boolean("learning", learning, "learn where MAC addresses are from packets that come in");
   f.duration("mac_age", mac_age, {kMillisecond, 86400 * kSecond},
@@ -92,6 +116,7 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
   Mac mac;
   if (!router_mac.empty() && !parse_mac(router_mac, mac))
     f.refuse("router_mac", fmt::format("must be a MAC address, such as 02:00:00:00:00:01, found `{}`", router_mac));
+  refuse_group_mac(f, "router_mac", router_mac);
   f.integer("route_entries", route_entries, {16, kRouteEntriesMax}, "prefixes of each address family");
   f.list("routes", routes, static_cast<std::size_t>(kRouteEntriesMax), "prefixes and their next hops",
          [&](Fields& g, RouteConfig& route) { route.fields(g, info); });

@@ -45,6 +45,8 @@ struct Config {
   int ecmp_hash = 0;  ///< place in crc_algorithms()
   std::int64_t ecmp_seed = 0;
   void fields(Fields& fields, const SwitchInfo& info);
+  /// Destinations with several equal ports.
+  void tell(SwitchInfo& info) const;
 };
 
 }  // namespace rocebox::switch_model::forward

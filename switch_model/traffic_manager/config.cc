@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "runtime/kernel/rate_queue.h"
 
 namespace rocebox::switch_model {
@@ -13,9 +16,39 @@ constexpr std::string_view kSchedulerWords[] = {"strict", "round_robin"};
 constexpr Range<std::uint64_t> kQueueBytes{0, kRateQueueBytesMax};
 constexpr std::int64_t kPacketsMax = 1 << 20;
 constexpr std::uint64_t kOverheadMax = 256;
+// Frames without FCS: of an MTU of 1500 with a VLAN tag, which each buffer must have room for, and the longest.
+constexpr std::uint64_t kFrameBytes = 1518, kJumboBytes = 9216;
 
 int class_number(const std::string& text) {
   return text.size() == 1 && text[0] >= '0' && text[0] < '0' + static_cast<int>(kQueuesPerPort) ? text[0] - '0' : -1;
+}
+
+}  // namespace
+
+namespace {
+
+void refuse_two_rates(Fields& f, const std::vector<RateConfig>& rates) {
+  std::set<std::string> seen;
+  for (const RateConfig& row : rates)
+    for (const std::string& port : row.ports)
+      if (!seen.insert(port).second) f.refuse("rates", fmt::format("gives port `{}` two rates", port));
+}
+
+// A class is lossless when its senders are told to pause before there is no room.
+void check_pauses(Fields& f, const TrafficManagerConfig& config) {
+  const std::vector<std::string>& classes = config.pfc_classes;
+  if (config.xon > config.xoff) f.refuse("xon", "must not exceed `xoff`");
+  if (classes.empty()) {
+    if (f.given("xoff") || f.given("xon")) f.refuse("classes", "must be given when the group is used");
+    return;
+  }
+  for (auto text = classes.begin(); text != classes.end(); ++text)
+    if (std::find(classes.begin(), text, *text) != text) f.refuse("classes", fmt::format("names {} twice", *text));
+  if (config.xoff >= config.buffer)
+    f.refuse("xoff", fmt::format("must be below `buffer` ({} bytes), or packets are lost before a pause is asked for",
+                                 config.buffer));
+  if (const auto held = static_cast<std::uint64_t>(config.packets) * kJumboBytes; config.xoff >= held)
+    f.refuse("xoff", fmt::format("is never exceeded: `packets: {}` hold {} bytes at most", config.packets, held));
 }
 
 }  // namespace
@@ -35,11 +68,13 @@ void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
   check_rate(f, rate);
   f.list("rates", rates, kSwitchPortsMax, "rates of single ports", [&](Fields& g, RateConfig& row) {
     info.read_ports(g, "ports", row.ports, "ports of this rate");
+    if (row.ports.empty()) g.refuse("ports", "must name one at least");
     g.rate("rate", row.rate, {0, kRateMax}, "their rate");
     check_rate(g, row.rate);
   });
+  refuse_two_rates(f, rates);
   f.bytes("overhead", overhead, {0, kOverheadMax}, "bytes on the wire beyond the frame: preamble 8, FCS 4, gap 12");
-  f.bytes("buffer", buffer, kQueueBytes, "bytes that all queues share");
+  f.bytes("buffer", buffer, {kFrameBytes, kRateQueueBytesMax}, "bytes that all queues share");
   f.integer("packets", packets, {kBatchMax, kPacketsMax}, "packets that all queues share");
   f.fraction("alpha", alpha, {1.0 / 128, 16},
              "dynamic threshold: a queue may hold this times what is free of the buffer");
@@ -51,15 +86,21 @@ void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
     g.bytes("max", ecn_max, kQueueBytes, "Kmax: from this length each is marked; 0: no marks");
     g.fraction("probability", ecn_probability, {0, 1}, "Pmax: probability just below `max`, from 0 at `min`");
     if (ecn_max != 0 && ecn_min > ecn_max) g.refuse("min", "must not exceed `max`");
+    if (ecn_max == 0 && (ecn_min != 0 || g.given("probability")))
+      g.refuse("max", "must be given when the group is used");
+    if (ecn_max != 0 && ecn_min >= buffer)
+      g.refuse("min", fmt::format("must be below `buffer` ({} bytes), or nothing is marked", buffer));
   });
   f.group("pfc", "lossless classes: pause frames (802.1Qbb) to who sends too much", [&](Fields& g) {
     g.texts("classes", pfc_classes, "classes that are paused and not dropped, such as [3]");
     for (const std::string& text : pfc_classes)
       if (class_number(text) < 0) g.refuse("classes", fmt::format("must be numbers from 0 to 7, found `{}`", text));
-    g.bytes("xoff", xoff, kQueueBytes, "bytes buffered of one port and class from which it is paused");
-    g.bytes("xon", xon, kQueueBytes, "bytes down to which it stays paused");
-    if (xon > xoff) g.refuse("xon", "must not exceed `xoff`");
+    g.bytes("xoff", xoff, kQueueBytes, "one port and class of which more bytes than these are buffered is paused");
+    g.bytes("xon", xon, kQueueBytes, "one that is paused goes on when no more bytes than these are left of it");
+    check_pauses(g, *this);
   });
+  const bool waits = rate != 0 || lossless() != 0 || std::ranges::any_of(rates, [](const auto& r) { return r.rate; });
+  if (!waits && ecn_max != 0) f.refuse("ecn", "needs `rate`, or lossless classes: else nothing waits to be marked");
 }
 
 }  // namespace rocebox::switch_model

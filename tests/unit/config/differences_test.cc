@@ -66,10 +66,10 @@ TEST(Differences, WhatIsNoOptionBelongsToNoKernel) {
 }
 
 TEST(Differences, WhatIsNewHasNoValueBefore) {
-  const auto all = after("loss: 1%", "loss: 1%, ecn: {min: 1KiB, max: 2KiB}");
+  const auto all = after("loss: 1%", "loss: 1%, burst_loss: {enter: 1%, leave: 50%, loss_bad: 50%}");
   ASSERT_FALSE(all.empty());
   for (const Difference& d : all) {
-    EXPECT_TRUE(d.path.starts_with("devices.bump.kernels.wan.ecn.")) << d.path;
+    EXPECT_TRUE(d.path.starts_with("devices.bump.kernels.wan.burst_loss.")) << d.path;
     EXPECT_EQ(d.before, "");
     EXPECT_EQ(d.device, 0u);
     EXPECT_EQ(d.kernel, 0u);

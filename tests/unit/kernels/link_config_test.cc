@@ -67,6 +67,9 @@ TEST(LinkConfig, RefusesImpossibleOptions) {
   expect_refused("ecn: {min: 10KiB}", "`max` must be given when the group is used");
   expect_refused("ecn: {probability: 1%}", "`max` must be given when the group is used");
   expect_refused("ecn: {min: 20KiB, max: 10KiB}", "`min` must not exceed `max`");
+  expect_refused("ecn: {min: 10KiB, max: 20KiB}", "`ecn` needs `rate`: without one nothing waits");
+  expect_refused("queue_full: trim", "`queue_full` needs `rate`: without one nothing waits");
+  expect_refused("reverse: {ecn: {max: 20KiB}}", "`ecn` needs `rate`");
   expect_refused("burst_loss: {enter: 1%}", "`leave` must be above 0");
   expect_refused("burst_loss: {leave: 1%}", "`enter` must be above 0");
   expect_refused("burst_loss: {enter: 1%, leave: 1%, loss_good: 50%, loss_bad: 10%}",

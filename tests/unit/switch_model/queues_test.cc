@@ -141,6 +141,22 @@ TEST(Queues, ALosslessClassPausesItsSenderAndLosesNothing) {
   EXPECT_EQ(resumed->at, 8 * kPacketTime) << "one packet is left";
 }
 
+// SAI: XON is generated at `usage <= XON_TH`, so that a threshold of 0 can be reached.
+TEST(Queues, APauseEndsAtXonNotBelowIt) {
+  for (const std::uint32_t packets_left : {0u, 1u}) {
+    const std::string yaml =
+        SWITCH_YAML("traffic_manager: {rate: 8848kbps, class_of: dscp, pfc: {classes: [3], xoff: ") +
+        std::to_string(3 * kFrameBytes) + "B, xon: " + std::to_string(packets_left * kFrameBytes) + "B}}\n";
+    test::SwitchBox box(yaml.c_str());
+    for (std::uint32_t i = 0; i < 6; i++) box.send(0, 0, data(i, 0x60));
+    box.drain();
+    std::vector<Nanos> pauses;
+    for (const test::Out& out : box.out)
+      if (out.port == 0) pauses.push_back(out.at);
+    EXPECT_EQ(pauses, (std::vector<Nanos>{0, (5 - packets_left) * kPacketTime}));
+  }
+}
+
 TEST(Queues, APauseIsRepeatedInTimeForEachPortsRate) {
   const std::string yaml =
       SWITCH_YAML(

@@ -11,7 +11,7 @@ void change(Tor& tor, const std::string& yaml) { test::prepare_change(tor, yaml)
 
 std::string with_paths(std::string yaml, const std::string& paths) {
   const std::string old = "paths: 2";
-  return yaml.replace(yaml.find(old), old.size(), "paths: " + paths + ", paths_max: 4");
+  return one_way(yaml.replace(yaml.find(old), old.size(), "paths: " + paths + ", paths_max: 4"));
 }
 
 TEST(ThemisChange, TheFarEndCountsPathsAnew) {

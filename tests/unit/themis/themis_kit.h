@@ -36,6 +36,12 @@ inline std::string router_yaml(const std::string& themis, const std::string& mor
     - {prefix: 10.0.1.0/24, via: [{port: p2, mac: 02:00:00:00:01:02}, {port: p3, mac: 02:00:00:00:01:03}]}
 )");
 }
+/// The same ToR with one way to the other rack: it sprays nothing itself, and judges what a sender with any N sprayed.
+inline std::string one_way(std::string yaml) {
+  const std::string ways = "[p2, p3]";
+  for (std::size_t at; (at = yaml.find(ways)) != std::string::npos;) yaml.replace(at, ways.size(), "[p2]");
+  return yaml;
+}
 inline constexpr const char* kConnection =
     "connections: [{local: 10.0.0.1, local_qpn: 0x11, remote: 10.0.1.1, remote_qpn: 0x12, first_psn: 0}]";
 

@@ -18,7 +18,7 @@ constexpr std::uint32_t kPackets = 3000, kWindow = 64, kRoundsMax = 200'000;
 constexpr Nanos kGap = kMicrosecond, kTimeout = 5 * kMillisecond;
 
 std::string with_paths(std::uint32_t paths, const std::string& more) {
-  std::string yaml = tor_yaml(kConnection, more);
+  std::string yaml = one_way(tor_yaml(kConnection, more));
   const std::string old = "paths: 2, window: 8, ooo_threshold: 5";
   return yaml.replace(yaml.find(old), old.size(),
                       fmt::format("paths: {}, paths_max: 4, window: {}, ooo_threshold: 0", paths, kWindow));
@@ -204,7 +204,11 @@ TEST_P(ThemisPaths, NothingStallsWhenNChanges) {
 TEST_P(ThemisPaths, ANearEndWithAnotherNThanItsPathsCountsIt) {
   const std::string known =
       "connections: [{local: 10.0.0.1, local_qpn: 0x11, remote: 10.0.1.1, remote_qpn: 0x12}], paths_max: 4";
-  const std::string yaml = tor_yaml(known, pipes());
+  // Another rack has three equal ports, so that both numbers make sense.
+  std::string yaml = tor_yaml(known, pipes());
+  yaml.replace(yaml.find("hosts: [p0, p1]"), 15, "hosts: [p0]");
+  yaml.insert(yaml.find("    - {mac: 02:00:00:00:00:01, vlan"),
+              "    - {mac: 02:00:00:00:00:03, ports: [p1, p2, p3]}\n");
   const auto paths = [&](const char* number) {
     std::string text = yaml;
     return text.replace(text.find("paths: 2"), 8, std::string("paths: ") + number);
@@ -212,7 +216,7 @@ TEST_P(ThemisPaths, ANearEndWithAnotherNThanItsPathsCountsIt) {
   Tor tor = Tor::with(yaml), plain("spray: off", pipes());
   std::set<int> ports;
   std::uint32_t psn = 0;
-  for (const char* number : {"2", "3", "2", "1", "2"}) {
+  for (const char* number : {"2", "3", "2", "3", "2"}) {
     test::prepare_change(tor, paths(number))->apply(*tor.kernel, tor.now);
     const bool fits = *number == '2';
     const std::uint64_t sprayed = tor.count("sprayed"), refused = tor.count("not_sprayed_group");

@@ -29,7 +29,7 @@ std::map<std::string, Part> parts_of(const std::string& yaml) {
 
 // Table 2: 16 NICs of 512 cross-rack QPs, 128 paths, a window of 512. Strict: it fits the chip, or nothing is made.
 constexpr const char* kReference =
-    "strict: true\npipes: 4\nprograms: [forward, themis]\n"
+    "strict: true\npipes: 4\nports: [p0, f0, p1, f1, p2, f2, p3, f3]\nprograms: [forward, themis]\n"
     "themis: {hosts: [p0, p1, p2, p3], paths: 128, qps: 8192, window: 512}\n";
 
 TEST(ThemisResources, Tables2To4) {
@@ -52,7 +52,9 @@ std::int64_t bytes_with_nics_at(const std::vector<int>& nics) {
   for (int port = 0; port < 32; port++) ports += (port ? ", p" : "p") + std::to_string(port);
   for (const int port : nics) hosts += (hosts.empty() ? "p" : ", p") + std::to_string(port);
   std::string yaml = kReference;
-  yaml.replace(yaml.find("p0, p1, p2, p3"), 14, hosts).insert(0, "ports: [" + ports + "]\n");
+  yaml.replace(yaml.find("p0, p1, p2, p3"), 14, hosts);
+  const std::size_t written = yaml.find("ports: [");
+  yaml.replace(written, yaml.find('\n', written) - written, "ports: [" + ports + "]");
   yaml += "profile: {stages: 40}\n";  // it need not fit a chip
   const std::map<std::string, Part> parts = parts_of(yaml);
   // One PathMap, as the paper counts it.
