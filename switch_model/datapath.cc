@@ -150,8 +150,10 @@ void Datapath::begin(Context& context) {
 
 void Datapath::run(Context& context, Gress gress, std::span<PacketState> packets) {
   if (packets.empty()) return;
+  const Queueing* queueing = gress == Gress::kEgress && !traffic_.idle() ? queueing_.data() : nullptr;
   for (const unsigned i : controls_[static_cast<std::size_t>(gress)]) {
-    Pass pass(context, packets, gress, i, random_[i][static_cast<std::size_t>(gress)], due_, count_.drop_no_copy);
+    Pass pass(context, packets, gress, i, random_[i][static_cast<std::size_t>(gress)], due_, count_.drop_no_copy,
+              queueing);
     gress == Gress::kIngress ? programs_[i]->ingress(pass) : programs_[i]->egress(pass);
   }
 }
@@ -212,7 +214,10 @@ void Datapath::replicate(Leaving& leaving, PacketState& p, Cause cause) {
 }
 
 void Datapath::put(Leaving& leaving, PacketState& p, Cause cause) {
-  if (traffic_.idle() || admit(leaving, p, cause)) put_now(leaving, p, cause);
+  if (traffic_.idle()) return put_now(leaving, p, cause);
+  if (!admit(leaving, p, cause)) return;
+  queueing_[leaving.size] = {leaving.context.now(), 0, 0};
+  put_now(leaving, p, cause);
 }
 
 void Datapath::put_now(Leaving& leaving, const PacketState& p, Cause cause) {

@@ -119,6 +119,7 @@ class Datapath final : public Kernel {
   std::vector<std::uint8_t> pipe_of_;  // by port
   std::array<PacketState, kBatchMax> ingress_, egress_;
   std::array<Cause, kBatchMax> causes_;
+  std::array<Queueing, kBatchMax> queueing_;  // of egress_, where packets may wait
   StateSlab waiting_;
   StateQueue mirrors_, recirculated_;
   DueTimers due_, firing_;

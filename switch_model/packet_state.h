@@ -52,6 +52,32 @@ struct PacketState {
 };
 static_assert(sizeof(PacketState) == 64, "one cache line");
 
+/// How a packet passed the queue of its egress port.
+struct Queueing {
+  Nanos enq_tstamp = 0;
+  std::uint64_t enq_qdepth = 0, deq_qdepth = 0;
+};
+
+/// What a chip's intrinsic metadata say of a packet, by their names in Tofino's native architecture (TNA); whole
+/// numbers of nanoseconds and bytes, which neither wrap nor count cells of 176 bytes as there. Pass::intrinsic() makes
+/// it for who asks: PacketState stays one cache line, and a packet of which nobody asks costs nothing.
+struct Intrinsic {
+  Port ingress_port;
+  Nanos ingress_mac_tstamp;  ///< when it came to the switch, going round or not; made by the switch: when that was
+  Nanos global_tstamp;       ///< of the control that sees it: Pass::now()
+  // Egress only; 0 in ingress.
+  Port egress_port;
+  Nanos enq_tstamp;          ///< when it entered its queue
+  std::uint64_t enq_qdepth;  ///< bytes of frames that it found in this queue, without what was in transmission
+  std::uint64_t deq_qdepth;  ///< bytes of frames that it left behind there
+  Nanos deq_timedelta;       ///< time in the queue
+  std::uint16_t egress_rid;  ///< number within its multicast group's replicas; 0: none is, or the first
+  bool egress_rid_first;     ///< the first of them
+  std::uint8_t egress_qid;   ///< the queue of the port; one a class, so that it is `egress_cos`, too
+  std::uint8_t egress_cos;   ///< traffic class
+  std::uint32_t pkt_length;  ///< bytes of the frame on the wire without FCS
+};
+
 /// Behind a control: nothing is to be done but to hand the packet on to egress_port.
 inline bool is_plain(const PacketState& p) {
   // multicast_group, mirror_port and recirculate are one word.

@@ -48,12 +48,13 @@ inline constexpr unsigned kProgramShift = 56;
 class Pass {
  public:
   Pass(Context& context, std::span<PacketState> packets, Gress gress, unsigned program, RandomStream& random,
-       DueTimers& due, Counter& drop_no_copy)
+       DueTimers& due, Counter& drop_no_copy, const Queueing* queueing = nullptr)
       : context_(context),
         packets_(packets),
         random_(random),
         due_(due),
         drop_no_copy_(drop_no_copy),
+        queueing_(queueing),
         gress_(gress),
         program_(program) {}
 
@@ -67,6 +68,27 @@ class Pass {
   Nanos now() const { return context_.now(); }
   /// A random number. Draw in packet order; how often may depend on the packet and on what earlier ones left in state.
   std::uint64_t random() { return random_(); }
+
+  /// Times, queue depths and ports of a packet of this pass. Costs a few instructions for who asks, and no one else.
+  Intrinsic intrinsic(const PacketState& p) const {
+    Intrinsic all{};
+    all.ingress_port = p.ingress_port;
+    all.ingress_mac_tstamp = p.packet.meta().arrival;
+    all.global_tstamp = now();
+    all.egress_port = kNoPort;
+    if (gress_ == Gress::kIngress) return all;
+    const Queueing passed = queueing_ ? queueing_[&p - packets_.data()] : Queueing{now(), 0, 0};
+    all.egress_port = p.egress_port;
+    all.enq_tstamp = passed.enq_tstamp;
+    all.enq_qdepth = passed.enq_qdepth;
+    all.deq_qdepth = passed.deq_qdepth;
+    all.deq_timedelta = now() - passed.enq_tstamp;
+    all.egress_rid_first = p.instance == Instance::kReplica && p.replica == 0;
+    all.egress_rid = p.instance == Instance::kReplica ? p.replica : std::uint16_t{0};
+    all.egress_qid = all.egress_cos = p.traffic_class;
+    all.pkt_length = p.packet.wire_bytes();
+    return all;
+  }
 
   /// The packet ends behind this control; `reason` is counted then. Mirrors that were asked for are made nevertheless.
   void drop(PacketState& p, Counter& reason) { p.drop_reason = &reason; }
@@ -115,6 +137,7 @@ class Pass {
   RandomStream& random_;
   DueTimers& due_;
   Counter& drop_no_copy_;
+  const Queueing* queueing_;  // of each packet; null: none has waited
   Gress gress_;
   unsigned program_;
 };

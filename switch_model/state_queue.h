@@ -16,10 +16,11 @@ struct StateQueue {
   bool empty() const { return size == 0; }
 };
 
-/// A packet that waits since `entered`.
+/// A packet that waits since `entered`, when it found so many bytes in its queue.
 struct WaitingPacket {
   PacketState state;
   Nanos entered = 0;
+  std::uint64_t found_bytes = 0;
 };
 
 /// Fixed room for waiting packets; no allocation after construction. Frees the packets that still wait.
@@ -38,11 +39,11 @@ class StateSlab {
 
   bool full() const { return free_ == StateQueue::kEnd; }
   /// The slab owns the packet until it is popped. Not when full().
-  void push(StateQueue& queue, const PacketState& state, Nanos entered) {
+  void push(StateQueue& queue, const PacketState& state, Nanos entered, std::uint64_t found_bytes = 0) {
     assert(!full());
     const std::uint32_t at = free_;
     free_ = nodes_[at].next;
-    nodes_[at] = {{state, entered}, StateQueue::kEnd};
+    nodes_[at] = {{state, entered, found_bytes}, StateQueue::kEnd};
     (queue.size++ ? nodes_[queue.tail].next : queue.head) = at;
     queue.tail = at;
   }

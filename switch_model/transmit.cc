@@ -62,8 +62,10 @@ void Datapath::serve(Context& context, Port port) {
   if (transmission.packet && traffic_.ends_at(port, now) <= now) context.emit(std::move(transmission.packet), port);
   Leaving leaving{context, nullptr};
   PacketState p;
-  while (traffic_.next(port, now, p)) {
+  Queueing queueing;
+  while (traffic_.next(port, now, p, queueing)) {
     collect_pauses(context, 0);
+    queueing_[leaving.size] = queueing;
     put_now(leaving, p, {0, true});
   }
   finish(leaving);

@@ -95,11 +95,12 @@ TrafficManager::Admission TrafficManager::admit(PacketState& p, Context& context
     return Admission::kDropped;
   }
   mark(queue, p, context, random);
+  const std::uint64_t found = queue.bytes;
   queue.bytes += p.packet.wire_bytes();
   queue.bytes_max = std::max(queue.bytes_max, queue.bytes);
   port.waiting++;
   account(p, true);
-  slab_.push(queue.packets, p, now);
+  slab_.push(queue.packets, p, now, found);
   return Admission::kQueued;
 }
 
@@ -142,14 +143,16 @@ int TrafficManager::choose(PortState& port, Nanos now) {
   return -1;
 }
 
-bool TrafficManager::next(Port number, Nanos now, PacketState& p) {
+bool TrafficManager::next(Port number, Nanos now, PacketState& p, Queueing& queueing) {
   PortState& port = ports_[number];
   if (port.waiting == 0 || port.free_at > now) return false;
   const int chosen = choose(port, now);
   if (chosen < 0) return false;
   Queue& queue = port.queues[static_cast<std::size_t>(chosen)];
-  p = slab_.pop(queue.packets).state;
+  const WaitingPacket waited = slab_.pop(queue.packets);
+  p = waited.state;
   queue.bytes -= p.packet.wire_bytes();
+  queueing = {waited.entered, waited.found_bytes, queue.bytes};
   queue.sent++;
   port.waiting--;
   account(p, false);

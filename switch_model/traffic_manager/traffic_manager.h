@@ -37,8 +37,9 @@ class TrafficManager {
 
   /// When the transmission that began last at a port ends; at `now` when the port has no rate.
   Nanos ends_at(Port port, Nanos now) const;
-  /// The packet whose transmission begins now; false when the port is busy, or nothing may be sent.
-  bool next(Port port, Nanos now, PacketState& p);
+  /// The packet whose transmission begins now, and how it has waited; false when the port is busy, or nothing may be
+  /// sent.
+  bool next(Port port, Nanos now, PacketState& p, Queueing& queueing);
   /// When next() is to be called again for a port although nothing comes: kNever when nothing waits.
   Nanos wake_at(Port port, Nanos now) const;
 
