@@ -2,7 +2,7 @@
 // Options of a switch that each could be, and together mean nothing: refused before anything runs, with place and mend.
 #include "tests/unit/switch_model/switch_box.h"
 
-namespace rocebox::switch_model {
+namespace rocebox::switch_model::impossible_options_test {  // a room of its own: its names are other tests', too
 namespace {
 
 struct Refused {
@@ -115,4 +115,4 @@ TEST(ImpossibleOptions, MorePortsThanThereCanBe) {
 }
 
 }  // namespace
-}  // namespace rocebox::switch_model
+}  // namespace rocebox::switch_model::impossible_options_test

@@ -3,7 +3,7 @@
 #include "switch_model/forward/forward.h"
 #include "tests/unit/switch_model/switch_box.h"
 
-namespace rocebox::switch_model {
+namespace rocebox::switch_model::intrinsic_test {  // a room of its own: its names are other tests', too
 namespace {
 
 std::vector<Intrinsic> seen_in[2];  // by control
@@ -141,4 +141,4 @@ TEST(Intrinsic, WithoutQueuesNothingHasWaited) {
 }
 
 }  // namespace
-}  // namespace rocebox::switch_model
+}  // namespace rocebox::switch_model::intrinsic_test
