@@ -5,7 +5,7 @@
 #include "switch_model/tables/exact_table.h"
 #include "tests/unit/switch_model/switch_box.h"
 
-namespace rocebox::switch_model {
+namespace rocebox::switch_model::programs_test {
 namespace {
 
 // Data to QP n leave by port 1. QP 2: each is mirrored, cut, back to where it came from; the mirror becomes an ACK of
@@ -187,4 +187,4 @@ TEST(Switch, RefusesWhatGoesBackAndWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace rocebox::switch_model
+}  // namespace rocebox::switch_model::programs_test

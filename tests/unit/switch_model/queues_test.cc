@@ -3,7 +3,7 @@
 #include "runtime/roce/icrc.h"
 #include "tests/unit/switch_model/switch_box.h"
 
-namespace rocebox::switch_model {
+namespace rocebox::switch_model::queues_test {
 namespace {
 
 // 1024 bytes of payload: 1082 bytes of frame, 1106 on the wire; at 8.848 Mbps a packet takes a millisecond.
@@ -182,4 +182,4 @@ TEST(Queues, APauseIsRepeatedInTimeForEachPortsRate) {
 }
 
 }  // namespace
-}  // namespace rocebox::switch_model
+}  // namespace rocebox::switch_model::queues_test

@@ -5,7 +5,7 @@
 #include "runtime/kernel/registry.h"
 #include "tests/unit/switch_model/switch_box.h"
 
-namespace rocebox::switch_model {
+namespace rocebox::switch_model::replicas_fabric_test {
 namespace {
 
 // sw1 knows no address, and floods to p1, p2 (a corrupting link behind it) and p3, which leads to the router sw2.
@@ -137,4 +137,4 @@ TEST(Replicas, ThatGoRoundAgainAreWrittenApart) {
 }
 
 }  // namespace
-}  // namespace rocebox::switch_model
+}  // namespace rocebox::switch_model::replicas_fabric_test
