@@ -4,12 +4,17 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/config/config.h"
 #include "runtime/packet/eal.h"
 #include "runtime/packet/pool.h"
 #include "runtime/telemetry/json_report.h"
+
+namespace CLI {
+class App;
+}
 
 namespace rocebox::cli {
 
@@ -120,6 +125,14 @@ std::vector<std::string> trace_files(const std::string& filter, const std::vecto
                                      bool text_to_stdout);
 /// The number behind --seed; throws ConfigError.
 std::int64_t seed_of(const std::string& text);
+/// What is wrong with the words of a command line, with the nearest command or option where one is not known; `why` is
+/// what the parser found.
+std::string argument_error(const CLI::App& app, const std::vector<std::string>& words, const std::string& why);
+/// Tells a person of it on standard error: `rocebox: ...`, control characters written out.
+void tell(std::string_view text);
+/// The same without `rocebox:`, of what begins with its own place: mistakes, and expectations that did not hold.
+void tell_placed(std::string_view lines);
+void tell_placed(const std::vector<std::string>& lines);
 /// Prints a report for a person. Throws std::runtime_error when it cannot be written.
 void print_report(Json report, std::FILE* stream);
 

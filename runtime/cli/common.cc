@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "runtime/cli/commands.h"
+#include "runtime/config/printable.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/capture_writer.h"
 #include "runtime/drives/tracer.h"
@@ -75,6 +76,12 @@ std::int64_t seed_of(const std::string& text) {
   const std::optional<std::int64_t> seed = config::parse_integer(text);
   if (!seed || *seed < 0) throw ConfigError(fmt::format("--seed {}: must be an integer from 0 to {}", text, INT64_MAX));
   return *seed;
+}
+
+void tell(std::string_view text) { fmt::print(stderr, "rocebox: {}\n", config::printable_lines(text)); }
+void tell_placed(std::string_view lines) { fmt::print(stderr, "{}\n", config::printable_lines(lines)); }
+void tell_placed(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) tell_placed(line);
 }
 
 void print_report(Json report, std::FILE* stream) {

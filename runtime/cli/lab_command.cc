@@ -68,8 +68,10 @@ int run_lab(const LabArguments& arguments) {
   report["failures"] = failures;
   write_json(json, report);
   if (!is_standard_output(arguments.json)) print_report(without_printed_json(report), stdout);
-  for (const std::string& failure : failures) fmt::print(stderr, "rocebox: {}\n", failure);
-  return failures.empty() && expectations.hold(report) ? 0 : 1;
+  for (const std::string& failure : failures) tell(failure);
+  const std::vector<std::string> unmet = expectations.failures(report);
+  tell_placed(unmet);
+  return failures.empty() && unmet.empty() ? 0 : 1;
 }
 
 int lab_up(const LabArguments& arguments) {

@@ -217,7 +217,6 @@ int command(int argc, char** argv) {
   CLI::App app("rocebox: an emulated SmartNIC and programmable-switch datapath for RoCEv2", "rocebox");
   app.require_subcommand(1);
   app.set_version_flag("--version", "rocebox " ROCEBOX_VERSION);
-  app.failure_message(CLI::FailureMessage::simple);
   app.footer("Exit status: 0 done; 1 the run failed or an expectation did not hold; 2 bad arguments or configuration.");
   Arguments arguments;
   add_replay(app, arguments.replay);
@@ -232,7 +231,11 @@ int command(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (app.exit(error) != 0) return kBadArguments;
+    if (error.get_exit_code() != 0) {
+      tell_placed(argument_error(app, {argv + 1, argv + argc}, error.what()));
+      return kBadArguments;
+    }
+    app.exit(error);  // --help, --version
     if (std::cout.flush()) return 0;
     std::fprintf(stderr, "rocebox: standard output cannot be written: %s\n", std::strerror(errno));
     return kFailed;
@@ -240,11 +243,11 @@ int command(int argc, char** argv) {
   try {
     return dispatch(app, arguments);
   } catch (const ConfigError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    tell_placed(error.what());
     return kBadArguments;
   } catch (const std::exception& error) {
     if (is_no_memory(error)) throw;
-    std::fprintf(stderr, "rocebox: %s\n", error.what());
+    tell(error.what());
     return kFailed;
   }
 }

@@ -160,8 +160,9 @@ int replay(const ReplayArguments& arguments) {
   run.run();
 
   std::signal(SIGPIPE, SIG_DFL);  // all outputs have their names: `| head` may end the text
-  for (const std::string& line : run.warnings()) fmt::print(stderr, "rocebox: {}\n", line);
+  for (const std::string& line : run.warnings()) tell(line);
   if (!json_on_stdout) print_report(run.report(), capture_on_stdout ? stderr : stdout);
+  tell_placed(run.failures());
   return run.succeeded() && !run.interrupted() ? 0 : 1;
 }
 

@@ -121,8 +121,7 @@ int run(const RunArguments& arguments) {
   Expectations expectations;
   expectations.read(config, live.report());
   for (const config::PortName& port : config::unbound_ports(config))
-    fmt::print(stderr, "rocebox: port `{}` is bound to nothing; what leaves there is dropped (drop_unbound)\n",
-               port.text());
+    tell(fmt::format("port `{}` is bound to nothing; what leaves there is dropped (drop_unbound)", port.text()));
   live.claim_interfaces(observers.name());
   Recorder recorder(live, config);
   if (trace) recorder.start(*trace);
@@ -154,7 +153,9 @@ int run(const RunArguments& arguments) {
   for (const Json& row : recordings)  // the first is the command line's
     if (trace && row["id"] == 1 && row.contains("error")) throw std::runtime_error(row["error"].get<std::string>());
   if (const std::string why = live.lost(); !why.empty()) throw std::runtime_error(why);
-  return expectations.hold(report) ? 0 : 1;
+  const std::vector<std::string> failures = expectations.failures(report);
+  tell_placed(failures);
+  return failures.empty() ? 0 : 1;
 }
 
 }  // namespace rocebox::cli

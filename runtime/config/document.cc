@@ -14,6 +14,7 @@
 #include <sstream>
 #include <unordered_set>
 
+#include "runtime/config/printable.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/limits.h"
 
@@ -190,10 +191,10 @@ std::string Mistakes::text() const {
   std::string text;
   for (const auto& [file, place, message] : lines_) {
     if (!text.empty()) text += '\n';
-    text += place.line ? fmt::format("{}:{}:{}: {}", file, place.line, place.column, message)
-                       : fmt::format("{}: {}", file, message);
+    text += printable(place.line ? fmt::format("{}:{}:{}: {}", file, place.line, place.column, message)
+                                 : fmt::format("{}: {}", file, message));
   }
-  if (more_) text += fmt::format("\n{}: and {} more mistakes", file_, more_);
+  if (more_) text += "\n" + printable(fmt::format("{}: and {} more mistakes", file_, more_));
   return text;
 }
 
@@ -275,9 +276,22 @@ std::string_view nearest(std::string_view word, const std::vector<std::string>& 
   return best;
 }
 
+// Words that begin as `word` does, up to its first underscore: `icrc_failures` for `icrc_bad`. Few of them, or none.
+static std::vector<std::string> same_beginning(std::string_view word, const std::vector<std::string>& words) {
+  constexpr std::size_t kBeginningMin = 3, kWordsMax = 4;
+  const std::size_t end = word.find('_');
+  if (end == std::string_view::npos || end < kBeginningMin) return {};
+  std::vector<std::string> found;
+  for (const std::string& candidate : words)
+    if (candidate.starts_with(word.substr(0, end + 1))) found.push_back(candidate);
+  return found.size() <= kWordsMax ? found : std::vector<std::string>();
+}
+
 std::string suggestion(std::string_view word, const std::vector<std::string>& words) {
   if (const std::string_view near = nearest(word, words); !near.empty())
     return fmt::format("; did you mean `{}`?", near);
+  if (const std::vector<std::string> kin = same_beginning(word, words); !kin.empty())
+    return fmt::format("; did you mean `{}`?", fmt::join(kin, "` or `"));
   if (words.empty() || words.size() > 12) return "";
   return fmt::format("; known: {}", fmt::join(words, ", "));
 }

@@ -44,6 +44,8 @@ class Replay {
   /// Whether every expectation held and nothing was lost to the end of `drain:`. After run().
   bool succeeded() const;
   bool interrupted() const { return interrupted_; }
+  /// The expectations that did not hold, one a line. After run().
+  std::vector<std::string> failures() const { return expectations_.failures(report()); }
   /// What a user would want to hear of, one a line. After run().
   std::vector<std::string> warnings() const;
 

@@ -117,7 +117,20 @@ Expectation::Result Expectation::evaluate(const Json& report) const {
                       : operator_ == "<=" ? *left <= *right
                       : operator_ == ">"  ? *left > *right
                                           : *left >= *right);
-  return {holds, left ? fmt::format("{}", *left) : left_why, right ? fmt::format("{}", *right) : right_why};
+  return {holds, left ? fmt::format("{}", *left) : left_why, right ? fmt::format("{}", *right) : right_why,
+          left.has_value(), right.has_value()};
+}
+
+std::string Expectation::failure(const Result& result) const {
+  if (!result.has_left || !result.has_right)
+    return fmt::format("expected `{}`, which has no value: {}", text_, result.has_left ? result.right : result.left);
+  const std::size_t at = text_.find(operator_);
+  const std::string_view whole = text_;
+  std::string values;
+  for (const auto& [side, value] : {std::pair(config::trimmed(whole.substr(0, at)), result.left),
+                                    std::pair(config::trimmed(whole.substr(at + operator_.size())), result.right)})
+    if (side != value) values += fmt::format("{}`{}` is {}", values.empty() ? "" : ", ", side, value);
+  return fmt::format("expected `{}`: {}", text_, values);
 }
 
 }  // namespace rocebox

@@ -23,10 +23,13 @@ class Expectation {
 
   struct Result {
     bool holds;
-    std::string left, right;  ///< the values of both sides, or why one has none
+    std::string left, right;   ///< the values of both sides, or why one has none
+    bool has_left, has_right;  ///< whether they have one
   };
   /// A side without a value makes it false.
   Result evaluate(const Json& report) const;
+  /// What a result that does not hold is told with: "expected `a == b`: a is 1, b is 2", or why a side has no value.
+  std::string failure(const Result& result) const;
   const std::string& text() const { return text_; }
 
  private:

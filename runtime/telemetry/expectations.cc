@@ -3,26 +3,24 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace rocebox {
 
 void Expectations::read(const std::string& file, const std::vector<config::Expectation>& expectations,
                         const Json& skeleton) {
   std::string mistakes;
   for (const config::Expectation& expectation : expectations) {
+    const std::string place = fmt::format("{}:{}:{}", file, expectation.place.line, expectation.place.column);
     std::string why;
     try {
       Expectation parsed(expectation.text);
       if (parsed.may_resolve(skeleton, why)) {
-        all_.push_back(std::move(parsed));
+        all_.push_back({place, std::move(parsed)});
         continue;
       }
     } catch (const ConfigError& error) {
       why = error.what();
     }
-    mistakes += fmt::format("{}{}:{}:{}: {}", mistakes.empty() ? "" : "\n", file, expectation.place.line,
-                            expectation.place.column, why);
+    mistakes += fmt::format("{}{}: {}", mistakes.empty() ? "" : "\n", place, why);
   }
   if (!mistakes.empty()) throw ConfigError(mistakes);
 }
@@ -30,7 +28,7 @@ void Expectations::read(const std::string& file, const std::vector<config::Expec
 void Expectations::add_to(Json& report) const {
   if (all_.empty()) return;
   Json rows = Json::array();
-  for (const Expectation& expectation : all_) {
+  for (const auto& [place, expectation] : all_) {
     const Expectation::Result result = expectation.evaluate(report);
     rows.push_back(
         {{"holds", result.holds}, {"expect", expectation.text()}, {"left", result.left}, {"right", result.right}});
@@ -38,8 +36,13 @@ void Expectations::add_to(Json& report) const {
   report["expectations"] = std::move(rows);
 }
 
-bool Expectations::hold(const Json& report) const {
-  return std::all_of(all_.begin(), all_.end(), [&](const Expectation& e) { return e.evaluate(report).holds; });
+std::vector<std::string> Expectations::failures(const Json& report) const {
+  std::vector<std::string> lines;
+  for (const auto& [place, expectation] : all_) {
+    const Expectation::Result result = expectation.evaluate(report);
+    if (!result.holds) lines.push_back(fmt::format("{}: {}", place, expectation.failure(result)));
+  }
+  return lines;
 }
 
 std::string json_text(const Json& report) { return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }

@@ -17,10 +17,16 @@ class Expectations {
   void read(const config::RunConfig& config, const Json& skeleton) { read(config.file, config.expectations, skeleton); }
   /// Adds them to the report that they are about.
   void add_to(Json& report) const;
-  bool hold(const Json& report) const;
+  bool hold(const Json& report) const { return failures(report).empty(); }
+  /// A line for each that does not hold: where it stands, and the values of both sides.
+  std::vector<std::string> failures(const Json& report) const;
 
  private:
-  std::vector<Expectation> all_;
+  struct Placed {
+    std::string place;  // file:line:column
+    Expectation expectation;
+  };
+  std::vector<Placed> all_;
 };
 
 /// A report as JSON for files and pipes.

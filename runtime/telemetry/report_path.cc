@@ -27,6 +27,12 @@ void collect_keys(const Json& at, std::vector<std::string>& keys) {
   }
 }
 
+// Values of a row as a path would name them; empty for groups and tables.
+std::string written(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_primitive() ? value.dump() : "";
+}
+
 // Whether a row's value is what the path says: numbers by value (0x11, 0x000011, 17), texts as they stand.
 bool same(const Json& value, const std::string& text) {
   const auto number = config::parse_integer(text);
@@ -38,6 +44,57 @@ bool same(const Json& value, const std::string& text) {
   return value.is_number() && number && value.get<double>() == static_cast<double>(*number);
 }
 
+// `qpn=0x39, service=RC`, as it was written.
+std::string written(const std::vector<std::pair<std::string, std::string>>& match) {
+  std::string text;
+  for (const auto& [key, value] : match) text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
+  return text;
+}
+
+void add_new(std::vector<std::string>& all, const std::string& one) {
+  if (!one.empty() && std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+}
+
+// What would tell apart the rows that match: the first key that has another value in each.
+std::string telling_apart(const std::vector<const Json*>& rows) {
+  constexpr std::size_t kValuesShown = 3;
+  for (const auto& item : rows[0]->items()) {
+    const std::string& key = item.key();
+    std::vector<std::string> values;
+    for (const Json* row : rows) add_new(values, row->contains(key) ? written((*row)[key]) : "");
+    if (values.size() != rows.size()) continue;
+    if (rows.size() > kValuesShown) return fmt::format(": add `{}=...`", key);
+    std::string text;
+    for (const std::string& value : values) text += fmt::format("{}`{}={}`", text.empty() ? "" : " or ", key, value);
+    return fmt::format(": add {}", text);
+  }
+  return "; `[*]` is the sum over all rows";
+}
+
+// Why no row matches: a key that none has, or the values that there are.
+std::string no_match(const Json& rows, const std::vector<std::pair<std::string, std::string>>& match) {
+  constexpr std::size_t kValuesShown = 8;
+  if (rows.empty()) return "the table is empty";
+  for (const auto& pair : match) {
+    const std::string& key = pair.first;
+    std::vector<std::string> keys, values;
+    bool matched = false;
+    for (const Json& row : rows) {
+      for (const auto& item : row.items())
+        if (item.value().is_primitive()) add_new(keys, item.key());
+      if (!row.contains(key)) continue;
+      matched = matched || same(row[key], pair.second);
+      add_new(values, written(row[key]));
+    }
+    if (std::find(keys.begin(), keys.end(), key) == keys.end())
+      return fmt::format("the rows have no `{}`{}", key, config::suggestion(key, keys));
+    if (!matched && values.size() <= kValuesShown)
+      return fmt::format("no row matches `{}`; there is `{}={}`", written(match), key,
+                         fmt::join(values, fmt::format("`, `{}=", key)));
+  }
+  return fmt::format("no row matches `{}`", written(match));
+}
+
 }  // namespace
 
 // One way through a report. Keeps the deepest level reached, for the message.
@@ -46,11 +103,13 @@ struct ReportPath::Walk {
   std::size_t deepest = 0;
   const Json* at_deepest = nullptr;
   bool later = false;
+  std::string row_trouble{};  // why no single row is meant at the deepest level
 
   std::optional<double> from(const Json& at, std::size_t first) {
     if (!at_deepest || first > deepest) {
       deepest = first;
       at_deepest = &at;
+      row_trouble.clear();
     }
     if (first == steps.size()) {
       if (at.is_boolean()) return at.get<bool>() ? 1 : 0;
@@ -78,23 +137,35 @@ struct ReportPath::Walk {
     if (!step.word.empty()) {
       std::size_t index = 0;
       const auto [end, error] = std::from_chars(step.word.data(), step.word.data() + step.word.size(), index);
-      if (error != std::errc() || *end != 0 || index >= rows.size()) return std::nullopt;
-      return from(rows[index], first + 1);
+      if (error == std::errc() && *end == 0 && index < rows.size()) return from(rows[index], first + 1);
+      return no_row(first,
+                    fmt::format("the table has no `{}`: it has {} row(s), counted from 0", step.word, rows.size()));
     }
-    if (step.match.empty()) {
-      double sum = 0;
-      for (const Json& each : rows) sum += from(each, first + 1).value_or(0);
-      return rows.empty() ? std::nullopt : std::optional(sum);
-    }
-    const Json* found = nullptr;
-    for (const Json& each : rows) {
-      const bool fits = std::all_of(step.match.begin(), step.match.end(), [&](const auto& pair) {
-        return each.contains(pair.first) && same(each[pair.first], pair.second);
-      });
-      if (fits && found) return std::nullopt;  // more than one: none is meant
-      if (fits) found = &each;
-    }
-    return found ? from(*found, first + 1) : std::nullopt;
+    if (step.match.empty()) return sum(rows, first);
+    std::vector<const Json*> found;
+    for (const Json& each : rows)
+      if (std::all_of(step.match.begin(), step.match.end(), [&](const auto& pair) {
+            return each.contains(pair.first) && same(each[pair.first], pair.second);
+          }))
+        found.push_back(&each);
+    if (found.size() == 1) return from(*found[0], first + 1);
+    return no_row(first, found.empty() ? no_match(rows, step.match)
+                                       : fmt::format("{} rows match `{}`{}", found.size(), written(step.match),
+                                                     telling_apart(found)));
+  }
+
+  // Over all rows; one that has not what is asked for adds nothing, but not all of them may lack it.
+  std::optional<double> sum(const Json& rows, std::size_t first) {
+    std::optional<double> all;
+    for (const Json& each : rows)
+      if (const auto value = from(each, first + 1)) all = all.value_or(0) + *value;
+    if (rows.empty()) return no_row(first, "the table is empty");
+    return all;
+  }
+
+  std::optional<double> no_row(std::size_t first, std::string why) {
+    if (first == deepest) row_trouble = std::move(why);
+    return std::nullopt;
   }
 };
 
@@ -144,12 +215,15 @@ ReportPath::Result ReportPath::follow(const Json& report) const {
   std::vector<std::string> keys;
   collect_keys(*walk.at_deepest, keys);
   if (walk.deepest == steps_.size())
-    result.why = fmt::format("`{}` is not a number but a group{}", text_, config::suggestion("", keys));
+    result.why = walk.at_deepest->is_structured()
+                     ? fmt::format("`{}` is not a number but a group{}", text_, config::suggestion("", keys))
+                     : fmt::format("`{}` is not a number but `{}`", text_, written(*walk.at_deepest));
+  else if (!walk.row_trouble.empty())
+    result.why = fmt::format("`{}`: {}", text_, walk.row_trouble);
   else if (steps_[walk.deepest].word.empty())
-    result.why = fmt::format("`{}`: {} row of the table is meant", text_,
-                             walk.at_deepest->is_array() ? "not exactly one" : "this is no table, so no");
+    result.why = fmt::format("`{}`: this is no table, so it has no rows", text_);
   else
-    result.why = fmt::format("the report has no `{}`{}", steps_[walk.deepest].word,
+    result.why = fmt::format("`{}`: there is no `{}`{}", text_, steps_[walk.deepest].word,
                              config::suggestion(steps_[walk.deepest].word, keys));
   return result;
 }

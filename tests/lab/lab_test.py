@@ -221,6 +221,7 @@ class Judges(LabTest):
                                     "expect: [traffic.ping.exit == 0, appliances.bump.bump.a.rx_packets == 0]\n", 1)
         self.assertEqual([row["holds"] for row in report["expectations"]], [True, False])
         self.assertRegex(done.stdout, r"no +appliances.bump.bump.a.rx_packets == 0")
+        self.assertRegex(done.stderr, r"lab.yaml:\d+:\d+: expected `appliances.bump.bump.a.rx_packets == 0`: `appliances\S+` is [1-9]")
 
     def test_a_command_that_fails_is_the_end_and_shows_what_it_said(self):
         done, report = self.run_two("traffic:\n  - {host: left, run: 'echo broken >&2; exit 3'}\n  - {name: never, host: left, run: 'true'}\n", 1)

@@ -135,6 +135,7 @@ class Refusals(bed.BedTest):
         done = bed.subprocess.run([bed.ROCEBOX, "run", str(config), "--duration", "300ms"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stdout, r"no +bump.a.rx_packets > 0 +0 +0")
+        self.assertIn("run.yaml:4:10: expected `bump.a.rx_packets > 0`: `bump.a.rx_packets` is 0\n", done.stderr)
         self.assertRegex(done.stdout, r"yes +ports\[port=bump.a\].tx_full == 0")
 
 

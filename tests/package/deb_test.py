@@ -82,6 +82,9 @@ class Deb(unittest.TestCase):
            "--in", f"a={ROOT}/tests/replay/captures/rc_write.pcap", "--json", report)
         self.assertGreater(report.stat().st_size, 100)
         self.assertIn("lowar", sh(command, "check", self.root / "usr/share/rocebox/configs/live/wan_gateway.yaml"))
+        for config in sorted((self.root / "usr/share/rocebox/configs").glob("*/*.yaml")):
+            if config.name != "player.yaml":  # its capture is the user's
+                sh(command, "replay" if config.parent.name == "replay" else "check", config)
         self.assertIn("--tap", sh("python3", "-B", self.root / "usr/share/rocebox/lab/vm/vm.py", "start", "--help"))
 
     def test_pages_and_changelog_are_packed_as_they_are_in_the_tree(self):

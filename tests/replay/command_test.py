@@ -107,8 +107,35 @@ devices:
 
     def test_expectation_decides_the_exit_status(self):
         config = self.config(BUMP + "expect: ['tap.a.rx_packets < 100 + 50']\n")
-        text, _ = self.rocebox("replay", config, "--in", f"a={CAPTURES / 'rc_write.pcap'}", status=1)
+        text, error = self.rocebox("replay", config, "--in", f"a={CAPTURES / 'rc_write.pcap'}", status=1)
         self.assertRegex(text, r"no +tap.a.rx_packets < 100 \+ 50 +159 +150")
+        self.assertRegex(error, r"config.yaml:\d+:10: expected `tap.a.rx_packets < 100 \+ 50`: `tap.a.rx_packets` is 159, `100 \+ 50` is 150\n")
+        self.assertEqual(error.count("expected"), 1)
+
+    def test_a_word_that_is_none_is_told_with_the_nearest(self):
+        for words, told in ((("replya", "x.yaml"), "rocebox: there is no command `replya`; did you mean `replay`?\n`rocebox --help`"),
+                            (("frobnicate",), "rocebox: there is no command `frobnicate`; known: replay, run, lab,"),
+                            ((), "rocebox: give a command: replay, run, lab,"), (("lab", "uup"), "rocebox lab: there is no command `uup`; did you mean `up`?"),
+                            (("lab",), "rocebox lab: give a command: run, up, down"),
+                            (("replay", "x.yaml", "--sed", "4"), "rocebox replay: there is no option `--sed`; did you mean `--seed`?\n`rocebox replay --help`"),
+                            (("replay", "x.yaml", "--sed=4"), "rocebox replay: there is no option `--sed`; did you mean `--seed`?"),
+                            (("replay", "x.yaml", "--frobnicate"), "rocebox replay: there is no option `--frobnicate`\n"),
+                            (("replay",), "rocebox replay: CONFIG is required\n")):
+            out, error = self.rocebox(*words, status=2)
+            self.assertEqual(out, "")
+            self.assertIn(told, error)
+
+    def test_messages_have_no_escape_codes_of_files_or_names(self):
+        for words in (("replay", self.dir / "\x1b[31mno.yaml"),
+                      ("check", self.config("devices: {tap: {path: 'a <-> \"\\e[2J\" <-> b'}}\n\"\\e]0;x\\a\": 1\n")),
+                      ("check", self.config("devices: {\"a\\e[1m\": {path: a <-> b}}\n")),
+                      ("replay", self.config(BUMP), "--in", "a=\x1b[31mno.pcap"), ("replay", self.config(BUMP), "--seed", "\x1b[1m"),
+                      ("kernels", "\x1b[1m"), ("\x1b[1m",), ("replay", "--\x1b[1m"), ("top", "\x1b[1m")):
+            out, error = self.rocebox(*words, status=2)
+            self.assertNotRegex(out + error, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+            self.assertIn("\\x1b", error, words)
+            lines = [line for line in error.splitlines() if "\\x1b" in line]
+            self.assertEqual(len(lines), len(set(lines)), "said twice")
 
     def test_trace_as_text_and_as_comments(self):
         capture, out = CAPTURES / "rc_write.pcap", self.dir / "trace.pcapng"

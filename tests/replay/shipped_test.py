@@ -62,10 +62,18 @@ class Shipped(RoceboxTest):
             self.skipTest(f"no build to install from beside {ROCEBOX}")
         prefix = self.dir / "prefix"
         subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, capture_output=True)
-        done = subprocess.run([prefix / "bin/rocebox", "check", prefix / "share/rocebox/configs/live/wan_gateway.yaml"],
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(f"(pipeline {prefix}/share/rocebox/pipelines/wan_gateway.yaml)", done.stdout)
+        configs = prefix / "share/rocebox/configs"
+        self.assertEqual([path.name for path in REPLAYED if path.parent.name == "replay"],
+                         sorted(path.name for path in (configs / "replay").glob("*.yaml")))
+        for path in sorted(configs.glob("*/*.yaml")):
+            if path.name == "player.yaml":  # its capture is the user's
+                continue
+            with self.subTest(path.name):
+                command = "replay" if path.parent.name == "replay" else "check"
+                done = subprocess.run([prefix / "bin/rocebox", command, path], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                if path.name == "wan_gateway.yaml":
+                    self.assertIn(f"(pipeline {prefix}/share/rocebox/pipelines/wan_gateway.yaml)", done.stdout)
 
 
 if __name__ == "__main__":

@@ -24,5 +24,16 @@ TEST(ExpectSuggestion, SuggestionsLookThroughEveryTransparentLevel) {
   }
 }
 
+// Nobody guesses the second half of a name.
+TEST(ExpectSuggestion, NamesThatBeginAlikeAreOffered) {
+  const Json report = Json::parse(R"({"icrc_failures": 0, "icrc_unverified": 0, "packets": 1, "tx_a_1": 1, "tx_b_1": 1,
+      "tx_c_1": 1, "tx_d_1": 1, "tx_e_1": 1})");
+  std::string why;
+  EXPECT_FALSE(Expectation("icrc_bad == 0").may_resolve(report, why));
+  EXPECT_NE(why.find("no `icrc_bad`; did you mean `icrc_failures` or `icrc_unverified`?"), std::string::npos) << why;
+  EXPECT_FALSE(Expectation("tx_completely_other == 0").may_resolve(report, why));
+  EXPECT_EQ(why.find("did you mean"), std::string::npos) << why;
+}
+
 }  // namespace
 }  // namespace rocebox

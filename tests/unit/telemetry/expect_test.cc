@@ -133,11 +133,21 @@ TEST(Expectation, ARowThatIsNotThereMakesItFalseAndSaysWhy) {
     const char* text;
     const char* words;
   };
-  constexpr Row kRows[] = {{"tap.inspect.flows[qpn=0x99].packets >= 0", "not exactly one row"},
-                           {"tap.inspect.flows[qpn=0x11].packets >= 0", "not exactly one row"},
-                           {"tap.inspect.flows[paired=true].requests.lost == 0", "no `requests`"},
-                           {"tap.inspect.flows[qpn=18].requests.lots == 1", "did you mean `lost`?"},
-                           {"tap.inspect[qpn=18].packets == 1", "this is no table"}};
+  constexpr Row kRows[] = {
+      {"tap.inspect.flows[qpn=0x99].packets >= 0",
+       "no row matches `qpn=0x99`; there is `qpn=0x000011`, `qpn=0x000012`"},
+      {"tap.inspect.flows[qpn=0x11, service=UD].packets >= 0", "no row matches `qpn=0x11, service=UD`"},
+      {"tap.inspect.flows[qpm=0x11].packets >= 0", "the rows have no `qpm`; did you mean `qpn`?"},
+      {"tap.inspect.flows[qpn=0x11].packets >= 0",
+       "2 rows match `qpn=0x11`: add `source=10.0.0.1` or `source=10.0.0.2`"},
+      {"tap.inspect.flows[service=RC].packets >= 0", "2 rows match `service=RC`: add `source="},
+      {"tap.inspect.flows.3.packets >= 0", "no `3`: it has 3 row(s)"},
+      {"tap.inspect.flows[*].pakets == 0", "no `pakets`; did you mean `packets`?"},
+      {"tap.inspect.flows[*].requests.icrc_bad == 0", "no `icrc_bad`"},
+      {"tap.inspect.flows[*].source == 0", "is not a number but `10.0.0.1`"},
+      {"tap.inspect.flows[paired=true].requests.lost == 0", "no `requests`"},
+      {"tap.inspect.flows[qpn=18].requests.lots == 1", "did you mean `lost`?"},
+      {"tap.inspect[qpn=18].packets == 1", "this is no table"}};
   for (const Row& row : kRows) {
     const Expectation expectation(row.text);
     const auto result = expectation.evaluate(tables());
@@ -146,6 +156,25 @@ TEST(Expectation, ARowThatIsNotThereMakesItFalseAndSaysWhy) {
     std::string why;
     EXPECT_FALSE(expectation.may_resolve(tables(), why)) << row.text;
   }
+}
+
+TEST(Expectation, AFailureNamesTheValuesOfBothSides) {
+  struct Row {
+    const char *text, *told;
+  };
+  constexpr Row kRows[] = {
+      {"run.packets_in + 1 < 2", "expected `run.packets_in + 1 < 2`: `run.packets_in + 1` is 11"},
+      {"seed == run.packets_in", "expected `seed == run.packets_in`: `seed` is 7, `run.packets_in` is 10"},
+      {"run.span>1min", "expected `run.span>1min`: `run.span` is 25000000, `1min` is 60000000000"}};
+  for (const Row& row : kRows) {
+    const Expectation expectation(row.text);
+    EXPECT_EQ(expectation.failure(expectation.evaluate(report())), row.told);
+  }
+  const Expectation none("2 == tap.inspect.flows[qpn=0x11].packets");
+  EXPECT_EQ(
+      none.failure(none.evaluate(tables())),
+      "expected `2 == tap.inspect.flows[qpn=0x11].packets`, which has no value: `tap.inspect.flows[qpn=0x11].packets`: "
+      "2 rows match `qpn=0x11`: add `source=10.0.0.1` or `source=10.0.0.2`");
 }
 
 TEST(Expectation, TheRowsOfAnEmptyTableMayComeLater) {
