@@ -3,6 +3,7 @@
 #include "runtime/kernel/registry.h"
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "kernels/inspect/inspect.h"
@@ -15,6 +16,26 @@
 
 namespace rocebox {
 namespace {
+
+// The programs as parts of a switch, so that they are found by their names.
+const KernelPart* program_parts() {
+  static const std::vector<std::string> alone = [] {
+    std::vector<std::string> all;
+    for (const switch_model::ProgramType& program : switch_model::in_tree_programs()) {
+      const std::string name = program.name;
+      all.push_back("{programs: [" + name + "]" + (program.needs ? ", " + name + ": " + program.needs : "") + "}");
+    }
+    return all;
+  }();
+  static const std::vector<KernelPart> parts = [] {
+    std::vector<KernelPart> all;
+    for (const switch_model::ProgramType& program : switch_model::in_tree_programs())
+      all.push_back({program.name, "program", program.summary, alone[all.size()].c_str(), program.examples});
+    all.push_back({});
+    return all;
+  }();
+  return parts.data();
+}
 
 // A switch, with the examples of its programs behind its own.
 KernelType switch_with_programs() {
@@ -30,6 +51,7 @@ KernelType switch_with_programs() {
   }();
   KernelType type = switch_kernel_type();
   type.examples = examples.data();
+  type.parts = program_parts();
   return type;
 }
 

@@ -112,6 +112,8 @@ struct ProgramType {
   const char* summary;  ///< one line
   std::unique_ptr<ProgramConfig> (*config)();
   const Example* examples;  ///< options of a switch that runs it, ended by a null title; may be null
+  /// Options of the program, as YAML, without which it does not run; null: the defaults do.
+  const char* needs = nullptr;
 };
 
 /// The in-tree programs, an explicit array beside the kernels' in kernels/registry.cc.

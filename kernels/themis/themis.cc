@@ -107,9 +107,11 @@ themis:
 }  // namespace themis
 
 switch_model::ProgramType themis_program_type() {
-  return switch_model::program_type<themis::Themis>(
+  switch_model::ProgramType type = switch_model::program_type<themis::Themis>(
       "themis", "packet spraying by PSN for commodity RNICs: blocks the NACKs that only reordering caused",
       themis::kExamples);
+  type.needs = "{spray: 'off'}";  // else it must know which ports lead to NICs
+  return type;
 }
 
 }  // namespace rocebox

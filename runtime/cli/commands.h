@@ -18,6 +18,12 @@ class App;
 
 namespace rocebox::cli {
 
+/// How much of its report a run prints.
+struct ReportOptions {
+  bool quiet = false;  ///< nothing of it
+  bool full = false;   ///< all rows of every table
+};
+
 struct ReplayArguments {
   std::string config;
   std::vector<std::string> in, out;  ///< PORT=FILE
@@ -27,6 +33,7 @@ struct ReplayArguments {
   std::string json;  ///< file for the report as JSON; `-`: standard output instead of the text
   std::string trace;
   std::vector<std::string> trace_outs;
+  ReportOptions report;
 };
 int replay(const ReplayArguments& arguments);
 
@@ -43,6 +50,7 @@ struct RunArguments {
   std::string metrics;           ///< ADDRESS:PORT; empty: as the configuration says
   std::string trace;             ///< as in ReplayArguments
   std::vector<std::string> trace_outs;
+  ReportOptions report;
 };
 int run(const RunArguments& arguments);
 
@@ -53,6 +61,7 @@ struct LabArguments {
   std::string name;  ///< empty: the configuration's
   std::vector<std::string> plugins;
   std::string json;  ///< as in ReplayArguments
+  ReportOptions report;
 };
 int lab(const LabArguments& arguments);
 /// Checks the configuration of a lab, and prints what would be built.
@@ -133,7 +142,12 @@ void tell(std::string_view text);
 /// The same without `rocebox:`, of what begins with its own place: mistakes, and expectations that did not hold.
 void tell_placed(std::string_view lines);
 void tell_placed(const std::vector<std::string>& lines);
+/// Prints `head` and behind it the text, which on a terminal goes on below itself where the line ends; in a pipe a line
+/// stays a line.
+void print_wrapped(const std::string& head, std::string_view text);
+/// Whether a person reads this on a terminal that shows colors, and has not asked for none (NO_COLOR).
+bool shows_colors(std::FILE* stream);
 /// Prints a report for a person. Throws std::runtime_error when it cannot be written.
-void print_report(Json report, std::FILE* stream);
+void print_report(Json report, std::FILE* stream, const ReportOptions& options);
 
 }  // namespace rocebox::cli

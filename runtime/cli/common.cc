@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -16,6 +19,8 @@
 
 namespace rocebox::cli {
 namespace {
+
+constexpr unsigned short kColumnsMin = 60;  // of a terminal that a report is laid out for
 
 constexpr std::uint64_t kPortMebibytes = 64;  // of a live run, for what drivers need
 
@@ -84,14 +89,53 @@ void tell_placed(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) tell_placed(line);
 }
 
-void print_report(Json report, std::FILE* stream) {
+bool shows_colors(std::FILE* stream) {
+  const char *off = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
+  return isatty(fileno(stream)) && (!off || !*off) && terminal && std::string_view(terminal) != "dumb";
+}
+
+// Columns of the terminal that a stream is; 0 when it is none, or none to lay something out for.
+static std::size_t columns_of(std::FILE* stream) {
+  winsize size{};
+  if (!isatty(fileno(stream)) || ioctl(fileno(stream), TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col < kColumnsMin ? 0 : size.ws_col;
+}
+
+void print_wrapped(const std::string& head, std::string_view text) {
+  const std::size_t columns = columns_of(stdout);
+  // Where the head leaves little room, the text stands below it.
+  const bool below = columns != 0 && head.size() + kColumnsMin / 2 > columns;
+  const std::size_t indent = below ? 6 : head.size();
+  std::string line = below ? head + "\n" + std::string(indent, ' ') : head;
+  std::size_t used = indent;
+  for (bool first = true; !text.empty(); first = false) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (!first && columns != 0 && used + 1 + word.size() > columns) {
+      line += "\n" + std::string(indent, ' ');
+      used = indent;
+    } else if (!first) {
+      line += ' ';
+      used++;
+    }
+    line += word;
+    used += word.size();
+  }
+  fmt::print("{}\n", line);
+}
+
+void print_report(Json report, std::FILE* stream, const ReportOptions& options) {
+  if (options.quiet) return;
+  ReportStyle style{options.full, shows_colors(stream)};
+  if (const std::size_t columns = columns_of(stream)) style.width = columns;
   const std::string seed = report.contains("seed") ? fmt::format("   seed {}", report["seed"].get<std::int64_t>()) : "";
-  const std::string head = fmt::format("rocebox {} {}{}\n\n", report["command"].get<std::string>(),
-                                       report["config"].get<std::string>(), seed);
+  const std::string head = config::printable(
+      fmt::format("rocebox {} {}{}", report["command"].get<std::string>(), report["config"].get<std::string>(), seed));
   const std::string hash =
       report.contains("hash") ? "\nhash of all that left  " + report["hash"].get<std::string>() + "\n" : "";
   for (const char* key : {"schema_version", "command", "config", "seed", "hash"}) report.erase(key);
-  const std::string text = head + report_text(report) + hash;
+  const std::string text =
+      (style.color ? "\033[1m" + head + "\033[0m" : head) + "\n\n" + report_text(report, style) + hash;
   if (std::fwrite(text.data(), 1, text.size(), stream) != text.size() || std::fflush(stream) != 0)
     throw std::runtime_error(fmt::format("the report cannot be written: {}", std::strerror(errno)));
 }

@@ -8,6 +8,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/lab_skeleton.h"
+#include "runtime/config/printable.h"
 #include "runtime/drives/output_file.h"
 #include "runtime/lab/lab.h"
 #include "runtime/telemetry/expectations.h"
@@ -58,16 +59,19 @@ int run_lab(const LabArguments& arguments) {
     lab::Interrupts interrupts;
     lab::Lab lab(config, arguments.plugins, interrupts);
     lab.up();
-    fmt::print(stderr, "rocebox lab run {}: {} host(s), {} appliance(s), {} command(s)\n", config.name,
-               config.hosts.size(), config.appliances.size(), config.traffic.size());
-    report.update(lab.run(failures, [](const lab::TrafficStep& step) {
-      if (isatty(STDERR_FILENO)) fmt::print(stderr, "  {} in {}: {}\n", step.name, step.host, step.run);
+    const bool quiet = arguments.report.quiet;
+    if (!quiet)
+      fmt::print(stderr, "rocebox lab run {}: {} host(s), {} appliance(s), {} command(s)\n", config.name,
+                 config.hosts.size(), config.appliances.size(), config.traffic.size());
+    report.update(lab.run(failures, [quiet](const lab::TrafficStep& step) {
+      if (!quiet && isatty(STDERR_FILENO))
+        fmt::print(stderr, "  {}\n", config::printable(fmt::format("{} in {}: {}", step.name, step.host, step.run)));
     }));
   }
   expectations.add_to(report);
   report["failures"] = failures;
   write_json(json, report);
-  if (!is_standard_output(arguments.json)) print_report(without_printed_json(report), stdout);
+  if (!is_standard_output(arguments.json)) print_report(without_printed_json(report), stdout, arguments.report);
   for (const std::string& failure : failures) tell(failure);
   const std::vector<std::string> unmet = expectations.failures(report);
   tell_placed(unmet);

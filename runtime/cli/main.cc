@@ -32,6 +32,14 @@ void add_trace(CLI::App& command, std::string& filter, std::vector<std::string>&
       ->allow_extra_args(false);
 }
 
+void add_report(CLI::App& command, std::string& json, ReportOptions& report) {
+  command.add_option("--json", json, "Write the report as JSON; `-`: to standard output, instead of the text")
+      ->type_name("FILE");
+  command.add_flag("--full", report.full, "Print every row of the report's tables; without it the first 20 of each");
+  command.add_flag("-q,--quiet", report.quiet,
+                   "Print no report and no progress; warnings and expectations that fail are told all the same");
+}
+
 void add_replay(CLI::App& app, ReplayArguments& a) {
   CLI::App* command =
       app.add_subcommand("replay", "Run captures through a configuration; time is the captures' timestamps");
@@ -51,8 +59,7 @@ void add_replay(CLI::App& app, ReplayArguments& a) {
       ->type_name("PORT=FILE")
       ->allow_extra_args(false);
   command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")->type_name("N");
-  command->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")
-      ->type_name("FILE");
+  add_report(*command, a.json, a.report);
   add_trace(*command, a.trace, a.trace_outs);
   add_plugins(*command, a.plugins);
 }
@@ -68,8 +75,7 @@ void add_run(CLI::App& app, RunArguments& a) {
       ->type_name("LIST");
   command->add_option("--duration", a.duration, "Stop after this time, such as 10s")->type_name("TIME");
   command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")->type_name("N");
-  command->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")
-      ->type_name("FILE");
+  add_report(*command, a.json, a.report);
   command
       ->add_option("--name", a.name,
                    "Name of this run for `rocebox top` and dpdk-telemetry.py; without it the configuration's file name")
@@ -94,9 +100,9 @@ void add_check(CLI::App& app, CheckArguments& a) {
 }
 
 void add_kernels(CLI::App& app, KernelsArguments& a) {
-  CLI::App* command = app.add_subcommand("kernels", "List the kernels, or every option of one");
-  command->add_option("NAME", a.name, "Show this kernel's options and examples");
-  command->add_flag("--json", a.json, "As JSON");
+  CLI::App* command = app.add_subcommand("kernels", "List kernels and programs of switches, or every option of one");
+  command->add_option("NAME", a.name, "Show the options, counters and examples of this kernel or program");
+  command->add_flag("--json", a.json, "Print it as JSON");
   add_plugins(*command, a.plugins);
 }
 
@@ -106,11 +112,12 @@ void add_reload(CLI::App& app, ReloadArguments& a) {
 }
 
 void add_top(CLI::App& app, TopArguments& a) {
-  CLI::App* command = app.add_subcommand("top", "Show what a live run does now: rates, drops, latencies");
+  CLI::App* command =
+      app.add_subcommand("top", "Show what a live run does now: rates, drops, latencies, what its kernels count");
   command->add_option("INSTANCE", a.instance, "Name of the run, or path of its socket; may be left out when one runs");
-  command->add_flag("--once", a.once, "One block, of one interval, and end");
-  command->add_option("--interval", a.interval, "Time between two blocks; 1s without it")->type_name("TIME");
-  command->add_flag("--json", a.json, "One JSON object a line");
+  command->add_flag("--once", a.once, "Print one interval and end");
+  command->add_option("--interval", a.interval, "Time from one look to the next; 1s when left out")->type_name("TIME");
+  command->add_flag("--json", a.json, "Print a line of JSON each time");
   command->add_flag("--list", a.list, "List the runs that are going on, with their sockets, and end");
 }
 
@@ -131,8 +138,7 @@ void add_lab(CLI::App& app, LabArguments& a) {
   down->add_option("CONFIG", a.config, "Configuration (YAML), or the name of the lab")->required();
   for (CLI::App* command : {run, up, down})
     command->add_option("--name", a.name, "Name of the lab, instead of the configuration's")->type_name("NAME");
-  run->add_option("--json", a.json, "Write the report as JSON; `-`: to standard output, instead of the text")
-      ->type_name("FILE");
+  add_report(*run, a.json, a.report);
   down->add_option("--json", a.json, "Write the appliances' reports as JSON; `-`: to standard output")
       ->type_name("FILE");
   for (CLI::App* command : {run, up, schema}) add_plugins(*command, a.plugins);
@@ -140,7 +146,8 @@ void add_lab(CLI::App& app, LabArguments& a) {
 
 void add_record(CLI::App& command, RecordArguments& a) {
   command.add_option("INSTANCE", a.instance, "Name of the run, or path of its socket; may be left out when one runs");
-  command.add_option("--filter", a.filter, "Packets: 'qpn=0x11 psn=100-120 opcode=17 src=IP dst=IP', or 'all'")
+  command
+      .add_option("--filter", a.filter, "Of these packets: 'qpn=0x11 psn=100-120 opcode=17 src=IP dst=IP', or 'all'")
       ->type_name("FILTER");
   command.add_option("--duration", a.duration, "Stop after this time, such as 10s")->type_name("TIME");
   command.add_flag("--list", a.list, "List the traces and captures of the run, and end");
@@ -151,7 +158,7 @@ void add_trace_command(CLI::App& app, RecordArguments& a) {
   CLI::App* command = app.add_subcommand("trace", "Follow packets of a live run stage by stage, until Ctrl-C");
   add_record(*command, a);
   a.trace = true;
-  command->add_option("--count", a.count, "Stop after so many events")->type_name("N");
+  command->add_option("--count", a.count, "Stop after N events")->type_name("N");
   command
       ->add_option(
           "-w,--write", a.files,
@@ -174,8 +181,8 @@ void add_capture_command(CLI::App& app, RecordArguments& a) {
                    "(may be given again)")
       ->type_name("REASON")
       ->allow_extra_args(false);
-  command->add_option("--count", a.count, "Stop after so many packets")->type_name("N");
-  command->add_option("--snap", a.snap_bytes, "Keep so many bytes of each packet")->type_name("BYTES");
+  command->add_option("--count", a.count, "Stop after N packets")->type_name("N");
+  command->add_option("--snap", a.snap_bytes, "Keep at most so many bytes of each packet")->type_name("BYTES");
   command->add_option("-w,--write", a.files, "The file: pcapng, or pcap when its name ends so; `-` is standard output")
       ->type_name("FILE")
       ->expected(1);
@@ -217,7 +224,9 @@ int command(int argc, char** argv) {
   CLI::App app("rocebox: an emulated SmartNIC and programmable-switch datapath for RoCEv2", "rocebox");
   app.require_subcommand(1);
   app.set_version_flag("--version", "rocebox " ROCEBOX_VERSION);
-  app.footer("Exit status: 0 done; 1 the run failed or an expectation did not hold; 2 bad arguments or configuration.");
+  app.footer(
+      "`rocebox COMMAND --help` lists what a command takes; `man rocebox` explains it.\n"
+      "Exit status: 0 done; 1 the run failed or an expectation did not hold; 2 bad arguments or configuration.");
   Arguments arguments;
   add_replay(app, arguments.replay);
   add_run(app, arguments.run);

@@ -100,7 +100,7 @@ void apply(const ReplayArguments& arguments, config::RunConfig& config) {
 // Percent and packets on a terminal, twice a second; silent in a pipe.
 class Progress {
  public:
-  Progress() : shown_(isatty(STDERR_FILENO) != 0) {}
+  explicit Progress(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO) != 0) {}
   ~Progress() {
     if (shown_ && printed_) std::fputs("\r\033[K", stderr);
   }
@@ -142,7 +142,7 @@ int replay(const ReplayArguments& arguments) {
                                              [](const auto& b) { return is_standard_output(b.out); });
   const bool json_on_stdout = is_standard_output(arguments.json);
 
-  Progress progress;
+  Progress progress(arguments.report.quiet);
   ReplayOptions options;
   options.trace = arguments.trace;
   options.outputs = {{}, arguments.json, !capture_on_stdout && !json_on_stdout};
@@ -161,7 +161,7 @@ int replay(const ReplayArguments& arguments) {
 
   std::signal(SIGPIPE, SIG_DFL);  // all outputs have their names: `| head` may end the text
   for (const std::string& line : run.warnings()) tell(line);
-  if (!json_on_stdout) print_report(run.report(), capture_on_stdout ? stderr : stdout);
+  if (!json_on_stdout) print_report(run.report(), capture_on_stdout ? stderr : stdout, arguments.report);
   tell_placed(run.failures());
   return run.succeeded() && !run.interrupted() ? 0 : 1;
 }

@@ -14,6 +14,7 @@
 #include "runtime/cli/reloader.h"
 #include "runtime/cli/run_observers.h"
 #include "runtime/cli/signals.h"
+#include "runtime/config/printable.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/live/live.h"
 #include "runtime/drives/live/recorder_endpoints.h"
@@ -134,7 +135,7 @@ int run(const RunArguments& arguments) {
       fmt::format("{}{}: {} port(s), {} shard(s) on core(s) {}, memory in {}{}", name, arguments.config,
                   config.live_ports.size() + config.captures.size(), cores.size(), fmt::join(cores, ","),
                   eal_has_hugepages() ? "hugepages" : "ordinary pages", observers.metrics_text());
-  fmt::print(stderr, "rocebox run {}\n", status);
+  if (!arguments.report.quiet) fmt::print(stderr, "rocebox run {}\n", config::printable(status));
   live.watch_links();
   ServiceManager manager;
   manager.ready(status);
@@ -149,7 +150,7 @@ int run(const RunArguments& arguments) {
   expectations.add_to(report);
   live.publish(report);
   std::signal(SIGPIPE, SIG_DFL);
-  if (!json_on_stdout) print_report(report, capture_on_stdout ? stderr : stdout);
+  if (!json_on_stdout) print_report(report, capture_on_stdout ? stderr : stdout, arguments.report);
   for (const Json& row : recordings)  // the first is the command line's
     if (trace && row["id"] == 1 && row.contains("error")) throw std::runtime_error(row["error"].get<std::string>());
   if (const std::string why = live.lost(); !why.empty()) throw std::runtime_error(why);

@@ -29,10 +29,14 @@ void draw(const std::string& text) {
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 1) rows = size.ws_row;
   std::string screen = "\033[H";
   std::size_t begin = 0;
+  const bool colors = shows_colors(stdout);
+  bool head = true;  // the first line, and each behind an empty one
   for (std::size_t row = 1; row < rows && begin < text.size(); row++) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    screen +=
-        text.substr(begin, size.ws_col ? std::min<std::size_t>(end - begin, size.ws_col) : end - begin) + "\033[K\n";
+    const std::string line =
+        text.substr(begin, size.ws_col ? std::min<std::size_t>(end - begin, size.ws_col) : end - begin);
+    screen += (head && colors ? "\033[1m" + line + "\033[0m" : line) + "\033[K\n";
+    head = end == begin;
     begin = end + 1;
   }
   std::fputs((screen + "\033[J").c_str(), stdout);

@@ -79,7 +79,8 @@ std::vector<std::string> data_folders(const std::string& built, const std::strin
 
 /// The word nearest to `word` if it is near enough to be a slip of the pen, else empty.
 std::string_view nearest(std::string_view word, const std::vector<std::string>& words);
-/// "; did you mean `x`?" (the nearest, or the few that begin with the same part of a name) or a list of what is known when that is short.
+/// "; did you mean `x`?", the nearest or the few that begin with the same part of a name; or a list of what is known
+/// when that is short.
 std::string suggestion(std::string_view word, const std::vector<std::string>& words);
 
 }  // namespace rocebox::config

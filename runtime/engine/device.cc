@@ -146,6 +146,7 @@ void Bump::report(Report& report, Detail detail) const {
       const Stage& stage = pipeline_->stages()[i];
       kernels.object(stage.name, [&](Report& kernel) {
         kernel.text("type", kernel_types_[i]);
+        kernel.count("packets_in", static_cast<std::int64_t>(pipeline_->packets_in(i)));
         kernel.object("counters", [&](Report& counters) { report_counters(counters, kernel_stats_[i]); });
         if (detail == Detail::kAll) stage.kernel->report(kernel);
       });

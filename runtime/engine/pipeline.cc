@@ -29,6 +29,7 @@ TraceInfo trace_info(Packet packet) {
 Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& pool, Stats& stats)
     : stages_(std::move(stages)),
       inputs_(std::move(inputs)),
+      packets_in_(std::make_unique<Counter[]>(stages_.size())),
       followers_(stages_.size()),
       pool_(pool),
       drop_hop_limit_(stats.counter("drop_hop_limit", "reflected between kernels more often than kHopsMax")),
@@ -94,6 +95,7 @@ void Pipeline::run(Edge at, Batch& batch, unsigned hops) {
 }
 
 void Pipeline::call(unsigned stage, Port in, Batch& batch) {
+  packets_in_[stage].add(batch.size_);
   Context context(*this, stage, now_, &stages_[stage].seed, false);
   const Packet first = batch.packets_[0];
   const bool probed = probe_ && probe_->sampling;

@@ -84,6 +84,8 @@ class Pipeline {
     return {books_.in.read(), books_.made.read(), books_.out.read(), books_.dropped.read()};
   }
   const std::vector<Stage>& stages() const { return stages_; }
+  /// Packets that came to a kernel, by any of its inputs. May be asked for on any thread.
+  std::uint64_t packets_in(std::size_t stage) const { return packets_in_[stage].read(); }
 
   /// Tells of packets as the sink wants it (PacketMeta::traced, TraceSink::every_drop) from now on; null switches off.
   void set_trace(TraceSink* trace) { trace_ = trace; }
@@ -129,6 +131,7 @@ class Pipeline {
   std::vector<Stage> stages_;
   std::vector<std::array<Port, 2>> pass_;  // by stage: the pass port for inputs 0 and 1 (others: 0)
   std::vector<Edge> inputs_;
+  std::unique_ptr<Counter[]> packets_in_;         // by stage
   std::vector<std::vector<Follower>> followers_;  // one free list a stage, kept for its capacity
   Pool& pool_;
   Sink sink_;

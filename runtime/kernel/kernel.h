@@ -114,6 +114,15 @@ struct Example {
   const char* yaml;   ///< the options, as under `kernels: {NAME: ...}`
 };
 
+/// What a kernel runs inside itself, named by one of its options: a program of a switch.
+struct KernelPart {
+  const char* name;         ///< null ends the array; the options of the part are the kernel's group of this name
+  const char* kind;         ///< "program"
+  const char* summary;      ///< one line
+  const char* yaml;         ///< the fewest options with which the kernel runs this part and no other
+  const Example* examples;  ///< options of a kernel that runs it, ended by a null title; may be null
+};
+
 /// A row of the registry, and what a plugin exports.
 struct KernelType {
   std::uint32_t abi;    ///< refused, with both numbers named, when it is not kKernelAbi
@@ -131,10 +140,11 @@ struct KernelType {
   /// The boolean option with which an instance holds itself to what its hardware can do, and reports `layout`, what it
   /// takes of it, and the table `violations`, rows of `what` and `times`. Null: it models no hardware.
   const char* strict_option = nullptr;
+  const KernelPart* parts = nullptr;  ///< ended by a null name; null: the kernel has none
 };
 
 /// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kKernelAbi = 6;
+inline constexpr std::uint32_t kKernelAbi = 7;
 
 namespace detail {
 template <class K>

@@ -47,7 +47,15 @@ inline void add_percentiles(Json& row, const std::string& prefix, const Histogra
   row[prefix + "p999_ns"] = durations.percentile(99.9);
 }
 
-/// The JSON as text for a person: indented blocks, tables where rows are short; counters that are 0 are left out.
-std::string report_text(const Json& report);
+/// How a report looks as text.
+struct ReportStyle {
+  bool full = true;         ///< every row of each table; else the first 20, by weight where a row has one
+  bool color = false;       ///< with a terminal's escape codes
+  std::size_t width = 110;  ///< of a line, in columns
+};
+
+/// The JSON as text for a person: indented blocks, tables where rows are short, one unit a column. Counters that are 0
+/// are left out where no other one of the column has a value.
+std::string report_text(const Json& report, const ReportStyle& style = {});
 
 }  // namespace rocebox

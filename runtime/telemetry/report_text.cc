@@ -5,111 +5,89 @@
 #include <vector>
 
 #include "runtime/telemetry/json_report.h"
+#include "runtime/telemetry/text_cells.h"
 
 namespace rocebox {
 namespace {
 
-constexpr std::size_t kLineWidth = 110;
 constexpr std::size_t kColumnsMax = 12;
+// Rows of a table that fit a screen with what is around them; rows that take several lines each are fewer.
+constexpr std::size_t kRowsShown = 20, kBlocksShown = 4;
 
-std::string duration_text(std::int64_t nanos) {
-  const double value = static_cast<double>(nanos);
-  const std::int64_t size = nanos < 0 ? -nanos : nanos;
-  if (size < 10'000) return fmt::format("{} ns", nanos);
-  if (size < 10'000'000) return fmt::format("{:.3f} us", value / 1e3);
-  if (size < 10'000'000'000) return fmt::format("{:.3f} ms", value / 1e6);
-  return fmt::format("{:.6f} s", value / 1e9);
+constexpr std::string_view kTitle = "\033[1m", kHead = "\033[2m", kLost = "\033[33m", kWrong = "\033[31m",
+                           kPlain = "\033[0m";
+
+bool is_flat(const Json& value) {
+  return value.is_object() && std::all_of(value.begin(), value.end(), [](const Json& each) { return is_plain(each); });
 }
 
-// Digits in groups of three, as people read counts.
-std::string count_text(std::int64_t value) {
-  std::string digits = fmt::format("{}", value);
-  const std::size_t first = digits[0] == '-' ? 1 : 0;
-  for (std::size_t i = digits.size(); i > first + 3;) digits.insert(i -= 3, ",");
-  return digits;
+bool has_numbers_only(const Json& value) {
+  return value.is_object() && !value.empty() &&
+         std::all_of(value.begin(), value.end(), [](const Json& each) { return each.is_number(); });
 }
 
-// What a member's key says of its number; report.h has the list.
-enum class Meaning { kCount, kDuration, kRate, kQpn, kIdentifier, kOrdinal };
+// Counters of packets that were lost somewhere.
+bool counts_loss(std::string_view key) { return key.starts_with("drop_") || key.find("_drop_") != key.npos; }
 
-constexpr std::string_view kNanosSuffix = "_ns", kRateSuffix = "_bits_per_second";
-
-Meaning meaning(std::string_view key) {
-  const auto is = [key](std::string_view word) {
-    return key == word || (key.ends_with(word) && key[key.size() - word.size() - 1] == '_');
-  };
-  if (key.ends_with(kNanosSuffix)) return Meaning::kDuration;
-  if (key.ends_with(kRateSuffix)) return Meaning::kRate;
-  if (is("qpn")) return Meaning::kQpn;
-  if (is("psn") || is("number")) return Meaning::kIdentifier;
-  return is("packet") || is("event") ? Meaning::kOrdinal : Meaning::kCount;
+// The union of the rows' keys.
+std::vector<std::string> keys_of(const std::vector<const Json*>& rows) {
+  std::vector<std::string> keys;
+  for (const Json* row : rows)
+    for (const auto& item : row->items())
+      if (std::find(keys.begin(), keys.end(), item.key()) == keys.end()) keys.push_back(item.key());
+  return keys;
 }
 
-// The key without the unit that the text shows beside the number.
-std::string label(std::string_view key) {
-  const Meaning means = meaning(key);
-  if (means == Meaning::kDuration) key.remove_suffix(kNanosSuffix.size());
-  if (means == Meaning::kRate) key.remove_suffix(kRateSuffix.size());
-  return std::string(key);
+// The rows that are shown, and what is said of them.
+struct Shown {
+  std::vector<std::size_t> rows;
+  std::string which;  // empty: all
+};
+
+// The first of these that a row has says how much the row weighs. Events have none: they stand in the order of time.
+std::string_view weight_of(const Json& row) {
+  if (!row.is_object() || row.contains("at_ns")) return "";
+  for (std::string_view key : {"packets", "bytes", "times", "count"})
+    if (row.contains(std::string(key)) && row[std::string(key)].is_number()) return key;
+  return "";
 }
 
-bool is_identifier(Meaning means) {
-  return means == Meaning::kQpn || means == Meaning::kIdentifier || means == Meaning::kOrdinal;
+double number_in(const Json& row, const std::string& key) {
+  return row.is_object() && row.contains(key) && row[key].is_number() ? row[key].get<double>() : 0;
 }
-// An identifier that names nothing, or anything.
-bool is_blank(std::int64_t value, Meaning means) { return value < (means == Meaning::kOrdinal ? 1 : 0); }
-
-std::string identifier_text(std::int64_t value, Meaning means) {
-  if (is_blank(value, means)) return "-";
-  return means == Meaning::kQpn ? fmt::format("{:#08x}", value) : fmt::format("{}", value);
+// Whether a row is of an expectation that does not hold.
+bool is_wrong(const Json& row) {
+  return row.is_object() && row.contains("holds") && row["holds"].is_boolean() && !row["holds"].get<bool>();
 }
 
-// Three or four significant digits: 999.9 kbps, 22.79 Mbps, 1.250 Gbps.
-std::string rate_text(double bits_per_second) {
-  constexpr std::string_view kUnits[] = {"bps", "kbps", "Mbps", "Gbps", "Tbps"};
-  std::size_t unit = 0;
-  for (; unit + 1 < std::size(kUnits) && bits_per_second >= 999.95; unit++) bits_per_second /= 1000;
-  return fmt::format("{:.{}f} {}", bits_per_second,
-                     bits_per_second >= 99.995   ? 1
-                     : bits_per_second >= 9.9995 ? 2
-                                                 : 3,
-                     kUnits[unit]);
-}
-
-std::string scalar_text(std::string_view key, const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  const Meaning means = meaning(key);
-  if (value.is_number() && means == Meaning::kRate) return rate_text(value.get<double>());
-  if (value.is_number_integer()) {
-    const auto number = value.get<std::int64_t>();
-    if (is_identifier(means)) return identifier_text(number, means);
-    return means == Meaning::kDuration ? duration_text(number) : count_text(number);
+Shown choose(const Json& rows, std::size_t most) {
+  Shown shown;
+  for (std::size_t i = 0; i < rows.size(); i++) shown.rows.push_back(i);
+  if (rows.size() <= most) return shown;
+  const auto by = [&](auto heavier) { std::stable_sort(shown.rows.begin(), shown.rows.end(), heavier); };
+  const std::string weight(weight_of(rows[0]));
+  shown.which = fmt::format("the first {}", most);
+  if (rows[0].is_object() && rows[0].contains("holds")) {
+    by([&](std::size_t a, std::size_t b) { return is_wrong(rows[a]) && !is_wrong(rows[b]); });
+  } else if (!weight.empty()) {
+    shown.which = fmt::format("the {} with the most {}", most, weight == "count" ? "of it" : weight);
+    by([&](std::size_t a, std::size_t b) { return number_in(rows[a], weight) > number_in(rows[b], weight); });
   }
-  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
-  return value.dump();
-}
-
-bool is_plain(const Json& value) { return !value.is_object() && !value.is_array(); }
-// What says nothing is left out. PSN 0 and QPN 0 say something.
-bool is_silent(std::string_view key, const Json& value) {
-  const Meaning means = meaning(key);
-  if (value.is_number_integer() && is_identifier(means)) return is_blank(value.get<std::int64_t>(), means);
-  return (value.is_number_integer() && value.get<std::int64_t>() == 0) || (value.is_boolean() && !value.get<bool>()) ||
-         (value.is_string() && value.get<std::string>().empty()) || value.is_null() ||
-         (value.is_number_float() && value.get<double>() == 0) || (!is_plain(value) && value.empty());
+  shown.rows.resize(most);
+  return shown;
 }
 
 class Writer {
  public:
+  explicit Writer(const ReportStyle& style) : style_(style) {}
   std::string take() { return std::move(out_); }
 
   // Plain members flow on lines; objects and tables follow as blocks.
   void object(const Json& object, std::size_t indent) {
-    std::vector<std::string> words;
+    std::vector<Word> words;
     for (const auto& [key, value] : object.items())
       if (is_plain(value) && !is_silent(key, value))
-        words.push_back(fmt::format("{} {}", label(key), scalar_text(key, value)));
+        words.push_back({fmt::format("{} {}", report_label(key), report_value(key, value)), counts_loss(key)});
     flow(words, indent);
     for (const auto& [key, value] : object.items()) {
       if (is_plain(value)) continue;
@@ -121,82 +99,133 @@ class Writer {
   }
 
  private:
-  void line(std::size_t indent, std::string_view text) { out_ += fmt::format("{:{}}{}\n", "", indent, text); }
+  struct Word {
+    std::string text;
+    bool lost;
+  };
 
-  void flow(const std::vector<std::string>& words, std::size_t indent) {
+  std::string colored(std::string_view color, std::string_view text) const {
+    return style_.color && !color.empty() ? fmt::format("{}{}{}", color, text, kPlain) : std::string(text);
+  }
+  void line(std::size_t indent, std::string_view text, std::string_view color = {}) {
+    out_ += fmt::format("{:{}}{}\n", "", indent, colored(color, text));
+  }
+
+  void flow(const std::vector<Word>& words, std::size_t indent) {
     std::string current;
-    for (const std::string& word : words) {
-      if (!current.empty() && indent + current.size() + 3 + word.size() > kLineWidth) {
+    std::size_t width = 0;
+    for (const Word& word : words) {
+      if (width > 0 && indent + width + 3 + word.text.size() > style_.width) {
         line(indent, current);
         current.clear();
+        width = 0;
       }
-      current += current.empty() ? word : "   " + word;
+      current += (width == 0 ? "" : "   ") + colored(word.lost ? kLost : "", word.text);
+      width += (width == 0 ? 0 : 3) + word.text.size();
     }
-    if (!current.empty()) line(indent, current);
+    if (width > 0) line(indent, current);
   }
 
   void block(const std::string& key, const Json& value, std::size_t indent) {
-    const bool shallow = std::all_of(value.begin(), value.end(), [](const Json& v) { return is_plain(v); });
     const auto items = value.items();
-    if (shallow && std::all_of(items.begin(), items.end(), [](const auto& i) { return is_silent(i.key(), i.value()); }))
+    if (is_flat(value) &&
+        std::all_of(items.begin(), items.end(), [](const auto& i) { return is_silent(i.key(), i.value()); }))
       return;
-    line(indent, key);
+    if (value.size() > 1 && std::all_of(value.begin(), value.end(), has_numbers_only))
+      return members(key, value, indent);
+    line(indent, report_label(key), kTitle);
     object(value, indent + 2);
   }
 
-  void table(const std::string& key, const Json& rows, std::size_t indent) {
-    if (rows.empty()) return;
-    line(indent, fmt::format("{} ({})", key, rows.size()));
-    if (std::all_of(rows.begin(), rows.end(), [](const Json& row) { return is_plain(row); })) {
-      for (const Json& row : rows) line(indent + 2, scalar_text("", row));
-      return;
+  // Objects of one kind, such as the ports of a device: a line each, and zeros where others have values.
+  void members(const std::string& key, const Json& value, std::size_t indent) {
+    std::vector<const Json*> rows;
+    TextColumn names{report_label(key), {}, true, false};
+    for (const auto& item : value.items()) {
+      rows.push_back(&item.value());
+      names.cells.push_back("  " + report_label(item.key()));
     }
-    const std::vector<std::string> columns = columns_of(rows);
-    if (columns.empty() || columns.size() > kColumnsMax) {
-      std::size_t number = 0;
-      for (const Json& row : rows) {
-        line(indent + 2, fmt::format("#{}", ++number));
-        object(row, indent + 4);
+    std::vector<TextColumn> columns = {std::move(names)};
+    for (const std::string& member : keys_of(rows)) columns.push_back(report_column(member, rows));
+    std::erase_if(columns, [](const TextColumn& column) { return column.silent; });
+    write(columns, rows, indent);
+  }
+
+  void table(const std::string& key, const Json& all, std::size_t indent) {
+    if (all.empty()) return;
+    const bool words = std::all_of(all.begin(), all.end(), is_plain);
+    std::vector<TextColumn> columns;
+    std::vector<const Json*> rows;
+    Shown shown = choose(all, style_.full ? all.size() : kRowsShown);
+    const auto gather = [&] {
+      rows.clear();
+      for (const std::size_t row : shown.rows) rows.push_back(&all[row]);
+    };
+    gather();
+    const bool lines =
+        !words && std::all_of(all.begin(), all.end(), is_flat) && make_columns(rows, indent + 2, columns);
+    if (!words && !lines) {
+      shown = choose(all, style_.full ? all.size() : kBlocksShown);
+      gather();
+    }
+    line(indent,
+         fmt::format("{} ({}{})", report_label(key), all.size(),
+                     shown.which.empty() ? "" : "; " + shown.which + ", --full: all"),
+         kTitle);
+    if (lines) return write(columns, rows, indent + 2);
+    for (std::size_t i = 0; i < rows.size(); i++) {
+      if (words) {
+        line(indent + 2, report_value("", *rows[i]));
+        continue;
       }
-      return;
-    }
-    std::vector<std::vector<std::string>> cells(1);
-    for (const std::string& column : columns) cells[0].push_back(label(column));
-    for (const Json& row : rows) {
-      auto& line_cells = cells.emplace_back();
-      for (const std::string& column : columns)
-        line_cells.push_back(row.contains(column) ? scalar_text(column, row[column]) : "");
-    }
-    std::vector<std::size_t> widths(columns.size());
-    for (const auto& row : cells)
-      for (std::size_t i = 0; i < row.size(); i++) widths[i] = std::max(widths[i], row[i].size());
-    for (const auto& row : cells) {
-      std::string text;
-      for (std::size_t i = 0; i < row.size(); i++) text += fmt::format("{:<{}}  ", row[i], widths[i]);
-      text.resize(text.find_last_not_of(' ') + 1);
-      line(indent + 2, text);
+      line(indent + 2, fmt::format("#{}", shown.rows[i] + 1), kTitle);
+      object(*rows[i], indent + 4);
     }
   }
 
-  // The union of the rows' keys when all are plain; empty otherwise.
-  static std::vector<std::string> columns_of(const Json& rows) {
-    std::vector<std::string> columns;
-    for (const Json& row : rows) {
-      for (const auto& [key, value] : row.items()) {
-        if (!is_plain(value)) return {};
-        if (std::find(columns.begin(), columns.end(), key) == columns.end()) columns.push_back(key);
-      }
-    }
-    return columns;
+  // The rows' members side by side; those that say nothing in any row make room when the line is too long. False when
+  // there are too many for one line.
+  bool make_columns(const std::vector<const Json*>& rows, std::size_t indent, std::vector<TextColumn>& columns) const {
+    for (const std::string& key : keys_of(rows)) columns.push_back(report_column(key, rows));
+    const auto width = [&] {
+      std::size_t all = indent;
+      for (const TextColumn& column : columns) all += width_of(column) + 2;
+      return all - 2;
+    };
+    if (!style_.full && (columns.size() > kColumnsMax || width() > style_.width))
+      std::erase_if(columns, [](const TextColumn& column) { return column.silent; });
+    return !columns.empty() && columns.size() <= kColumnsMax;
   }
 
+  static std::size_t width_of(const TextColumn& column) {
+    std::size_t width = column.head.size();
+    for (const std::string& cell : column.cells) width = std::max(width, cell.size());
+    return width;
+  }
+
+  void write(const std::vector<TextColumn>& columns, const std::vector<const Json*>& rows, std::size_t indent) {
+    std::vector<std::string> lines(rows.size() + 1);
+    for (const TextColumn& column : columns) {
+      const std::size_t width = width_of(column);
+      for (std::size_t i = 0; i < lines.size(); i++)
+        lines[i] += fmt::format(fmt::runtime(column.is_text ? "{:<{}}  " : "{:>{}}  "),
+                                i == 0 ? column.head : column.cells[i - 1], width);
+    }
+    for (std::size_t i = 0; i < lines.size(); i++) {
+      lines[i].resize(lines[i].find_last_not_of(' ') + 1);
+      const bool wrong = i > 0 && is_wrong(*rows[i - 1]);
+      line(indent, lines[i], i == 0 ? kHead : wrong ? kWrong : "");
+    }
+  }
+
+  const ReportStyle style_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string report_text(const Json& report) {
-  Writer writer;
+std::string report_text(const Json& report, const ReportStyle& style) {
+  Writer writer(style);
   writer.object(report, 0);
   return writer.take();
 }

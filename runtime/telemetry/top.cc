@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include "runtime/config/printable.h"
 
 namespace rocebox {
 namespace {
@@ -56,10 +59,27 @@ void add_drops(Json& drops, const std::string& at, const Span& span) {
     if (is_drop(name)) add_drop(drops, at, name, span, "counters");
 }
 
-// Packets that a kernel saw, as far as it counts them: inspect's `packets`, link's in either direction.
+// Packets that came to a kernel; the kernel of a link counts them by direction.
 std::int64_t kernel_rate(const Span& span) {
-  if (member(span.after, "counters").contains("packets")) return span.rate("counters", "packets");
+  if (span.after.contains("packets_in"))
+    return span.per_second(number(span.after, "packets_in") - number(span.before, "packets_in"));
   return span.rate("counters", "forward_packets") + span.rate("counters", "reverse_packets");
+}
+
+// What a kernel is busy with: those of its counters that move most. Drops have a list of their own.
+void add_moving(Json& rows, const std::string& at, const Span& span) {
+  constexpr std::size_t kShown = 6;
+  std::vector<Json> moving;
+  for (const auto& [name, value] : member(span.after, "counters").items()) {
+    if (is_drop(name) || name.ends_with("bytes") || name.ends_with("_max")) continue;
+    if (const std::int64_t rate = span.rate("counters", name); rate > 0)
+      moving.push_back({{"at", at}, {"counter", name}, {"total", value}, {"per_second", rate}});
+  }
+  std::stable_sort(moving.begin(), moving.end(), [](const Json& a, const Json& b) {
+    return a["per_second"].get<std::int64_t>() > b["per_second"].get<std::int64_t>();
+  });
+  moving.resize(std::min(moving.size(), kShown));
+  for (Json& row : moving) rows.push_back(std::move(row));
 }
 
 Json port_row(const std::string& name, const Span& span) {
@@ -97,8 +117,9 @@ std::string time_text(double nanos) {
   return fmt::format("{:.1f} s", nanos / 1e9);
 }
 std::string cell(std::string_view key, const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return config::printable(value.get_ref<const std::string&>());
   if (key.ends_with("_bits_per_second")) return rate_text(value.get<double>(), "bps");
+  if (key == "per_second") return rate_text(value.get<double>(), "/s");
   if (key.ends_with("_per_second")) return rate_text(value.get<double>(), "pps");
   if (key.ends_with("_ns")) return time_text(value.get<double>());
   if (key == "busy") return fmt::format("{:.1f} %", 100 * value.get<double>());
@@ -151,7 +172,8 @@ Json top_block(const Json& before, const Json& after) {
                 {"interval_ns", number(after["run"], "elapsed_ns") - number(before["run"], "elapsed_ns")},
                 {"pool_in_use", number(after["run"], "pool_in_use")},
                 {"pool_idle", number(after["run"], "pool_idle")}};
-  for (const char* list : {"shards", "ports", "devices", "kernels", "links", "drops"}) block[list] = Json::array();
+  for (const char* list : {"shards", "ports", "devices", "kernels", "links", "drops", "counters"})
+    block[list] = Json::array();
   for (const auto& [name, shard] : after["run"]["shards"].items()) {
     const auto busy = static_cast<double>(number(shard, "busy_ns") -
                                           number(member(member(before["run"], "shards"), name), "busy_ns"));
@@ -185,13 +207,14 @@ Json top_block(const Json& before, const Json& after) {
       add_latency(row, member(span.after, "latency"), "");
       block[list].push_back(std::move(row));
       add_drops(drops, name, span);
+      if (list == std::string_view("kernels")) add_moving(block["counters"], name, span);
     });
   return block;
 }
 
 std::string top_text(const Json& block) {
-  std::string text = fmt::format("{}  {}  up {}  packets in use {} (idle {})\n", block["instance"].get<std::string>(),
-                                 block["config"].get<std::string>(), time_text(block["elapsed_ns"].get<double>()),
+  std::string text = fmt::format("{}  {}  up {}  packets in use {} (idle {})\n", cell("", block["instance"]),
+                                 cell("", block["config"]), time_text(block["elapsed_ns"].get<double>()),
                                  block["pool_in_use"].dump(), block["pool_idle"].dump());
   constexpr Column kP50{"latency_p50_ns", "p50"}, kP99{"latency_p99_ns", "p99"}, kP999{"latency_p999_ns", "p99.9"};
   text += table(block["shards"], {{"shard", "shard"}, {"core", "core"}, {"busy", "busy"}});
@@ -216,6 +239,8 @@ std::string top_text(const Json& block) {
   text += table(block["links"], {{"link", "link"}, {"packets_per_second", "packets"}, kP50, kP99, kP999});
   text += table(block["drops"],
                 {{"at", "drops at"}, {"reason", "reason"}, {"packets", "packets"}, {"packets_per_second", "now"}});
+  text += table(block["counters"],
+                {{"at", "moving at"}, {"counter", "counter"}, {"total", "total"}, {"per_second", "now"}});
   return text;
 }
 

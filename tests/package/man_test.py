@@ -50,7 +50,7 @@ class Man(unittest.TestCase):
             self.assertEqual(told, set(options(command)) - {"--help"}, command)
         for option in options() + [o for c in commands() for o in options(c)]:
             self.assertRegex(page["Options of several commands"] + "".join(page[c] for c in commands()),
-                             rf"(?m)^ +(-h, )?{option}( |$)", "a paragraph of its own")
+                             rf"(?m)^ +(-\w, )?{option}( |$)", "a paragraph of its own")
 
     def test_names_the_values_as_help_does(self):
         text = rendered(1)

@@ -3,6 +3,7 @@
 """`rocebox replay`, `check` and `kernels` as a user meets them: what comes out, and what is said of bad input."""
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -127,10 +128,10 @@ devices:
 
     def test_messages_have_no_escape_codes_of_files_or_names(self):
         for words in (("replay", self.dir / "\x1b[31mno.yaml"),
-                      ("check", self.config("devices: {tap: {path: 'a <-> \"\\e[2J\" <-> b'}}\n\"\\e]0;x\\a\": 1\n")),
-                      ("check", self.config("devices: {\"a\\e[1m\": {path: a <-> b}}\n")),
+                      ("check", self.config("devices: {tap: {path: 'a <-> \"\\e[2J\" <-> b'}}\n\"\\e]0;x\\a\": 1\n", "one.yaml")),
+                      ("check", self.config("devices: {\"a\\e[1m\": {path: a <-> b}}\n", "two.yaml")),
                       ("replay", self.config(BUMP), "--in", "a=\x1b[31mno.pcap"), ("replay", self.config(BUMP), "--seed", "\x1b[1m"),
-                      ("kernels", "\x1b[1m"), ("\x1b[1m",), ("replay", "--\x1b[1m"), ("top", "\x1b[1m")):
+                      ("kernels", "\x1b[1m"), ("\x1b[1m",), ("replay", "--\x1b[1m")):
             out, error = self.rocebox(*words, status=2)
             self.assertNotRegex(out + error, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
             self.assertIn("\\x1b", error, words)
@@ -277,8 +278,29 @@ class Describe(RoceboxTest):
         for kernel in kernels:
             self.assertIn(kernel["name"], text)
             one, _ = self.rocebox("kernels", kernel["name"])
+            once = [group for group in ("forward", "reverse") if f"  {group}.*" in one]
+            self.assertEqual(once, ["forward", "reverse"] if kernel["name"] == "link" else [])
             for option in kernel["options"]:
-                self.assertIn(option["name"], one)
+                group, _, rest = option["name"].partition(".")
+                self.assertRegex(one, rf"(?m)^  {re.escape(rest if group in once and rest else option['name'])}[ .]")
+            for counter in kernel["counters"]:
+                self.assertIn(f"\n  {counter['name']} ", one)
+            self.assertEqual(len(re.findall(r"(?m)^  loss ", one)), 1 if kernel["name"] == "link" else 0)
+
+    def test_programs_are_found_by_name(self):
+        rows = {row["name"]: row for row in json.loads(self.rocebox("kernels", "--json")[0])}
+        for name, option, counter in (("themis", "paths", "sprayed"), ("forward", "routes[].prefix", "macs_learnt"), ("acl", "rules[].dscp", "")):
+            self.assertEqual((rows[name]["kind"], rows[name]["kernel"]), ("program", "switch"))
+            self.assertIn(option, [row["name"] for row in rows[name]["options"]])
+            self.assertEqual(json.loads(self.rocebox("kernels", name, "--json")[0]), rows[name])
+            self.assertTrue(rows[name]["examples"])
+            if counter:
+                self.assertIn(counter, [row["name"] for row in rows[name]["counters"]])
+                self.assertNotIn(counter, [row["name"] for row in rows["switch"]["counters"]])
+        self.assertIn("buffer_bytes_max", [row["name"] for row in rows["switch"]["counters"]])
+        for row in rows["switch"]["options"]:
+            self.assertNotIn(row["name"].split(".")[0], ("themis", "forward", "acl"))
+        self.assertIn("did you mean `themis`?", self.rocebox("kernels", "themys", status=2)[1])
 
     def test_check_prints_what_loads_again(self):
         config = self.config("devices: {x: {path: a <-> link <-> inspect <-> b}, y: {path: c <-> d}}\n"

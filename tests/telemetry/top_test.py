@@ -46,6 +46,18 @@ class Top(kit.RunTest):
             self.assertGreater(row["packets_per_second"], 0)
             self.assertGreater(row["packets"], 0)
 
+    def test_a_kernel_that_is_busy_shows_what_it_does(self):
+        """Also one that counts packets under names of its own: lowar."""
+        path = self.dir / "fec.yaml"
+        path.write_text("devices: {bump: {path: a <-> lowar <-> z}}\n"
+                        "ports: {a: {net_null: {packet_bytes: 128B}}, z: {net_null: {packet_bytes: 256B}}}\n" + kit.POOL)
+        self.start(path)
+        block = json.loads(self.rocebox("top", "--once", "--json", "--interval", "500ms").stdout)
+        (kernel,) = block["kernels"]
+        came = sum(row["rx_packets_per_second"] for row in block["ports"])
+        self.assertGreater(came, 1000)
+        self.assertGreater(kernel["packets_per_second"], came / 2, "of the same time but for a moment")
+
     def test_the_numbers_are_those_of_the_report(self):
         run, _ = self.start(self.config())
         self.wait_until_still(self.client("run"))

@@ -27,6 +27,15 @@ Json sample(std::int64_t seconds) {
       {"counters",
        {{"forward_packets", packets}, {"reverse_packets", 500 * seconds}, {"forward_drop_loss", 100 * seconds}}},
       {"latency", latency}};
+  all["kernels"]["bump.fec"] = {{"elapsed_ns", now},
+                                {"packets_in", 12'000 * seconds},
+                                {"counters",
+                                 {{"encode_packets", 9000 * seconds},
+                                  {"encode_bytes", 9'000'000 * seconds},
+                                  {"encode_units_max", seconds},
+                                  {"decode_recovered", 0},
+                                  {"encode_repairs", 10 * seconds}}},
+                                {"latency", latency}};
   all["links"] = Json::object();
   return all;
 }
@@ -45,6 +54,12 @@ TEST(Top, RatesAreThoseOfTheTimeBetween) {
   EXPECT_EQ(block["devices"][0]["in_packets_per_second"], 1000);
   EXPECT_EQ(block["devices"][0]["packets_held"], 2);
   EXPECT_EQ(block["kernels"][0]["packets_per_second"], 1500);
+  EXPECT_EQ(block["kernels"][1]["packets_per_second"], 12'000) << "whatever its own counters are called";
+  const Json moving = {{{"at", "bump.link"}, {"counter", "forward_packets"}, {"total", 12'000}, {"per_second", 1000}},
+                       {{"at", "bump.link"}, {"counter", "reverse_packets"}, {"total", 6000}, {"per_second", 500}},
+                       {{"at", "bump.fec"}, {"counter", "encode_packets"}, {"total", 108'000}, {"per_second", 9000}},
+                       {{"at", "bump.fec"}, {"counter", "encode_repairs"}, {"total", 120}, {"per_second", 10}}};
+  EXPECT_EQ(block["counters"], moving);
   const Json drops = {
       {{"at", "run"}, {"reason", "drop_unbound"}, {"packets", 360}, {"packets_per_second", 30}},
       {{"at", "bump.a"}, {"reason", "rx_missed"}, {"packets", 120}, {"packets_per_second", 10}},
@@ -81,11 +96,18 @@ TEST(Top, TextIsForPeople) {
             "\n"
             "kernel       packets     p50     p99  p99.9\n"
             "bump.link  1.50 kpps  1.5 us  2.0 ms  3.0 s\n"
+            "bump.fec   12.0 kpps  1.5 us  2.0 ms  3.0 s\n"
             "\n"
             "drops at   reason             packets      now\n"
             "run        drop_unbound           360   30 pps\n"
             "bump.a     rx_missed              120   10 pps\n"
-            "bump.link  forward_drop_loss     1200  100 pps\n");
+            "bump.link  forward_drop_loss     1200  100 pps\n"
+            "\n"
+            "moving at  counter           total       now\n"
+            "bump.link  forward_packets   12000  1.00 k/s\n"
+            "bump.link  reverse_packets    6000    500 /s\n"
+            "bump.fec   encode_packets   108000  9.00 k/s\n"
+            "bump.fec   encode_repairs      120     10 /s\n");
 }
 
 }  // namespace
