@@ -82,6 +82,8 @@ void Decoder::data(Exit& exit, const Named& named) {
   stream.accounted++;
   if (stream.resume != kNoPsn) [[unlikely]]
     take_up_again(stream, psn);
+  if (stream.may_repeat && came_late_anywhere(stream, packet, now)) [[unlikely]]
+    return exit.batch->drop(exit.slot, count_.drop_late);
   if (config_.adapt) adapt(exit, stream, named, packet);
   if (stream.next_coding.off() && !stream.passive && stream.held.empty() && stream.repairs.empty()) end_coding(stream);
   if (stream.passive) return pass_by(stream, packet, psn);
@@ -112,7 +114,10 @@ bool Decoder::may_go(const Stream& stream, Packet packet, std::uint32_t psn) con
 // Behind a lost packet.
 void Decoder::hold(Exit& exit, Stream& stream, Packet packet, bool usable) {
   const std::uint32_t psn = psn_of(packet);
-  if (is_rebuilt_held(stream, packet, exit.context.now())) return exit.batch->drop(exit.slot, count_.drop_late);
+  const Nanos now = exit.context.now();
+  if (is_rebuilt_held(stream, packet, now)) return exit.batch->drop(exit.slot, count_.drop_late);
+  const std::uint16_t newest = stream.held.newest;
+  measure(stream, packet, now, newest != ReorderingBuffer::kNone && psn == roce::psn_add(buffer_[newest].psn, 1));
   if (buffer_.full()) [[unlikely]]
     return hold_where_full(exit, stream, packet, usable);
   wait(exit, stream, psn, {.usable = usable});
@@ -214,9 +219,11 @@ void Decoder::take_up_again(Stream& stream, std::uint32_t psn) {
 }
 
 bool Decoder::is_run_of_old(Stream& stream, std::uint32_t psn) {
-  const bool goes_on = stream.old_run && psn == roce::psn_add(stream.old_psn, 1);
+  const auto since = static_cast<std::uint16_t>(stream.accounted - stream.old_at);
+  const bool goes_on = stream.old_run && psn == roce::psn_add(stream.old_psn, 1) && since <= config_.reorder + 1;
   stream.old_run = static_cast<std::uint8_t>(goes_on ? std::min(stream.old_run + 1, 0xFF) : 1);
   stream.old_psn = psn;
+  stream.old_at = stream.accounted;
   // What was given up may only have been late, however much of it there is.
   if (stream.gap_packets && roce::psn_in_window(psn, stream.gap_psn, stream.gap_packets))
     return take_back(stream), false;
@@ -230,6 +237,7 @@ void Decoder::restart(Stream& stream, std::uint32_t psn, std::uint32_t began) {
   // The message that is under way goes on where its own packets are sent again.
   if (stream.first_psn != kNoPsn && (roce::psn_before(psn, stream.first_psn) || roce::psn_after(psn, stream.expected)))
     stream.first_psn = kNoPsn;
+  stream.may_repeat |= stream.unreliable && roce::psn_before(psn, stream.expected);
   stream.jump(psn);
   stream.unannounced = began;
   stream.gap_packets = 0;
@@ -254,6 +262,14 @@ bool Decoder::came_late(Stream& stream, Packet packet, Nanos now) {
   recovered->psn = kNoPsn;
   take_back(stream);
   return true;
+}
+
+// The same where the PSN does not tell: the sequence went back since, or is followed no more.
+bool Decoder::came_late_anywhere(Stream& stream, Packet packet, Nanos now) {
+  stream.may_repeat = std::any_of(stream.recovered.begin(), stream.recovered.end(), [&](const Recovered& recovered) {
+    return recovered.psn != kNoPsn && !recovered.expired(now);
+  });
+  return stream.may_repeat && came_late(stream, packet, now);
 }
 
 // The same where the rebuilt packet still waits: it goes as if it were the original, and what comes once more passes.

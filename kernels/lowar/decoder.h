@@ -50,7 +50,10 @@ class Decoder {
     bool has_boundary = false;
     std::uint8_t repairs_held = 0, recovered_next = 0;
     std::uint8_t old_run = 0;     // old PSNs in a row, up to old_psn
+    bool unreliable = false;      // of UC, where nothing is sent again, as a rebuilt packet said
+    bool may_repeat = false;      // originals of rebuilt packets may come at any PSN
     std::uint16_t accounted = 0;  // packets that came or count as lost, as the far end counts them: modulo 2^16
+    std::uint16_t old_at = 0;     // of these, when old_psn came
     ReorderingBuffer::List held, repairs;
     // Measuring, and asking for another (r, c).
     LossMeter meter;
@@ -69,7 +72,8 @@ class Decoder {
     std::uint8_t asked_times = 0;
     Nanos ask_at = 0, asked_first = 0;  // when it is asked again; when this setting was asked for first, 0: never
     Nanos armed = 0;                    // when a timer fires, 0: none
-    Nanos last = 0, spacing_16 = 0;     // arrival in order; mean distance of arrivals, in 1/16 ns
+    Nanos last = 0, spacing_16 = 0;     // arrival; mean distance of arrivals within messages, in 1/16 ns
+    std::uint32_t stall = 0;            // longest of late of these distances, in ns
     std::array<Recovered, kRecoveredKept> recovered{};
     std::array<std::uint16_t, kInterleavingMax> units{};
   };
@@ -119,9 +123,11 @@ class Decoder {
   bool is_run_of_old(Stream& stream, std::uint32_t psn);
   Recovered* find_recovered(Stream& stream, Packet packet, Nanos now);
   bool came_late(Stream& stream, Packet packet, Nanos now);
+  bool came_late_anywhere(Stream& stream, Packet packet, Nanos now);
   bool is_rebuilt_held(Stream& stream, Packet packet, Nanos now);
   // decoder_repair.cc: LoWAR's packets.
   void lowar(Exit& exit, Packet packet);
+  bool is_overtaken(const Stream& stream, const NegotiationHeader& header) const;
   bool was_taken_up(const Stream& stream, std::uint32_t psn) const;
   static bool comes_again(Stream& stream, const NegotiationHeader& header);
   void announced(Exit& exit, Stream& stream, const NegotiationHeader& header);
@@ -154,7 +160,7 @@ class Decoder {
   void release_ready(Exit& exit, Stream& stream, std::uint32_t news = kNoPsn);
   Nanos patience_ends(const Stream& stream) const;
   void settle(Exit& exit, Stream& stream, std::uint32_t news = kNoPsn);
-  void measure(Stream& stream, Packet packet, Nanos now);
+  void measure(Stream& stream, Packet packet, Nanos now, bool follows = true);
 
   // decoder_adapt.cc: what is measured, and what the sender says and is asked.
   void pass_by(Stream& stream, Packet packet, std::uint32_t psn);

@@ -83,6 +83,7 @@ void Decoder::release_units(Stream& stream) {
 // Nothing is kept back any more, and no unit.
 void Decoder::end_coding(Stream& stream) {
   stream.passive = true;
+  stream.may_repeat |= stream.unreliable;
   release_units(stream);
 }
 
@@ -194,11 +195,12 @@ bool Decoder::hopeless(const Stream& stream) const {
   return psn_distance(buffer_[last].psn, end) >= static_cast<std::int32_t>(config_.reorder);
 }
 
-// Twice the time that a block and what may overtake it take, as this stream's packets came so far.
+// Twice the time that a block and what may overtake it take, as this stream's packets came so far, and twice the
+// longest stall of late: what is waited for may lie behind the next one.
 Nanos Decoder::patience(const Stream& stream) const {
   if (stream.spacing_16 == 0) return config_.hold_max;
   const Nanos packets = stream.next_coding.r + stream.next_coding.c + config_.reorder;
-  return std::clamp(2 * packets * stream.spacing_16 / 16, config_.hold_min, config_.hold_max);
+  return std::clamp(2 * (packets * stream.spacing_16 / 16 + stream.stall), config_.hold_min, config_.hold_max);
 }
 
 // What can go goes. `news`: all that has changed is that the packet of this PSN has come.
@@ -246,11 +248,13 @@ void Decoder::on_timer(Context& context, std::uint64_t index) {
   settle(exit, stream);
 }
 
-// Within a message packets come as fast as they can; between messages the application may wait.
-void Decoder::measure(Stream& stream, Packet packet, Nanos now) {
-  if (!roce::opcode_info(packet).has(roce::kStartsMessage) && stream.last) {
+// Within a message packets come as fast as they can, but for stalls of the sender; between messages the application may
+// wait. `follows`: the packet before it came last.
+void Decoder::measure(Stream& stream, Packet packet, Nanos now, bool follows) {
+  if (follows && !roce::opcode_info(packet).has(roce::kStartsMessage) && stream.last) {
     const Nanos gap = std::min(now - stream.last, config_.hold_max);
     stream.spacing_16 += stream.spacing_16 ? gap - stream.spacing_16 / 16 : gap * 16;
+    stream.stall = std::max(static_cast<std::uint32_t>(gap), stream.stall - stream.stall / kStallPackets);
   }
   stream.last = now;
 }

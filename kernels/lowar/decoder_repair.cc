@@ -24,6 +24,13 @@ void Decoder::lowar(Exit& exit, Packet packet) {
   batch.drop(exit.slot, count_.drop_negotiation);
 }
 
+// Whether some packets that were sent after the announcement have come before it, by the far end's count: not more of
+// them than may overtake one, or the two counts do not agree yet.
+bool Decoder::is_overtaken(const Stream& stream, const NegotiationHeader& header) const {
+  const auto by = static_cast<std::uint16_t>(stream.accounted - header.sent);
+  return by > 0 && by <= config_.reorder + kRetransmissionRun;
+}
+
 // Whether a sequence that begins at `psn` goes on already, its announcement having been overtaken by a few packets.
 bool Decoder::was_taken_up(const Stream& stream, std::uint32_t psn) const {
   if (psn != stream.unannounced) return false;
@@ -46,28 +53,28 @@ bool Decoder::comes_again(Stream& stream, const NegotiationHeader& header) {
 // A sequence begins: a stream, whose first packet may be lost; a retransmission; or what lies before never came to the
 // far end.
 void Decoder::announced(Exit& exit, Stream& stream, const NegotiationHeader& header) {
-  std::uint32_t psn = header.base_psn;
+  const std::uint32_t psn = header.base_psn;
   count_.announcements.add();
   if (comes_again(stream, header)) return;
   learn(stream, header);
-  const bool late = was_taken_up(stream, psn);
+  const bool overtaken = is_overtaken(stream, header), late = overtaken && was_taken_up(stream, psn);
   stream.unannounced = kNoPsn;
   if (late) return;
   const std::int32_t ahead = psn_distance(psn, stream.expected);
+  bool begun = false;
   if (ahead > 0 && ahead <= kWindowPsns) {
     skip_to(exit, stream, psn);
   } else if (ahead != 0) {
-    const bool overtaken = stream.old_run && !roce::psn_before(stream.old_psn, psn);  // by its first packets
-    if (overtaken) psn = psn_add(stream.old_psn, 1);
+    begun = overtaken && stream.old_run && !roce::psn_before(stream.old_psn, psn);
     skip_all(exit, stream);
     restart(stream, psn, kNoPsn);
-    stream.recovered = {};
-    if (overtaken) return;
+    if (!stream.unreliable) stream.recovered = {};  // what is sent again is no late original
   }
   stream.boundary = psn;
   stream.has_boundary = true;
   settle(exit, stream);
-  was_sent(stream, header);
+  if (!begun) return was_sent(stream, header);
+  stream.resume = psn_add(stream.old_psn, 1);  // if the next packet is not one before that
 }
 
 void Decoder::repair(Exit& exit, Packet packet, const RepairHeader& header) {
@@ -248,8 +255,10 @@ Decoder::Outcome Decoder::take_in(Exit& exit, Stream& stream, PacketPtr rebuilt,
   }
   count_.recovered.add();
   exit.context.note(packet, "recover");
-  stream.recovered[stream.recovered_next++ % kRecoveredKept] = {
-      psn, roce::icrc_stored(packet), static_cast<std::uint32_t>((now + patience(stream)) / kMicrosecond)};
+  stream.unreliable = roce::opcode_info(packet).service == roce::Service::kUc;
+  const Nanos until = now + (stream.unreliable ? kHoldMax : patience(stream));
+  stream.recovered[stream.recovered_next++ % kRecoveredKept] = {psn, roce::icrc_stored(packet),
+                                                                static_cast<std::uint32_t>(until / kMicrosecond)};
   if (psn != stream.expected) {
     keep(stream.held, std::move(rebuilt), psn, now, {.usable = usable, .rebuilt = true});
     return Outcome::kUsed;

@@ -27,7 +27,7 @@ static_assert(kBatchMax * (kInterleavingMax + 1) <= kFollowersReserved);
 /// Coding units of one direction; their numbers are kept in 16 bits, 0 being none. The paper has 1024.
 inline constexpr std::int64_t kUnitsMax = 65535;
 
-/// Streams of one direction, 216 B in the encoder and 832 B in the decoder each: more QPs than a NIC keeps in its
+/// Streams of one direction, 216 B in the encoder and 840 B in the decoder each: more QPs than a NIC keeps in its
 /// cache.
 inline constexpr std::int64_t kStreamsMax = 65536;
 
@@ -63,6 +63,10 @@ inline constexpr unsigned kRecoveredKept = kInterleavingMax;
 /// Repair packets of one stream that wait for late packets: those of a few blocks. When a packet comes, those that
 /// cover it are looked at again.
 inline constexpr unsigned kRepairsHeld = 2 * kInterleavingMax;
+
+/// The longest stall of a sender counts for e times less after so many packets, so that what seldom happens is still
+/// known. A power of two.
+inline constexpr std::uint32_t kStallPackets = 8192;
 
 /// Old PSNs in a row that are a retransmission; fewer may be duplicates.
 inline constexpr unsigned kRetransmissionRun = 3;

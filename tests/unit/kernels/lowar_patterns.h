@@ -20,14 +20,10 @@ struct Coded {
 inline bool is_announcement(const Crossing& crossing) { return !crossing.data && !crossing.repair; }
 
 /// Whether the sequence that this announces goes on as well without it, whatever else is lost: it is the stream's
-/// first, and none of the same PSN comes later, which would be taken for it. A retransmission is found only after some
-/// packets.
+/// first. A retransmission is found only after some packets.
 inline bool is_needless(const std::vector<Crossing>& crossings, std::size_t announcement) {
-  const auto same = [&](const Crossing& other) {
-    return is_announcement(other) && other.psn == crossings[announcement].psn;
-  };
-  const auto here = crossings.begin() + static_cast<std::ptrdiff_t>(announcement);
-  return std::none_of(crossings.begin(), here, is_announcement) && std::none_of(here + 1, crossings.end(), same);
+  return std::none_of(crossings.begin(), crossings.begin() + static_cast<std::ptrdiff_t>(announcement),
+                      is_announcement);
 }
 
 /// Whether LoWAR can repair that: no repair packet covers two of the lost data packets, and of the first packet of a
