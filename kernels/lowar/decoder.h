@@ -144,6 +144,8 @@ class Decoder {
   void take_back(Stream& stream);
   std::uint32_t lost_before(const Stream& stream, Packet packet, std::uint32_t psn) const;
   void give_up(Stream& stream, std::uint32_t psn, std::uint32_t lost);
+  void give_up_before(Stream& stream, Packet packet, std::uint32_t psn);
+  std::uint32_t next_block(const Stream& stream) const;
   void advance(Nanos now, Stream& stream, Packet packet, bool usable, bool rebuilt = false);
   void enter_block(Stream& stream, std::uint32_t psn, bool starts_message);
   void begin_block(Stream& stream, std::uint32_t psn);

@@ -23,6 +23,8 @@ std::uint32_t Decoder::lost_before(const Stream& stream, Packet packet, std::uin
 void Decoder::give_up(Stream& stream, std::uint32_t psn, std::uint32_t lost) {
   count_.released.add(lost);
   lose(stream, lost);
+  // A message's first packet, and perhaps others: its blocks are known all the same.
+  if (stream.message_ended && !stream.lenient) begin_block(stream, stream.expected);
   stream.gap_psn = stream.expected;
   const std::int32_t gap = psn_distance(psn, stream.expected);
   stream.gap_packets = static_cast<std::uint16_t>(gap);
@@ -30,6 +32,23 @@ void Decoder::give_up(Stream& stream, std::uint32_t psn, std::uint32_t lost) {
   stream.expected = stream.unannounced = psn;
   stream.last_psn = psn_add(psn, -1);
   release_units(stream);
+}
+
+// What is missing before a packet that waits. Of the next block, which is perhaps repaired, nothing is given up with
+// this.
+void Decoder::give_up_before(Stream& stream, Packet packet, std::uint32_t psn) {
+  const std::uint32_t lost = lost_before(stream, packet, psn);
+  const std::uint32_t end = next_block(stream);
+  if (lost == 1 || end == stream.expected || !roce::psn_before(end, psn)) return give_up(stream, psn, lost);
+  give_up(stream, end, static_cast<std::uint32_t>(psn_distance(end, stream.expected)));
+}
+
+// Where the block of the expected packet ends, as far as one knows.
+std::uint32_t Decoder::next_block(const Stream& stream) const {
+  const std::int32_t r = stream.next_coding.r;
+  const std::int32_t left = stream.has_boundary ? psn_distance(stream.boundary, stream.expected) : 0;
+  if (left > 0 && left <= r) return stream.boundary;
+  return psn_add(stream.expected, r);
 }
 
 // The packet is handed over now: it goes into its unit, and the next one is awaited.
@@ -71,7 +90,7 @@ void Decoder::begin_block(Stream& stream, std::uint32_t psn) {
   stream.base = psn;
   stream.coding = stream.next_coding;
   stream.clocked = stream.whole = !stream.coding.off();
-  stream.has_boundary = false;
+  stream.has_boundary = stream.has_boundary && roce::psn_before(psn, stream.boundary);
 }
 
 void Decoder::release_units(Stream& stream) {
@@ -147,7 +166,7 @@ void Decoder::skip(Exit& exit, Stream& stream) {
   } else {
     const ReorderingBuffer::Slot& first = buffer_[stream.held.head];
     if (roce::psn_after(first.psn, stream.expected))
-      give_up(stream, first.psn, lost_before(stream, *first.packet, first.psn));
+      give_up_before(stream, *first.packet, first.psn);
     else
       release_units(stream);
     drain(exit, stream);
@@ -185,7 +204,7 @@ bool Decoder::hopeless(const Stream& stream) const {
   std::uint16_t last = stream.held.tail;
   while (last != ReorderingBuffer::kNone && buffer_[last].answer) last = buffer_[last].previous;
   if (last == ReorderingBuffer::kNone) return false;
-  std::uint32_t end = psn_add(stream.expected, stream.next_coding.r);
+  std::uint32_t end = next_block(stream);
   for (std::uint16_t i = stream.repairs.head; i != ReorderingBuffer::kNone; i = buffer_[i].next) {
     const RepairHeader header = *parse_repair(lowar_bytes(*buffer_[i].packet));
     if (!roce::psn_in_window(stream.expected, header.block.base_psn, header.block.packets)) continue;

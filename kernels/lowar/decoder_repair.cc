@@ -122,7 +122,7 @@ void Decoder::release_unrepairable(Exit& exit, Stream& stream, const RepairHeade
   const std::uint32_t end = psn_add(block.base_psn, block.packets);
   drain(exit, stream);
   retry(exit, stream);
-  while (!stream.held.empty() && roce::psn_before(buffer_[stream.held.head].psn, end)) {
+  while (!stream.held.empty() && roce::psn_before(stream.expected, end)) {
     skip(exit, stream);
     retry(exit, stream);
   }
