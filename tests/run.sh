@@ -1,18 +1,77 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# All tests, from a fresh clone: installs what is missing, builds, runs. With arguments: only these presets
-# (release, asan, fuzz, debug, tsan), such as `tests/run.sh release`. With asan those tests are left out that its test preset
-# names; release runs them all.
+# Tests, from a fresh clone: installs what is missing, builds, runs. See usage() or --help.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+usage() {
+  cat <<'TEXT'
+usage: tests/run.sh               what finds most mistakes, in about ten minutes on two cores
+       tests/run.sh --all         everything, in about three quarters of an hour
+       tests/run.sh PRESET...     all tests of these builds: release, asan, tsan, debug, fuzz (asan's, and fuzzing)
+
+Without options: release's unit, replay, telemetry and package tests, one lab, the house's rules and formatting, some
+swarm seeds; unit tests and some seeds under AddressSanitizer and UndefinedBehaviorSanitizer. --all adds all labs,
+virtual machines with Soft-RoCE, all that sanitizers have (threads under ThreadSanitizer, too), fuzzing, a build
+without optimisation, and a thousand swarm seeds; its unit tests run in an order drawn from a seed that it prints:
+GTEST_RANDOM_SEED=N makes it that one again.
+
+Builds are in build/PRESET. All that runs is one run of ctest, which ends with how many passed; exit status 0: all.
+One test: (cd build/release && ctest -R '^replay_link$' --output-on-failure); one unit test:
+build/release/tests/unit/unit_tests --gtest_filter='Psn.*'
+TEXT
+}
+
+everything=false
+presets=()
+for word in "$@"; do
+  case $word in
+    -h | --help) usage; exit 0 ;;
+    --all) everything=true ;;
+    release | asan | tsan | debug | fuzz) presets+=("$word") ;;
+    *) echo "run.sh: no option or preset \`$word\`; --help tells" >&2; exit 2 ;;
+  esac
+done
+if $everything && ((${#presets[@]})); then
+  echo "run.sh: --all is all presets" >&2
+  exit 2
+fi
+
 . configs/setup.sh
 need "${build_packages[@]}" "${test_packages[@]}"
-presets=("$@")
-[ ${#presets[@]} -gt 0 ] || presets=(fuzz asan release)
-for preset in "${presets[@]}"; do
-  echo "== $preset: build (a minute to four)"
+
+# Builds one preset, or of it the targets that are named.
+build() {
+  local preset=$1 started=$SECONDS targets=()
+  shift
+  (($# == 0)) || targets=(--target "$@")
+  echo "== $preset: build"
   cmake --preset "$preset" >/dev/null
-  cmake --build --preset "$preset" | { grep -v '^\[' || true; }
-  echo "== $preset: test"
-  ctest --preset "$preset"
-done
+  cmake --build --preset "$preset" "${targets[@]}" | { grep -v '^\[\|^ninja: no work' || true; }
+  echo "   $((SECONDS - started)) s"
+}
+
+words=(--output-on-failure --no-label-summary -j "$(nproc)")
+if ((${#presets[@]})); then
+  for preset in "${presets[@]}"; do build "$preset"; done
+elif $everything; then
+  presets=(release fuzz tsan debug)
+  for preset in "${presets[@]}"; do build "$preset"; done
+  export GTEST_SHUFFLE=1 GTEST_RANDOM_SEED=${GTEST_RANDOM_SEED:-$((RANDOM % 99999 + 1))} ROCEBOX_SWARM_SEEDS=1000
+  echo "unit tests in the order of GTEST_RANDOM_SEED=$GTEST_RANDOM_SEED"
+else
+  presets=(release asan)
+  build release
+  build asan unit_tests swarm
+  words+=(-L '^quick$')
+  echo "left out, and run by --all: most labs, virtual machines with Soft-RoCE, fuzzing, ThreadSanitizer, a build without"
+  echo "optimisation, command and labs under sanitizers, 1000 swarm seeds"
+fi
+
+# One run of ctest over all of them, so that its last line speaks for all.
+together=build/tests-of-${presets[*]}
+together=${together// /-}
+mkdir -p "$together"
+printf 'subdirs("../%s")\n' "${presets[@]}" >"$together/CTestTestfile.cmake"
+echo "== test: ${presets[*]}"
+exec ctest --test-dir "$together" "${words[@]}"

@@ -118,7 +118,7 @@ class VmTest(unittest.TestCase):
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_an_image_is_made_once_of_the_same_things(self):
-        again = subprocess.run([bed.VM / "build_image.sh", bed.IMAGES], capture_output=True, text=True)
+        again = subprocess.run([bed.VM / "build_image.sh"], capture_output=True, text=True)
         self.assertEqual((again.stdout.strip(), again.stderr), (os.environ["ROCEBOX_VM_IMAGE"], ""))
 
 
