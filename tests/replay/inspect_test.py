@@ -171,10 +171,10 @@ class Inspect(RoceboxTest):
 
     def test_what_is_late_at_the_start_of_a_flow_is_undecided(self):
         """A packet every 10 ms, one of them 15 ms late, or doubled after 15 ms: two comparisons of identifications tell nothing."""
-        records = [r for r in make_derived.load("rc_write.pcap") if (wire.parse(r[2]) or {}).get("op") in wire.REQUEST_OPS][:8]
+        records = [r for r in make_derived.load("rc_write.pcap") if (wire.parse(r[2]) or {}).get("op") in wire.REQUEST_OPS][:5]
         start, gap = records[0][0], 10_000_000
         paced = [(start + n * gap, *rest) for n, (_, *rest) in enumerate(records)]
-        for late in range(1, 7):
+        for late in (1, 2, 3):
             _, *rest = paced[late]
             delayed = (start + late * gap + 15_000_000, *rest)
             for doubled, decided in ((False, "out_of_order"), (True, "duplicates")):
