@@ -26,7 +26,7 @@ void ControlPlane::age(Pass& pass) {
   bool more = false;
   for (std::uint32_t number = 0; number < connections_.size(); number++) {
     Connection& c = connections_[number];
-    if (!c.used) continue;
+    if (!c.used || !c.placed) continue;
     for (unsigned pipe = 0; pipe < info_.pipes; pipe++)
       if (state_.hits.operate(pipe, number, [](bool& hit) { return std::exchange(hit, false); })) c.seen = pass.now();
     const bool stashed = c.begun && state_.destination.has_stash(c.pipe, c.slot.number);
@@ -41,20 +41,31 @@ void ControlPlane::age(Pass& pass) {
         pairing_.restart(half);
         notes_[half].first_psn_known = false;
       }
-    end(pass, number, true);
+    end(number, true);
   }
   for (std::uint32_t half = 0; half < notes_.size(); half++) {
     HalfNotes& notes = notes_[half];
-    if (!notes.used || notes.connection || pairing_.source(half) == roce::PairSource::kConfig) continue;
+    if (notes.connection && !connections_[notes.connection - 1].placed) notes.refused = false;
+    if (!notes.used || notes.connection || pairing_.source(half) == PairSource::kConfig) continue;
     if (notes.seen + qp_timeout_ > pass.now()) {
       notes.refused = false;  // there may be room meanwhile
       more = true;
       continue;
     }
-    notes = {};
-    pairing_.forget(half);
+    forget(half);
   }
+  send_released(pass);
   if (more) arm_ageing(pass);
+}
+
+// Whether a packet of the connection has come in the last quarter of `qp_timeout`, or since ageing looked.
+bool ControlPlane::is_alive(std::uint32_t number, Nanos now) {
+  const Connection& c = connections_[number];
+  if (!c.placed) return false;
+  bool alive = c.seen + qp_timeout_ / kLooksPerTimeout > now;
+  for (unsigned pipe = 0; pipe < info_.pipes; pipe++)
+    alive = state_.hits.operate(pipe, number, [](bool& hit) { return hit; }) || alive;
+  return alive;
 }
 
 void ControlPlane::age_stashes(Pass& pass) {
@@ -64,7 +75,7 @@ void ControlPlane::age_stashes(Pass& pass) {
     return stashes_.clear();
   }
   const std::uint32_t since = ticks(pass.now() - stash_timeout_);
-  unsigned sent = 0;
+  std::size_t sent = 0;
   std::erase_if(stashes_, [&](std::uint32_t number) {
     Connection& c = connections_[number];
     const bool waits = c.used && c.begun && state_.destination.has_stash(c.pipe, c.slot.number);
@@ -73,7 +84,7 @@ void ControlPlane::age_stashes(Pass& pass) {
       const Decision decision = state_.destination.age(c.pipe, c.slot, since);
       if (!decision) return false;
       sent++;
-      (send_aged(pass, c, decision) ? count_.undetermined_aged : count_.stash_lost).add();
+      (send(pass, c.nack_headers, decision.stash) ? count_.undetermined_aged : count_.stash_lost).add();
     }
     c.stash_watched = false;
     return true;
@@ -85,35 +96,61 @@ void ControlPlane::age_stashes(Pass& pass) {
 }
 
 // A connection loses its state: what its stash would have been is not known any more, so it passes.
-void ControlPlane::release_stash(Pass& pass, Connection& c) {
+void ControlPlane::release_stash(Connection& c) {
   if (!c.begun) return;
-  const Decision decision = state_.destination.age(c.pipe, c.slot, ticks(pass.now()));
-  if (decision) (send_aged(pass, c, decision) ? count_.undetermined_released : count_.stash_lost).add();
+  const Decision decision = state_.destination.take_stash(c.pipe, c.slot.number);
+  if (!decision) return;
+  if (released_.size() == released_.capacity()) return count_.stash_lost.add();
+  released_.push_back({c.nack_headers, decision.stash});
 }
 
-bool ControlPlane::send_aged(Pass& pass, Connection& c, const Decision& decision) {
+// As many as one call can send; the others in the same instant.
+void ControlPlane::send_released(Pass& pass) {
+  for (std::size_t sent = 0; sent < switch_model::DueTimers::kGeneratedMax && has_released(); sent++) {
+    const Released& next = released_[released_sent_++];
+    (send(pass, next.headers, next.nack) ? count_.undetermined_released : count_.stash_lost).add();
+  }
+  if (has_released()) return arm_work(pass);
+  released_.clear();
+  released_sent_ = 0;
+}
+
+bool ControlPlane::send(Pass& pass, const NackHeaders& headers, const StashedNack& nack) {
   roce::PacketSpec spec;
-  spec.underlay = c.nack_underlay;
+  spec.underlay = headers.underlay;
   spec.underlay.ttl = 64;
-  spec.mig_req = c.mig_req;
-  spec.pkey = c.pkey;
-  set_nack(spec, decision.stash);
+  spec.mig_req = headers.mig_req;
+  spec.pkey = headers.pkey;
+  set_nack(spec, nack);
   PacketPtr packet = pass.allocate(roce::built_bytes(spec));
   if (!packet) return false;
   roce::build(*packet, spec);
-  return pass.generate(std::move(packet), static_cast<Port>(decision.stash.exit));
+  return pass.generate(std::move(packet), static_cast<Port>(nack.exit));
 }
 
 void ControlPlane::report(Report& report) const {
   report_connections(report);
   report_unpaired(report);
+  report.object("pairing", [&](Report& object) {
+    const roce::Pairing::Counts& counts = pairing_.counts();
+    const auto count = [&object](std::string_view name, std::uint64_t value) {
+      object.count(name, static_cast<std::int64_t>(value));
+    };
+    count("learned", counts.learned);
+    count("confirmed", counts.confirmed);
+    count("undone", counts.undone);
+    count("ambiguous", counts.ambiguous);
+    count("displaced", counts.displaced);
+    count("disbelieved", counts.disbelieved);
+  });
 }
 
 // What Themis leaves alone, and why.
 void ControlPlane::report_unpaired(Report& report) const {
   std::vector<std::uint32_t> alone;
   for (std::uint32_t half = 0; half < notes_.size(); half++)
-    if (notes_[half].used && notes_[half].connection == 0) alone.push_back(half);
+    if (notes_[half].used && (notes_[half].connection == 0 || !connections_[notes_[half].connection - 1].placed))
+      alone.push_back(half);
   report.table("unpaired", alone.size(), [&](Report& row, std::size_t i) {
     const std::uint32_t half = alone[i];
     const roce::HalfKey& key = pairing_.key(half);
@@ -130,7 +167,7 @@ void ControlPlane::report_unpaired(Report& report) const {
 void ControlPlane::report_connections(Report& report) const {
   std::vector<std::uint32_t> used;
   for (std::uint32_t number = 0; number < connections_.size(); number++)
-    if (connections_[number].used) used.push_back(number);
+    if (connections_[number].used && connections_[number].placed) used.push_back(number);
   report.table("connections", used.size(), [&](Report& row, std::size_t i) {
     const Connection& c = connections_[used[i]];
     constexpr std::string_view kSources[] = {"none", "learnt", "cm", "configuration"};

@@ -155,6 +155,9 @@ void Config::fields(Fields& f, const switch_model::SwitchInfo& info) {
   f.duration("stash_timeout", stash_timeout, {0, kSecond},
              "an undetermined NACK passes after this time; 0: never, as in the paper");
   f.duration("qp_timeout", qp_timeout, {kMillisecond, 86400 * kSecond}, "queue pairs silent so long are forgotten");
+  f.boolean("reroute_timeouts", reroute_timeouts,
+            "a request that is sent again without a NACK takes any path; false: its own, as in the paper, though that "
+            "may be dead");
   f.boolean("learning", learning, "pair the two directions of connections whose set-up was not seen, by their PSNs");
   f.list("connections", connections, kConnectionsMax, "connections that are known");
   check_connections(f, connections);

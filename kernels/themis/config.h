@@ -31,7 +31,7 @@ struct Config {
   std::int64_t qps = 8192, window = 512, ooo_threshold = 448, avoidance_window = 2'000'000, path_avoidance_bit = 0,
                turned_class = 7;
   Nanos stash_timeout = kMillisecond, qp_timeout = 60 * kSecond;
-  bool learning = true;
+  bool learning = true, reroute_timeouts = true;
   std::vector<ConnectionConfig> connections;
   void fields(Fields& fields, const switch_model::SwitchInfo& info);
 

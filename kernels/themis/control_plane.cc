@@ -10,11 +10,12 @@
 namespace rocebox::themis {
 namespace {
 
-constexpr std::size_t kStimuliMax = 4;
-
 roce::Pairing::Limits pairing_limits(const Config& config) {
   // Twice what can have state: handshakes and connections that are not paired yet name halves, too.
-  return {.halves = static_cast<std::uint32_t>(4 * config.qps)};
+  return {.halves = static_cast<std::uint32_t>(4 * config.qps),
+          .candidates = kCandidatesMax,
+          .window = static_cast<std::uint32_t>(config.window),
+          .keep_recent = true};
 }
 
 }  // namespace
@@ -39,19 +40,11 @@ ControlPlane::ControlPlane(const Config& config, const switch_model::SwitchInfo&
   for (std::uint32_t number = all; number-- > 0;) free_connections_.push_back(number);
   for (auto* changes : {&ingress_changes_, &egress_changes_, &carried_out_}) changes->reserve(2 * kChangesMax);
   stashes_.reserve(all);
-  for (const ConnectionConfig& row : config.connections) {
-    pairing_.connect(row.local_address, static_cast<std::uint32_t>(row.local_qpn), row.remote_address,
-                     static_cast<std::uint32_t>(row.remote_qpn), roce::PairSource::kConfig);
-    if (stimuli_.size() < kStimuliMax) {
-      stimuli_.push_back({{row.remote_address, row.local_address}, static_cast<std::uint32_t>(row.local_qpn)});
-      stimuli_.push_back({{row.local_address, row.remote_address}, static_cast<std::uint32_t>(row.remote_qpn)});
-    }
-    if (row.first_psn < 0) continue;
-    HalfNotes& inbound =
-        notes_[pairing_.find({{row.remote_address, row.local_address}, static_cast<std::uint32_t>(row.local_qpn)})];
-    inbound.first_psn = static_cast<std::uint32_t>(row.first_psn);
-    inbound.first_psn_known = true;
-  }
+  placed_.resize(info.pipes);
+  told_.reserve(all);
+  stimuli_.reserve(std::size_t{2} * kStimuliMax);
+  released_.reserve(all);
+  tell(config.connections);
 }
 
 // The port of the NIC in this rack, of a packet that crosses the rack's border; kNoPort for others.
@@ -92,11 +85,24 @@ void ControlPlane::unknown(Pass& pass, const PacketState& p) {
   if (port == switch_model::kNoPort) return;
   if (answer_of(p.packet).kind == AnswerKind::kNack) count_.nack_unpaired.add();
   const HalfKey key{roce::addresses(p.packet), static_cast<std::uint32_t>(roce::bth(p.packet).destination_qp)};
-  const std::uint32_t half = pairing_.add(key);
+  std::uint32_t half = pairing_.find(key);
+  if (half == roce::Pairing::kNone && make_room(1, pass.now())) half = pairing_.add(key);
   if (half == roce::Pairing::kNone) return count_.pairing_full.add();
+  meet(pass, p, half, port);
+}
+
+void ControlPlane::first(Pass& pass, const PacketState& p, const QpEntry& entry) {
+  const Port port = local_port(p);
+  if (port == switch_model::kNoPort) return;
+  if (answer_of(p.packet).kind == AnswerKind::kNack) count_.nack_unpaired.add();
+  const Connection& c = connections_[entry.connection];
+  meet(pass, p, entry.outbound ? c.outbound : c.inbound, port);
+}
+
+// A packet of a half without state: it may be what makes its pair sure.
+void ControlPlane::meet(Pass& pass, const PacketState& p, std::uint32_t half, Port port) {
+  heard(half, port, pass.now());
   HalfNotes& notes = notes_[half];
-  notes.used = true;
-  notes.seen = pass.now();
   if (notes.path_mtu == 0) notes.path_mtu = path_mtu_of(p.packet);
   arm_ageing(pass);
   observe(p, half);
@@ -105,31 +111,57 @@ void ControlPlane::unknown(Pass& pass, const PacketState& p) {
   ask(pass, ingress_changes_, {What::kMake, port, false, state_.is_host[p.ingress_port] ? half : partner, 0});
 }
 
-void ControlPlane::learnt(Pass& pass, const PacketState& p, const QpEntry& entry) {
+void ControlPlane::doubted(Pass& pass, const PacketState& p, const QpEntry& entry) {
   const Connection& c = connections_[entry.connection];
   observe(p, entry.outbound ? c.outbound : c.inbound);
   if (pairing_.partner(c.outbound) != c.inbound || !pairing_.confirmed(c.outbound))
     ask(pass, ingress_changes_, {What::kUndo, 0, false, entry.connection, 0});
 }
 
+// The port of the NIC in this rack; of what it sends to all, too.
+Port ControlPlane::management_port(const PacketState& p) const {
+  if (p.multicast_group == 0) return local_port(p);
+  return state_.is_host[p.ingress_port] ? p.ingress_port : switch_model::kNoPort;
+}
+
+// A pair that is alive is not begun anew or taken apart by what anyone may write into a handshake; but it must go on
+// answering from then on.
+bool ControlPlane::believed(Pass& pass, const PacketState& p, Port port) {
+  bool believed = true;
+  for (const std::uint32_t half : pairing_.would_pair(p.packet, port)) {
+    if (half == roce::Pairing::kNone || notes_[half].connection == 0) continue;
+    const std::uint32_t number = notes_[half].connection - 1;
+    if (connections_[number].source < PairSource::kCm || !is_alive(number, pass.now())) continue;
+    believed = false;
+    if (connections_[number].source == PairSource::kCm)
+      ask(pass, ingress_changes_, {What::kContest, 0, false, number, 0});
+  }
+  if (!believed) count_.cm_refused.add();
+  return believed;
+}
+
 void ControlPlane::management(Pass& pass, const PacketState& p) {
   if (roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) return;
-  const roce::Pairing::News news = pairing_.observe_mad(p.packet);
+  const Port port = management_port(p);
+  if (port == switch_model::kNoPort || !believed(pass, p, port) || !make_room(2, pass.now())) return;
+  const roce::Pairing::News news = pairing_.observe_mad(p.packet, port);
   if (!news.begins && !news.ends) return;
-  const Port port = local_port(p);
   for (unsigned i = 0; i < 2; i++) {
     if (news.halves[i] == roce::Pairing::kNone) continue;
     HalfNotes& notes = notes_[news.halves[i]];
-    notes.used = true;
-    notes.seen = pass.now();
+    const std::uint32_t connection = notes.connection;
+    // What another port says of a connection is another's.
+    if (news.ends && connection && connections_[connection - 1].placed && connections_[connection - 1].port != port)
+      return count_.cm_refused.add();
+    heard(news.halves[i], port, pass.now());
     notes.refused = false;
-    if (notes.connection) ask(pass, ingress_changes_, {What::kEnd, 0, news.ends, notes.connection - 1, 0});
+    if (connection) ask(pass, ingress_changes_, {What::kEnd, 0, news.ends, connection - 1, 0});
     notes.first_psn_known = news.begins;
     notes.first_psn = news.psns[i];
-    if (news.begins || pairing_.source(news.halves[i]) == roce::PairSource::kConfig) pairing_.restart(news.halves[i]);
+    if (news.begins || pairing_.source(news.halves[i]) == PairSource::kConfig) pairing_.restart(news.halves[i]);
   }
   arm_ageing(pass);
-  if (!news.begins || port == switch_model::kNoPort) return;
+  if (!news.begins) return;
   // halves[0] goes the way of this packet, a REP.
   ask(pass, ingress_changes_, {What::kMake, port, false, news.halves[state_.is_host[p.ingress_port] ? 0 : 1], 0});
 }
@@ -146,18 +178,23 @@ void ControlPlane::begins_anew(Pass& pass, const QpEntry& entry, std::uint32_t p
   ask(pass, egress_changes_, {What::kAnew, 0, sprayed, entry.connection, psn});
 }
 
+void ControlPlane::left(Pass& pass, const QpEntry& entry, Port port, std::uint32_t psn, bool sprayed,
+                        std::uint32_t width) {
+  if (entry.port != switch_model::kNoPort) return;  // its first PSN is not known, or it has ended
+  ask(pass, egress_changes_, {What::kLeft, port, sprayed, entry.connection, psn, 0, width});
+}
+
 void ControlPlane::jumps(Pass& pass, const QpEntry& entry, std::uint32_t to) {
   ask(pass, egress_changes_, {What::kJump, 0, false, entry.connection, to});
 }
 
 void ControlPlane::stashed(Pass& pass, const QpEntry& entry, Packet nack) {
   Connection& c = connections_[entry.connection];
-  c.nack_underlay = roce::reversed_underlay(nack);  // and turned again: as it was on its way
-  std::swap(c.nack_underlay.source_mac, c.nack_underlay.destination_mac);
-  std::swap(c.nack_underlay.addresses.source, c.nack_underlay.addresses.destination);
   const roce::Bth& bth = roce::bth(nack);
-  c.pkey = static_cast<std::uint16_t>(bth.pkey);
-  c.mig_req = bth.mig_req();
+  NackHeaders& headers = c.nack_headers;
+  headers = {roce::reversed_underlay(nack), static_cast<std::uint16_t>(bth.pkey), bth.mig_req()};
+  std::swap(headers.underlay.source_mac, headers.underlay.destination_mac);  // as it was on its way
+  std::swap(headers.underlay.addresses.source, headers.underlay.addresses.destination);
   if (stash_timeout_ == 0) return;
   if (!c.stash_watched) stashes_.push_back(entry.connection);
   c.stash_watched = true;

@@ -11,6 +11,8 @@
 
 namespace rocebox::themis {
 
+using roce::PairSource;
+
 class ControlPlane {
  public:
   struct State {
@@ -27,8 +29,10 @@ class ControlPlane {
 
   /// An RC packet of a connection without state.
   void unknown(Pass& pass, const PacketState& p);
-  /// An RC packet of a learnt connection: is the pair still right?
-  void learnt(Pass& pass, const PacketState& p, const QpEntry& entry);
+  /// An RC packet of a connection that was told and has no slot yet: no packet has shown before where its NIC is.
+  void first(Pass& pass, const PacketState& p, const QpEntry& entry);
+  /// An RC packet of a learnt connection, or one that is contested: is the pair still right?
+  void doubted(Pass& pass, const PacketState& p, const QpEntry& entry);
   /// A packet of a connection whose path MTU is not known, and what it shows of it; 0: nothing.
   void path_mtu(Pass& pass, const QpEntry& entry, std::uint16_t bytes);
   /// A packet to QP1.
@@ -42,15 +46,17 @@ class ControlPlane {
   void begins_anew(Pass& pass, const QpEntry& entry, std::uint32_t psn, bool sprayed);
   /// An ACK of all before `to`, more than a window at once.
   void jumps(Pass& pass, const QpEntry& entry, std::uint32_t to);
+  /// A request leaves for the NIC while its connection has no slot: that is made in this instant.
+  void left(Pass& pass, const QpEntry& entry, Port port, std::uint32_t psn, bool sprayed, std::uint32_t width);
   /// The headers of a NACK that is stashed, for when it ages.
   void stashed(Pass& pass, const QpEntry& entry, Packet nack);
 
-  /// Timeouts and learning of a configuration that is taken over. Timers that are armed fire when they were to.
-  void change(const Config& config) {
-    stash_timeout_ = config.stash_timeout;
-    qp_timeout_ = config.qp_timeout;
-    learning_ = config.learning;
-  }
+  /// Timeouts, learning and connections of a configuration that is taken over. Timers that are armed fire when they
+  /// were to.
+  void change(const Config& config);
+  /// Whether a change has left NACKs behind that are to be sent: then wake() is called with the next packets.
+  bool waits() const { return has_released() && !work_armed_; }
+  void wake(Pass& pass) { arm_work(pass); }
   void on_timer(Pass& pass, std::uint64_t tag);
   void report(Report& report) const;
   /// Packets of configured connections, both ways, by the ways that the programs before know.
@@ -59,11 +65,20 @@ class ControlPlane {
   static std::uint32_t ticks(Nanos now) { return static_cast<std::uint32_t>(now >> 10); }
 
  private:
+  // What is kept of the headers of a NACK that is stashed.
+  struct NackHeaders {
+    roce::Underlay underlay;
+    std::uint16_t pkey;
+    bool mig_req;
+  };
+
   // Timers.
   static constexpr std::uint64_t kWorkTimer = 0, kAgeTimer = 1, kStashTimer = 2;
 
   struct Connection {
-    bool used, begun;
+    bool used, placed, begun;
+    bool contested;  // the connection manager has spoken of its QPs while it was alive
+    PairSource source;
     Port port;
     std::uint8_t pipe;
     std::uint32_t outbound, inbound;  // halves of the pairing
@@ -71,48 +86,82 @@ class ControlPlane {
     std::uint32_t generation;
     Nanos seen, begun_at;
     bool stash_watched;
-    roce::Underlay nack_underlay;  // of the NACK stashed last
-    std::uint16_t pkey;
-    bool mig_req;
+    NackHeaders nack_headers;  // of the NACK stashed last
   };
-  enum class What : std::uint8_t { kMake, kEnd, kUndo, kBegin, kAnew, kJump, kPathMtu };
+  enum class What : std::uint8_t { kMake, kEnd, kUndo, kContest, kBegin, kAnew, kJump, kPathMtu, kLeft };
   struct Change {
     What what;
     Port port;
     bool sprayed;
-    std::uint32_t number;  // kMake: outbound half; else connection
-    std::uint32_t value;   // a PSN; kPathMtu: bytes
-    std::uint32_t half{};  // the connection's outbound one, when it was asked for
+    std::uint32_t number;     // kMake: outbound half; else connection
+    std::uint32_t value;      // a PSN; kPathMtu: bytes
+    std::uint32_t half{};     // the connection's outbound one, when it was asked for
+    std::uint32_t width = 1;  // kLeft: PSNs that the request takes
   };
   // What is known of a half besides its pairing.
   struct HalfNotes {
     Nanos seen;
     std::uint32_t first_psn, connection;  // connection plus one
     bool first_psn_known, refused, used;
-    std::uint16_t path_mtu;  // 0: not seen yet
+    bool told;                     // in the configuration that is being taken over
+    std::uint16_t path_mtu;        // 0: not seen yet
+    std::uint32_t previous, next;  // in the list of the port by which it came last, each plus one
+    Port port;
+    bool waits;  // is in that list: it has no state
   };
+  // Halves without state whose packets cross the border at one of the rack's ports, those that were silent longest
+  // first.
+  struct Waiting {
+    std::uint32_t oldest, newest, count;  // each half plus one
+  };
+  struct Released {
+    NackHeaders headers;
+    StashedNack nack;
+  };
+  static constexpr unsigned kAnyPipe = switch_model::kPipesMax;
 
   void report_connections(Report& report) const;
   void report_unpaired(Report& report) const;
   Port local_port(const PacketState& p) const;
   bool observe(const PacketState& p, std::uint32_t half);
+  Port management_port(const PacketState& p) const;
+  bool believed(Pass& pass, const PacketState& p, Port port);
+  void meet(Pass& pass, const PacketState& p, std::uint32_t half, Port port);
   std::uint16_t path_mtu_of_half(std::uint32_t half) const;
   void ask(Pass& pass, std::vector<Change>& changes, const Change& change);
   void arm_work(Pass& pass);
   void carry_out(Pass& pass, const Change& change);
   void make(Pass& pass, std::uint32_t outbound, Port port);
+  std::uint32_t take_number(std::uint32_t outbound, std::uint32_t inbound);
+  void place(std::uint32_t number, Port port, Nanos now);
+  void begin_placed(std::uint32_t number, bool told);
+  bool has_room(PairSource source, unsigned pipe, bool numbered);
+  bool displace(PairSource source, unsigned pipe);
+  void record(const Change& change);
   void set_entries(std::uint32_t number);
   void begin(std::uint32_t number, std::uint32_t first_psn, std::uint32_t highest);
-  void begin_anew(Pass& pass, std::uint32_t number, std::uint32_t psn, bool sprayed);
-  void jump(Pass& pass, std::uint32_t number, std::uint32_t to);
+  void begin_anew(std::uint32_t number, std::uint32_t psn, bool sprayed);
+  void jump(std::uint32_t number, std::uint32_t to);
   bool is_configured(const Connection& connection) const {
     return pairing_.source(connection.outbound) == roce::PairSource::kConfig;
   }
-  void end(Pass& pass, std::uint32_t number, bool forget);
-  void release_stash(Pass& pass, Connection& connection);
+  void end(std::uint32_t number, bool forget_pair);
+  void release_stash(Connection& connection);
+  bool has_released() const { return released_sent_ != released_.size(); }
+  void send_released(Pass& pass);
+  bool send(Pass& pass, const NackHeaders& headers, const StashedNack& nack);
+  bool is_alive(std::uint32_t number, Nanos now);
+
+  // Halves, and what is told of them.
+  void heard(std::uint32_t half, Port port, Nanos now);
+  void unlist(std::uint32_t half);
+  void forget(std::uint32_t half);
+  bool make_room(std::uint32_t halves, Nanos now);
+  void tell(const std::vector<ConnectionConfig>& rows);
+  void tell(const ConnectionConfig& row);
+  void withdraw(std::uint32_t half);
   void age(Pass& pass);
   void age_stashes(Pass& pass);
-  bool send_aged(Pass& pass, Connection& connection, const Decision& decision);
   void arm_ageing(Pass& pass);
 
   const switch_model::SwitchInfo& info_;
@@ -127,6 +176,12 @@ class ControlPlane {
   std::vector<Connection> connections_;
   std::vector<std::uint32_t> free_connections_;
   std::vector<std::vector<std::uint32_t>> free_slots_;  // by pipe
+  std::vector<std::array<std::uint32_t, 4>> placed_;    // by pipe and source: connections with a slot
+  std::array<Waiting, 256> waiting_{};                  // by port
+  std::vector<std::uint32_t> told_;                     // outbound halves of configured connections
+  std::vector<Released> released_;                      // NACKs of connections that have lost their state
+  std::size_t released_sent_ = 0;
+  std::uint32_t displace_next_ = 0;
   std::vector<Change> ingress_changes_, egress_changes_, carried_out_;
   std::vector<std::uint32_t> stashes_;  // connections whose stash is watched
   std::uint32_t generation_ = 0;

@@ -45,9 +45,16 @@ Counters::Counters(Stats& s)
       windows_jumped(s.counter("windows_jumped", "ACKs of more than a window at once, as behind a long READ")),
       qps_ended(s.counter("qps_ended", "queue pairs that the connection manager ended")),
       qps_aged(s.counter("qps_aged", "queue pairs forgotten after `qp_timeout`")),
+      qps_displaced(s.counter("qps_displaced", "queue pairs that gave their state to one paired by a stronger source")),
       qp_full(s.counter("qp_full", "queue pairs that stay on plain ECMP: no state is free")),
       pairing_full(s.counter("pairing_full", "packets of connections beyond those that pairing can look at")),
-      pairs_undone(s.counter("pairs_undone", "learnt pairs that an ACK contradicted")),
+      pairing_displaced(s.counter("pairing_displaced",
+                                  "directions without state forgotten for others: of the port that had most, the one "
+                                  "that was silent longest")),
+      pairs_undone(s.counter("pairs_undone", "pairs that an ACK contradicted, or that another queue pair answers")),
+      cm_refused(s.counter("cm_refused",
+                           "messages of the connection manager that would end or replace a pair that is alive, or of "
+                           "another port than the pair's")),
       paths_changed(s.counter("paths_changed", "times that a reload changed N, the number of paths")),
       changes_lost(s.counter("changes_lost", "changes of tables put off: more than kChangesMax in one instant")) {}
 

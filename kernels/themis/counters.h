@@ -20,8 +20,8 @@ struct Counters {
       &undetermined_doubt, &undetermined_aged, &undetermined_released, &stash_lost;
   Counter &data_wrong_port, &drop_turned, &drop_mirror, &turned, &turned_unjudged, &nack_recirculated;
   // The control plane.
-  Counter &qps_made, &qps_begun_anew, &windows_jumped, &qps_ended, &qps_aged, &qp_full, &pairing_full, &pairs_undone,
-      &paths_changed, &changes_lost;
+  Counter &qps_made, &qps_begun_anew, &windows_jumped, &qps_ended, &qps_aged, &qps_displaced, &qp_full, &pairing_full,
+      &pairing_displaced, &pairs_undone, &cm_refused, &paths_changed, &changes_lost;
 
   /// Of a NACK that came.
   Counter& of(Reason reason);

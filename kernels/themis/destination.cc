@@ -79,11 +79,15 @@ void Destination::change(std::uint32_t paths, std::uint32_t ooo_threshold) {
 }
 
 Decision Destination::age(unsigned pipe, Slot slot, std::uint32_t since) {
-  const auto get = [pipe, &slot](auto& array) {
-    return array.operate(pipe, slot.number, [](auto& cell) { return cell; });
-  };
-  if (!has_stash(pipe, slot.number) || static_cast<std::int32_t>(since - get(stash_time_)) < 0) return {};
-  stashed_nack_valid_.operate(pipe, slot.number, [](std::uint8_t& valid) { valid = 0; });
+  const std::uint32_t written = stash_time_.operate(pipe, slot.number, [](std::uint32_t& time) { return time; });
+  if (static_cast<std::int32_t>(since - written) < 0) return {};
+  return take_stash(pipe, slot.number);
+}
+
+Decision Destination::take_stash(unsigned pipe, std::uint32_t slot) {
+  const auto get = [pipe, slot](auto& array) { return array.operate(pipe, slot, [](auto& cell) { return cell; }); };
+  if (!has_stash(pipe, slot)) return {};
+  stashed_nack_valid_.operate(pipe, slot, [](std::uint8_t& valid) { valid = 0; });
   return {.action = Action::kGenerate,
           .reason = Reason::kAged,
           .stash = {.epsn = get(stashed_nack_psn_).psn(),

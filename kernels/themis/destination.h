@@ -76,6 +76,8 @@ class Destination {
   void begin(unsigned pipe, Slot slot, std::uint32_t highest);
   /// The stash is given up to age when it was written before `since`; the NACK to be sent, or nothing.
   Decision age(unsigned pipe, Slot slot, std::uint32_t since);
+  /// The same of a stash of any age.
+  Decision take_stash(unsigned pipe, std::uint32_t slot);
   bool has_stash(unsigned pipe, std::uint32_t slot) {
     return stashed_nack_valid_.operate(pipe, slot, [](std::uint8_t& valid) { return valid != 0; });
   }

@@ -45,7 +45,11 @@ class Egress {
   void known(Access& access, Pass& pass, PacketState& p, std::uint32_t psn) {
     const std::uint32_t number = access.lookup(p, shared_.egress_qps, QpWords::entry(p, shared_.word));
     const QpEntry& entry = shared_.egress_qps.value(number);
-    if (entry.generation != QpWords::generation(p, shared_.word) || !entry.begun) return unjudged(pass, p);
+    if (entry.generation != QpWords::generation(p, shared_.word)) return unjudged(pass, p);
+    if (!entry.begun) [[unlikely]] {
+      if (!entry.outbound) return left(pass, p, entry, psn);
+      return unjudged(pass, p);
+    }
     if (!entry.outbound) return data(access, pass, p, entry, psn);
     const Answer answer = answer_of(p.packet);
     if (answer.kind != AnswerKind::kNone) judge(access, pass, p, entry, answer, psn);
@@ -91,6 +95,12 @@ class Egress {
     if (decision.begins_anew)
       control_.jumps(pass, entry, roce::psn_add(psn, answer.kind == AnswerKind::kOtherNak ? 0 : 1));
     judged(pass, p, entry, task, decision);
+  }
+
+  // A request that leaves before its connection has begun.
+  void left(Pass& pass, const PacketState& p, const QpEntry& entry, std::uint32_t psn) {
+    control_.left(pass, entry, p.egress_port, psn, shared_.sprayed[p.packet.meta().opcode],
+                  request_width(p.packet, entry.path_mtu));
   }
 
   // What was turned back goes on, whoever ended its connection meanwhile.

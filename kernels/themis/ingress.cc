@@ -34,6 +34,19 @@ void Ingress::set_path_map(const Config& config) {
       path_map_.operate(pipe, path, [&](std::uint16_t& delta) { delta = config.path_delta(path); });
 }
 
+// What the control plane looks at. False: the connection has no slot yet; Themis-D may know of the packet when it
+// leaves.
+bool Ingress::watched(Pass& pass, PacketState& p, const QpEntry& entry, std::uint32_t number) {
+  if (entry.port != switch_model::kNoPort) {
+    control_.doubted(pass, p, entry);
+    return true;
+  }
+  control_.first(pass, p, entry);
+  if (!entry.outbound && roce::opcode_info(p.packet).has(roce::kIsRequest))
+    QpWords::store(p, shared_.word, number, entry.generation);
+  return false;
+}
+
 // An ACK or NACK of the NIC in this rack whose way out is in another pipe than its data's (figure 8). READ responses go
 // their way: those with an AETH must not come behind those without.
 void Ingress::turn(PacketState& p, const QpEntry& entry) {

@@ -20,6 +20,8 @@ class Ingress {
   template <class Access>
   void run(Access& access, Pass& pass) {
     if (shared_.spray == Spray::kOff) return;
+    if (control_.waits()) [[unlikely]]
+      control_.wake(pass);
     std::array<PacketState*, kBatchMax> packets;
     std::array<QpKey, kBatchMax> keys;
     std::array<std::uint32_t, kBatchMax> psns, entries;
@@ -64,7 +66,7 @@ class Ingress {
     const QpEntry& entry = shared_.ingress_qps.value(number);
     if (p.instance == switch_model::Instance::kNormal) {
       access.write(p, shared_.hits, entry.connection, true);
-      if (entry.learnt) control_.learnt(pass, p, entry);
+      if (entry.watched && !watched(pass, p, entry, number)) return;
       if (entry.path_mtu == 0) control_.path_mtu(pass, entry, path_mtu_of(p.packet));
     }
     if (roce::opcode_info(p.packet).has(roce::kIsRequest)) {
@@ -143,6 +145,7 @@ class Ingress {
   }
 
   void turn(PacketState& p, const QpEntry& entry);
+  bool watched(Pass& pass, PacketState& p, const QpEntry& entry, std::uint32_t number);
 
   Shared& shared_;
   ControlPlane& control_;

@@ -29,6 +29,13 @@ inline constexpr std::uint64_t kStageBytes = 48 * 1024 * 16;
 /// `forward`.
 inline constexpr unsigned kFirstStage = 3;
 
+/// Flows of one direction between two hosts that learning chooses from, those that sent last: twice the paper's 512 QPs
+/// of a NIC, a few microseconds of work for an answer that fits none of so many.
+inline constexpr std::uint32_t kCandidatesMax = 1024;
+
+/// Configured connections that trial packets are made for, to judge a program in strict mode.
+inline constexpr std::size_t kStimuliMax = 4;
+
 /// Changes of tables that one instant may ask the control plane for; more are asked for again by later packets.
 inline constexpr std::size_t kChangesMax = 1024;
 

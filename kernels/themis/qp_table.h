@@ -73,8 +73,8 @@ struct QpEntry {
   std::uint8_t pipe;         ///< of that port: where its registers are
   std::uint16_t path_mtu;    ///< bytes; 0: not seen yet
   bool outbound;
-  bool begun;   ///< inbound: Themis-D has its first PSN
-  bool learnt;  ///< the control plane goes on looking whether the pair is right
+  bool begun;    ///< inbound: Themis-D has its first PSN
+  bool watched;  ///< the control plane looks at each packet: whether the pair is right, or where its NIC is
 
   // What a chip's action data have of it: numbers and generation, slot and origin, port, pipe, path MTU, flags. In
   // ingress the number of the row comes with the connection's and the direction.

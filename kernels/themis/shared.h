@@ -66,7 +66,7 @@ struct Shared {
                      static_cast<std::uint32_t>(config.ooo_threshold)},
                     build.layout),
         source({slots(config, build), paths_max, config.paths_count(),
-                static_cast<std::uint32_t>(config.avoidance_window), destination.next_stage()},
+                static_cast<std::uint32_t>(config.avoidance_window), destination.next_stage(), config.reroute_timeouts},
                build.layout) {}
 
   static Layout& ours(const switch_model::Build& build) {

@@ -4,7 +4,10 @@
 namespace rocebox::themis {
 
 Source::Source(const Config& config, Layout& layout)
-    : modulo_(config.paths), paths_max_(config.paths_max), avoidance_window_(config.avoidance_window) {
+    : modulo_(config.paths),
+      paths_max_(config.paths_max),
+      avoidance_window_(config.avoidance_window),
+      reroute_timeouts_(config.reroute_timeouts) {
   const std::uint64_t paths = std::uint64_t{config.slots} * config.paths_max;
   layout.part(kPartSource);
   recved_nack_psn_ = layout.registers<PsnCell>("recved_nack_psn", {Gress::kIngress, kFirstStage}, config.slots, 1);

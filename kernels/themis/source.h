@@ -44,6 +44,7 @@ class Source {
     std::uint32_t paths;      ///< N at the start
     std::uint32_t avoidance_window;
     unsigned paths_stage;  ///< where the large array begins, behind the small ones here and in egress
+    bool reroute_timeouts = true;
   };
   Source(const Config& config, Layout& layout);
 
@@ -61,7 +62,7 @@ class Source {
       if (cell.is(psn)) cell = PsnCell::of(psn, true);
       return before;
     });
-    const bool nacked = nack.is(psn), first = nacked && !nack.flag();
+    const bool nacked = nack.is(psn), elsewhere = nacked && (!nack.flag() || !reroute_timeouts_);
     const PsnCell highest = access.update(p, highest_psn_, slot, [psn, nacked](PsnCell& cell) {
       const PsnCell before = cell;
       cell = PsnCell::of(is_new(cell, psn) ? psn : cell.psn(), nacked);
@@ -70,18 +71,19 @@ class Source {
     // With the packet that a NACK asks for, an RNIC sends the one that it sent last once more (2.3): that one keeps its
     // path, so that the order on it still proves losses.
     const bool repeated = highest.is(psn) && highest.flag() && !nacked;
-    const bool again = !is_new(highest, psn) && !repeated;
+    const bool again = reroute_timeouts_ && !is_new(highest, psn) && !repeated;
     const bool avoided = access.update(p, path_adaptive_count_, cell(slot, psn_class), [](std::uint32_t& count) {
       if (count == 0) return false;
       count--;
       return true;
     });
-    if (!(first | avoided | again)) [[likely]]
+    if (!(elsewhere | avoided | again)) [[likely]]
       return {path};
-    PathChoice choice{path, (first ? kReroutedNacked : 0u) | (again && !first && !avoided ? kReroutedAgain : 0u) |
+    PathChoice choice{path, (elsewhere ? kReroutedNacked : 0u) |
+                                (again && !elsewhere && !avoided ? kReroutedAgain : 0u) |
                                 (avoided ? kReroutedAvoided : 0u)};
     const std::uint64_t random = draw();
-    if ((first || avoided) && paths > 1)
+    if ((elsewhere || avoided) && paths > 1)
       choice.path = wrapped(path + 1 + static_cast<std::uint32_t>(random % (paths - 1)));
     else if (again)
       choice.path = wrapped(path + modulo_(static_cast<std::uint32_t>(random)));
@@ -110,9 +112,10 @@ class Source {
   /// The control plane: all registers of a slot as for a new QP.
   void clear(unsigned pipe, std::uint32_t slot);
   /// N from now on, 1 to paths_max. What the avoidance counters say belongs to the old paths: harmless, they run out.
-  void change(std::uint32_t paths, std::uint32_t avoidance_window) {
+  void change(std::uint32_t paths, std::uint32_t avoidance_window, bool reroute_timeouts) {
     modulo_ = Modulo(paths);
     avoidance_window_ = avoidance_window;
+    reroute_timeouts_ = reroute_timeouts;
   }
   std::uint32_t paths() const { return modulo_.count(); }
   /// The stage behind the last one that is used here.
@@ -135,6 +138,7 @@ class Source {
 
   Modulo modulo_;
   std::uint32_t paths_max_, avoidance_window_;
+  bool reroute_timeouts_;
   unsigned next_stage_;
   RegisterArray<PsnCell> recved_nack_psn_;            // flag: the packet has been sent again
   RegisterArray<PsnCell> highest_psn_;                // flag: the packet before was the one that a NACK asked for

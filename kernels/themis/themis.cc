@@ -25,8 +25,9 @@ class Themis {
         egress_(build, shared_, control_, count_) {}
 
   static constexpr bool kOwnsWhatItWrites = true;  // mirrors, which share nothing
-  static constexpr std::array<std::string_view, 7> kChangeable = {
-      "paths", "path_map", "ooo_threshold", "avoidance_window", "stash_timeout", "qp_timeout", "learning"};
+  static constexpr std::array<std::string_view, 9> kChangeable = {
+      "paths",         "path_map",   "ooo_threshold", "avoidance_window", "reroute_timeouts",
+      "stash_timeout", "qp_timeout", "learning",      "connections"};
   void check_change(const Config& config) const {
     if (config.paths_count() > shared_.paths_max)
       throw ConfigError(fmt::format("themis: `paths: {}` is more than there is room for: `paths_max: {}` at the start",
@@ -34,7 +35,8 @@ class Themis {
   }
   void change(const Config& config) {
     if (config.paths_count() != shared_.source.paths()) count_.paths_changed.add();
-    shared_.source.change(config.paths_count(), static_cast<std::uint32_t>(config.avoidance_window));
+    shared_.source.change(config.paths_count(), static_cast<std::uint32_t>(config.avoidance_window),
+                          config.reroute_timeouts);
     shared_.destination.change(config.paths_count(), static_cast<std::uint32_t>(config.ooo_threshold));
     ingress_.set_path_map(config);
     control_.change(config);

@@ -4,7 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "runtime/roce/mad.h"
 #include "runtime/roce/psn.h"
 
 namespace rocebox::roce {
@@ -14,14 +13,13 @@ bool in_window(std::uint32_t psn, std::uint32_t oldest, std::uint32_t highest) {
   return psn_in_window(psn, oldest, static_cast<std::uint32_t>(psn_distance(highest, oldest) + 1));
 }
 
-Addresses reversed(const Addresses& addresses) { return {addresses.destination, addresses.source}; }
-
 }  // namespace
 
 Pairing::Pairing(const Limits& limits)
     : limits_(limits),
       table_(limits.halves),
       halves_(limits.halves),
+      identifiers_(limits.halves),
       direction_table_(2 * limits.halves),
       directions_(std::size_t{2} * limits.halves),
       handshakes_(std::bit_ceil(std::size_t{limits.handshakes} + kWays)) {}
@@ -31,7 +29,7 @@ std::uint32_t Pairing::direction_of(const Addresses& addresses) {
   const std::uint32_t direction = direction_table_.insert(addresses);
   if (direction_table_.size() == before) return direction;
   // Both ways at once. There is room: each half brings at most two.
-  const std::uint32_t reverse = direction_table_.insert(reversed(addresses));
+  const std::uint32_t reverse = direction_table_.insert({addresses.destination, addresses.source});
   if (reverse == kNone) return kNone;
   directions_[direction].reverse = reverse;
   directions_[reverse].reverse = direction;
@@ -74,6 +72,7 @@ bool Pairing::bind(std::uint32_t a, std::uint32_t b, PairSource source) {
     halves_[half].partner = other + 1;
     halves_[half].source = source;
     halves_[half].agreed = 0;
+    halves_[half].unanswered = 0;
   }
   return true;
 }
@@ -85,9 +84,13 @@ void Pairing::unbind(std::uint32_t half) {
     halves_[each].partner = 0;
     halves_[each].source = PairSource::kNone;
     halves_[each].agreed = 0;
+    halves_[each].contested = false;
+    identifiers_[each].known = false;
     if (halves_[each].requested) list(each);
   }
 }
+
+// A half to learn from stands first in its list: where it is bounded, the last one is looked at no more.
 
 void Pairing::list(std::uint32_t half) {
   Half& h = halves_[half];
@@ -96,9 +99,11 @@ void Pairing::list(std::uint32_t half) {
   h.listed = true;
   h.previous = 0;
   h.next = direction.head;
-  if (h.next) halves_[h.next - 1].previous = half + 1;
+  (h.next ? halves_[h.next - 1].previous : direction.tail) = half + 1;
   direction.head = half + 1;
-  direction.listed++;
+  if (direction.listed++ < limits_.candidates || !limits_.keep_recent) return;
+  unlist(direction.tail - 1);
+  counts_.displaced++;
 }
 
 void Pairing::unlist(std::uint32_t half) {
@@ -106,7 +111,7 @@ void Pairing::unlist(std::uint32_t half) {
   if (!h.listed) return;
   Direction& direction = directions_[h.direction - 1];
   (h.previous ? halves_[h.previous - 1].next : direction.head) = h.next;
-  if (h.next) halves_[h.next - 1].previous = h.previous;
+  (h.next ? halves_[h.next - 1].previous : direction.tail) = h.previous;
   h.listed = false;
   direction.listed--;
 }
@@ -118,11 +123,28 @@ void Pairing::request(std::uint32_t half, std::uint32_t first, std::uint32_t las
   if (!h.requested || ahead > far || ahead < -far) {
     h.oldest = first;  // the first one, or the QP began anew elsewhere
     h.highest = last;
+    h.wide = false;
     if (!h.requested && h.partner == 0) list(half);
     h.requested = true;
   } else if (psn_after(last, h.highest)) {
     h.highest = last;
   }
+  h.wide = h.wide || first != last;
+  if (h.partner == 0) return requested_unpaired(half);
+  // The QP that answered may be gone, and its responder another one's: then others' answers are looked at, too.
+  if (h.source != PairSource::kLearned && !h.contested) return;
+  if (h.unanswered < limits_.silence) h.unanswered++;
+  if (h.unanswered == limits_.silence && !h.listed) list(half);
+}
+
+// Of more halves than are looked at, those that go on sending remain.
+void Pairing::requested_unpaired(std::uint32_t half) {
+  const Half& h = halves_[half];
+  if (!limits_.keep_recent || h.direction == 0) return;
+  const Direction& direction = directions_[h.direction - 1];
+  if (direction.head == half + 1 || (h.listed && direction.listed <= limits_.candidates / 2)) return;
+  unlist(half);
+  list(half);
 }
 
 bool Pairing::contradicts(const Half& requester, std::uint32_t psn) const {
@@ -142,12 +164,20 @@ std::uint32_t Pairing::answer(std::uint32_t half, std::uint32_t psn, AnswerKind 
   if (h.partner == 0) {
     const std::uint32_t found = learn(half, psn);
     if (found == kNone) return kNone;
+    if (halves_[found].partner != 0) {
+      unbind(found);
+      counts_.undone++;
+    }
     bind(half, found, PairSource::kLearned);
     counts_.learned++;
   }
   Half& requester = halves_[h.partner - 1];
   if (!requester.requested || !in_window(psn, requester.oldest, requester.highest)) return h.partner - 1;
   requester.oldest = kind == AnswerKind::kReceived ? psn_add(psn, 1) : psn;
+  if (requester.unanswered != 0) {
+    requester.unanswered = 0;
+    unlist(h.partner - 1);
+  }
   if (h.source == PairSource::kLearned && h.agreed < limits_.confirmations) {
     requester.agreed = ++h.agreed;
     if (h.agreed == limits_.confirmations) counts_.confirmed++;
@@ -155,6 +185,14 @@ std::uint32_t Pairing::answer(std::uint32_t half, std::uint32_t psn, AnswerKind 
   return h.partner - 1;
 }
 
+// Whether the last requests of `candidate` explain an answer.
+bool Pairing::may_answer(const Half& candidate, std::uint32_t psn) const {
+  if (!candidate.requested || !in_window(psn, candidate.oldest, candidate.highest)) return false;
+  return limits_.window == 0 || candidate.wide ||
+         psn_distance(candidate.highest, psn) < static_cast<std::int32_t>(limits_.window);
+}
+
+// The only half without a partner that explains the answer; if there is none, the only one whose partner is silent.
 std::uint32_t Pairing::learn(std::uint32_t half, std::uint32_t psn) {
   const Half& h = halves_[half];
   if (h.direction == 0) return kNone;
@@ -163,69 +201,24 @@ std::uint32_t Pairing::learn(std::uint32_t half, std::uint32_t psn) {
     counts_.crowded++;
     return kNone;
   }
-  std::uint32_t found = kNone;
-  for (std::uint32_t at = back.head; at != 0; at = halves_[at - 1].next) {
+  std::uint32_t found[2] = {kNone, kNone};
+  bool several[2] = {};
+  for (std::uint32_t at = back.head; at != 0 && !several[0]; at = halves_[at - 1].next) {
     const Half& candidate = halves_[at - 1];
-    if (at - 1 == half || !in_window(psn, candidate.oldest, candidate.highest)) continue;
-    if (found != kNone) {
-      counts_.ambiguous++;
-      return kNone;
-    }
-    found = at - 1;
+    if (at - 1 == half || !may_answer(candidate, psn)) continue;
+    const bool taken = candidate.partner != 0;
+    several[taken] = found[taken] != kNone;
+    found[taken] = at - 1;
   }
-  return found;
+  const bool taken = found[0] == kNone;
+  if (!several[taken]) return found[taken];
+  counts_.ambiguous++;
+  return kNone;
 }
 
-Pairing::Handshake* Pairing::handshake(const HandshakeKey& key, bool make) {
-  const std::size_t sets = handshakes_.size() / kWays;
-  Handshake* set = &handshakes_[hash_bytes<sizeof(key)>(&key) % sets * kWays];
-  Handshake* oldest = set;
-  for (Handshake* entry = set; entry != set + kWays; entry++) {
-    if (entry->age != 0 && entry->key == key) return entry;
-    if (entry->age < oldest->age) oldest = entry;
-  }
-  if (!make) return nullptr;
-  oldest->key = key;
-  oldest->answered = false;
-  oldest->age = ++handshake_serial_;
-  return oldest;
-}
-
-Pairing::News Pairing::observe_mad(Packet packet) {
-  const MadHeader* header = mad(packet);
-  if (!header) return {};
-  const Addresses way = addresses(packet);
-  if (const auto* req = cm_message<CmReq>(packet)) {
-    if (req->transport_service() != 0) return {};  // RC only
-    const auto id = static_cast<std::uint32_t>(req->local_communication_id);
-    const auto qpn = static_cast<std::uint32_t>(req->local_qpn), psn = static_cast<std::uint32_t>(req->starting_psn);
-    Handshake* begun = handshake({way, id}, true);
-    begun->answered = begun->answered && begun->qpn == qpn && begun->psn == psn;  // a REQ may be repeated
-    begun->qpn = qpn;
-    begun->psn = psn;
-  } else if (const auto* rep = cm_message<CmRep>(packet)) {
-    return connected(way, *rep);
-  } else if (const auto* rej = cm_message<CmRej>(packet)) {
-    const auto id = static_cast<std::uint32_t>(rej->remote_communication_id);
-    if (Handshake* begun = handshake({reversed(way), id}, false)) begun->age = 0;
-  } else if (const auto* dreq = cm_message<CmDreq>(packet)) {
-    const std::uint32_t half = find({way, static_cast<std::uint32_t>(dreq->remote_qpn)});
-    if (half != kNone) return {.ends = true, .halves = {half, partner(half)}};
-  }
-  return {};
-}
-
-Pairing::News Pairing::connected(const Addresses& way, const CmRep& rep) {
-  const auto id = static_cast<std::uint32_t>(rep.remote_communication_id);
-  Handshake* begun = handshake({reversed(way), id}, false);
-  if (!begun) return {};
-  const auto qpn = static_cast<std::uint32_t>(rep.local_qpn);
-  // The REQ is kept: a REP may be repeated, and then tells nothing new. One with another QP is not the same QP's.
-  if (begun->answered || !connect(way.destination, begun->qpn, way.source, qpn, PairSource::kCm)) return {};
-  begun->answered = true;
-  return {.begins = true,
-          .halves = {find({way, begun->qpn}), find({reversed(way), qpn})},
-          .psns = {begun->psn, static_cast<std::uint32_t>(rep.starting_psn)}};
+void Pairing::contest(std::uint32_t half) {
+  if (halves_[half].source != PairSource::kCm) return;
+  for (const std::uint32_t each : {half, partner(half)}) halves_[each].contested = true;
 }
 
 void Pairing::forget(std::uint32_t half) {

@@ -38,12 +38,20 @@ class Pairing {
     std::uint32_t candidates = 64;      ///< unpaired flows of one direction that learning looks at; more: no guess
     std::uint32_t confirmations = 3;    ///< consistent answers that make a learned pair sure
     std::uint32_t old_psns = 1u << 16;  ///< an answer this far before the window is an old duplicate, no contradiction
+    std::uint32_t window = 0;    ///< packets that a sender has unacknowledged at most: what is learned from lies that
+                                 ///< near behind its last request; 0: not known
+    std::uint32_t silence = 16;  ///< requests of a learned pair without an answer, after which another QP's may take it
+    bool keep_recent =
+        false;  ///< beyond `candidates`, those that were silent longest are not looked at (else: none is)
   };
   struct Counts {
     std::uint64_t learned = 0, confirmed = 0, undone = 0;
-    std::uint64_t ambiguous = 0;  ///< answers that fitted several flows
-    std::uint64_t crowded = 0;    ///< answers not looked at: more than Limits::candidates flows
-    std::uint64_t refused = 0;    ///< halves beyond Limits::halves
+    std::uint64_t ambiguous = 0;    ///< answers that fitted several flows
+    std::uint64_t crowded = 0;      ///< answers not looked at: more than Limits::candidates flows
+    std::uint64_t refused = 0;      ///< halves beyond Limits::halves
+    std::uint64_t displaced = 0;    ///< flows not looked at any more until they send: Limits::keep_recent
+    std::uint64_t disbelieved = 0;  ///< messages of the connection manager without the one before it from the same
+                                    ///< place, or with other identifiers
   };
 
   explicit Pairing(const Limits& limits);
@@ -66,10 +74,20 @@ class Pairing {
   };
   /// Looks at a packet to QP1 for a handshake of the connection manager: REQ, then REP, then the
   /// QPs are paired (REJ forgets the REQ). For packets with status kRoce and a right ICRC.
-  News observe_mad(Packet packet);
+  /// `place`: where this end's host is, for an owner that knows: both messages of a handshake must be of one place, and
+  /// no place can make the open handshakes of another be forgotten. A DREQ must name the connection's identifiers,
+  /// where its handshake was seen.
+  News observe_mad(Packet packet, std::uint32_t place = 0);
+  /// The halves, kNone where they are not known, that observe_mad(packet) would pair anew: those of a REP to be
+  /// believed.
+  std::array<std::uint32_t, 2> would_pair(Packet packet, std::uint32_t place = 0);
 
   /// The requests of `half` begin anew with the next ones; a learned pair is not believed any more.
   void restart(std::uint32_t half);
+
+  /// The pair of `half`, that the connection manager told, goes on only as long as its QPs answer: where they are
+  /// silent and another QP answers, it is undone like a learned one.
+  void contest(std::uint32_t half);
 
   /// Forgets a half, with its pair; its number will be given to another key.
   void forget(std::uint32_t half);
@@ -106,21 +124,24 @@ class Pairing {
     std::uint32_t direction;        // in directions_
     std::uint32_t previous, next;   // in the list of unpaired requesters of this direction
     std::uint32_t oldest, highest;  // PSNs: oldest unacknowledged to highest sent
-    PairSource source;
-    std::uint8_t agreed;  // answers consistent with a learned pair
-    bool requested, listed;
+    PairSource source : 2;
+    bool requested : 1, listed : 1;
+    bool wide : 1;  // a request took several PSNs: the window is not one of packets
+    bool contested : 1;
+    std::uint8_t agreed;       // answers consistent with a learned pair
+    std::uint16_t unanswered;  // requests of a learned or contested pair since its last answer, up to Limits::silence
   };
   static_assert(sizeof(Half) == 32, "two in a cache line");
   struct Direction {
-    std::uint32_t reverse;  // the other way's index
-    std::uint32_t head;     // first unpaired requester, plus one
+    std::uint32_t reverse;     // the other way's index
+    std::uint32_t head, tail;  // first and last requester to learn from, plus one
     std::uint32_t listed;
     std::uint32_t halves;  // of this direction
   };
   // A REQ without its REP yet.
   struct HandshakeKey {
     Addresses addresses;  // of the REQ
-    std::uint32_t communication_id;
+    std::uint32_t communication_id, place;
     bool operator==(const HandshakeKey&) const = default;
   };
   struct Handshake {
@@ -129,10 +150,18 @@ class Pairing {
     std::uint64_t age;       // serial number, 0: free
     bool answered;           // by a REP
   };
+  // What the connection manager calls a connection at the end that sends in this half.
+  struct Identifier {
+    std::uint32_t value;
+    bool known;
+  };
   static constexpr unsigned kWays = 4;
 
-  News connected(const Addresses& way, const CmRep& rep);
-  Handshake* handshake(const HandshakeKey& key, bool make);
+  News connected(const Addresses& way, const CmRep& rep, std::uint32_t place);
+  News ended(const Addresses& way, const CmDreq& dreq);
+  Handshake* find_handshake(const HandshakeKey& key);
+  Handshake* make_handshake(const HandshakeKey& key);
+  Handshake* handshake_set(const HandshakeKey& key);
   std::uint32_t direction_of(const Addresses& addresses);
   void leave(std::uint32_t direction);
   bool bind(std::uint32_t a, std::uint32_t b, PairSource source);
@@ -140,11 +169,14 @@ class Pairing {
   void list(std::uint32_t half);
   void unlist(std::uint32_t half);
   bool contradicts(const Half& requester, std::uint32_t psn) const;
+  void requested_unpaired(std::uint32_t half);
+  bool may_answer(const Half& candidate, std::uint32_t psn) const;
   std::uint32_t learn(std::uint32_t half, std::uint32_t psn);
 
   Limits limits_;
   FlowTable<HalfKey> table_;
   ZeroedArray<Half> halves_;
+  ZeroedArray<Identifier> identifiers_;
   FlowTable<Addresses> direction_table_;
   ZeroedArray<Direction> directions_;
   ZeroedArray<Handshake> handshakes_;

@@ -225,5 +225,19 @@ class Captures(RoceboxTest):
             self.assertGreater(total[name], 0, name)
 
 
+class Shipped(RoceboxTest):
+    def test_what_is_flooded_does_not_go_round(self):
+        """Four equal paths between two bridges: a copy of one that is flooded comes back by each of the others."""
+        config = pathlib.Path(__file__).resolve().parents[2] / "configs/replay/themis.yaml"
+        arp = b"\xff" * 6 + mac("52:54:00:77:00:02") + b"\x08\x06" + bytes(46)
+        stranger = mac("02:00:00:00:00:77") + mac("52:54:00:77:00:02") + b"\x08\x00" + bytes(46)
+        write_pcap(self.dir / "strange.pcap", [(1000, arp), (2000, stranger)])
+        words = [word for port in ("near.h1", "far.h1") for word in ("--in", f"{port}={self.dir / 'strange.pcap'}")]
+        devices = self.replay(config, *words, status=1)["devices"]  # no WRITE is sprayed, as it expects
+        for name in ("near", "far"):
+            counters = devices[name]["kernels"]["switch"]["counters"]
+            self.assertEqual(counters["drop_unknown_mac"], 2, name)
+
+
 if __name__ == "__main__":
     unittest.main()

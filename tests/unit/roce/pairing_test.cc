@@ -167,7 +167,11 @@ TEST_F(PairingLearned, FullMeansNotPaired) {
 class Handshake {
  public:
   template <class T>
-  Pairing::News send(Pairing& pairing, const T& message, bool from_a) {
+  Pairing::News send(Pairing& pairing, const T& message, bool from_a, std::uint32_t place = 0) {
+    return pairing.observe_mad(*packet_of(message, from_a), place);
+  }
+  template <class T>
+  PacketPtr packet_of(const T& message, bool from_a) {
     std::vector<std::uint8_t> bytes(kMadBytes);
     MadHeader header{};
     header.base_version = kMadBaseVersion;
@@ -182,18 +186,26 @@ class Handshake {
     spec.payload = bytes;
     PacketPtr packet = pool_.allocate(built_bytes(spec));
     build(*packet, spec);
-    return pairing.observe_mad(*packet);
+    return packet;
   }
-  void req(Pairing& pairing, std::uint32_t id, std::uint32_t qpn, std::uint8_t service = 0, std::uint32_t psn = 0) {
+  void req(Pairing& pairing, std::uint32_t id, std::uint32_t qpn, std::uint8_t service = 0, std::uint32_t psn = 0,
+           std::uint32_t place = 0) {
     CmReq req{};
     req.local_communication_id = id, req.local_qpn = qpn, req.starting_psn = psn;
     req.timeout_service_flow = static_cast<std::uint8_t>(service << 1);
-    send(pairing, req, true);
+    send(pairing, req, true, place);
   }
-  Pairing::News rep(Pairing& pairing, std::uint32_t id, std::uint32_t qpn, std::uint32_t psn = 0) {
+  static CmRep reply(std::uint32_t id, std::uint32_t qpn, std::uint32_t psn = 0) {
     CmRep rep{};
     rep.remote_communication_id = id, rep.local_qpn = qpn, rep.starting_psn = psn;
-    return send(pairing, rep, false);
+    return rep;
+  }
+  Pairing::News rep(Pairing& pairing, std::uint32_t id, std::uint32_t qpn, std::uint32_t psn = 0,
+                    std::uint32_t place = 0) {
+    return send(pairing, reply(id, qpn, psn), false, place);
+  }
+  std::array<std::uint32_t, 2> would_pair(Pairing& pairing, std::uint32_t id, std::uint32_t qpn) {
+    return pairing.would_pair(*packet_of(reply(id, qpn), false));
   }
 
  private:
@@ -217,6 +229,12 @@ TEST_F(PairingCm, HandshakesTellWhereRequestsBegin) {
   EXPECT_TRUE(cm.rep(pairing, 78, 0x12, 2100).begins) << "the same QPs again";
   CmDreq dreq{};
   dreq.remote_qpn = 0x12;
+  dreq.local_communication_id = 77;
+  EXPECT_FALSE(cm.send(pairing, dreq, true).ends) << "of the connection before";
+  dreq.local_communication_id = 78, dreq.remote_communication_id = 5;
+  EXPECT_FALSE(cm.send(pairing, dreq, true).ends) << "the other end calls it otherwise";
+  EXPECT_EQ(pairing.counts().disbelieved, 2u);
+  dreq.remote_communication_id = 0;
   const Pairing::News end = cm.send(pairing, dreq, true);
   EXPECT_TRUE(end.ends);
   EXPECT_EQ(end.halves[0], data);
@@ -259,6 +277,34 @@ TEST_F(PairingCm, ReplacesAGuess) {
   cm.rep(pairing, 1, 0x12);
   EXPECT_EQ(pairing.partner(acks), right);
   EXPECT_EQ(pairing.partner(wrong), kNone);
+}
+
+TEST_F(PairingCm, ARequestAndAReplyAreOfOnePlace) {
+  Handshake cm;
+  cm.req(pairing, 77, 0x11, 0, 0, 5);
+  EXPECT_FALSE(cm.rep(pairing, 77, 0x66, 0, 6).begins) << "as if it were B's, from elsewhere";
+  EXPECT_EQ(pairing.counts().disbelieved, 1u);
+  cm.req(pairing, 77, 0x99, 0, 0, 6);
+  EXPECT_TRUE(cm.rep(pairing, 77, 0x12, 0, 5).begins);
+  EXPECT_EQ(pairing.partner(to_b(0x12)), to_a(0x11));
+}
+
+TEST_F(PairingCm, TellsBeforehandWhatAReplyWouldPair) {
+  Handshake cm;
+  const auto data = to_b(0x12), back = to_a(0x11);
+  EXPECT_EQ(cm.would_pair(pairing, 77, 0x12), (std::array{kNone, kNone})) << "no REQ";
+  cm.req(pairing, 77, 0x11);
+  EXPECT_EQ(cm.would_pair(pairing, 77, 0x12), (std::array{back, data}));
+  EXPECT_EQ(cm.would_pair(pairing, 77, 0x13), (std::array{back, kNone}));
+  EXPECT_EQ(pairing.partner(data), kNone) << "nothing is done";
+}
+
+TEST_F(PairingCm, AFloodOfRequestsFromOnePlaceEndsNoHandshakeOfAnother) {
+  Handshake cm;
+  cm.req(pairing, 77, 0x11, 0, 0, 1);
+  for (std::uint32_t id = 1000; id < 9000; id++) cm.req(pairing, id, id, 0, 0, 2);
+  EXPECT_TRUE(cm.rep(pairing, 77, 0x12, 0, 1).begins);
+  EXPECT_TRUE(cm.rep(pairing, 8999, 0x13, 0, 2).begins) << "the last of the flood is there, too";
 }
 
 TEST_F(PairingCm, ManyOpenRequestsForgetTheOldest) {

@@ -79,6 +79,52 @@ TEST(ThemisChange, OnlyWhatNoArrayIsSizedByCanBeChanged) {
   EXPECT_EQ(refused(with_paths(yaml, "1")), "") << "compared with what cannot be changed, not with the last change";
 }
 
+// A connection of the rack's QP `local`, as a row.
+std::string row(int local, int remote) {
+  return "{local: 10.0.0.1, local_qpn: " + std::to_string(local) +
+         ", remote: 10.0.1.1, remote_qpn: " + std::to_string(remote) + ", first_psn: 0}";
+}
+std::string with_rows(const std::string& rows) {
+  return tor_yaml("learning: false, qp_timeout: 10s, connections: [" + rows + "]");
+}
+
+TEST(ThemisChange, AConnectionThatIsAddedIsJudgedFromItsFirstPacketOn) {
+  Tor tor = Tor::with(with_rows(""));
+  tor.data(1);
+  EXPECT_EQ(tor.nack(0).size(), 1u) << "unpaired";
+  change(tor, with_rows(row(kLocalQpn, kRemoteQpn)));
+  EXPECT_EQ(tor.count("qps_made"), 0u);
+  tor.data(3);
+  EXPECT_EQ(tor.nack(0), Ports{}) << "undetermined";
+  EXPECT_EQ(tor.data(2).size(), 2u) << "valid";
+  change(tor, with_rows(row(kLocalQpn, kRemoteQpn) + ", " + row(0x21, 0x22)));
+  EXPECT_EQ(tor.nack(2), Ports{}) << "it has left: the connection goes on as it was";
+  EXPECT_EQ(tor.count("qps_made"), 1u);
+}
+
+TEST(ThemisChange, AConnectionThatIsTakenAwayLetsItsStashPass) {
+  Tor tor = Tor::with(with_rows(row(kLocalQpn, kRemoteQpn)));
+  tor.data(1);
+  EXPECT_EQ(tor.nack(0), Ports{}) << "undetermined";
+  change(tor, with_rows(""));
+  EXPECT_EQ(tor.data(3).size(), 2u) << "a packet, and the NACK";
+  EXPECT_EQ(tor.count("undetermined_released"), 1u);
+  EXPECT_EQ(tor.nack(0).size(), 1u) << "unpaired";
+  EXPECT_EQ(tor.count("nack_unpaired"), 1u);
+}
+
+TEST(ThemisChange, AQpThatIsAnothersIsJudgedForThat) {
+  Tor tor = Tor::with(with_rows(row(kLocalQpn, 0x77) + ", " + row(0x21, 0x22)));
+  tor.data(1);
+  EXPECT_EQ(tor.nack(0).size(), 1u) << "its requester is told to be 0x77";
+  change(tor, with_rows(row(kLocalQpn, kRemoteQpn) + ", " + row(0x21, 0x77)));
+  tor.data(3);
+  EXPECT_EQ(tor.nack(0), Ports{});
+  change(tor, with_rows(row(0x21, kRemoteQpn) + ", " + row(kLocalQpn, 0x22)));
+  EXPECT_EQ(tor.data(5).size(), 2u) << "a packet, and the NACK of the pair that is no more";
+  EXPECT_EQ(tor.nack(4).size(), 1u) << "not to this QP";
+}
+
 TEST(ThemisModulo, IsTheRemainder) {
   for (std::uint32_t n = 1; n <= kPathsMax; n++) {
     const Modulo modulo(n);

@@ -18,7 +18,7 @@ from collections import Counter
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import themis_fabric  # noqa: E402
-from themis_model import PSNS, Destination, Source  # noqa: E402
+from themis_model import ALL, PSNS, Destination, Source  # noqa: E402
 
 STRICT_SHARE = 0.3  # of the QPs
 EVENTS_PER_RUN = 100_000  # handed to the tool at once
@@ -36,7 +36,7 @@ class Log:
 
     def qp(self, source, destination, strict):
         self.lines.append(f"qp {destination.paths} {destination.window} {destination.start} {destination.ooo_threshold or 0} "
-                          f"{source.base} {source.avoidance_window} {int(strict)}")
+                          f"{source.base} {source.avoidance_window} {int(strict)} {int('reroute_timeouts' in source.rules)}")
         self.answers.append(None)
 
     def event(self, line, answer):
@@ -120,7 +120,8 @@ def wild_qp(seed, log, events):
     paths, window = pick.choice([1, 2, 3, 4, 7, 16]), pick.choice([1, 2, 4, 8, 32])
     first = pick.choice([0, 1, PSNS - 1, PSNS - window, pick.randrange(PSNS)])
     model = LoggedDestination(paths, window, first, pick.choice([None, window // 2 or None, 2 * window]))
-    source = LoggedSource(paths, pick.randrange(paths), pick.choice([1, 3]))
+    rules = ALL if random.Random(f"{seed} timeouts").random() < 0.7 else ALL - {"reroute_timeouts"}
+    source = LoggedSource(paths, pick.randrange(paths), pick.choice([1, 3]), rules)
     log.qp(source, model, pick.random() < STRICT_SHARE)
     model.log = source.log = log
     calm = pick.choice([0, 0.5, 0.95])  # how often the next PSN is simply the one behind the highest

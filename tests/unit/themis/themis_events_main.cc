@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reads event lines of one QP after another and prints what Themis decides, a line each: the C++ half of the
 // differential test (themis_differential.py).
-//   qp PATHS WINDOW FIRST_PSN OOO_THRESHOLD BASE AVOIDANCE_WINDOW STRICT    begins a QP; no answer
+//   qp PATHS WINDOW FIRST_PSN OOO_THRESHOLD BASE AVOIDANCE_WINDOW STRICT REROUTE_TIMEOUTS    begins a QP; no answer
 //   d PSN SPRAYED WIDTH | a PSN | n PSN | o PSN | g | p PATHS               Themis-D: data, ACK, NACK, other NAK, age,
 //   N sd PSN DRAW | sn PSN AVOID                                              Themis-S: data, NACK
 #include <iostream>
@@ -46,7 +46,8 @@ int main() {
     words >> name;
     if (name == "qp") {
       RigConfig c;
-      words >> c.paths >> c.window >> c.first_psn >> c.ooo_threshold >> c.base >> c.avoidance_window >> c.strict;
+      words >> c.paths >> c.window >> c.first_psn >> c.ooo_threshold >> c.base >> c.avoidance_window >> c.strict >>
+          c.reroute_timeouts;
       if (rig && !print_violations(*rig)) return 1;
       rig = std::make_unique<Rig>(c);
       continue;

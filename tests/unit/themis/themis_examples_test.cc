@@ -109,6 +109,25 @@ TEST_P(ThemisExamples, Source) {
   }
 }
 
+// The paper's letter is an option.
+TEST_P(ThemisExamples, SourceWithoutReroutingTimeouts) {
+  int judged = 0;
+  for (const Json& example : examples().at("source")) {
+    if (example.value("without", Json()) != Json::array({"reroute_timeouts"})) continue;
+    RigConfig config = config_of(example, GetParam());
+    config.reroute_timeouts = false;
+    Rig rig(config);
+    for (const Json& event : example.at("events")) {
+      const std::string said = rig.event(event_of(event, true));
+      if (!event.contains("path")) continue;
+      const Json& path = event.contains("otherwise") ? event.at("otherwise") : event.at("path");
+      EXPECT_EQ(said, "path " + path.dump()) << example.at("name") << event;
+      judged += event.contains("otherwise");
+    }
+  }
+  EXPECT_GE(judged, 2);
+}
+
 TEST_P(ThemisExamples, Spraying) {
   ASSERT_FALSE(examples().at("spraying").empty());
   for (const Json& example : examples().at("spraying")) {

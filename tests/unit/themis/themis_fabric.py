@@ -2,7 +2,8 @@
 """A fabric in virtual time: RNIC-SR sender, Themis-S, N paths that are FIFOs of different delay and loss, Themis-D, RNIC-SR
 receiver, and the judge beside them. All randomness comes from one seed; time is counted in packet times.
 
-Usage: themis_fabric.py [--events N] [--seed N] [--without RULE,RULE] [--clean]; prints counts as JSON, exit 1 on violations.
+Usage: themis_fabric.py [--events N | --runs N] [--seed N] [--without RULE,RULE] [--clean]; prints counts as JSON, exit 1 on
+violations. With --runs, how many runs violate, and the timeouts of runs with a dead path and of others.
 """
 import argparse
 import heapq
@@ -246,9 +247,26 @@ def simulate(events, seed, rules=ALL, clean=False):
     return counts, []
 
 
+def compare(runs, seed, rules, clean):
+    """What `runs` runs come to, those that violate with them."""
+    counts, violations = Counter(), []
+    for each in range(seed, seed + runs):
+        run = Run(each, rules, clean).run(10_000)
+        dead = "with" if 1.0 in run.loss else "without"
+        counts[f"runs_{dead}_dead_path"] += 1
+        if run.truth.violations:
+            counts[f"violating_{dead}_dead_path"] += 1
+            violations.append(f"seed {each}: {run.truth.violations[0]}")
+            continue
+        counts.update(run.truth.counts)
+        counts[f"timeouts_{dead}_dead_path"] += sum(times for name, times in run.truth.counts.items() if name.startswith("timeout_"))
+    return counts, violations
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--without", default="", help="rules to leave out, by commas; all: the paper's letter")
     parser.add_argument("--clean", action="store_true", help="no failure handling, no ageing, a patient timer")
@@ -256,6 +274,11 @@ def main():
     left_out = ALL if words.without == "all" else frozenset(filter(None, words.without.split(",")))
     if left_out - ALL:
         parser.error(f"no such rule: {', '.join(sorted(left_out - ALL))}; there are {', '.join(sorted(ALL))}")
+    if words.runs:
+        counts, violations = compare(words.runs, words.seed, ALL - left_out, words.clean)
+        print(json.dumps(dict(sorted(counts.items())), indent=1))
+        print("\n".join(violations), file=sys.stderr)
+        return 1 if violations else 0
     counts, violations = simulate(words.events, words.seed, ALL - left_out, words.clean)
     print(json.dumps(dict(sorted(counts.items())), indent=1))
     print("\n".join(violations), file=sys.stderr)

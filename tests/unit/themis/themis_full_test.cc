@@ -53,10 +53,11 @@ class ThemisFull : public testing::TestWithParam<int> {
   void fill(Tor& tor) {
     for (std::uint32_t flow = 0; flow < kFlows; flow++) converse(tor, flow);
     EXPECT_EQ(tor.count("qps_made"), how.slots);
-    // QPs, not packets. Learning looks at few more connections than there are slots, and counts the others' packets.
+    // QPs, not packets. Learning looks at few more connections than there are slots, and forgets those that are silent.
     const bool learns = how.slots == 1;
-    EXPECT_EQ(tor.count("pairing_full") > 0, learns);
-    EXPECT_EQ(tor.count("qp_full"), learns ? 1 : kFlows - how.slots);
+    EXPECT_EQ(tor.count("pairing_full"), 0u);
+    EXPECT_EQ(tor.count("pairing_displaced") > 0, learns);
+    EXPECT_EQ(tor.count("qp_full"), kFlows - how.slots);
   }
   // All refused QPs, one after the other; gives the ports that were seen.
   std::set<int> expect_plain(Tor& tor) {

@@ -11,7 +11,7 @@ namespace rocebox::themis {
 
 struct RigConfig {
   std::uint32_t paths = 1, window = 8, first_psn = 0, ooo_threshold = 0, base = 0, avoidance_window = 1;
-  bool strict = false;
+  bool strict = false, reroute_timeouts = true;
 };
 
 struct RigEvent {
@@ -30,7 +30,8 @@ class Rig {
 
   explicit Rig(const RigConfig& config)
       : config_(config),
-        source_({kSlots, config.paths, config.paths, config.avoidance_window, kFirstStage + 2}, named(layout_)),
+        source_({kSlots, config.paths, config.paths, config.avoidance_window, kFirstStage + 2, config.reroute_timeouts},
+                named(layout_)),
         destination_({kSlots, config.paths, config.paths, config.window, config.ooo_threshold}, layout_) {
     slot_ = {1, config.first_psn};
     state_[0].pipe = kPipe;
@@ -111,7 +112,7 @@ class Rig {
         return {};
       case Kind::kPaths:
         config_.base %= event.psn;
-        source_.change(event.psn, config_.avoidance_window);
+        source_.change(event.psn, config_.avoidance_window, config_.reroute_timeouts);
         destination_.change(event.psn, config_.ooo_threshold);
         return {};
     }

@@ -94,6 +94,23 @@ TEST_P(ThemisS, OnePacketFarAheadDoesNotMakeAllOthersSentAgain) {
   EXPECT_EQ(tor.count("rerouted_again"), 0u);
 }
 
+// An option, which a reload changes.
+TEST_P(ThemisS, WhatATimeoutSendsAgainMayKeepItsPath) {
+  const std::string keep = std::string(kLasting) + ", reroute_timeouts: false";
+  Tor tor(keep, pipes());
+  path(tor, 4);
+  const int even = path(tor, 6), odd = path(tor, 7);
+  for (int i = 0; i < 20; i++) EXPECT_EQ(path(tor, 6), even);
+  nack(tor, 6);
+  for (int i = 0; i < 3; i++) EXPECT_EQ(path(tor, 6), odd) << "each, as in the paper";
+  EXPECT_EQ(tor.count("rerouted_again"), 0u);
+  const auto to_any = test::prepare_change(tor, tor_yaml(kLasting, pipes()));
+  to_any->apply(*tor.kernel, tor.now);
+  std::set<int> seen;
+  for (int i = 0; i < 20; i++) seen.insert(path(tor, 6));
+  EXPECT_EQ(seen.size(), 2u);
+}
+
 TEST_P(ThemisS, RequestsByAnotherPortAreNotTheNics) {
   Tor tor(kLasting, pipes());
   path(tor, 4);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What Pairing overhears of the connection manager.
+#include <algorithm>
+
+#include "runtime/roce/mad.h"
+#include "runtime/roce/pairing.h"
+
+namespace rocebox::roce {
+namespace {
+
+Addresses reversed(const Addresses& addresses) { return {addresses.destination, addresses.source}; }
+
+}  // namespace
+
+Pairing::Handshake* Pairing::handshake_set(const HandshakeKey& key) {
+  const std::size_t sets = handshakes_.size() / kWays;
+  return &handshakes_[hash_bytes<sizeof(key)>(&key) % sets * kWays];
+}
+
+Pairing::Handshake* Pairing::find_handshake(const HandshakeKey& key) {
+  Handshake* set = handshake_set(key);
+  for (Handshake* entry = set; entry != set + kWays; entry++)
+    if (entry->age != 0 && entry->key == key) return entry;
+  return nullptr;
+}
+
+// In a full set the place that has most gives the oldest of its own, the newcomer's place counted with it.
+Pairing::Handshake* Pairing::make_handshake(const HandshakeKey& key) {
+  Handshake* set = handshake_set(key);
+  Handshake* victim = nullptr;
+  std::ptrdiff_t most = 0;
+  for (Handshake* entry = set; entry != set + kWays; entry++) {
+    const auto of_place = [entry](const Handshake& other) { return other.key.place == entry->key.place; };
+    const std::ptrdiff_t many =
+        entry->age == 0 ? kWays + 2 : std::count_if(set, set + kWays, of_place) + (entry->key.place == key.place);
+    if (victim && (many < most || (many == most && entry->age >= victim->age))) continue;
+    victim = entry;
+    most = many;
+  }
+  *victim = {.key = key, .qpn = 0, .psn = 0, .age = ++handshake_serial_, .answered = false};
+  return victim;
+}
+
+std::array<std::uint32_t, 2> Pairing::would_pair(Packet packet, std::uint32_t place) {
+  const auto* rep = cm_message<CmRep>(packet);
+  if (!rep) return {kNone, kNone};
+  const Addresses way = addresses(packet);
+  const Handshake* begun =
+      find_handshake({reversed(way), static_cast<std::uint32_t>(rep->remote_communication_id), place});
+  if (!begun || begun->answered) return {kNone, kNone};
+  return {find({way, begun->qpn}), find({reversed(way), static_cast<std::uint32_t>(rep->local_qpn)})};
+}
+
+Pairing::News Pairing::observe_mad(Packet packet, std::uint32_t place) {
+  const MadHeader* header = mad(packet);
+  if (!header) return {};
+  const Addresses way = addresses(packet);
+  if (const auto* req = cm_message<CmReq>(packet)) {
+    if (req->transport_service() != 0) return {};  // RC only
+    const HandshakeKey key{way, static_cast<std::uint32_t>(req->local_communication_id), place};
+    const auto qpn = static_cast<std::uint32_t>(req->local_qpn), psn = static_cast<std::uint32_t>(req->starting_psn);
+    Handshake* begun = find_handshake(key);
+
+    if (!begun) begun = make_handshake(key);
+    begun->answered = begun->answered && begun->qpn == qpn && begun->psn == psn;  // a REQ may be repeated
+    begun->qpn = qpn;
+    begun->psn = psn;
+  } else if (const auto* rep = cm_message<CmRep>(packet)) {
+    return connected(way, *rep, place);
+  } else if (const auto* rej = cm_message<CmRej>(packet)) {
+    const auto id = static_cast<std::uint32_t>(rej->remote_communication_id);
+    if (Handshake* begun = find_handshake({reversed(way), id, place})) begun->age = 0;
+  } else if (const auto* dreq = cm_message<CmDreq>(packet)) {
+    return ended(way, *dreq);
+  }
+  return {};
+}
+
+Pairing::News Pairing::connected(const Addresses& way, const CmRep& rep, std::uint32_t place) {
+  const auto id = static_cast<std::uint32_t>(rep.remote_communication_id);
+  Handshake* begun = find_handshake({reversed(way), id, place});
+  if (!begun) {
+    counts_.disbelieved++;
+    return {};
+  }
+  const auto qpn = static_cast<std::uint32_t>(rep.local_qpn);
+  // The REQ is kept: a REP may be repeated, and then tells nothing new. One with another QP is not the same QP's.
+  if (begun->answered || !connect(way.destination, begun->qpn, way.source, qpn, PairSource::kCm)) return {};
+  begun->answered = true;
+  const News news{.begins = true,
+                  .halves = {find({way, begun->qpn}), find({reversed(way), qpn})},
+                  .psns = {begun->psn, static_cast<std::uint32_t>(rep.starting_psn)}};
+  identifiers_[news.halves[0]] = {static_cast<std::uint32_t>(rep.local_communication_id), true};
+  identifiers_[news.halves[1]] = {id, true};
+  return news;
+}
+
+Pairing::News Pairing::ended(const Addresses& way, const CmDreq& dreq) {
+  const std::uint32_t half = find({way, static_cast<std::uint32_t>(dreq.remote_qpn)});
+  if (half == kNone) return {};
+  const std::uint32_t other = partner(half);
+  if (other != kNone && identifiers_[half].known &&
+      (identifiers_[half].value != dreq.local_communication_id ||
+       identifiers_[other].value != dreq.remote_communication_id)) {
+    counts_.disbelieved++;
+    return {};
+  }
+  return {.ends = true, .halves = {half, other}};
+}
+
+}  // namespace rocebox::roce
