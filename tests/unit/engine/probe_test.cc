@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/engine/probe.h"
 
+#include <gtest/gtest.h>
+
 #include "tests/unit/engine/script_kernel.h"
 
 namespace rocebox::test {

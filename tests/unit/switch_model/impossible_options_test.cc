@@ -33,7 +33,7 @@ TEST(ImpossibleOptions, QueuesThatCannotDoWhatTheyAreFor) {
       {head + "{rate: 1Gbps, buffer: 4KiB, ecn: {min: 4KiB, max: 5KiB}}", "1:57",
        "`min` must be below `buffer` (4096 bytes), or nothing is marked"},
       {head + "{ecn: {min: 1KiB, max: 2KiB}}", "1:24", "`ecn` needs `rate`, or lossless classes"},
-      {head + "{rates: [{rate: 1Gbps}]}", "1:26", "`ports` must name one at least"},
+      {head + "{rates: [{rate: 1Gbps}]}", "1:27", "`ports` must name one at least"},
       {head + "{rates: [{ports: [p1], rate: 1Gbps}, {ports: [p0, p1], rate: 2Gbps}]}", "1:26",
        "`rates` gives port `p1` two rates"},
   });
