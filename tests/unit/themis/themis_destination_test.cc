@@ -105,7 +105,7 @@ TEST_P(ThemisD, NacksOfWhatCameBeforeThereWasStatePass) {
   Tor tor(unknown_first_psn, pipes());
   tor.data(1);
   EXPECT_EQ(tor.nack(0).size(), 1u);
-  EXPECT_EQ(tor.count("nack_doubt"), 1u);
+  EXPECT_EQ(tor.count("nack_behind_window"), 1u);
 }
 
 TEST_P(ThemisD, ANackOfAnotherConnectionPasses) {
