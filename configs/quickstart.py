@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Replays a capture across a lossy link without and with LoWAR gateways, and sets both reports side by side.
 
-    python3 quickstart.py ROCEBOX [OPTION OF `rocebox replay`]...
+usage: quickstart.py ROCEBOX [OPTION OF `rocebox replay`]...
+
+ROCEBOX is the command, build/release/rocebox in the tree; quickstart.sh builds it and calls this. Options go to both replays:
+  --seed N    other losses
 """
 import json
 import pathlib
@@ -62,6 +65,7 @@ def main(rocebox, *options):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__.strip(), file=sys.stdout if len(sys.argv) > 1 else sys.stderr)
+        sys.exit(0 if len(sys.argv) > 1 else 2)
     main(*sys.argv[1:])
