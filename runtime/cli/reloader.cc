@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "runtime/cli/commands.h"
+#include "runtime/config/printable.h"
 #include "runtime/drives/live/reload.h"
 #include "runtime/telemetry/telemetry_client.h"
 
@@ -33,7 +34,7 @@ Reloader::Outcome Reloader::reload() {
   const std::lock_guard lock(one_);
   told_(true);
   const Outcome outcome = try_reload();
-  std::fputs(outcome.text.c_str(), stderr);
+  std::fputs(config::printable_lines(outcome.text).c_str(), stderr);
   told_(false);
   return outcome;
 }
@@ -60,7 +61,7 @@ int reload(const ReloadArguments& arguments) {
   if (!answer.is_string()) throw std::runtime_error("this run does not know `reload`: its rocebox is an older one");
   const std::string text = answer.get<std::string>();
   const bool taken = text.starts_with(kTaken);
-  std::fputs(text.substr(text.find('\n') + 1).c_str(), taken ? stdout : stderr);
+  std::fputs(config::printable_lines(text.substr(text.find('\n') + 1)).c_str(), taken ? stdout : stderr);
   return taken ? 0 : 2;
 }
 

@@ -14,7 +14,6 @@
 #include <sstream>
 #include <unordered_set>
 
-#include "runtime/config/printable.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/limits.h"
 
@@ -167,36 +166,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
-
-void Mistakes::add(Place place, std::string message) {
-  if (lines_.size() < kConfigMistakesMax)
-    lines_.push_back({file_, place, std::move(message)});
-  else
-    more_++;
-}
-
-void Mistakes::add(const Mistakes& other) {
-  for (const Line& line : other.lines_) {
-    if (lines_.size() < kConfigMistakesMax)
-      lines_.push_back(line);
-    else
-      more_++;
-  }
-  more_ += other.more_;
-}
-
-bool Mistakes::full() const { return lines_.size() >= kConfigMistakesMax; }
-
-std::string Mistakes::text() const {
-  std::string text;
-  for (const auto& [file, place, message] : lines_) {
-    if (!text.empty()) text += '\n';
-    text += printable(place.line ? fmt::format("{}:{}:{}: {}", file, place.line, place.column, message)
-                                 : fmt::format("{}: {}", file, message));
-  }
-  if (more_) text += "\n" + printable(fmt::format("{}: and {} more mistakes", file_, more_));
-  return text;
-}
 
 const Node* Node::find(std::string_view key) const {
   for (const Entry& entry : entries)

@@ -22,7 +22,8 @@ class Mistakes {
   bool none() const { return lines_.empty(); }
   /// More are counted, not kept: nothing is gained by finding good words for them.
   bool full() const;
-  std::size_t count() const { return lines_.size() + more_; }
+  /// Every call of add(), also those that repeat a mistake, which is told once.
+  std::size_t count() const { return lines_.size() + more_ + repeated_; }
   /// "file:line:column: message", one a line, without a final newline.
   std::string text() const;
   const std::string& file() const { return file_; }
@@ -35,7 +36,7 @@ class Mistakes {
     std::string message;
   };
   std::vector<Line> lines_;
-  std::size_t more_ = 0;
+  std::size_t more_ = 0, repeated_ = 0;
 };
 
 struct Entry;

@@ -28,7 +28,10 @@ void Registry::load_plugin(const std::string& path) {
   // A name without a slash would be searched in the system's library folders.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) throw ConfigError("cannot load plugin " + path + ": " + dlerror());
+  if (!handle) {
+    const std::string why = dlerror();  // begins with the file's name, as a rule
+    throw ConfigError("cannot load plugin " + (why.starts_with(file + ": ") ? why : path + ": " + why));
+  }
   const auto types = reinterpret_cast<const KernelType* (*)()>(dlsym(handle, "rocebox_kernel_types"));
   if (!types) {
     dlclose(handle);

@@ -15,6 +15,8 @@ namespace rocebox {
 ///   packet, event          a number in a list that begins with 1: its digits alone, `-` below 1
 ///   qpn                    the same in hexadecimal, 0x000011
 ///   bits_per_second        a rate with a unit; the name is shown without these words
+///   packets, bytes, times, count   in a table: what a row weighs; of a long one the heaviest are shown
+///   at                     (a duration) in a table: its rows stand in the order of time, the first are shown
 ///   any other              a count, its digits in groups of three; one that is 0 is left out
 class Report {
  public:

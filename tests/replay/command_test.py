@@ -126,6 +126,14 @@ devices:
             self.assertEqual(out, "")
             self.assertIn(told, error)
 
+    def test_no_mistake_is_told_twice(self):
+        config = self.config("devices:\n  a: {path: x <-> link <-> y, kernels: {link: {loss: 200%, burst_loss: {enter: 1%}, match: {source: foo}}}}\n"
+                             "  t1: {switch: &t {ports: [a, b], frobs: 1}}\n  t2: {switch: *t}\nplugins: [no.so]\n")
+        error = self.rocebox("check", config, status=2)[1]
+        self.assertEqual(len(error.splitlines()), 5)
+        for word in ("`loss`", "`leave`", "`source`", "`frobs`", "no.so"):
+            self.assertEqual(error.count(word), 1, error)
+
     def test_messages_have_no_escape_codes_of_files_or_names(self):
         for words in (("replay", self.dir / "\x1b[31mno.yaml"),
                       ("check", self.config("devices: {tap: {path: 'a <-> \"\\e[2J\" <-> b'}}\n\"\\e]0;x\\a\": 1\n", "one.yaml")),

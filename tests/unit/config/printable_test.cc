@@ -33,5 +33,16 @@ TEST(Printable, MistakesQuoteAFileWithoutItsEscapeCodes) {
   EXPECT_EQ(mistakes.text(), "\\x1b]0;title\\x07.yaml:1:2: unknown key `\\x1b[2J\\x0a`");
 }
 
+// An anchor that is used twice, an option that counts for both directions: one mistake is told once, with its place.
+TEST(Printable, NoMistakeIsToldTwice) {
+  Mistakes mistakes("f.yaml");
+  mistakes.add({2, 3}, "`loss` must be less");
+  mistakes.add({2, 3}, "`loss` must be less");
+  mistakes.add({}, "`loss` must be less");
+  mistakes.add({4, 3}, "`loss` must be less");
+  EXPECT_EQ(mistakes.text(), "f.yaml:2:3: `loss` must be less\nf.yaml:4:3: `loss` must be less");
+  EXPECT_EQ(mistakes.count(), 4u) << "who counts before and after sees that there is one";
+}
+
 }  // namespace
 }  // namespace rocebox::config
