@@ -29,21 +29,23 @@ void Strict::touch(const PacketState& p, const Resource& resource) {
     report(resource, gress_ == Gress::kIngress ? "touched by the ingress control" : "touched by the egress control");
   if (track.touched[resource.id]) {
     report(resource, "a second access by one packet");
-  } else if (resource.at.stage < track.stage) {
+  } else if (track.latest && resource.at.stage < track.latest->at.stage) {
     report(resource, "back to an earlier stage", track.latest);
   }
+  if (!resource.unused.empty()) report(resource, "touched, and its program calls it unused");
   track.touched[resource.id] = true;
   violations_.judged(resource);
-  if (resource.last_stage < track.stage) return;
-  track.stage = resource.at.stage;
-  track.latest = &resource;
+  if (!track.latest || resource.at.stage >= track.latest->at.stage) track.latest = &resource;
 }
 
 void Strict::report(const Resource& resource, std::string_view what, const Resource* other) {
   std::string text = fmt::format("program {}, {}, stage {}, {} `{}`: {}", resource.program,
                                  resource.at.gress == Gress::kIngress ? "ingress" : "egress", resource.at.stage,
                                  resource_kind_name(resource.kind), resource.name, what);
-  if (other) text += fmt::format(" than `{}` of stage {}", other->name, other->at.stage);
+  if (other && other->program != resource.program)
+    text += fmt::format(" than `{}` of program {}, stage {}", other->name, other->program, other->at.stage);
+  else if (other)
+    text += fmt::format(" than `{}` of stage {}", other->name, other->at.stage);
   violations_.add(text);
 }
 

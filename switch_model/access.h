@@ -94,16 +94,17 @@ class Violations {
   std::vector<Violation> list_;  // at most kViolationsKept
 };
 
-/// Records what each packet of a control's call touches. Refused, each with program, control, stage and resource:
-/// a resource touched twice by one packet (so a loop over data too), a stage before the one that the packet was in,
-/// a resource of the other control, an index beyond the array. A prefetch is no access.
+/// Records what each packet touches in a control, over all programs of the device. Refused, each with program, control,
+/// stage and resource: a resource touched twice by one packet (so a loop over data too), a stage before the one that
+/// the packet was in, whichever program's, a resource of the other control, an index beyond the array, a resource that
+/// its program calls unused. A prefetch is no access.
 class Strict {
  public:
   static constexpr bool kStrict = true;
 
   explicit Strict(Violations& violations) : violations_(violations) {}
 
-  /// A control begins with these packets, in its first stage.
+  /// A control begins with these packets, in its first stage: before its first program.
   void begin(Gress gress, std::span<const PacketState> packets);
 
   template <class T, class Alu>
@@ -168,8 +169,7 @@ class Strict {
  private:
   struct Track {
     std::bitset<kResourcesMax> touched;
-    unsigned stage = 0;
-    const Resource* latest = nullptr;
+    const Resource* latest = nullptr;  // of the stage furthest behind
   };
   void touch(const PacketState& p, const Resource& resource);
   void report(const Resource& resource, std::string_view what, const Resource* other = nullptr);

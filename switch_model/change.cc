@@ -59,6 +59,7 @@ class Datapath::NewOptions final : public Change {
   void apply(Kernel& kernel, Nanos) override {
     auto& datapath = static_cast<Datapath&>(kernel);
     datapath.groups_.swap(groups_);
+    for (Resource& resource : datapath.layout_.resources()) resource.unused.clear();  // by the options before
     auto& programs = datapath.programs_;
     for (std::size_t i = 0; i < programs.size(); i++)
       if (changes_[i]) changes_[i]->apply(*programs[i]);

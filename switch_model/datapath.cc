@@ -37,6 +37,7 @@ Datapath::Datapath(const Config& config, Stats& stats)
       recirculation_delay_(config.recirculation_delay),
       transmissions_(info_.port_count()),
       profile_(config.profile),
+      accepted_(config.accept_unjudged),
       strict_(config.strict) {
   groups_ = groups_of(config);
   for (Port port = 0; port < info_.port_count(); port++) pipe_of_.push_back(info_.pipe_of(port));
@@ -45,13 +46,14 @@ Datapath::Datapath(const Config& config, Stats& stats)
   for (unsigned i = 0; i < names_.size(); i++) {
     layout_.begin(names_[i]);
     const Build build{layout_, stats, info_, next_hops_};
-    programs_.push_back(config.find(names_[i])->make(build, strict_ ? &violations_ : nullptr));
+    programs_.push_back(config.find(names_[i])->make(build, strict_ ? &accesses_ : nullptr));
     if (programs_[i]->has_ingress()) controls_[0].push_back(i);
     if (programs_[i]->has_egress()) controls_[1].push_back(i);
   }
   shares_ = std::ranges::all_of(controls_[1], [&](unsigned i) { return programs_[i]->owns_what_it_writes(); });
   fixed_options_ = fixed_options(config);
   const std::vector<std::string> problems = lay_out(layout_, profile_, used_);
+  check_accepted();
   if (strict_ && !problems.empty()) throw ConfigError(fmt::format("{}", fmt::join(problems, "\n")));
 }
 
@@ -118,20 +120,7 @@ void Datapath::report(Report& report) const {
     report.object(names_[i], [&](Report& program) { programs_[i]->report(program); });
   if (!traffic_.idle()) report.object("traffic_manager", [&](Report& object) { traffic_.report(object); });
   if (!generator_.idle()) generator_.report(report);
-  if (!strict_) return;
-  const auto& found = violations_.list();
-  report.table("violations", found.size(), [&](Report& row, std::size_t i) {
-    row.text("what", found[i].text);
-    row.count("times", static_cast<std::int64_t>(found[i].count));
-  });
-  std::vector<const Resource*> unjudged;
-  for (const Resource& resource : layout_.resources())
-    if (!violations_.has_judged(resource)) unjudged.push_back(&resource);
-  report.table("not_judged", unjudged.size(), [&](Report& row, std::size_t i) {
-    row.text("program", unjudged[i]->program);
-    row.text("resource", unjudged[i]->name);
-  });
-  report.object("layout", [&](Report& object) { report_resources(object, layout_, profile_, used_); });
+  if (strict_) report_strict(report);
 }
 
 void Datapath::stimuli(std::vector<Stimulus>& all) const {
@@ -150,6 +139,7 @@ void Datapath::begin(Context& context) {
 
 void Datapath::run(Context& context, Gress gress, std::span<PacketState> packets) {
   if (packets.empty()) return;
+  if (strict_) accesses_.begin(gress, packets);
   const Queueing* queueing = gress == Gress::kEgress && !traffic_.idle() ? queueing_.data() : nullptr;
   for (const unsigned i : controls_[static_cast<std::size_t>(gress)]) {
     Pass pass(context, packets, gress, i, random_[i][static_cast<std::size_t>(gress)], due_, count_.drop_no_copy,

@@ -65,6 +65,10 @@ class Datapath final : public Kernel {
   OptionTexts fixed_options(const Config& config) const;
   std::vector<std::string> changeable_options(const Config& config) const;
 
+  // judged.cc
+  void report_strict(Report& report) const;
+  void check_accepted() const;
+
   // datapath.cc
   void begin(Context& context);
   std::vector<Group> groups_of(const Config& config) const;
@@ -107,6 +111,7 @@ class Datapath final : public Kernel {
   Layout layout_;
   NextHops next_hops_;
   Violations violations_;
+  Strict accesses_{violations_};  // in strict mode
   TrafficManager traffic_;
   PacketGenerator generator_;
   std::vector<std::string> names_;
@@ -132,6 +137,7 @@ class Datapath final : public Kernel {
   Profile profile_;
   std::vector<Usage> used_;  // by stage
   OptionTexts fixed_options_;
+  std::vector<std::string> accepted_;  // resources that need not be judged
   bool strict_;
   bool shares_;  // replicas have their bytes together: what writes them in egress makes sure that it may
 };

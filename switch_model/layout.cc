@@ -21,7 +21,7 @@ Resource& Layout::add(Resource resource) {
     throw ConfigError(fmt::format("program {}: `{}` is one resource too many, a switch has at most {}",
                                   resource.program, resource.name, kResourcesMax));
   resource.id = static_cast<unsigned>(resources_.size());
-  resource.last_stage = resource.at.stage;
+  resource.first_stage = resource.last_stage = resource.at.stage;
   resource.part = part_;
   return resources_.emplace_back(std::move(resource));
 }

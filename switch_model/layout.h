@@ -18,8 +18,9 @@ namespace rocebox::switch_model {
 enum class ResourceKind : std::uint8_t { kRegister, kExactTable, kLpmTable, kTernaryTable, kHash, kMeter, kCounters };
 std::string_view resource_kind_name(ResourceKind kind);
 
-/// Where a resource stands: its control, and the first of the stages that it takes. A resource that one stage cannot
-/// hold takes the stages behind it too, as many as its memory needs.
+/// Where a resource stands: its control, and the stage there, counted from the program's first one. What one stage
+/// cannot hold takes the stages behind it too, and pushes back those of the program's later stages. lay_out() puts the
+/// stages of a program behind all that programs before it have in that control: it may depend on what they decide.
 struct At {
   Gress gress;
   unsigned stage;
@@ -36,8 +37,10 @@ struct Resource {
   unsigned stateful_alus = 0;
   std::uint64_t per_flow = 0;  ///< cells that belong to one flow (QP); 0: the resource is shared by all
   unsigned id = 0;             ///< number among the switch's resources
-  unsigned last_stage = 0;     ///< filled by lay_out()
-  std::string part{};          ///< of its program, see Layout::part()
+  // Filled by lay_out(), which makes at.stage the chip's: where the program's stage begins.
+  unsigned first_stage = 0, last_stage = 0;  ///< what it takes
+  std::string part{};                        ///< of its program, see Layout::part()
+  std::string unused{};                      ///< why no packet touches it with these options; see Layout::unused()
 
   std::uint64_t bits() const { return entries * (key_bits + value_bits); }
 };
@@ -151,6 +154,16 @@ class Layout {
 
   /// Declares what holds its memory itself: tables, hash units, meters. The handle becomes the resource's.
   void declare(ResourceHandle& handle, Resource resource);
+
+  /// With the options as they are no packet can touch this resource, since `why`: `check --strict` does not ask for it
+  /// then. Strict mode holds the program to it.
+  void unused(const ResourceHandle& handle, std::string_view why) { resources_[handle.id()].unused = why; }
+
+  /// The same of all that the present program has declared.
+  void unused_program(std::string_view why) {
+    for (Resource& resource : resources_)
+      if (resource.program == program_) resource.unused = why;
+  }
 
   /// Reserves `words` 32-bit words of PacketState::metadata for this program; gives the first. Throws ConfigError when
   /// they do not fit.

@@ -40,6 +40,7 @@ struct NextHops {
   std::vector<Mac> port_macs;  ///< by port: of a routed next hop there, the last in the configuration; 0: there is none
   unsigned group_word = 0, hop_word = 0;
   bool filled = false;          ///< `forward` stands before
+  bool routes = false;          ///< it is a router: next hops may have MAC addresses
   unsigned hash_algorithm = 0;  ///< of flows, in crc_algorithms()
   std::uint32_t hash_seed = 0;
 

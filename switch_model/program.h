@@ -97,8 +97,9 @@ class ProgramConfig {
   virtual void fields(Fields& fields, const SwitchInfo& info) = 0;
   /// Adds what the options of other programs are held against, once these have been read.
   virtual void tell(SwitchInfo& info) const = 0;
-  /// Makes the program; strict when `strict` is not null. Throws ConfigError.
-  virtual std::unique_ptr<Program> make(const Build& build, Violations* strict) const = 0;
+  /// Makes the program; strict when `strict` is not null: then it judges the accesses of all programs of the device.
+  /// Throws ConfigError.
+  virtual std::unique_ptr<Program> make(const Build& build, Strict* strict) const = 0;
   /// Names of the options that can be changed while the program runs.
   virtual std::span<const std::string_view> changeable() const = 0;
   /// These options, of which only changeable ones differ, for a program that was made of others. Throws ConfigError
@@ -140,25 +141,18 @@ std::span<const ProgramType> in_tree_programs();
 template <class P>
 class ProgramOf final : public Program {
  public:
-  ProgramOf(const typename P::Config& config, const Build& build, Violations* strict) : program_(config, build) {
-    if (strict) strict_ = std::make_unique<Strict>(*strict);
-  }
+  ProgramOf(const typename P::Config& config, const Build& build, Strict* strict)
+      : program_(config, build), strict_(strict) {}
   void ingress(Pass& pass) override {
     if constexpr (kIngress) {
-      if (strict_) {
-        strict_->begin(Gress::kIngress, pass.packets());
-        return program_.ingress(*strict_, pass);
-      }
+      if (strict_) return program_.ingress(*strict_, pass);
       Fast fast;
       program_.ingress(fast, pass);
     }
   }
   void egress(Pass& pass) override {
     if constexpr (kEgress) {
-      if (strict_) {
-        strict_->begin(Gress::kEgress, pass.packets());
-        return program_.egress(*strict_, pass);
-      }
+      if (strict_) return program_.egress(*strict_, pass);
       Fast fast;
       program_.egress(fast, pass);
     }
@@ -185,7 +179,7 @@ class ProgramOf final : public Program {
   static constexpr bool kIngress = requires(P & p, Fast& fast, Pass& pass) { p.ingress(fast, pass); };
   static constexpr bool kEgress = requires(P & p, Fast& fast, Pass& pass) { p.egress(fast, pass); };
   P program_;
-  std::unique_ptr<Strict> strict_;
+  Strict* const strict_;
 };
 
 namespace detail {
@@ -196,7 +190,7 @@ class ConfigOf final : public ProgramConfig {
   void tell(SwitchInfo& info) const override {
     if constexpr (requires { config_.tell(info); }) config_.tell(info);
   }
-  std::unique_ptr<Program> make(const Build& build, Violations* strict) const override {
+  std::unique_ptr<Program> make(const Build& build, Strict* strict) const override {
     return std::make_unique<ProgramOf<P>>(config_, build, strict);
   }
   std::span<const std::string_view> changeable() const override {

@@ -82,28 +82,69 @@ Usage usage_of(const Resource& r) {
   return usage;
 }
 
+namespace {
+
+// Puts a resource into the stages from `from` on; false when they have no room.
+bool place(Resource& resource, std::size_t from, const Profile& profile, std::vector<Usage>& used) {
+  Usage left = usage_of(resource);
+  const auto done = [&] { return left.sram_pages == 0 && left.tcam_blocks == 0; };
+  std::size_t stage = from;
+  while (stage < used.size() && !take(left, resource, profile, used[stage])) stage++;
+  if (stage >= used.size()) return false;
+  resource.first_stage = static_cast<unsigned>(stage);
+  while (!done() && ++stage < used.size()) take(left, resource, profile, used[stage]);  // full ones are passed
+  resource.last_stage = static_cast<unsigned>(std::min(stage, used.size() - 1));
+  return done();
+}
+
+std::string no_room(const Resource& resource, const Profile& profile) {
+  const Usage all = usage_of(resource);
+  return fmt::format(
+      "program {}, {}, stage {}, {} `{}`: needs {} SRAM pages, {} map RAMs, {} TCAM blocks, {} stateful ALUs, {} "
+      "statistics ALUs and {} hash bits, which stages {} to {} do not have free",
+      resource.program, gress_name(resource.at.gress), resource.at.stage, resource_kind_name(resource.kind),
+      resource.name, all.sram_pages, all.map_ram, all.tcam_blocks, all.stateful_alus, all.statistics_alus,
+      all.hash_bits, resource.at.stage, profile.stages - 1);
+}
+
+// One control of a program, whose resources stand in the order of its stages, from stage `base` of the chip on. Gives
+// the stage behind them.
+unsigned lay_out_control(std::span<Resource* const> resources, unsigned base, const Profile& profile,
+                         std::vector<Usage>& used, std::vector<std::string>& problems) {
+  unsigned behind = base, number = 0, first = base;
+  for (Resource* resource : resources) {
+    if (resource == resources.front() || resource->at.stage != number) {
+      number = resource->at.stage;
+      first = std::max(base + number, behind);
+    }
+    resource->at.stage = resource->first_stage = resource->last_stage = first;
+    if (resource->entries == 0 && resource->kind != ResourceKind::kHash) continue;  // an empty table is nowhere
+    if (!place(*resource, first, profile, used)) problems.push_back(no_room(*resource, profile));
+    behind = std::max(behind, resource->last_stage + 1);
+  }
+  return behind;
+}
+
+}  // namespace
+
 std::vector<std::string> lay_out(Layout& layout, const Profile& profile, std::vector<Usage>& used) {
   std::vector<std::string> problems;
   used.assign(static_cast<std::size_t>(profile.stages), {});
-  for (Resource& resource : layout.resources()) {
-    if (resource.entries == 0 && resource.kind != ResourceKind::kHash) continue;
-    Usage left = usage_of(resource);
-    const auto done = [&] { return left.sram_pages == 0 && left.tcam_blocks == 0; };
-    std::size_t stage = resource.at.stage;
-    const bool begun = stage < used.size() && take(left, resource, profile, used[stage]);
-    while (begun && !done() && ++stage < used.size())
-      take(left, resource, profile, used[stage]);  // full ones are passed
-    if (begun && done()) {
-      resource.last_stage = static_cast<unsigned>(stage);
-      continue;
+  unsigned bases[] = {0, 0};  // of the next program, by control
+  auto& all = layout.resources();
+  for (auto program = all.begin(); program != all.end();) {
+    const auto end =
+        std::find_if(program, all.end(), [&](const Resource& other) { return other.program != program->program; });
+    // Egress first: its programs are the longer ones.
+    for (const Gress gress : {Gress::kEgress, Gress::kIngress}) {
+      std::vector<Resource*> own;
+      for (auto resource = program; resource != end; ++resource)
+        if (resource->at.gress == gress) own.push_back(&*resource);
+      std::ranges::stable_sort(own, {}, [](const Resource* resource) { return resource->at.stage; });
+      unsigned& base = bases[static_cast<std::size_t>(gress)];
+      base = lay_out_control(own, base, profile, used, problems);
     }
-    const Usage all = usage_of(resource);
-    problems.push_back(fmt::format(
-        "program {}, {}, stage {}, {} `{}`: needs {} SRAM pages, {} map RAMs, {} TCAM blocks, {} stateful ALUs, {} "
-        "statistics ALUs and {} hash bits, which stages {} to {} do not have free",
-        resource.program, gress_name(resource.at.gress), resource.at.stage, resource_kind_name(resource.kind),
-        resource.name, all.sram_pages, all.map_ram, all.tcam_blocks, all.stateful_alus, all.statistics_alus,
-        all.hash_bits, resource.at.stage, profile.stages - 1));
+    program = end;
   }
   return problems;
 }
@@ -153,8 +194,8 @@ void report_resources(Report& report, const Layout& layout, const Profile& profi
     row.text("control", gress_name(r.at.gress));
     row.text("kind", resource_kind_name(r.kind));
     row.text("name", r.name);
-    row.text("stages", r.at.stage == r.last_stage ? fmt::format("{}", r.at.stage)
-                                                  : fmt::format("{}-{}", r.at.stage, r.last_stage));
+    row.text("stages", r.first_stage == r.last_stage ? fmt::format("{}", r.first_stage)
+                                                     : fmt::format("{}-{}", r.first_stage, r.last_stage));
     row.count("entries", static_cast<std::int64_t>(r.entries));
     row.count("bits", r.key_bits + r.value_bits);
     row.count("bytes_per_flow", static_cast<std::int64_t>((r.per_flow * r.value_bits + 7) / 8));

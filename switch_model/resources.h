@@ -34,8 +34,9 @@ struct Usage {
 /// Of the whole resource, in as many stages as it takes (its ALU stands in each of them).
 Usage usage_of(const Resource& resource);
 
-/// Lays the resources into the stages, each from its own on and in the order of their declaration; sets last_stage.
-/// What does not fit is told by program, control, stage and resource. `used`: by stage.
+/// Lays the resources of all programs into the stages of one chip, once: a program behind those before it, its stages
+/// in their order, each from the first stage on that has room; sets where they are. What does not fit is told by
+/// program, control, stage and resource. `used`: by stage.
 std::vector<std::string> lay_out(Layout& layout, const Profile& profile, std::vector<Usage>& used);
 
 /// Tables of resources, programs (bytes per flow) and stages.

@@ -107,6 +107,9 @@ void SwitchConfig::fields(Fields& f) {
       "strict", strict,
       "hold every access of the programs against what the hardware can do; breaches are counted and reported, and the "
       "packets go on; `rocebox check --strict` refuses");
+  f.texts(
+      "accept_unjudged", accept_unjudged,
+      "tables, registers and hash units, as `program.name`, that no packet of `rocebox check --strict` need come to");
 }
 
 }  // namespace rocebox::switch_model

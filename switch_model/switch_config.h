@@ -32,6 +32,7 @@ struct SwitchConfig {
   TrafficManagerConfig traffic_manager;
   Profile profile;
   bool strict = false;
+  std::vector<std::string> accept_unjudged;  ///< `program.resource`
   Nanos recirculation_delay = kMicrosecond;
 
  private:

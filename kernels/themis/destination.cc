@@ -16,31 +16,29 @@ Destination::Destination(const Config& config, Layout& layout)
   const std::uint64_t bits = std::uint64_t{slots} * 2 * window_, paths = std::uint64_t{slots} * paths_max_;
   const auto at = [](unsigned stage) { return At{Gress::kEgress, stage}; };
   layout.part(kPartOurs);
-  highest_psn_ = layout.registers<PsnCell>("highest_psn", at(kFirstStage), slots, 1);
+  highest_psn_ = layout.registers<PsnCell>("highest_psn", at(EgressStage::kHighest), slots, 1);
   layout.part(kPartDestination);
-  epsn_array_ = layout.registers<PsnCell>("epsn_array", at(kFirstStage + 1), slots, 1);
+  epsn_array_ = layout.registers<PsnCell>("epsn_array", at(EgressStage::kBase), slots, 1);
   layout.part(kPartOurs);
-  doubt_until_ = layout.registers<PsnCell>("doubt_until", at(kFirstStage + 2), slots, 1);
-  far_count_ = layout.registers<std::uint8_t>("far_count", at(kFirstStage + 2), slots, 1);
+  doubt_until_ = layout.registers<PsnCell>("doubt_until", at(EgressStage::kDoubt), slots, 1);
+  far_count_ = layout.registers<std::uint8_t>("far_count", at(EgressStage::kDoubt), slots, 1);
   layout.part(kPartDestination);
-  bases_[0] = layout.registers<std::uint8_t>("base_first_half", at(kFirstStage + 3), slots, 1);
-  bases_[1] = layout.registers<std::uint8_t>("base_second_half", at(kFirstStage + 3), slots, 1);
-  bitmap_array_ = layout.registers<bool>("bitmap_array", at(kFirstStage + 4), bits, 2 * window_);
-  unsigned stage = stage_behind(kFirstStage + 4, bits / 8);
-  path_psn_max_array_ = layout.registers<PsnCell>("path_psn_max_array", at(stage), paths, paths_max_);
-  stage = stage_behind(stage, paths * sizeof(PsnCell));
+  bases_[0] = layout.registers<std::uint8_t>("base_first_half", at(EgressStage::kHalves), slots, 1);
+  bases_[1] = layout.registers<std::uint8_t>("base_second_half", at(EgressStage::kHalves), slots, 1);
+  bitmap_array_ = layout.registers<bool>("bitmap_array", at(EgressStage::kBitmap), bits, 2 * window_);
+  path_psn_max_array_ = layout.registers<PsnCell>("path_psn_max_array", at(EgressStage::kPaths), paths, paths_max_);
   layout.part(kPartOurs);
-  half_counts_ = layout.registers<HalfCounts>("half_counts", at(stage), slots, 1);
+  half_counts_ = layout.registers<HalfCounts>("half_counts", at(EgressStage::kStash), slots, 1);
   layout.part(kPartDestination);
-  stashed_nack_psn_ = layout.registers<PsnCell>("stashed_nack_psn", at(stage), slots, 1);
-  stash_nack_path_id_ = layout.registers<std::uint32_t>("stash_nack_path_id", at(stage), slots, 1);
-  stashed_nack_valid_ = layout.registers<std::uint8_t>("stashed_nack_valid", at(stage + 1), slots, 1);
-  stash_nack_qpn_ = layout.registers<std::uint32_t>("stash_nack_qpn", at(stage + 2), slots, 1);
-  stash_nack_egress_port_ = layout.registers<std::uint16_t>("stash_nack_egress_port", at(stage + 2), slots, 1);
+  stashed_nack_psn_ = layout.registers<PsnCell>("stashed_nack_psn", at(EgressStage::kStash), slots, 1);
+  stash_nack_path_id_ = layout.registers<std::uint32_t>("stash_nack_path_id", at(EgressStage::kStash), slots, 1);
+  stashed_nack_valid_ = layout.registers<std::uint8_t>("stashed_nack_valid", at(EgressStage::kStashValid), slots, 1);
+  stash_nack_qpn_ = layout.registers<std::uint32_t>("stash_nack_qpn", at(EgressStage::kStashRest), slots, 1);
+  stash_nack_egress_port_ =
+      layout.registers<std::uint16_t>("stash_nack_egress_port", at(EgressStage::kStashRest), slots, 1);
   layout.part(kPartOurs);
-  stash_nack_aeth_ = layout.registers<std::uint32_t>("stash_nack_aeth", at(stage + 2), slots, 1);
-  stash_time_ = layout.registers<std::uint32_t>("stash_time", at(stage + 2), slots, 1);
-  next_stage_ = stage + 3;
+  stash_nack_aeth_ = layout.registers<std::uint32_t>("stash_nack_aeth", at(EgressStage::kStashRest), slots, 1);
+  stash_time_ = layout.registers<std::uint32_t>("stash_time", at(EgressStage::kStashRest), slots, 1);
 }
 
 void Destination::begin(unsigned pipe, Slot slot, std::uint32_t highest) {

@@ -66,9 +66,6 @@ class Destination {
     access.prefetch(p, stashed_nack_psn_, slot.number);
   }
 
-  /// The stage behind the last one that is used here.
-  unsigned next_stage() const { return next_stage_; }
-
   // The control plane, between batches.
 
   /// All registers of a slot as for a new QP whose first PSN is slot.origin, and whose requests up to `highest` have
@@ -140,7 +137,6 @@ class Destination {
   unsigned pipes_;
   std::uint32_t paths_max_, window_;
   std::int32_t window_packets_, ooo_threshold_;
-  unsigned next_stage_;
   RegisterArray<PsnCell> highest_psn_;
   RegisterArray<PsnCell> epsn_array_;
   RegisterArray<std::uint8_t> bases_[2];

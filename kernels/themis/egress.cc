@@ -4,9 +4,31 @@
 #include <algorithm>
 
 namespace rocebox::themis {
+namespace {
+
+// A bridge takes no room for what routers need.
+template <class Rows>
+const Rows& routed_only(const switch_model::NextHops& next_hops, const Rows& rows) {
+  static const Rows none;
+  return next_hops.routes ? rows : none;
+}
+
+}  // namespace
 
 Egress::Egress(const switch_model::Build& build, Shared& shared, ControlPlane& control, Counters& count)
-    : shared_(shared), control_(control), count_(count), next_hops_(build.next_hops) {}
+    : shared_(shared),
+      control_(control),
+      count_(count),
+      next_hops_(build.next_hops),
+      hops_(build.layout, "routed_again", {Gress::kEgress, EgressStage::kQp},
+            routed_only(build.next_hops, build.next_hops.hops), 1),
+      neighbours_(build.layout, "neighbour", {Gress::kEgress, EgressStage::kHighest},
+                  routed_only(build.next_hops, build.next_hops.port_macs), 48) {
+  if (next_hops_.routes && std::ranges::none_of(next_hops_.hops, &switch_model::NextHop::routed)) {
+    build.layout.unused(hops_, "there are no routes");
+    build.layout.unused(neighbours_, "there are no routes");
+  }
+}
 
 void Egress::judged(Pass& pass, PacketState& p, const QpEntry& entry, const TaskWord& task, const Decision& decision) {
   if (!decision) return go_on(pass, p, task);
@@ -45,21 +67,18 @@ void Egress::generate(Pass& pass, PacketState& p, const Decision& decision) {
   pass.note(p, "resolves a NACK");
 }
 
-void Egress::mirror(Pass& pass, PacketState& p) {
-  const TaskWord task = TaskWord::of(p, shared_.word);
-  if (task.task != Task::kGenerate) return;  // one that was turned back, or another program's
+// `neighbour`: of its way out, where the data were routed; null: addresses are swapped.
+void Egress::make(Pass& pass, PacketState& p, const TaskWord& task, const switch_model::Mac* neighbour) {
   auto* ethernet = p.packet.header<roce::Ethernet>(0);
-  const std::uint32_t hop = next_hops_.filled ? p.metadata[next_hops_.hop_word] : 0;
-  const bool routed = hop != 0 && next_hops_.hops[hop - 1].routed;
   switch_model::Mac own{};
-  if (routed) std::copy_n(ethernet->source, own.size(), own.begin());
+  if (neighbour) std::copy_n(ethernet->source, own.size(), own.begin());
   const StashedNack nack{p.metadata[shared_.word + 1], p.metadata[shared_.word + 2], p.metadata[shared_.word + 3],
                          task.exit};
   if (!make_nack(p.packet, nack, task.avoid ? shared_.avoidance_mask : std::uint8_t{0}))
     return pass.drop(p, count_.drop_mirror);
-  if (!routed) return;
+  if (!neighbour) return;
   std::copy(own.begin(), own.end(), ethernet->source);
-  std::ranges::copy(next_hops_.port_macs[task.exit], ethernet->destination);
+  std::ranges::copy(*neighbour, ethernet->destination);
 }
 
 void Egress::recirculate(Pass& pass, PacketState& p) {

@@ -4,6 +4,7 @@
 #include "kernels/themis/nack_packet.h"
 #include "kernels/themis/shared.h"
 #include "runtime/roce/icrc.h"
+#include "switch_model/tables/copied_table.h"
 
 namespace rocebox::themis {
 
@@ -20,7 +21,7 @@ class Egress {
     for (PacketState& p : pass) {
       if (p.drop_reason || is_own(p)) continue;
       if (p.instance == switch_model::Instance::kMirror) {
-        mirror(pass, p);
+        mirror(access, pass, p);
       } else if (TaskWord::of(p, shared_.word).task == Task::kRecirculate) {
         recirculate(pass, p);
       } else if (QpWords::any(p, shared_.word)) {
@@ -113,13 +114,24 @@ class Egress {
   void judged(Pass& pass, PacketState& p, const QpEntry& entry, const TaskWord& task, const Decision& decision);
   void go_on(Pass& pass, PacketState& p, const TaskWord& task);
   void generate(Pass& pass, PacketState& p, const Decision& decision);
-  void mirror(Pass& pass, PacketState& p);
+  // A mirror that is to become a NACK. What was turned back, and another program's, is left alone.
+  template <class Access>
+  void mirror(Access& access, Pass& pass, PacketState& p) {
+    const TaskWord task = TaskWord::of(p, shared_.word);
+    if (task.task != Task::kGenerate) return;
+    const std::uint32_t hop = next_hops_.routes ? p.metadata[next_hops_.hop_word] : 0;
+    const bool routed = hop != 0 && hops_.value(access.lookup(p, hops_, hop - 1)).routed;
+    make(pass, p, task, routed ? &neighbours_.value(access.lookup(p, neighbours_, task.exit)) : nullptr);
+  }
+  void make(Pass& pass, PacketState& p, const TaskWord& task, const switch_model::Mac* neighbour);
   void recirculate(Pass& pass, PacketState& p);
 
   Shared& shared_;
   ControlPlane& control_;
   Counters& count_;
   const switch_model::NextHops& next_hops_;
+  switch_model::CopiedTable<switch_model::NextHop> hops_;    // whether the data were routed
+  switch_model::CopiedTable<switch_model::Mac> neighbours_;  // by port
 };
 
 }  // namespace rocebox::themis

@@ -3,7 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace rocebox::themis {
+namespace {
+
+constexpr unsigned kPortBits = 9;
+
+Layout& ours(Layout& layout) {
+  layout.part(kPartOurs);
+  return layout;
+}
+
+}  // namespace
 
 Ingress::Ingress(const Config& config, const switch_model::Build& build, Shared& shared, ControlPlane& control,
                  Counters& count)
@@ -12,13 +24,16 @@ Ingress::Ingress(const Config& config, const switch_model::Build& build, Shared&
       count_(count),
       info_(build.info),
       next_hops_(build.next_hops),
+      hops_(ours(build.layout), "next_hop_again", {Gress::kIngress, IngressStage::kNextHop}, build.next_hops.hops,
+            kPortBits),
       turned_class_(static_cast<std::uint8_t>(config.turned_class)) {
-  const unsigned stage = shared.source.next_stage();
   build.layout.part(kPartPathMap);
-  path_map_ = build.layout.registers<std::uint16_t>("path_map", {Gress::kIngress, stage}, shared.paths_max);
+  path_map_ =
+      build.layout.registers<std::uint16_t>("path_map", {Gress::kIngress, IngressStage::kPathMap}, shared.paths_max);
   build.layout.part(kPartOurs);
   if (shared_.spray == Spray::kUdpSourcePort && next_hops_.filled)
-    ecmp_ = switch_model::forward::flow_hash(build.layout, "ecmp_hash_again", {Gress::kIngress, stage + 1}, next_hops_);
+    ecmp_ = switch_model::forward::flow_hash(build.layout, "ecmp_hash_again", {Gress::kIngress, IngressStage::kHash},
+                                             next_hops_);
   if (shared_.spray != Spray::kOff && config.hosts.empty())
     throw ConfigError("program themis: `hosts` names no port: name those that lead to NICs, or write `spray: off`");
   if (shared_.spray != Spray::kOff && !next_hops_.filled)
@@ -26,6 +41,15 @@ Ingress::Ingress(const Config& config, const switch_model::Build& build, Shared&
         "program themis: it must know the port that program `forward` has chosen, and its equal paths: put `forward` "
         "before it in `programs`, or write `spray: off`");
   set_path_map(config);
+  if (shared_.spray == Spray::kEgressPort) {
+    build.layout.unused(path_map_, "`spray: egress_port` takes the path by its port");
+    if (std::ranges::none_of(next_hops_.groups, [&](const auto& group) { return group.count == config.paths; }))
+      build.layout.unused(hops_, "no address or prefix has as many equal paths as `paths`");
+  }
+  if (ecmp_ && std::ranges::none_of(next_hops_.groups, [](const auto& group) { return group.count > 1; })) {
+    build.layout.unused(*ecmp_, "no address or prefix has equal paths");
+    build.layout.unused(hops_, "no address or prefix has equal paths");
+  }
 }
 
 void Ingress::set_path_map(const Config& config) {

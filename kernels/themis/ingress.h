@@ -9,6 +9,7 @@
 #include "runtime/roce/icrc.h"
 #include "switch_model/forward/flow_bytes.h"
 #include "switch_model/hash.h"
+#include "switch_model/tables/copied_table.h"
 
 namespace rocebox::themis {
 
@@ -106,7 +107,7 @@ class Ingress {
       if (choice.rerouted & kReroutedAvoided) count_.rerouted_avoided.add();
     }
     if (!group) return change_source_port(access, p, access.read(p, path_map_, choice.path));
-    leave_by(p, group->first + choice.path);
+    leave_by(access, p, group->first + choice.path);
   }
 
   // The new flow may have another way out of this switch already: ECMP chooses among its own next hops anew.
@@ -118,11 +119,12 @@ class Ingress {
     if (!group || group->count == 1) return;
     std::uint8_t bytes[switch_model::forward::kFlowBytesMax];
     const unsigned size = switch_model::forward::flow_bytes(p.packet, bytes);
-    leave_by(p, group->pick(access.hash(p, *ecmp_, {bytes, size}), ecmp_->width()));
+    leave_by(access, p, group->pick(access.hash(p, *ecmp_, {bytes, size}), ecmp_->width()));
   }
-  void leave_by(PacketState& p, std::uint32_t hop) {
+  template <class Access>
+  void leave_by(Access& access, PacketState& p, std::uint32_t hop) {
     p.metadata[next_hops_.hop_word] = hop + 1;
-    p.egress_port = next_hops_.hops[hop].port;
+    p.egress_port = hops_.value(access.lookup(p, hops_, hop)).port;
   }
 
   // A NACK on its way to the NIC in this rack.
@@ -153,7 +155,8 @@ class Ingress {
   const switch_model::SwitchInfo& info_;
   const switch_model::NextHops& next_hops_;
   RegisterArray<std::uint16_t> path_map_;
-  std::optional<switch_model::HashUnit> ecmp_;  // forward's, once more
+  switch_model::CopiedTable<switch_model::NextHop> hops_;  // forward's, for the hop that is taken in place of its own
+  std::optional<switch_model::HashUnit> ecmp_;             // forward's, once more
   std::uint8_t turned_class_;
 };
 

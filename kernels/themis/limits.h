@@ -21,13 +21,15 @@ inline constexpr std::uint8_t kFarPacketsMax = 16;
 /// PSNs that one READ request is taken to need at most: the doubt that it raises must lie ahead modulo 2^24.
 inline constexpr std::uint32_t kReadPsnsMax = 1 << 22;
 
-/// What one stage holds of a register array, for placing what stands behind it: Map RAM for 48 pages of 1024 words of
-/// 128 bits.
-inline constexpr std::uint64_t kStageBytes = 48 * 1024 * 16;
-
-/// The first stage of the registers: the QP tables, one for each control, take those before it, with 8192 QPs beside
-/// `forward`.
-inline constexpr unsigned kFirstStage = 3;
+/// Where the controls stand, in stages of the program: what a later one does depends on what an earlier one gave. The
+/// layout puts them behind the programs before, and makes room for arrays that take several.
+struct IngressStage {
+  static constexpr unsigned kQp = 0, kNack = 1, kHighest = 2, kAvoid = 3, kPathMap = 4, kHash = 5, kNextHop = 6;
+};
+struct EgressStage {
+  static constexpr unsigned kQp = 0, kHighest = 1, kBase = 2, kDoubt = 3, kHalves = 4, kBitmap = 5, kPaths = 6,
+                            kStash = 7, kStashValid = 8, kStashRest = 9;
+};
 
 /// Flows of one direction between two hosts that learning chooses from, those that sent last: twice the paper's 512 QPs
 /// of a NIC, a few microseconds of work for an answer that fits none of so many.

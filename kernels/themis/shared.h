@@ -58,15 +58,16 @@ struct Shared {
         avoidance_mask(themis::avoidance_mask(config.path_avoidance_bit)),
         is_host(host_ports(config, build.info)),
         paths_max(config.paths_max_count()),
-        ingress_qps(ours(build), "qps_ingress", {Gress::kIngress, 0}, table_entries(config), 2),
-        hits(build.layout.registers<bool>("qp_hits", {Gress::kIngress, kFirstStage},
+        ingress_qps(ours(build), "qps_ingress", {Gress::kIngress, IngressStage::kQp}, table_entries(config), 2),
+        hits(build.layout.registers<bool>("qp_hits", {Gress::kIngress, IngressStage::kNack},
                                           static_cast<std::uint64_t>(config.qps), 1)),
-        egress_qps(build.layout, "qps_egress", {Gress::kEgress, 0}, ingress_qps.rows(), QpEntry::kBits, 2),
+        egress_qps(build.layout, "qps_egress", {Gress::kEgress, EgressStage::kQp}, ingress_qps.rows(), QpEntry::kBits,
+                   2),
         destination({slots(config, build), paths_max, config.paths_count(), static_cast<std::uint32_t>(config.window),
                      static_cast<std::uint32_t>(config.ooo_threshold)},
                     build.layout),
         source({slots(config, build), paths_max, config.paths_count(),
-                static_cast<std::uint32_t>(config.avoidance_window), destination.next_stage(), config.reroute_timeouts},
+                static_cast<std::uint32_t>(config.avoidance_window), config.reroute_timeouts},
                build.layout) {}
 
   static Layout& ours(const switch_model::Build& build) {

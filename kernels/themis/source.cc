@@ -10,13 +10,13 @@ Source::Source(const Config& config, Layout& layout)
       reroute_timeouts_(config.reroute_timeouts) {
   const std::uint64_t paths = std::uint64_t{config.slots} * config.paths_max;
   layout.part(kPartSource);
-  recved_nack_psn_ = layout.registers<PsnCell>("recved_nack_psn", {Gress::kIngress, kFirstStage}, config.slots, 1);
+  recved_nack_psn_ =
+      layout.registers<PsnCell>("recved_nack_psn", {Gress::kIngress, IngressStage::kNack}, config.slots, 1);
   layout.part(kPartOurs);
-  highest_psn_ = layout.registers<PsnCell>("highest_psn", {Gress::kIngress, kFirstStage + 1}, config.slots, 1);
+  highest_psn_ = layout.registers<PsnCell>("highest_psn", {Gress::kIngress, IngressStage::kHighest}, config.slots, 1);
   layout.part(kPartSource);
-  path_adaptive_count_ = layout.registers<std::uint32_t>("path_adaptive_count", {Gress::kIngress, config.paths_stage},
+  path_adaptive_count_ = layout.registers<std::uint32_t>("path_adaptive_count", {Gress::kIngress, IngressStage::kAvoid},
                                                          paths, config.paths_max);
-  next_stage_ = stage_behind(config.paths_stage, paths * sizeof(std::uint32_t));
 }
 
 void Source::clear(unsigned pipe, std::uint32_t slot) {

@@ -19,11 +19,6 @@ using switch_model::PacketState;
 using switch_model::Pass;
 using switch_model::RegisterArray;
 
-/// The stages behind an array of `bytes` that begins in `stage`.
-constexpr unsigned stage_behind(unsigned stage, std::uint64_t bytes) {
-  return stage + static_cast<unsigned>((bytes + kStageBytes - 1) / kStageBytes);
-}
-
 /// Why a packet leaves the path that its PSN says; several may hold.
 enum Reroute : std::uint32_t {
   kReroutedNacked = 1,   ///< a NACK asked for it: elsewhere
@@ -43,7 +38,6 @@ class Source {
     std::uint32_t paths_max;  ///< sizes the arrays
     std::uint32_t paths;      ///< N at the start
     std::uint32_t avoidance_window;
-    unsigned paths_stage;  ///< where the large array begins, behind the small ones here and in egress
     bool reroute_timeouts = true;
   };
   Source(const Config& config, Layout& layout);
@@ -118,8 +112,6 @@ class Source {
     reroute_timeouts_ = reroute_timeouts;
   }
   std::uint32_t paths() const { return modulo_.count(); }
-  /// The stage behind the last one that is used here.
-  unsigned next_stage() const { return next_stage_; }
 
  private:
   // Whether `psn` is ahead of all that were sent, or far from them.
@@ -139,7 +131,6 @@ class Source {
   Modulo modulo_;
   std::uint32_t paths_max_, avoidance_window_;
   bool reroute_timeouts_;
-  unsigned next_stage_;
   RegisterArray<PsnCell> recved_nack_psn_;            // flag: the packet has been sent again
   RegisterArray<PsnCell> highest_psn_;                // flag: the packet before was the one that a NACK asked for
   RegisterArray<std::uint32_t> path_adaptive_count_;  // by PSN mod N, which is the path but for the base

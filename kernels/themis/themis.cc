@@ -5,6 +5,7 @@
 
 #include "kernels/themis/egress.h"
 #include "kernels/themis/ingress.h"
+#include "kernels/themis/trial.h"
 
 namespace rocebox {
 namespace themis {
@@ -15,14 +16,18 @@ class Themis {
   using Config = themis::Config;
 
   Themis(const Config& config, const switch_model::Build& build)
-      : count_(build.stats),
+      : config_(config),
+        info_(build.info),
+        count_(build.stats),
         shared_(config, build),
         control_(config, build.info,
                  {shared_.ingress_qps, shared_.egress_qps, shared_.source, shared_.destination, shared_.hits,
                   shared_.is_host},
                  count_),
         ingress_(config, build, shared_, control_, count_),
-        egress_(build, shared_, control_, count_) {}
+        egress_(build, shared_, control_, count_) {
+    if (shared_.spray == Spray::kOff) build.layout.unused_program("`spray: off`");
+  }
 
   static constexpr bool kOwnsWhatItWrites = true;  // mirrors, which share nothing
   static constexpr std::array<std::string_view, 9> kChangeable = {
@@ -55,9 +60,14 @@ class Themis {
     report.count("paths", shared_.source.paths());
     control_.report(report);
   }
-  void stimuli(std::vector<Stimulus>& all) const { control_.stimuli(all); }
+  void stimuli(std::vector<Stimulus>& all) const {
+    control_.stimuli(all);
+    add_trial(config_, info_, all);
+  }
 
  private:
+  const Config config_;  // as it was at the start, for stimuli
+  const switch_model::SwitchInfo& info_;
   Counters count_;
   Shared shared_;
   ControlPlane control_;

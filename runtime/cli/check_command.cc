@@ -51,6 +51,9 @@ int check(const CheckArguments& arguments) {
   if (arguments.config.empty()) throw ConfigError("check: give a configuration, or --schema");
   if (config::Mistakes ignored(arguments.config);
       lab::is_lab(config::parse_yaml(config::read_text_file(arguments.config), ignored))) {
+    if (arguments.strict || arguments.resources)
+      throw ConfigError(arguments.config +
+                        ": --strict and --resources look at the switches of a run, and this is a lab");
     check_lab(arguments.config, arguments.plugins);
     return 0;
   }

@@ -37,6 +37,10 @@ class Acl {
         drop_meter_(build.stats.counter("drop_meter", "beyond the peak rate or burst of a rule's meter")) {
     Rules rules = prepare(config);
     change(rules);
+    if (std::ranges::none_of(config.rules, [](const RuleConfig& rule) { return rule.meter.on(); })) {
+      build.layout.unused(meters_, "no rule has a meter");
+      build.layout.unused(colors_, "no rule has a meter");
+    }
     for (const RuleConfig& rule : config.rules)
       for (const Row& row : rule.match.rows(info_))
         if (stimuli_.size() < kStimuliMax) stimuli_.push_back(stimulus_of(row));

@@ -51,6 +51,10 @@ Bridge::Bridge(const Config& config, const Build& build)
       macs_displaced_(build.stats.counter("macs_displaced", "learnt MAC addresses that made room for static ones")),
       mac_table_full_(build.stats.counter("mac_table_full", "MAC addresses not learnt: the table was full")),
       digests_lost_(build.stats.counter("digests_lost", "new MAC addresses that the control plane was not told of")) {
+  if (!learning_) {
+    build.layout.unused(sources_, "`learning: false`");
+    build.layout.unused(last_seen_, "`learning: false`");
+  }
   digests_.reserve(kDigestsMax);
   learnt_.reserve(entries_of(config));
 }

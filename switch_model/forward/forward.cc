@@ -46,10 +46,11 @@ class Forward {
     next_hops_.filled = true;
     if (!config.router_mac.empty()) parse_mac(config.router_mac, router_mac_);
     router_number_ = mac_number(router_mac_.data());
-    routes_ = !config.router_mac.empty();
+    routes_ = next_hops_.routes = !config.router_mac.empty();
     fill_stimuli(config);
     Prepared first = prepare(config);
     change(first);
+    tell_unused(config, build.layout);
   }
 
   static constexpr bool kOwnsWhatItWrites = true;
@@ -155,6 +156,16 @@ class Forward {
     next_hops.hash_seed = static_cast<std::uint32_t>(config.ecmp_seed);
     return next_hops;
   }
+  void tell_unused(const Config& config, Layout& layout) const {
+    const auto several = [](const auto& row) { return row.ports.size() > 1; };
+    const auto equal = [](const auto& row) { return row.via.size() > 1; };
+    const bool spreads = std::ranges::any_of(config.macs, several) || std::ranges::any_of(config.routes, equal);
+    if (!spreads) layout.unused(hash_, "no address or prefix has equal paths");
+    if (config.routes.empty() && routes_) layout.unused(rewrite_, "there are no routes");
+    if (spreads || !config.routes.empty()) return;
+    for (const ResourceHandle* handle : std::initializer_list<const ResourceHandle*>{&groups_, &hops_})
+      layout.unused(*handle, "there are no routes, and no address has equal paths");
+  }
   static std::uint32_t hop_entries(const Config& config) { return static_cast<std::uint32_t>(config.hop_entries); }
 
   // A packet with a next hop that is recirculated has been forwarded: it has its hop's MACs already, and is one hop on.
@@ -171,22 +182,32 @@ class Forward {
   void fill_stimuli(const Config& config) {
     Stimulus stimulus;
     stimulus.underlay.addresses = {roce::ipv4(10, 0, 0, 1), roce::ipv4(10, 0, 1, 1)};
+    stimulus.underlay.source_mac = {0x02, 0, 0, 0, 0x7E, 0};  // to be learnt: nobody's
     stimuli_.push_back(stimulus);
     const std::size_t macs = std::min(config.macs.size(), kStimuliMax),
                       routes = std::min(config.routes.size(), kStimuliMax);
     for (std::size_t i = 0; i < macs; i++) {
       parse_mac(config.macs[i].mac, stimulus.underlay.destination_mac);
       stimulus.underlay.vlans = {static_cast<std::uint16_t>(config.macs[i].vlan), 0};
+      stimulus.leads_to.clear();
+      for (const std::string& port : config.macs[i].ports) stimulus.leads_to.push_back(info_.find(port));
       stimuli_.push_back(stimulus);
     }
+    stimulus.leads_to.clear();
     stimulus.underlay.vlans = {};
     stimulus.underlay.destination_mac = router_mac_;
+    for (const std::uint8_t version : {std::uint8_t{4}, std::uint8_t{6}}) {  // into no prefix
+      stimulus.underlay.ip_version = version;
+      if (routes_) stimuli_.push_back(stimulus);
+    }
     for (std::size_t i = 0; i < routes; i++) {
       Prefix prefix;
       std::string why;
       parse_prefix(config.routes[i].prefix, prefix, why);
       stimulus.underlay.ip_version = prefix.is_ipv4 ? 4 : 6;
       stimulus.underlay.addresses.destination = prefix.address;
+      stimulus.leads_to.clear();
+      for (const HopConfig& via : config.routes[i].via) stimulus.leads_to.push_back(info_.find(via.port));
       stimuli_.push_back(stimulus);
     }
   }

@@ -17,7 +17,11 @@ Router::Router(const Config& config, const Build& build)
       drop_no_route_(build.stats.counter("drop_no_route", "to be routed, and no prefix holds its destination")),
       drop_ttl_(build.stats.counter("drop_ttl", "to be routed, and its TTL or hop limit is used up")),
       drop_ip_header_(build.stats.counter("drop_ip_header", "to be routed, and its IP header or checksum is wrong")),
-      drop_for_router_(build.stats.counter("drop_for_router", "to the router's MAC address, and not IP")) {}
+      drop_for_router_(build.stats.counter("drop_for_router", "to the router's MAC address, and not IP")) {
+  if (!config.router_mac.empty()) return;
+  build.layout.unused(v4_routes_, "there is no `router_mac`");
+  build.layout.unused(v6_routes_, "there is no `router_mac`");
+}
 
 Router::Routes Router::empty_routes(const Config& config) { return Routes(prefixes_of(config)); }
 

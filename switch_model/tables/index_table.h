@@ -27,12 +27,11 @@ class IndexTable : public ResourceHandle {
   Value& value(std::uint32_t entry) { return values_[entry]; }
   /// Takes other values, as many, and leaves its own. Does not allocate.
   void swap_values(std::vector<Value>& values) noexcept { values_.swap(values); }
-
- private:
   static constexpr unsigned key_bits(std::uint32_t capacity) {
     return std::max(16u, static_cast<unsigned>(std::bit_width(capacity)));
   }
 
+ private:
   std::vector<Value> values_;
   std::uint32_t capacity_;
 };

@@ -8,13 +8,14 @@
 namespace rocebox::switch_model {
 namespace {
 
-enum Fault { kNone, kTwice, kLoop, kBack, kBeyond, kOther, kTable };
+// kHidden: nothing that hardware could not do, but a register that no packet comes to.
+enum Fault { kNone, kTwice, kLoop, kBack, kBeyond, kOther, kTable, kHidden };
 
 class Faulty {
  public:
   struct Config {
     std::int64_t fault = kNone;
-    void fields(Fields& f, const SwitchInfo&) { f.integer("fault", fault, {kNone, kTable}, "which mistake"); }
+    void fields(Fields& f, const SwitchInfo&) { f.integer("fault", fault, {kNone, kHidden}, "which mistake"); }
   };
   Faulty(const Config& config, const Build& build)
       : fault_(config.fault),
@@ -41,7 +42,8 @@ class Faulty {
   }
   template <class Access>
   void egress(Access& access, Pass& pass) {
-    for (PacketState& p : pass) access.read(p, leaving_, 1);
+    for (PacketState& p : pass)
+      if (fault_ != kHidden) access.read(p, leaving_, 1);
   }
 
  private:

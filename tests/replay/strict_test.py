@@ -24,10 +24,10 @@ CLEAN = "strict: no access that the hardware could not do"
 
 
 class Strict(RoceboxTest):
-    def check(self, fault, *words, status):
+    def check(self, fault, *words, status, more=""):
         config = self.config("devices: {d: {path: a <-> faulty_switch <-> b, kernels: {faulty_switch: "
-                             f"{{ports: [a, b], faulty: {{fault: {fault}}}}}}}}}}}\n")
-        return self.rocebox("check", config, "--plugin", PLUGIN, *words, status=status)[0]
+                             f"{{ports: [a, b], faulty: {{fault: {fault}}}{more}}}}}}}}}\n")
+        return "".join(self.rocebox("check", config, "--plugin", PLUGIN, *words, status=status))
 
     def found(self, text):
         """{what: how many times}"""
@@ -48,6 +48,29 @@ class Strict(RoceboxTest):
                 self.assertEqual(found.keys(), expected.keys(), text)
                 packets = packets or next(iter(found.values()))  # as many as `check` sends
                 self.assertEqual(found, {what: times * packets for what, times in expected.items()})
+
+    def test_what_no_packet_comes_to_is_not_good_unless_it_is_accepted(self):
+        hidden = 7
+        text = self.check(hidden, "--strict", status=1)
+        self.assertIn(CLEAN, text)
+        self.assertIn("program faulty: no trial packet came to leaving\n", text)
+        self.assertIn("write `accept_unjudged: [faulty.leaving]`", text)
+        text = self.check(hidden, "--strict", status=0, more=", accept_unjudged: [faulty.leaving]")
+        self.assertIn("no trial packet came to leaving, which is accepted\n", text)
+        text = self.check(0, "--strict", status=0, more=", accept_unjudged: [faulty.leaving]")
+        self.assertIn("`accept_unjudged` need not name faulty.leaving", text)
+        text = self.check(0, "--strict", status=2, more=", accept_unjudged: [faulty.leavin]")
+        self.assertIn("did you mean `faulty.leaving`?", text)
+
+    def test_shipped_switches_are_judged_whole(self):
+        for name in ("replay/acl", "replay/switch", "replay/themis", "replay/themis_nacks", "live/switch", "live/themis_tor"):
+            with self.subTest(name=name):
+                text, _ = self.rocebox("check", HERE.parent.parent / f"configs/{name}.yaml", "--strict")
+                self.assertIn(CLEAN, text)
+                self.assertNotIn("no trial packet", text)
+                unused = re.findall(r"program themis: not in use, since .*: (.*)", text)
+                self.assertEqual(unused, {"replay/themis": ["path_map"] * 2, "live/themis_tor": ["path_map"],
+                                          "replay/themis_nacks": ["path_map", "next_hop_again"]}.get(name, []))
 
     def test_only_strict_looks(self):
         for words in ((), ("--resources",)):

@@ -30,8 +30,7 @@ class Rig {
 
   explicit Rig(const RigConfig& config)
       : config_(config),
-        source_({kSlots, config.paths, config.paths, config.avoidance_window, kFirstStage + 2, config.reroute_timeouts},
-                named(layout_)),
+        source_({kSlots, config.paths, config.paths, config.avoidance_window, config.reroute_timeouts}, named(layout_)),
         destination_({kSlots, config.paths, config.paths, config.window, config.ooo_threshold}, layout_) {
     slot_ = {1, config.first_psn};
     state_[0].pipe = kPipe;
