@@ -143,8 +143,7 @@ std::uint32_t Inspector::make(const Lookup& lookup, Packet packet) {
 
 void Inspector::count_other(Packet packet) {
   const PacketMeta& meta = packet.meta();
-  // A reserved opcode, of which no BTH can be read.
-  if (meta.status == ParseStatus::kUnknownOpcode && meta.opcode == roce::kOpcodeLowar) return counters_.lowar.add();
+  if (meta.status == ParseStatus::kLowar) return counters_.lowar.add();
   switch (roce::class_of(meta.status)) {
     case PacketClass::kRoce:
     case PacketClass::kOther:

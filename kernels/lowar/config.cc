@@ -52,6 +52,7 @@ void Config::fields(Fields& f) {
   const std::uint32_t needed = static_cast<std::uint32_t>(sizeof(roce::Ipv4) + sizeof(roce::Udp) + sizeof(roce::Bth) +
                                                           sizeof(roce::Reth) + sizeof(roce::ImmDt) + roce::kIcrcBytes) +
                                roce::kPathMtus[static_cast<std::size_t>(roce_mtu)] + kRepairExtraBytes;
+  f.faces_its_like(kLinkPort);
   f.makes_datagrams(kLinkPort, needed, "lower `roce_mtu`, or raise the MTU");
   if (link_mtu < needed)
     f.refuse("link_mtu",

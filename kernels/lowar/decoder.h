@@ -24,6 +24,9 @@ class Decoder {
   void process(Context& context, Batch& batch);
   /// `stream` is the timer's tag.
   void on_timer(Context& context, std::uint64_t stream);
+  /// LoWAR packets, and data packets, that came over the link; repair packets that wait now are left out.
+  std::uint64_t lowar_packets() const;
+  std::uint64_t packets() const { return count_.packets.read(); }
   /// Bytes of memory for so many streams, when all are in use.
   static std::size_t stream_bytes(std::uint32_t streams) { return StreamTable<Stream>::bytes(streams); }
 

@@ -128,6 +128,15 @@ void Decoder::release_unrepairable(Exit& exit, Stream& stream, const RepairHeade
   }
 }
 
+std::uint64_t Decoder::lowar_packets() const {
+  std::uint64_t sum = 0;
+  for (const Counter* counter : {&count_.drop_negotiation, &count_.drop_repair_used, &count_.drop_repair_unused,
+                                 &count_.drop_repair_short, &count_.drop_repair_failed, &count_.drop_repair_full,
+                                 &count_.drop_repair_unknown, &count_.drop_lowar_icrc, &count_.drop_lowar_malformed})
+    sum += counter->read();
+  return sum;
+}
+
 Counter& Decoder::reason(Outcome outcome) {
   switch (outcome) {
     case Outcome::kUsed:

@@ -8,6 +8,19 @@ namespace rocebox {
 namespace lowar {
 namespace {
 
+// What one should know of a gateway that sees so many LoWAR packets at its host's side and at the link's, and so many
+// data packets there; null: nothing.
+const char* note_of(std::uint64_t at_host, std::uint64_t at_link, std::uint64_t data_at_link) {
+  if (at_link) return nullptr;
+  if (at_host)
+    return "LoWAR packets come in at the host's side only: this gateway stands the wrong way round; write its path as "
+           "HOST <-> lowar <-> LINK";
+  if (data_at_link)
+    return "data came over the link, but no LoWAR packet: there is no gateway at its far end, or this one stands the "
+           "wrong way round";
+  return nullptr;
+}
+
 class Gateway final : public Kernel {
  public:
   using Config = lowar::Config;
@@ -21,6 +34,10 @@ class Gateway final : public Kernel {
       decoder_.process(context, batch);
   }
   void on_timer(Context& context, std::uint64_t tag) override { decoder_.on_timer(context, tag); }
+  void report(Report& report) const override {
+    const char* note = note_of(encoder_.lowar_packets(), decoder_.lowar_packets(), decoder_.packets());
+    if (note) report.table("notes", 1, [&](Report& row, std::size_t) { row.text("note", note); });
+  }
 
  private:
   Encoder encoder_;

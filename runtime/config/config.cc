@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "runtime/config/describe.h"
+#include "runtime/config/facing.h"
 #include "runtime/config/pipeline.h"
 #include "runtime/config/top_fields.h"
 #include "runtime/config/units.h"
@@ -45,6 +46,7 @@ class Loader {
         config_.expectations.push_back({top.expect[i], node->kind == Node::Kind::kList && i < node->items.size()
                                                            ? node->items[i].place
                                                            : node->place});
+    if (mistakes_.none()) check_facing(config_, mistakes_);
     if (config_.devices.empty() && mistakes_.none()) mistakes_.add(root.place, "there is no device: give `devices:`");
     return std::move(config_);
   }
@@ -175,6 +177,13 @@ std::vector<MadeDatagrams> KernelConfig::made_datagrams() const {
   FieldsReader reader(&options, none);
   type->make(reader, nullptr);
   return reader.made_datagrams();
+}
+
+std::optional<Port> KernelConfig::facing() const {
+  Mistakes none("");
+  FieldsReader reader(&options, none);
+  type->make(reader, nullptr);
+  return reader.facing();
 }
 
 std::unique_ptr<Change> KernelConfig::change(const Kernel& running) const {

@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct KernelConfig {
   std::unique_ptr<Change> change(const Kernel& running) const;
   /// The longest IP datagrams that it makes itself, by output, where it tells.
   std::vector<MadeDatagrams> made_datagrams() const;
+  /// The port at which its like must face it, where it is one end of a pair.
+  std::optional<Port> facing() const;
 };
 
 enum class DeviceKind { kBump, kSwitch };

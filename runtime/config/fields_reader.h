@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // FieldsReader: fills config structs from YAML, strictly; every mistake is reported with its place.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,9 @@ class FieldsReader final : public ConfigFields {
     made_datagrams_.push_back({out, bytes, std::string(mend)});
   }
   const std::vector<MadeDatagrams>& made_datagrams() const { return made_datagrams_; }
+  void faces_its_like(unsigned out) override { facing_ = static_cast<Port>(out); }
+  /// What the kernel said with faces_its_like().
+  std::optional<Port> facing() const { return facing_; }
 
   /// Where the value of a field stands (the mapping itself when it was not written).
   Place place_of(std::string_view name) const;
@@ -74,6 +78,7 @@ class FieldsReader final : public ConfigFields {
   Mistakes& mistakes_;
   std::vector<std::string> known_;
   std::vector<MadeDatagrams> made_datagrams_;
+  std::optional<Port> facing_;
   bool accept_rest_ = false;
 };
 

@@ -83,6 +83,7 @@ ParseStatus read_transport(Packet packet, const std::uint8_t* data, std::uint32_
   const std::uint32_t transport_bytes = datagram_bytes - static_cast<std::uint32_t>(sizeof(Udp)) - kIcrcBytes;
   if (!info.has(kIsKnown)) {
     meta.payload_bytes = transport_bytes - header_bytes;
+    if (header->opcode == kOpcodeLowar) return ParseStatus::kLowar;
     return is_unsupported(info.service) ? ParseStatus::kUnsupportedService : ParseStatus::kUnknownOpcode;
   }
   if (transport_bytes < header_bytes + meta.pad_bytes) return ParseStatus::kBadPadCount;
@@ -214,6 +215,7 @@ std::string_view parse_status_name(ParseStatus status) {
                                          "snapped_extension",
                                          "shorter_than_ip_length",
                                          "unsupported_service",
+                                         "lowar",
                                          "bad_ip_version",
                                          "bad_ip_header_length",
                                          "bad_ip_length",
@@ -244,6 +246,7 @@ std::string_view parse_status_sentence(ParseStatus status) {
                                              "bytes held end inside an extended transport header",
                                              "the frame on the wire ends before its IP datagram: trimmed or cut",
                                              "BTH opcode of RD, XRC or a manufacturer; only its BTH is read",
+                                             "what LoWAR gateways send each other: repair and negotiation packets",
                                              "IP version does not match the EtherType",
                                              "IPv4 header length below 20 bytes",
                                              "IPv4 total length below the header length",
