@@ -5,6 +5,8 @@
 #include <malloc.h>
 #include <rte_malloc.h>
 
+#include <algorithm>
+
 namespace rocebox::swarm {
 namespace {
 
@@ -55,12 +57,21 @@ class Judge {
 
   // What leaves by a port of one flow is what came, in its order, with gaps.
   void order(const std::pair<unsigned, unsigned>& port, const std::vector<Left>& all) {
-    std::map<int, std::size_t> reached;
+    struct Reached {
+      std::size_t at = 0;
+      std::uint64_t last = 0;
+      std::ptrdiff_t times = 0;  // that the last one has left in a row
+    };
+    std::map<int, Reached> reached;
     for (const Left& left : all) {
       const auto flow = flow_of_.find(left.mark);
       if (flow == flow_of_.end()) continue;
       const std::vector<std::uint64_t>& sequence = sequences_[flow->second];
-      std::size_t& at = reached[flow->second];
+      auto& [at, last, times] = reached[flow->second];
+      times = last == left.mark ? times + 1 : 1;
+      const bool again = times > 1 && times <= std::count(sequence.begin(), sequence.end(), left.mark);
+      last = left.mark;
+      if (again && !scenario_.promises.repeats_stay) continue;
       const std::size_t before = at;
       while (at < sequence.size() && sequence[at] != left.mark) at++;
       if (at == sequence.size()) {

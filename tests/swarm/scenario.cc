@@ -121,7 +121,10 @@ class Drawing {
   // What options take away from what is promised.
   void note(const std::string& type, const std::string& options) {
     components.push_back(type);
-    if (type == "link") {
+    if (type == "lowar") {
+      // It puts packets in the order of their PSNs: what is sent again while the first one waits leaves beside it.
+      promises.repeats_stay = false;
+    } else if (type == "link") {
       if (has(options, {"reorder", "duplicate", "events"})) promises.order = false;
       if (has(options, {"corrupt", "trim"})) promises.whole = false;
       if (has(options, {"repaired"})) promises.genuine = false;
