@@ -40,24 +40,38 @@ void print_plan(const config::RunConfig& config) {
     fmt::print("#   {}: bound to nothing; what leaves there is counted\n", port.text());
 }
 
+// `text`: of the file, when there is one.
+config::RunConfig load(const CheckArguments& arguments, const std::string& text, Registry& registry) {
+  if (arguments.config.empty() || arguments.line.given())
+    return load_or_throw(arguments.config, arguments.line, registry,
+                         "--between A B or --from FILE, -- KERNEL [OPTION=VALUE]..., or --schema");
+  const std::string file = config::shown_file(arguments.config);
+  config::Mistakes mistakes(file);
+  config::RunConfig config = config::load_text(text, file, registry, mistakes);
+  if (!mistakes.none()) throw ConfigError(mistakes.text());
+  return config;
+}
+
 }  // namespace
 
 int check(const CheckArguments& arguments) {
   Registry registry = make_registry(arguments.plugins);
+  std::string text;
   if (arguments.schema) {
     fmt::print("{}\n", config::schema(registry).dump(2));
     return 0;
   }
-  if (arguments.config.empty()) throw ConfigError("check: give a configuration, or --schema");
-  if (config::Mistakes ignored(arguments.config);
-      lab::is_lab(config::parse_yaml(config::read_text_file(arguments.config), ignored))) {
-    if (arguments.strict || arguments.resources)
-      throw ConfigError(arguments.config +
-                        ": --strict and --resources look at the switches of a run, and this is a lab");
-    check_lab(arguments.config, arguments.plugins);
-    return 0;
+  if (!arguments.line.given() && !arguments.config.empty()) {
+    text = config::read_text_file(arguments.config, config::Pipes::kTaken);  // once: it may be a pipe
+    if (config::Mistakes ignored(""); lab::is_lab(config::parse_yaml(text, ignored))) {
+      if (arguments.strict || arguments.resources)
+        throw ConfigError(arguments.config +
+                          ": --strict and --resources look at the switches of a run, and this is a lab");
+      check_lab(text, arguments.config, arguments.plugins);
+      return 0;
+    }
   }
-  const config::RunConfig config = load_or_throw(arguments.config, registry);
+  const config::RunConfig config = load(arguments, text, registry);
   resolve(config);
   if (arguments.strict || arguments.resources) {
     if (std::none_of(config.devices.begin(), config.devices.end(), models_hardware))

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "runtime/config/config.h"
+#include "runtime/config/one_line.h"
+#include "runtime/drives/run_files.h"
 #include "runtime/packet/eal.h"
 #include "runtime/packet/pool.h"
 #include "runtime/telemetry/json_report.h"
@@ -25,7 +27,8 @@ struct ReportOptions {
 };
 
 struct ReplayArguments {
-  std::string config;
+  std::string config;  ///< `-`: standard input; empty: `line`
+  config::OneLine line;
   std::vector<std::string> in, out;  ///< PORT=FILE
   std::vector<std::string> filters;  ///< PORT=FILTER
   std::vector<std::string> plugins;
@@ -38,7 +41,8 @@ struct ReplayArguments {
 int replay(const ReplayArguments& arguments);
 
 struct RunArguments {
-  std::string config;
+  std::string config;  ///< as in ReplayArguments
+  config::OneLine line;
   std::vector<std::string> ports;  ///< PORT=BINDING
   std::vector<std::string> plugins;
   std::vector<std::string> eal;  ///< for DPDK's EAL, as they are
@@ -65,10 +69,11 @@ struct LabArguments {
 };
 int lab(const LabArguments& arguments);
 /// Checks the configuration of a lab, and prints what would be built.
-void check_lab(const std::string& file, const std::vector<std::string>& plugins);
+void check_lab(const std::string& text, const std::string& path, const std::vector<std::string>& plugins);
 
 struct CheckArguments {
-  std::string config;
+  std::string config;  ///< as in ReplayArguments
+  config::OneLine line;
   std::vector<std::string> plugins;
   bool schema = false, strict = false, resources = false;
 };
@@ -119,8 +124,12 @@ int record(const RecordArguments& arguments);
 
 /// A registry with the in-tree kernels and `plugins`. Throws ConfigError.
 Registry make_registry(const std::vector<std::string>& plugins);
-/// Loads a configuration; throws ConfigError with every mistake, one a line.
-config::RunConfig load_or_throw(const std::string& file, Registry& registry);
+/// Loads a configuration; throws ConfigError with every mistake, one a line. `-` is standard input where pipes are
+/// taken.
+config::RunConfig load_or_throw(const std::string& path, Registry& registry, config::Pipes pipes);
+/// The same for the one that is given of both; `how`: how to give it in one line, for messages.
+config::RunConfig load_or_throw(const std::string& path, const config::OneLine& line, Registry& registry,
+                                const std::string& how);
 /// Starts DPDK's environment with memory for the configuration's pool. Throws ConfigError.
 void start_for(const config::RunConfig& config);
 /// What DPDK's environment is to be for a live run: memory for its pool and ports, and its cores. Throws ConfigError
@@ -129,6 +138,9 @@ EalOptions live_options(const config::RunConfig& config, const std::vector<unsig
 /// The configuration's pool. Throws ConfigError.
 Pool make_pool(const config::RunConfig& config);
 
+/// Throws ConfigError when an output of the run is one of its inputs, or another output; tells of what killed runs
+/// left.
+void check_files(const RunFiles& files);
 /// The files of a trace: those named, and standard output or stderr when none of them is for text. Throws ConfigError.
 std::vector<std::string> trace_files(const std::string& filter, const std::vector<std::string>& named,
                                      bool text_to_stdout);

@@ -40,9 +40,9 @@ Registry make_registry(const std::vector<std::string>& plugins) {
   return registry;
 }
 
-config::RunConfig load_or_throw(const std::string& file, Registry& registry) {
-  config::Mistakes mistakes(file);
-  config::RunConfig config = config::load(file, registry, mistakes);
+config::RunConfig load_or_throw(const std::string& path, Registry& registry, config::Pipes pipes) {
+  config::Mistakes mistakes(config::shown_file(path));
+  config::RunConfig config = config::load(path, registry, mistakes, pipes);
   if (!mistakes.none()) throw ConfigError(mistakes.text());
   return config;
 }
@@ -65,6 +65,21 @@ Pool make_pool(const config::RunConfig& config) {
   } catch (const ConfigError& error) {
     throw ConfigError(config.file + ": " + error.what());
   }
+}
+
+config::RunConfig load_or_throw(const std::string& path, const config::OneLine& line, Registry& registry,
+                                const std::string& how) {
+  if (path.empty() && !line.given()) throw ConfigError(fmt::format("give a configuration, or {}", how));
+  if (!path.empty() && line.given())
+    throw ConfigError(fmt::format("{}: a configuration, and {} too: give one of both", path,
+                                  line.from.empty() ? "--between" : "--from"));
+  if (!line.from.empty() && !line.between.empty()) throw ConfigError("--between and --from: give one of both");
+  return line.given() ? config::load_one_line(line, registry) : load_or_throw(path, registry, config::Pipes::kTaken);
+}
+
+void check_files(const RunFiles& files) {
+  files.check();
+  for (const std::string& line : files.left_behind()) fmt::print(stderr, "rocebox: {}\n", line);
 }
 
 std::vector<std::string> trace_files(const std::string& filter, const std::vector<std::string>& named,

@@ -25,11 +25,26 @@ void write_json(std::optional<OutputFile>& file, const Json& report) {
 }
 
 lab::LabConfig load_lab(const LabArguments& arguments) {
-  lab::LabConfig config = lab::load(arguments.config, arguments.plugins);
+  lab::LabConfig config =
+      lab::load(config::read_text_file(arguments.config, config::Pipes::kTaken), arguments.config, arguments.plugins);
   if (arguments.name.empty()) return config;
   lab::require_lab_name(arguments.name, "--name");
   config.name = arguments.name;
   return config;
+}
+
+// All that the lab and its appliances read and write.
+RunFiles files_of(const LabArguments& arguments, const lab::LabConfig& config) {
+  RunFiles files;
+  files.reads(config.path, "the configuration");
+  for (const std::string& plugin : arguments.plugins) files.reads(plugin, "a plugin");
+  for (const lab::ApplianceConfig& appliance : config.appliances) {
+    files.add(RunFiles(appliance.config), fmt::format("of appliance `{}`", appliance.name));
+  }
+  for (const lab::TrafficStep& step : config.traffic)
+    files.others_write(step.output, fmt::format("the output of `{}`", step.name));
+  files.writes(arguments.json, "the JSON report");
+  return files;
 }
 
 Json head(const lab::LabConfig& config) {
@@ -49,6 +64,7 @@ Json without_printed_json(Json report) {
 
 int run_lab(const LabArguments& arguments) {
   const lab::LabConfig config = load_lab(arguments);
+  check_files(files_of(arguments, config));
   Expectations expectations;
   expectations.read(config.file, config.expectations, lab::skeleton(config, appliance_skeletons(config)));
   std::optional<OutputFile> json;
@@ -81,6 +97,7 @@ int run_lab(const LabArguments& arguments) {
 int lab_up(const LabArguments& arguments) {
   const lab::LabConfig config = load_lab(arguments);
   Expectations().read(config.file, config.expectations, lab::skeleton(config, appliance_skeletons(config)));
+  check_files(files_of(arguments, config));
   lab::Interrupts interrupts;
   lab::Lab lab(config, arguments.plugins, interrupts);
   lab.up();
@@ -92,6 +109,10 @@ int lab_up(const LabArguments& arguments) {
 int lab_down(const LabArguments& arguments) {
   const std::string name = arguments.name.empty() ? lab::lab_name(arguments.config) : arguments.name;
   lab::require_lab_name(name, "--name");
+  RunFiles files;
+  files.reads(arguments.config, "the configuration");
+  files.writes(arguments.json, "the JSON report");
+  check_files(files);
   std::optional<OutputFile> json;
   if (!arguments.json.empty()) json.emplace(arguments.json);
   const lab::TakenDown done = lab::take_down(name);
@@ -129,8 +150,8 @@ int lab(const LabArguments& arguments) {
   return 0;
 }
 
-void check_lab(const std::string& file, const std::vector<std::string>& plugins) {
-  const lab::LabConfig config = lab::load(file, plugins);
+void check_lab(const std::string& text, const std::string& path, const std::vector<std::string>& plugins) {
+  const lab::LabConfig config = lab::load(text, path, plugins);
   Expectations().read(config.file, config.expectations, lab::skeleton(config, appliance_skeletons(config)));
   fmt::print("# {}: good. What `rocebox lab run` would build:\n", config.file);
   for (const lab::HostConfig& host : config.hosts)

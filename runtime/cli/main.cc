@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The `rocebox` command: arguments in, exit status out.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <stdexcept>
+#include <utility>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/no_memory.h"
@@ -40,10 +46,31 @@ void add_report(CLI::App& command, std::string& json, ReportOptions& report) {
                    "Print no report and no progress; warnings and expectations that fail are told all the same");
 }
 
+constexpr const char* kConfig = "Configuration (YAML); `-` is standard input";
+
+void add_between(CLI::App& command, config::OneLine& line) {
+  command
+      .add_option("--between", line.between,
+                  "Instead of CONFIG: device `bump` between two interfaces (or bindings, as of --port), which are its "
+                  "ports `a` and `b`, with the kernels behind --: KERNEL [OPTION=VALUE]...")
+      ->type_name("A B")
+      ->expected(2);
+}
+
+void add_from(CLI::App& command, config::OneLine& line) {
+  command
+      .add_option("--from", line.from,
+                  "Instead of CONFIG: device `bump`, at whose port `a` the packets of FILE arrive, and which leave by "
+                  "`b`, with the kernels behind --: KERNEL [OPTION=VALUE]... (may be given again)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+}
+
 void add_replay(CLI::App& app, ReplayArguments& a) {
   CLI::App* command =
       app.add_subcommand("replay", "Run captures through a configuration; time is the captures' timestamps");
-  command->add_option("CONFIG", a.config, "Configuration (YAML)")->required();
+  command->add_option("CONFIG", a.config, kConfig);
+  add_from(*command, a.line);
   command
       ->add_option("--in", a.in,
                    "Packets of FILE arrive at PORT, instead of the configuration's files and filter for it; `-` is "
@@ -54,8 +81,10 @@ void add_replay(CLI::App& app, ReplayArguments& a) {
       ->type_name("PORT=FILTER")
       ->allow_extra_args(false);
   command
-      ->add_option("--out", a.out,
-                   "What leaves by PORT goes to FILE (.pcap or .pcapng); `-` is standard output, `-.pcapng` too")
+      ->add_option(
+          "--out", a.out,
+          "What leaves by PORT goes to FILE (.pcap or .pcapng); `-` is standard output, `-.pcapng` too; with --from "
+          "a FILE alone is for port `b`")
       ->type_name("PORT=FILE")
       ->allow_extra_args(false);
   command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")->type_name("N");
@@ -66,7 +95,8 @@ void add_replay(CLI::App& app, ReplayArguments& a) {
 
 void add_run(CLI::App& app, RunArguments& a) {
   CLI::App* command = app.add_subcommand("run", "Run live traffic through a configuration, until Ctrl-C");
-  command->add_option("CONFIG", a.config, "Configuration (YAML)")->required();
+  command->add_option("CONFIG", a.config, kConfig);
+  add_between(*command, a.line);
   command
       ->add_option("--port", a.ports, "What PORT is bound to, instead of what the configuration says: 'a={tap: tap0}'")
       ->type_name("PORT=BINDING")
@@ -85,14 +115,16 @@ void add_run(CLI::App& app, RunArguments& a) {
                    "Serve /metrics (OpenMetrics) at this address, such as 127.0.0.1:9464; instead of `live: metrics:`")
       ->type_name("ADDRESS:PORT");
   add_trace(*command, a.trace, a.trace_outs);
-  command->add_option("EAL", a.eal, "Behind --: arguments for DPDK's EAL");
+  command->add_option("EAL", a.eal, "Behind --: arguments for DPDK's EAL; with --between behind a second --");
   add_plugins(*command, a.plugins);
 }
 
 void add_check(CLI::App& app, CheckArguments& a) {
   CLI::App* command =
       app.add_subcommand("check", "Check a configuration; print it with every option's value, and what would run");
-  command->add_option("CONFIG", a.config, "Configuration (YAML)");
+  command->add_option("CONFIG", a.config, kConfig);
+  add_between(*command, a.line);
+  add_from(*command, a.line);
   command->add_flag("--strict", a.strict, "Send packets through each switch; tell what no hardware could do");
   command->add_flag("--resources", a.resources, "Print what the programs of each switch take of its chip");
   command->add_flag("--schema", a.schema, "Print the JSON Schema of configurations instead, for editors");
@@ -134,7 +166,7 @@ void add_lab(CLI::App& app, LabArguments& a) {
   CLI::App* up = add("up", "Build a lab and let it stand", LabArguments::What::kUp);
   CLI::App* down = add("down", "Take a lab down, whatever is left of it", LabArguments::What::kDown);
   CLI::App* schema = add("schema", "Print the JSON Schema of labs, for editors", LabArguments::What::kSchema);
-  for (CLI::App* command : {run, up}) command->add_option("CONFIG", a.config, "Configuration (YAML)")->required();
+  for (CLI::App* command : {run, up}) command->add_option("CONFIG", a.config, kConfig)->required();
   down->add_option("CONFIG", a.config, "Configuration (YAML), or the name of the lab")->required();
   for (CLI::App* command : {run, up, down})
     command->add_option("--name", a.name, "Name of the lab, instead of the configuration's")->type_name("NAME");
@@ -220,6 +252,30 @@ int dispatch(const CLI::App& app, const Arguments& a) {
   return status;
 }
 
+// What stands behind `--` where --between or --from stands before it: kernels with their options, and behind a second
+// `--` arguments for EAL. Without these `--` means what it does everywhere: options end there.
+struct Behind {
+  int arguments;  // that are left for the parser, the command's name among them
+  std::vector<std::string> words, eal;
+};
+
+Behind split_one_line(int argc, char** argv) {
+  const auto is = [](const char* word, std::string_view option) {
+    return word == option || std::string_view(word).starts_with(std::string(option) + "=");
+  };
+  const auto is_mark = [](const char* word) { return std::string_view(word) == "--"; };
+  char** const mark = std::find_if(argv, argv + argc, is_mark);
+  Behind behind{argc, {}, {}};
+  if (std::none_of(argv, mark, [&](const char* word) { return is(word, "--between") || is(word, "--from"); }))
+    return behind;
+  behind.arguments = static_cast<int>(mark - argv);
+  char** const words = std::min(mark + 1, argv + argc);
+  char** const second = std::find_if(words, argv + argc, is_mark);
+  behind.words.assign(words, second);
+  behind.eal.assign(std::min(second + 1, argv + argc), argv + argc);
+  return behind;
+}
+
 int command(int argc, char** argv) {
   CLI::App app("rocebox: an emulated SmartNIC and programmable-switch datapath for RoCEv2", "rocebox");
   app.require_subcommand(1);
@@ -237,8 +293,9 @@ int command(int argc, char** argv) {
   add_reload(app, arguments.reload);
   add_trace_command(app, arguments.trace);
   add_capture_command(app, arguments.capture);
+  const Behind behind = split_one_line(argc, argv);
   try {
-    app.parse(argc, argv);
+    app.parse(behind.arguments, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) {
       tell_placed(argument_error(app, {argv + 1, argv + argc}, error.what()));
@@ -249,7 +306,11 @@ int command(int argc, char** argv) {
     std::fprintf(stderr, "rocebox: standard output cannot be written: %s\n", std::strerror(errno));
     return kFailed;
   }
+  arguments.replay.line.words = arguments.run.line.words = arguments.check.line.words = behind.words;
+  arguments.run.eal.insert(arguments.run.eal.end(), behind.eal.begin(), behind.eal.end());
   try {
+    if (!behind.eal.empty() && !app.got_subcommand("run"))
+      throw ConfigError("a second `--` is for EAL's arguments, which only `run` takes");
     return dispatch(app, arguments);
   } catch (const ConfigError& error) {
     tell_placed(error.what());
@@ -261,10 +322,20 @@ int command(int argc, char** argv) {
   }
 }
 
+// Where one of these was closed, the next file that is opened would take its place, and be what `-` means. What reads
+// or writes it gets an error; messages to nobody are none.
+void open_standard_descriptors() {
+  for (const auto& [descriptor, mode] :
+       {std::pair(STDIN_FILENO, O_WRONLY), {STDOUT_FILENO, O_RDONLY}, {STDERR_FILENO, O_RDWR}})
+    if (fcntl(descriptor, F_GETFD) < 0 && open("/dev/null", mode) != descriptor)
+      std::abort();  // the least that is free
+}
+
 }  // namespace
 }  // namespace rocebox::cli
 
 int main(int argc, char** argv) {
+  rocebox::cli::open_standard_descriptors();
   rocebox::cli::expect_no_memory();
   try {
     rocebox::leave_process(rocebox::cli::command(argc, argv));

@@ -34,8 +34,9 @@ constexpr std::size_t kParametersMax = 1000;  // of a command on DPDK's telemetr
 class Stream {
  public:
   // `folder` is the run's. Throws ConfigError when the file or the pipe cannot be made.
-  Stream(const std::string& path, const std::string& folder, unsigned number, const char* suffix)
-      : file_(path), pipe_(fmt::format("{}/{}-{}{}", folder, getpid(), number, suffix)) {
+  Stream(const std::string& path, const std::string& folder, unsigned number, const char* suffix, int stop)
+      : file_(path, Waiting(Patience::kEndless, stop)),
+        pipe_(fmt::format("{}/{}-{}{}", folder, getpid(), number, suffix)) {
     if (!make(folder))
       throw ConfigError(fmt::format("{}: no pipe can be made there: {}; be the user who runs it, or root", folder,
                                     std::strerror(errno)));
@@ -149,12 +150,11 @@ unsigned start(TelemetryClient& client, const RecordArguments& arguments, const 
   return answer.at("id").get<unsigned>();
 }
 
-// Until the run has closed every pipe. The first signal ends the recording, and what it has recorded still comes; the
-// second one ends this.
-void follow(std::deque<Stream>& streams, Signals& signals, const std::function<void()>& ask_to_stop) {
+// Until the run has closed every pipe. The first signal ends the recording, and what it has recorded still comes.
+void follow(std::deque<Stream>& streams, const StopRequest& ended, const std::function<void()>& ask_to_stop) {
   std::thread asker;  // the run may be waiting for room in a pipe: this thread goes on reading
-  for (unsigned interrupts = 0; interrupts < 2;) {
-    std::vector<pollfd> ready{{signals.descriptor(), POLLIN, 0}};
+  while (true) {
+    std::vector<pollfd> ready{{asker.joinable() ? -1 : ended.descriptor(), POLLIN, 0}};
     bool failed = false;
     for (const Stream& stream : streams) {
       if (stream.open()) ready.push_back({stream.descriptor(), POLLIN, 0});
@@ -162,7 +162,7 @@ void follow(std::deque<Stream>& streams, Signals& signals, const std::function<v
     }
     if (ready.size() == 1 || failed) break;
     if (poll(ready.data(), ready.size(), -1) < 0) continue;
-    if (ready[0].revents && signals.wait(0) != 0 && interrupts++ == 0) asker = std::thread(ask_to_stop);
+    if (ready[0].revents) asker = std::thread(ask_to_stop);
     for (Stream& stream : streams)
       if (stream.open()) stream.pump();
   }
@@ -193,6 +193,22 @@ void check(const RecordArguments& arguments) {
     throw ConfigError("what is to be captured? Give --port DEVICE.PORT, or --drop REASON, such as `--drop all`");
   if (!arguments.trace && arguments.files.empty())
     throw ConfigError("-w FILE is needed; `-w -` is standard output, for `| tshark -r -`");
+}
+
+// The run knows its files, and the user of this command may write over them where the run may not.
+void check_spared(TelemetryClient& client, const std::vector<std::string>& files) {
+  RunFiles own;
+  for (const std::string& file : files) own.writes(file, "the recording");
+  check_files(own);
+  const Json rows = client.call("/rocebox/files");
+  if (!rows.is_array()) return;  // an older run, which does not tell
+  for (const std::string& file : files)
+    for (const Json& row : rows) {
+      const std::string key = RunFiles::key_of(file), text = row.get<std::string>();
+      if (!key.empty() && text.starts_with(key + " "))
+        throw ConfigError(fmt::format("{}: is {} of the run; an output must be a file of its own", file,
+                                      text.substr(key.size() + 1)));
+    }
 }
 
 // What came of it, for a person.
@@ -226,16 +242,18 @@ int record(const RecordArguments& arguments) {
     return 0;
   }
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing
-  Signals signals({SIGINT, SIGTERM});
+  const EndSignals signals;
   const std::string folder = std::filesystem::path(instance.socket).parent_path();
   const std::vector<std::string> files =
       arguments.trace ? trace_files(arguments.filter, arguments.files, true) : arguments.files;
+  check_spared(client, files);
   std::deque<Stream> streams;
   for (const std::string& file : files)
-    streams.emplace_back(file, folder, static_cast<unsigned>(streams.size()), suffix_of(arguments, file));
+    streams.emplace_back(file, folder, static_cast<unsigned>(streams.size()), suffix_of(arguments, file),
+                         signals.asked().descriptor());
   const unsigned id = start(client, arguments, streams);
   for (Stream& stream : streams) stream.hide();
-  follow(streams, signals, [&] {
+  follow(streams, signals.asked(), [&] {
     try {
       TelemetryClient(instance.socket).call("/rocebox/capture/stop", std::to_string(id));
     } catch (const TelemetryError& error) {

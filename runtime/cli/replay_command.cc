@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,13 +12,12 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/no_memory.h"
+#include "runtime/cli/signals.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/replay.h"
 
 namespace rocebox::cli {
 namespace {
-
-StopRequest* stop_request = nullptr;  // for the signal handler
 
 // The binding of a port, made when the configuration has none.
 config::CaptureBinding& binding_of(config::RunConfig& config, std::string_view option, const std::string& argument,
@@ -39,6 +37,14 @@ config::CaptureBinding& binding_of(config::RunConfig& config, std::string_view o
     if (binding.port == port) return binding;
   config.captures.push_back({port, {}, "", ""});
   return config.captures.back();
+}
+
+// Whether it is PORT=FILE: a file alone may have `=` in its name, too.
+bool names_port(const config::RunConfig& config, const std::string& argument) {
+  config::PortName port;
+  std::string why;
+  return argument.find('=') != std::string::npos &&
+         config::resolve_port(config, argument.substr(0, argument.find('=')), port, why);
 }
 
 // Options that say something of a port's captures, in place of what the configuration says.
@@ -69,7 +75,8 @@ void apply_captures(const ReplayArguments& arguments, config::RunConfig& config)
     binding.filter = value;
     binding.filter_place = "--filter " + binding.port.text();
   }
-  for (const std::string& argument : arguments.out) {
+  for (const std::string& written : arguments.out) {
+    const std::string argument = arguments.line.given() && !names_port(config, written) ? "b=" + written : written;
     config::CaptureBinding& binding = binding_of(config, "--out", argument, value);
     if (!is_new(given_out, binding.port.text()))
       throw ConfigError(fmt::format("--out {}: what leaves by port `{}` goes to `{}` already", argument,
@@ -119,23 +126,12 @@ class Progress {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// The first signal ends the reading; a second one ends the process as it would have without this.
-void install_signals() {
-  static StopRequest stop;
-  stop_request = &stop;
-  struct sigaction action {};
-  action.sa_handler = [](int) { stop_request->request(); };
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing: what is half done is cleared away
-}
-
 }  // namespace
 
 int replay(const ReplayArguments& arguments) {
   Registry registry = make_registry(arguments.plugins);
-  config::RunConfig config = load_or_throw(arguments.config, registry);
+  config::RunConfig config =
+      load_or_throw(arguments.config, arguments.line, registry, "--from FILE -- KERNEL [OPTION=VALUE]...");
   apply(arguments, config);
   // Standard output belongs to a capture or to the JSON when one of them asks for it; the text then goes to stderr.
   const bool capture_on_stdout = std::any_of(config.captures.begin(), config.captures.end(),
@@ -150,8 +146,13 @@ int replay(const ReplayArguments& arguments) {
   options.progress = [&progress](std::uint64_t done, std::uint64_t all, std::uint64_t packets) {
     progress(done, all, packets);
   };
-  install_signals();
-  options.stop = stop_request;
+  RunFiles files(config);
+  files.writes(options.outputs);
+  check_files(files);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing: what is half done is cleared away
+  std::optional<EndSignals> signals(std::in_place);
+  options.stop = &signals->asked();
+  options.outputs.stop = signals->asked().descriptor();
   start_for(config);
   Pool pool = make_pool(config);
   Replay run(config, pool, std::move(options));
@@ -159,6 +160,7 @@ int replay(const ReplayArguments& arguments) {
   packets_flow();
   run.run();
 
+  signals.reset();
   std::signal(SIGPIPE, SIG_DFL);  // all outputs have their names: `| head` may end the text
   for (const std::string& line : run.warnings()) tell(line);
   if (!json_on_stdout) print_report(run.report(), capture_on_stdout ? stderr : stdout, arguments.report);

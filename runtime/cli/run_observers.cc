@@ -27,7 +27,8 @@ std::optional<Instance> take_instance(const RunArguments& arguments) {
   if (!wanted && !arguments.name.empty())
     throw ConfigError("--no-telemetry: a run without telemetry has no name; leave out one of it and --name");
   if (!wanted) return std::nullopt;
-  Instance instance = arguments.name.empty() ? Instance::of_file(arguments.config) : Instance::named(arguments.name);
+  const std::string file = arguments.line.given() ? "bump" : arguments.config == "-" ? "stdin" : arguments.config;
+  Instance instance = arguments.name.empty() ? Instance::of_file(file) : Instance::named(arguments.name);
   if (instance.why_not().empty()) return instance;
   fmt::print(stderr, "rocebox run: without telemetry: {}\n", instance.why_not());
   return std::nullopt;

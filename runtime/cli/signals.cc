@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "runtime/kernel/fields.h"
+
 namespace rocebox::cli {
 
 Signals::Signals(std::initializer_list<int> numbers) {
@@ -22,12 +24,35 @@ Signals::~Signals() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-int Signals::wait(Nanos nanos) {
-  pollfd ready{descriptor_, POLLIN, 0};
+int Signals::wait(Nanos nanos, int also) {
+  pollfd ready[2] = {{descriptor_, POLLIN, 0}, {also, POLLIN, 0}};
   const Nanos milliseconds = std::min<Nanos>((nanos + kMillisecond - 1) / kMillisecond, 1 << 30);
-  if (poll(&ready, 1, nanos < 0 ? -1 : static_cast<int>(milliseconds)) <= 0) return 0;
+  if (poll(ready, 2, nanos < 0 ? -1 : static_cast<int>(milliseconds)) <= 0 || !ready[0].revents) return 0;
   signalfd_siginfo info{};
   return read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+EndSignals::EndSignals() : signals_({SIGINT, SIGTERM}), thread_([this] { listen(); }) {}
+
+EndSignals::~EndSignals() {
+  enough_.request();
+  thread_.join();
+}
+
+void EndSignals::listen() {
+  while (!enough_.requested()) {
+    const int signal = signals_.wait(-1, enough_.descriptor());
+    if (signal == 0) continue;
+    if (asked_.requested()) {
+      std::signal(signal, SIG_DFL);
+      sigset_t set;
+      sigemptyset(&set);
+      sigaddset(&set, signal);
+      pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+      std::raise(signal);
+    }
+    asked_.request();
+  }
 }
 
 }  // namespace rocebox::cli

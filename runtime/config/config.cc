@@ -20,7 +20,7 @@ namespace {
 class Loader {
  public:
   Loader(const std::string& file, Registry& registry, Mistakes& mistakes) : registry_(registry), mistakes_(mistakes) {
-    config_.file = file;
+    config_.file = config_.path = file;
   }
 
   RunConfig load(Node root, bool follow) {
@@ -47,6 +47,7 @@ class Loader {
                                                            ? node->items[i].place
                                                            : node->place});
     if (mistakes_.none()) check_facing(config_, mistakes_);
+    config_.plugin_files = registry_.plugins();
     if (config_.devices.empty() && mistakes_.none()) mistakes_.add(root.place, "there is no device: give `devices:`");
     return std::move(config_);
   }
@@ -219,15 +220,20 @@ RunConfig load_node(const Node& root, const std::string& file, Registry& registr
   return Loader(file, registry, mistakes).load(root, follow);
 }
 
-RunConfig load(const std::string& file, Registry& registry, Mistakes& mistakes) {
+RunConfig load(const std::string& path, Registry& registry, Mistakes& mistakes, Pipes pipes) {
+  const std::string file = shown_file(path);
   std::string text;
   try {
-    text = read_text_file(file);
+    text = read_text_file(path, pipes);
   } catch (const ConfigError& error) {
     mistakes.add({}, std::string(error.what()).substr(file.size() + 2));
     return {};
   }
-  return load_text(text, file, registry, mistakes);
+  RunConfig config = load_text(text, file, registry, mistakes);
+  std::error_code ignored;
+  config.path = path;
+  if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) config.source = Source::kPipe;
+  return config;
 }
 
 bool resolve_port(const RunConfig& config, std::string_view name, PortName& port, std::string& why) {

@@ -83,8 +83,14 @@ struct Expectation {
   Place place;
 };
 
+/// Where a configuration was read from. A pipe is read once, and what stands in the command line does not change.
+enum class Source : std::uint8_t { kFile, kPipe, kArguments };
+
 struct RunConfig {
-  std::string file;
+  std::string file;  ///< what stands for it in messages and reports
+  std::string path;  ///< what was read; `-` is standard input
+  Source source = Source::kFile;
+  std::vector<std::string> plugin_files;  ///< loaded for it, whoever names them
   std::int64_t seed = 1;
   Nanos drain = 10 * kSecond;
   PoolSizes pool;
@@ -99,8 +105,8 @@ struct RunConfig {
 };
 
 /// Reads and checks a configuration; paths in it become relative to its folder. Plugins that it names are loaded
-/// into `registry`. Mistakes are added; the result is usable only when there are none.
-RunConfig load(const std::string& file, Registry& registry, Mistakes& mistakes);
+/// into `registry`. Mistakes are added; the result is usable only when there are none. `mistakes` has shown_file(path).
+RunConfig load(const std::string& path, Registry& registry, Mistakes& mistakes, Pipes pipes = Pipes::kRefused);
 /// The same from a text, for tests and fuzzing; `follow` false: no other file is opened; plugins are not
 /// loaded, and pipelines that are not a part of the text are a mistake.
 RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes,

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/config/document.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
@@ -9,8 +12,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <unordered_set>
 
@@ -210,21 +213,41 @@ bool is_plain_name(std::string_view name) {
   return !name.empty() && name.find_first_not_of(kLetters) == std::string_view::npos && name != "null";
 }
 
-std::string read_text_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw ConfigError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+std::string read_text_file(const std::string& path, Pipes pipes) {
+  const auto cannot = [&path](const std::string& why) {
+    return ConfigError(fmt::format("{}: cannot be read: {}", shown_file(path), why));
+  };
+  const bool dash = path == "-" && pipes == Pipes::kTaken;
+  // Nobody may write into a pipe, and who may not wait for it must not even wait for it to open.
+  const int descriptor =
+      dash ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC | (pipes == Pipes::kRefused ? O_NONBLOCK : 0));
+  if (descriptor < 0) throw cannot(std::strerror(errno));
+  const std::unique_ptr<const int, void (*)(const int*)> closer(&descriptor, [](const int* open) { close(*open); });
+  struct stat status {};
+  if (pipes == Pipes::kRefused && fstat(descriptor, &status) == 0 && !S_ISREG(status.st_mode) &&
+      !S_ISDIR(status.st_mode))
+    throw cannot("is a pipe or a device, and a regular file is needed here");
   std::string text(kConfigBytesMax + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad() || (stream.fail() && !stream.eof()))
-    throw ConfigError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t count = read(descriptor, text.data() + size, text.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw cannot(std::strerror(errno));
+    if (count == 0) break;
+    size += static_cast<std::size_t>(count);
+  }
+  text.resize(size);
   if (text.size() > kConfigBytesMax)
-    throw ConfigError(fmt::format("{}: larger than {} bytes: not a configuration", path, kConfigBytesMax));
+    throw ConfigError(fmt::format("{}: larger than {} bytes: not a configuration", shown_file(path), kConfigBytesMax));
   return text;
 }
 
+std::string shown_file(const std::string& path) { return path == "-" ? "standard input" : path; }
+
 std::string beside(const std::string& file, const std::string& path) {
   if (path.empty() || path == "-" || path == "-.pcapng" || path.starts_with('/')) return path;
+  for (const char* descriptors : {"/dev/fd/", "/dev/stdin", "/proc/"})
+    if (file.starts_with(descriptors)) return std::filesystem::path(path).lexically_normal().string();
   return (std::filesystem::path(file).parent_path() / path).lexically_normal().string();
 }
 

@@ -16,6 +16,8 @@ struct Place {
 class Mistakes {
  public:
   explicit Mistakes(std::string file) : file_(std::move(file)) {}
+  /// Of a command line: a place's line is the number of one of the words, and its column a letter in it.
+  Mistakes(std::string file, std::vector<std::string> words) : file_(std::move(file)), words_(std::move(words)) {}
   void add(Place place, std::string message);
   /// Takes those of another file.
   void add(const Mistakes& other);
@@ -24,12 +26,13 @@ class Mistakes {
   bool full() const;
   /// Every call of add(), also those that repeat a mistake, which is told once.
   std::size_t count() const { return lines_.size() + more_ + repeated_; }
-  /// "file:line:column: message", one a line, without a final newline.
+  /// "file:line:column: message" or "file: `word`: message", one a line, without a final newline.
   std::string text() const;
   const std::string& file() const { return file_; }
 
  private:
   std::string file_;
+  std::vector<std::string> words_;
   struct Line {
     std::string file;
     Place place;
@@ -69,10 +72,17 @@ Node parse_yaml(std::string_view text, Mistakes& mistakes);
 /// Names stand in paths of the report and in `device.port`, so they are plain words: letters, digits, _ and -.
 bool is_plain_name(std::string_view name);
 
-/// Reads a file of at most kConfigBytesMax; throws ConfigError.
-std::string read_text_file(const std::string& path);
+/// Whether what is read must be a regular file, which is there at once and may be read again; or may be a pipe, too.
+enum class Pipes { kRefused, kTaken };
 
-/// A path that `file` names, which is relative to its folder; `-` and `-.pcapng` are standard streams.
+/// Reads a file of at most kConfigBytesMax, or where pipes are taken what comes from one; `-` is standard input then.
+/// Throws ConfigError.
+std::string read_text_file(const std::string& path, Pipes pipes = Pipes::kRefused);
+/// What stands for a configuration in messages and reports: its path; "standard input" for `-`.
+std::string shown_file(const std::string& path);
+
+/// A path that `file` names, which is relative to its folder, or to the current one when `file` is a descriptor of this
+/// process, such as /dev/fd/63, or no path; `-` and `-.pcapng` are standard streams.
 std::string beside(const std::string& file, const std::string& path);
 /// Where files that come with the command lie: `built` beside it where it was built, and `installed` under its prefix's
 /// share/rocebox.

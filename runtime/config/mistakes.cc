@@ -38,8 +38,11 @@ std::string Mistakes::text() const {
   std::string text;
   for (const auto& [file, place, message] : lines_) {
     if (!text.empty()) text += '\n';
-    text += printable(place.line ? fmt::format("{}:{}:{}: {}", file, place.line, place.column, message)
-                                 : fmt::format("{}: {}", file, message));
+    if (const auto word = static_cast<std::size_t>(place.line); file == file_ && word > 0 && word <= words_.size())
+      text += printable(fmt::format("{}: `{}`: {}", file, words_[word - 1], message));
+    else
+      text += printable(place.line ? fmt::format("{}:{}:{}: {}", file, place.line, place.column, message)
+                                   : fmt::format("{}: {}", file, message));
   }
   if (more_) text += "\n" + printable(fmt::format("{}: and {} more mistakes", file_, more_));
   return text;

@@ -80,6 +80,7 @@ CaptureReader::CaptureReader(std::string path, WaitHooks hooks) try : path_(path
   }
   std::fclose(file);
   if (stream_.stopped()) return;
+  if (!stream_.error().empty()) throw ConfigError(stream_.error());
   const std::string text = why;
   if (text.find("unknown file format") != std::string::npos) throw ConfigError("neither pcap nor pcapng");
   throw ConfigError(ends_early(text) ? "ends inside the file header: no capture" : explain(path_, text));
@@ -108,6 +109,10 @@ void CaptureReader::set_link_type() {
 
 CaptureReader::Status CaptureReader::failed() {
   if (stream_.stopped()) return Status::kEnd;
+  if (!stream_.error().empty()) {
+    error_ = stream_.error();
+    return Status::kBroken;
+  }
   const std::string why = pcap_geterr(pcap_);
   error_ = explain(path_, why);
   // libpcap's wording for a file that ends early; anything else means that the bytes are no record.
@@ -133,7 +138,7 @@ CaptureReader::Status CaptureReader::next(CaptureRecord& record) {
   pcap_pkthdr* header = nullptr;
   const u_char* data = nullptr;
   const int result = pcap_next_ex(pcap_, &header, &data);
-  if (result == PCAP_ERROR_BREAK) return Status::kEnd;
+  if (result == PCAP_ERROR_BREAK) return stream_.cut() && !stream_.stopped() ? Status::kCut : Status::kEnd;
   if (result != 1) return failed();
   if (!take_time(header->ts.tv_sec, header->ts.tv_usec, record.at)) return Status::kBroken;
   records_++;

@@ -15,12 +15,13 @@ class CaptureReader {
   enum class Status {
     kPacket,
     kEnd,     ///< the file ends where a record ends, or the stream was told to stop
-    kCut,     ///< the file ends inside a record; all before it was read
+    kCut,     ///< the file ends inside a record, or inside of what is packed; all before it was read
     kBroken,  ///< not a record that can be used: error() says why
   };
 
-  /// Opens `path`, `-` for standard input. Throws ConfigError, which begins with the path, for what cannot be read,
-  /// is no capture, or carries no Ethernet. A stream that is told to stop before its header came has no records.
+  /// Opens `path`, `-` for standard input; gzip and zstd are unpacked. Throws ConfigError, which begins with the path,
+  /// for what cannot be read, is no capture, or carries no Ethernet. A stream that is told to stop before its header
+  /// came has no records.
   explicit CaptureReader(std::string path, WaitHooks hooks = {});
   ~CaptureReader();
   CaptureReader(const CaptureReader&) = delete;

@@ -48,8 +48,8 @@ std::string finished(std::uint32_t type, std::string body) {
 
 }  // namespace
 
-CaptureWriter::CaptureWriter(const std::string& path, const std::vector<std::string>& interfaces, Patience patience)
-    : file_(path, patience), pcapng_(is_pcapng_name(path)) {
+CaptureWriter::CaptureWriter(const std::string& path, const std::vector<std::string>& interfaces, Waiting waiting)
+    : file_(path, waiting), pcapng_(is_pcapng_name(path)) {
   write_header(interfaces);
 }
 

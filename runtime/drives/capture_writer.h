@@ -27,8 +27,7 @@ class CaptureWriter {
  public:
   /// `path` ends in `.pcapng` for pcapng, else the format is pcap; `-` is standard output, `-.pcapng` too. `interfaces`
   /// name the places of capture (pcapng has one interface block each). Throws ConfigError when it cannot be opened.
-  CaptureWriter(const std::string& path, const std::vector<std::string>& interfaces,
-                Patience patience = Patience::kEndless);
+  CaptureWriter(const std::string& path, const std::vector<std::string>& interfaces, Waiting waiting = {});
 
   /// `at` is nanoseconds since 1970. `comment` is for pcapng. Errors are kept for failed().
   void write(unsigned interface, Nanos at, Packet packet, std::string_view comment = {}) {

@@ -96,8 +96,11 @@ void Fabric::run(Nanos now) {
 void Fabric::step(unsigned device, Nanos now) {
   Member& member = members_[device];
   arrivals_.clear();
-  for (std::size_t i = 0; i < member.now.used; i++)
+  work_++;
+  for (std::size_t i = 0; i < member.now.used; i++) {
     arrivals_.push_back({member.now.runs[i].port, member.now.runs[i].packets});
+    work_ += member.now.runs[i].packets.size();
+  }
   member.device->step(now, arrivals_);
   member.now.clear();
   schedule(device);

@@ -49,6 +49,8 @@ class Fabric {
   /// The earliest armed timer; kNever when there is none.
   Nanos next_deadline() const { return wake_ups_.empty() ? kNever : wake_ups_.top().at; }
 
+  /// What run() has done: devices stepped, and packets handed to them.
+  std::uint64_t work() const { return work_; }
   /// Packets inside the devices.
   std::uint64_t held() const;
 
@@ -86,6 +88,7 @@ class Fabric {
   std::priority_queue<WakeUp> wake_ups_;
   std::vector<unsigned> round_, next_round_;  // devices with something to do, in order of number
   std::vector<Arrivals> arrivals_;
+  std::uint64_t work_ = 0;
   Output output_;
 };
 

@@ -38,7 +38,8 @@ bool InputStream::waits(const std::string& path) {
   return path == "-" || (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
 }
 
-InputStream::InputStream(const std::string& path, WaitHooks hooks) : hooks_(std::move(hooks)) {
+InputStream::InputStream(const std::string& path, WaitHooks hooks)
+    : hooks_(std::move(hooks)), unpacker_([this](char* buffer, std::size_t size) { return read(buffer, size); }) {
   struct stat status {};
   if (path == "-") {
     descriptor_ = STDIN_FILENO;
@@ -63,7 +64,7 @@ InputStream::~InputStream() {
 std::FILE* InputStream::open_file() {
   cookie_io_functions_t functions{};
   functions.read = [](void* cookie, char* buffer, std::size_t size) -> ssize_t {
-    return static_cast<InputStream*>(cookie)->read(buffer, size);
+    return static_cast<InputStream*>(cookie)->unpacker_.read(buffer, size);
   };
   std::FILE* file = fopencookie(this, "r", functions);
   if (!file) throw ConfigError(std::strerror(errno));
@@ -85,7 +86,7 @@ bool InputStream::wait() {
 
 long InputStream::read(char* buffer, std::size_t size) {
   while (true) {
-    if (!regular_ && !wait()) {
+    if (regular_ ? hooks_.stop && hooks_.stop->requested() : !wait()) {
       stopped_ = true;
       return 0;
     }

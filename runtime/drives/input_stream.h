@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/drives/unpacker.h"
+
 namespace rocebox {
 
 /// A request, by a signal, that a run ends early.
@@ -36,8 +38,8 @@ struct WaitHooks {
   std::function<bool()> before_waiting;  ///< called when nothing is there to read; false ends the stream. Never throws
 };
 
-/// A FILE to read from. Regular files are read as they are; from anything else a request to stop is the end of the
-/// stream, however long the writer keeps silent.
+/// A FILE to read from; what is packed with gzip or zstd comes unpacked. A request to stop is the end of the stream,
+/// however long the writer of a pipe keeps silent.
 class InputStream {
  public:
   /// `path`: `-` is standard input. Throws ConfigError without the name of the file. A FIFO is opened without waiting
@@ -51,6 +53,10 @@ class InputStream {
   std::FILE* open_file();
   /// Whether the stream ended because of a request.
   bool stopped() const { return stopped_; }
+  /// Whether what is packed ended before its end, or why it cannot be unpacked.
+  bool cut() const { return unpacker_.cut(); }
+  const std::string& error() const { return unpacker_.error(); }
+  /// Bytes read, packed as they are.
   std::uint64_t position() const { return position_; }
   /// Size of a regular file, else 0.
   std::uint64_t file_bytes() const { return file_bytes_; }
@@ -64,6 +70,7 @@ class InputStream {
   int descriptor_ = -1;
   bool owned_ = false, regular_ = false, stopped_ = false;
   WaitHooks hooks_;
+  Unpacker unpacker_;
   std::uint64_t position_ = 0, file_bytes_ = 0;
   std::vector<char> buffer_;
 };

@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,8 +55,14 @@ bool status_of(const Place& place, struct stat& status) {
   return (place.descriptor >= 0 ? fstat(place.descriptor, &status) : stat(place.path.c_str(), &status)) == 0;
 }
 
+// Outputs in the making, and leftovers of runs that were killed: the first is what most ever see.
+std::string part_name(const std::string& path, int number) {
+  return path + (number == 1 ? ".part" : fmt::format(".part{}", number));
+}
+
 std::string cannot_be_written(const std::string& name, int error) {
   const char* why = error == ENXIO       ? "nobody reads from this pipe"
+                    : error == ECANCELED ? "nobody came to read from this pipe before the run was to end"
                     : error == ETIMEDOUT ? "its reader has stopped reading"
                                          : std::strerror(error);
   return fmt::format("{}: cannot be written: {}", name, why);
@@ -64,60 +70,28 @@ std::string cannot_be_written(const std::string& name, int error) {
 
 }  // namespace
 
-// A reader that takes nothing for that long must not hold up those who write to others: the first wait that is in vain
-// is the last.
-class BoundedPipe {
- public:
-  explicit BoundedPipe(int descriptor) : descriptor_(descriptor) {}
-  ~BoundedPipe() { ::close(descriptor_); }
-  BoundedPipe(const BoundedPipe&) = delete;
-  BoundedPipe& operator=(const BoundedPipe&) = delete;
-
-  // How much was written; less than all, with errno, is the end.
-  ssize_t write(const char* data, std::size_t size) {
-    std::size_t done = 0;
-    while (done < size && error_ == 0) {
-      const ssize_t count = ::write(descriptor_, data + done, size - done);
-      if (count >= 0)
-        done += static_cast<std::size_t>(count);
-      else if (errno == EAGAIN)
-        wait();
-      else if (errno != EINTR)
-        error_ = errno;
-    }
-    errno = error_;
-    return static_cast<ssize_t>(done);
-  }
-
- private:
-  void wait() {
-    pollfd room{descriptor_, POLLOUT, 0};
-    if (poll(&room, 1, kPatienceMilliseconds) == 0) error_ = ETIMEDOUT;
-  }
-  static constexpr int kPatienceMilliseconds = 2000;
-  int descriptor_, error_ = 0;
-};
-
-OutputFile::OutputFile(const std::string& path, Patience patience) : name_(is_dash(path) ? "standard output" : path) {
+OutputFile::OutputFile(const std::string& path, Waiting waiting) : name_(is_dash(path) ? "standard output" : path) {
+  refuse_packed_name(path);
   const Place place = follow(path);
   path_ = place.path;
   struct stat status {};
   const bool exists = status_of(place, status);
   if (exists && S_ISDIR(status.st_mode)) throw ConfigError(name_ + ": is a folder; give the name of a file");
   if (place.descriptor >= 0) {
-    file_ = fdopen(dup(place.descriptor), "wb");
+    waiting.patience = Patience::kEndless;  // what is open has its reader
+    open_direct(dup(place.descriptor), waiting);
   } else if (place.endless) {
     errno = ELOOP;
   } else if (exists && access(path_.c_str(), W_OK) != 0) {
     // An old file that may not be written must not be replaced behind the user's back.
-  } else if (exists && S_ISFIFO(status.st_mode) && patience == Patience::kBounded) {
-    open_pipe();
+  } else if (exists && S_ISFIFO(status.st_mode)) {
+    open_direct(open_fifo(path_, waiting), waiting);
   } else if ((exists && !S_ISREG(status.st_mode)) || path_.starts_with("/proc/")) {
-    const int descriptor = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (descriptor >= 0) file_ = fdopen(descriptor, "wb");
+    open_direct(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY), waiting);
   } else {
     open_part(exists ? status.st_mode & 0777 : 0);
   }
+  if (!file_ && errno == ECANCELED) throw std::runtime_error(cannot_be_written(name_, errno));
   if (!file_) throw ConfigError(cannot_be_written(name_, errno));
   buffer_.resize(kOutputBufferBytes);
   std::setvbuf(file_, buffer_.data(), _IOFBF, buffer_.size());
@@ -132,25 +106,20 @@ OutputFile::~OutputFile() {
 void OutputFile::open_part(unsigned mode) {
   int descriptor = -1;
   for (int number = 1; number <= kPartNamesMax && descriptor < 0; number++) {
-    part_ = path_ + (number == 1 ? ".part" : fmt::format(".part{}", number));
+    part_ = part_name(path_, number);
     descriptor = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor < 0 && errno != EEXIST) break;
   }
   if (descriptor < 0) return part_.clear();
+  flock(descriptor, LOCK_EX | LOCK_NB);  // while this holds, somebody writes it: see left_behind()
   if (mode != 0) fchmod(descriptor, mode);
   file_ = fdopen(descriptor, "wb");
 }
 
-// A pipe without a reader is refused: errno is ENXIO then.
-void OutputFile::open_pipe() {
-  const int descriptor = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+void OutputFile::open_direct(int descriptor, Waiting waiting) {
   if (descriptor < 0) return;
-  pipe_ = std::make_unique<BoundedPipe>(descriptor);
-  cookie_io_functions_t functions{};
-  functions.write = [](void* pipe, const char* data, std::size_t size) {
-    return static_cast<BoundedPipe*>(pipe)->write(data, size);
-  };
-  file_ = fopencookie(pipe_.get(), "wb", functions);
+  direct_ = std::make_unique<DirectStream>(descriptor, waiting);
+  file_ = direct_->open_file();
 }
 
 void OutputFile::keep_error() {
@@ -162,7 +131,7 @@ std::string OutputFile::failed() const { return error_ ? cannot_be_written(name_
 void OutputFile::close() {
   flush();
   if (std::fclose(std::exchange(file_, nullptr)) != 0) keep_error();
-  pipe_.reset();  // its reader sees the end
+  direct_.reset();  // its reader sees the end
   if (error_) throw std::runtime_error(failed());
 }
 
@@ -173,6 +142,31 @@ void OutputFile::publish() {
     throw std::runtime_error(failed());
   }
   part_.clear();
+}
+
+std::vector<std::string> left_behind(const std::string& path) {
+  std::vector<std::string> found;
+  const Place place = follow(path);
+  if (place.descriptor >= 0 || place.endless) return found;
+  for (int number = 1; number <= kPartNamesMax; number++) {
+    const std::string part = part_name(place.path, number);
+    const int descriptor = ::open(part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0) continue;
+    struct stat status {};
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+      found.push_back(part);
+    ::close(descriptor);
+  }
+  return found;
+}
+
+void refuse_packed_name(const std::string& path) {
+  for (const char* suffix : {".gz", ".zst"})
+    if (path.ends_with(suffix))
+      throw ConfigError(
+          fmt::format("{}: outputs are written unpacked; leave `{}` out, or write into a pipe: "
+                      "`>({} >{})`",
+                      path, suffix, std::string_view(suffix) == ".gz" ? "gzip" : "zstd", path));
 }
 
 bool is_standard_output(const std::string& path) { return !path.empty() && follow(path).descriptor == STDOUT_FILENO; }

@@ -8,13 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/drives/direct_stream.h"
+
 namespace rocebox {
-
-class BoundedPipe;
-
-/// How long an output waits for room in a named pipe. Bounded: opening fails when nobody reads, and so does writing
-/// when the reader takes nothing for two seconds.
-enum class Patience : std::uint8_t { kEndless, kBounded };
 
 /// One output. A regular file is whole or not there: its bytes go to `NAME.part` (another name when that is taken)
 /// until publish() gives it its name, and the destructor removes what was not published. Links are followed. Standard
@@ -22,8 +18,8 @@ enum class Patience : std::uint8_t { kEndless, kBounded };
 class OutputFile {
  public:
   /// `path`: `-` is standard output (`-.pcapng` too, for captures). Throws ConfigError naming file and reason when it
-  /// cannot be opened.
-  explicit OutputFile(const std::string& path, Patience patience = Patience::kEndless);
+  /// cannot be opened, std::runtime_error when the run is to end before somebody reads from a named pipe.
+  explicit OutputFile(const std::string& path, Waiting waiting = {});
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -48,17 +44,24 @@ class OutputFile {
 
  private:
   void open_part(unsigned mode);
-  void open_pipe();
+  void open_direct(int descriptor, Waiting waiting);
   void keep_error();
 
   std::string name_, path_, part_;  // path_: where links lead; part_: empty when written directly
   std::FILE* file_ = nullptr;
-  std::unique_ptr<BoundedPipe> pipe_;  // behind file_, when its patience is bounded
+  std::unique_ptr<DirectStream> direct_;  // behind file_, but for a regular file
   int error_ = 0;
   std::vector<char> buffer_;
 };
 
 inline bool is_dash(std::string_view path) { return path == "-" || path == "-.pcapng"; }
+
+/// Files that runs which were killed left beside `path`, an output: nobody writes them any more, as far as their locks
+/// tell. They may be removed.
+std::vector<std::string> left_behind(const std::string& path);
+
+/// Throws ConfigError for a name that promises a packed file (.gz, .zst), which none of our outputs is.
+void refuse_packed_name(const std::string& path);
 
 /// `-`, /dev/stdout and whatever else leads to descriptor 1.
 bool is_standard_output(const std::string& path);

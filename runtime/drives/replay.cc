@@ -16,6 +16,9 @@ namespace {
 constexpr std::uint64_t kProgressPackets = 8192;
 // Rows of inputs and outputs that the command line may add to those of the configuration.
 constexpr std::size_t kMoreFiles = 64;
+// What is still done for packets that are held when a signal ends the input: a second or two of a core in all, or more
+// hops for each of them than real paths have.
+constexpr std::uint64_t kWorkAfterSignal = 1 << 20, kWorkAfterSignalForEach = 64;
 
 }  // namespace
 
@@ -25,7 +28,8 @@ Replay::Replay(const config::RunConfig& config, Pool& pool, ReplayOptions option
       options_(std::move(options)),
       testbed_(config, pool, static_cast<std::uint64_t>(config.seed),
                [this](FabricPort from, std::span<Packet> packets, Nanos now) { deliver(from, packets, now); }),
-      input_(config.captures, [this](const config::PortName& name) { return testbed_.port(name); }),
+      input_(
+          config.captures, [this](const config::PortName& name) { return testbed_.port(name); }, options_.stop),
       outputs_(config, options_.outputs, [this](const config::PortName& name) { return testbed_.port(name); }) {
   testbed_.fabric().let_output_share();
   XXH3_64bits_reset(hash_.get());
@@ -87,6 +91,18 @@ void Replay::inject_instant(CaptureRecord& record, FabricPort& to, bool& more) {
   }
 }
 
+// Runs the instants before `now` in which something is due, unless the run is to end: a gap may be years long, and what
+// makes packets by itself fills it.
+bool Replay::advance_to(Nanos now) {
+  Fabric& fabric = testbed_.fabric();
+  while (fabric.next_deadline() < now) {
+    if (stop_requested()) return false;
+    ended_at_ = fabric.next_deadline();
+    fabric.run(ended_at_);
+  }
+  return true;
+}
+
 // Reads records and runs the fabric instant by instant.
 void Replay::feed() {
   CaptureRecord record;
@@ -94,7 +110,7 @@ void Replay::feed() {
   bool more = input_.next(record, to);
   while (more && !stop_requested()) {
     const Nanos now = record.at - input_.origin();
-    testbed_.fabric().advance_to(now);
+    if (!advance_to(now)) break;
     inject_instant(record, to, more);
     testbed_.fabric().run(now);
     ended_at_ = now;
@@ -106,9 +122,13 @@ void Replay::feed() {
 void Replay::drain(Nanos last) {
   Fabric& fabric = testbed_.fabric();
   const Nanos limit = last > INT64_MAX - config_.drain ? INT64_MAX - 1 : last + config_.drain;
-  // Who has ended the input already still gets what is held.
+  // Who has ended the input already still gets what is held, for as much work as that can take: packets that go round
+  // would take for ever. A clock would do, but not twice the same.
   const bool ends_early = !interrupted_;
-  for (std::uint64_t steps = 1; fabric.next_deadline() <= limit && !(ends_early && stop_requested()); steps++) {
+  const std::uint64_t work_max =
+      fabric.work() + std::max(kWorkAfterSignal, kWorkAfterSignalForEach * std::uint64_t{pool_.in_use()});
+  const auto to_end = [&] { return stop_requested() && (ends_early || fabric.work() > work_max); };
+  for (std::uint64_t steps = 1; fabric.next_deadline() <= limit && !to_end(); steps++) {
     ended_at_ = std::max(ended_at_, fabric.next_deadline());
     fabric.run(fabric.next_deadline());
     if (steps % kProgressPackets == 0) outputs_.check();
@@ -130,6 +150,7 @@ bool Replay::succeeded() const { return !drain_cut_ && expectations_.hold(report
 std::string Replay::drain_note() const {
   if (held_at_end_ == 0) return "";
   if (!drain_cut_) return fmt::format("{} packets are still held, and no timer would let them go", held_at_end_);
+  if (interrupted_) return fmt::format("{} packets were still held when the run was interrupted", held_at_end_);
   return fmt::format("{} packets were still held {} after the last one came: a longer `drain:` lets them leave",
                      held_at_end_, config::format_duration(config_.drain));
 }

@@ -54,6 +54,7 @@ class Replay {
   void deliver(FabricPort from, std::span<Packet> packets, Nanos now);
   bool stop_requested() const { return options_.stop && options_.stop->requested(); }
   void inject_instant(CaptureRecord& record, FabricPort& to, bool& more);
+  bool advance_to(Nanos now);
   void feed();
   void drain(Nanos last);
   std::string drain_note() const;

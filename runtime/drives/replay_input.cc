@@ -25,7 +25,8 @@ std::string at_place(const std::string& place, const std::string& text) {
 }  // namespace
 
 ReplayInput::ReplayInput(const std::vector<config::CaptureBinding>& bindings,
-                         const std::function<FabricPort(const config::PortName&)>& resolve) {
+                         const std::function<FabricPort(const config::PortName&)>& resolve, const StopRequest* stop)
+    : stop_(stop) {
   std::string mistakes;
   for (const config::CaptureBinding& binding : bindings) {
     try {
@@ -65,7 +66,7 @@ void ReplayInput::add(const std::string& path, const Target& target, std::string
   source.targets.push_back(target);
   if (InputStream::waits(path)) return;
   try {
-    source.reader = std::make_unique<CaptureReader>(path);
+    source.reader = std::make_unique<CaptureReader>(path, WaitHooks{stop_, {}});
   } catch (const ConfigError& error) {
     add_line(mistakes, at_place(binding.in_place, error.what()));
   }
@@ -85,7 +86,7 @@ void ReplayInput::rewind() {
   handed_out_ = nullptr;
   latest_ = INT64_MIN;
   for (Source& source : sources_) {
-    source.reader = std::make_unique<CaptureReader>(source.path);
+    source.reader = std::make_unique<CaptureReader>(source.path, WaitHooks{stop_, {}});
     source.ended = false;
     fetch(source);
   }

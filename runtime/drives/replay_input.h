@@ -20,8 +20,9 @@ class ReplayInput {
  public:
   /// Compiles the filters and opens every regular file; what has to be waited for is left to open(). Throws
   /// ConfigError with every mistake, one a line: filters, files, ports that could get nothing.
+  /// `stop`: ends the reading of regular files, too.
   ReplayInput(const std::vector<config::CaptureBinding>& bindings,
-              const std::function<FabricPort(const config::PortName&)>& resolve);
+              const std::function<FabricPort(const config::PortName&)>& resolve, const StopRequest* stop = nullptr);
   /// Opens the rest and reads the first record of each. Throws ConfigError, and std::runtime_error as next().
   void open(const WaitHooks& hooks = {});
 
@@ -63,6 +64,7 @@ class ReplayInput {
   void add(const std::string& path, const Target& target, std::string& mistakes);
   void fetch(Source& source);
 
+  const StopRequest* stop_;
   std::deque<CaptureFilter> filters_;
   std::deque<Source> sources_;
   Source* handed_out_ = nullptr;

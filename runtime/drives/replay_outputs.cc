@@ -16,7 +16,9 @@ ReplayOutputs::ReplayOutputs(const config::RunConfig& config, ExtraOutputs extra
     : extra_(std::move(extra)) {
   for (const config::CaptureBinding& binding : config.captures)
     if (!binding.out.empty()) plan_capture(binding, resolve(binding.port));
-  refuse_shared(config);
+  RunFiles files(config);
+  files.writes(extra_);
+  files.check();
   for (const std::string& trace : extra_.traces)
     if (trace.ends_with(".pcap"))
       throw ConfigError(trace + ": a trace is text, or packets with comments in a .pcapng; pcap has no comments");
@@ -37,44 +39,12 @@ void ReplayOutputs::plan_capture(const config::CaptureBinding& binding, FabricPo
   capture->interfaces.push_back(binding.port.text());
 }
 
-// Every output against every input, and against every other output.
-void ReplayOutputs::refuse_shared(const config::RunConfig& config) const {
-  struct Use {
-    std::string key, path, what;
-    bool output = true, plain_text = false;  // plain text on standard output may follow other text
-  };
-  std::vector<Use> uses;
-  for (const config::CaptureBinding& binding : config.captures)
-    for (const std::string& in : binding.in)
-      uses.push_back(
-          {file_key(in, STDIN_FILENO), in, fmt::format("an input of port `{}`", binding.port.text()), false});
-  for (const Capture& capture : captures_)
-    uses.push_back({capture.key, capture.path, fmt::format("the capture of port `{}`", capture.interfaces[0])});
-  for (const std::string& trace : extra_.traces)
-    uses.push_back(
-        {file_key(trace, STDOUT_FILENO), trace, "a trace", true, is_standard_output(trace) && !is_pcapng_name(trace)});
-  if (!extra_.json.empty()) uses.push_back({file_key(extra_.json, STDOUT_FILENO), extra_.json, "the JSON report"});
-  if (extra_.text_to_stdout)
-    uses.push_back({file_key("-", STDOUT_FILENO), "standard output", "the report as text", true, true});
-  std::string mistakes;
-  for (std::size_t i = 0; i < uses.size(); i++) {
-    if (!uses[i].output || uses[i].key.empty()) continue;
-    for (std::size_t k = 0; k < i; k++) {
-      if (uses[k].key != uses[i].key || (uses[i].plain_text && uses[k].plain_text)) continue;
-      mistakes += fmt::format("{}{}: would be {} and is {}{}; an output must be a file of its own",
-                              mistakes.empty() ? "" : "\n", is_dash(uses[i].path) ? "standard output" : uses[i].path,
-                              uses[i].what, uses[k].what,
-                              uses[k].path == uses[i].path ? "" : fmt::format(" ({})", uses[k].path));
-      break;
-    }
-  }
-  if (!mistakes.empty()) throw ConfigError(mistakes);
-}
-
 void ReplayOutputs::open(const std::vector<std::string>& devices) {
-  for (Capture& capture : captures_) capture.writer = std::make_unique<CaptureWriter>(capture.path, capture.interfaces);
-  if (!extra_.traces.empty()) trace_.emplace(extra_.traces, devices);
-  if (!extra_.json.empty()) json_ = std::make_unique<OutputFile>(extra_.json);
+  const Waiting waiting(Patience::kEndless, extra_.stop);
+  for (Capture& capture : captures_)
+    capture.writer = std::make_unique<CaptureWriter>(capture.path, capture.interfaces, waiting);
+  if (!extra_.traces.empty()) trace_.emplace(extra_.traces, devices, waiting);
+  if (!extra_.json.empty()) json_ = std::make_unique<OutputFile>(extra_.json, waiting);
 }
 
 void ReplayOutputs::for_each_file(const std::function<void(OutputFile&)>& each) {

@@ -10,27 +10,22 @@
 #include "runtime/config/config.h"
 #include "runtime/drives/capture_writer.h"
 #include "runtime/drives/fabric.h"
+#include "runtime/drives/run_files.h"
 #include "runtime/drives/tracer.h"
 #include "runtime/telemetry/json_report.h"
 
 namespace rocebox {
-
-/// What a run writes beside the captures of its configuration.
-struct ExtraOutputs {
-  std::vector<std::string> traces;  ///< .pcapng gets packets with comments, other names text; `-`: standard output
-  std::string json;                 ///< the report; empty: none, `-`: standard output
-  bool text_to_stdout = false;      ///< the caller prints text on standard output when the run is done
-};
 
 /// Captures, traces and the JSON report. A result in full or not at all: all files are closed before the first of them
 /// gets its name.
 class ReplayOutputs {
  public:
   /// Decides what will be written, and creates nothing. Ports whose captures are one file share it, however they spell
-  /// it. Throws ConfigError with every output that is an input or another output.
+  /// it. Throws ConfigError with every output that is something that the run reads, or another output (RunFiles).
   ReplayOutputs(const config::RunConfig& config, ExtraOutputs extra,
                 const std::function<FabricPort(const config::PortName&)>& resolve);
-  /// Opens all; `devices` are the interfaces of traces. Throws ConfigError.
+  /// Opens all; `devices` are the interfaces of traces. Throws ConfigError; std::runtime_error when the run is to end
+  /// before somebody reads from a named pipe.
   void open(const std::vector<std::string>& devices);
 
   /// A packet that leaves by a port; `at` is nanoseconds since 1970.
@@ -65,7 +60,6 @@ class ReplayOutputs {
   };
   static Json row(const Capture& capture);
   void plan_capture(const config::CaptureBinding& binding, FabricPort port);
-  void refuse_shared(const config::RunConfig& config) const;
   void for_each_file(const std::function<void(OutputFile&)>& each);
 
   ExtraOutputs extra_;

@@ -9,12 +9,12 @@ void check_trace_file(const std::string& file) {
 }
 
 TraceOutput::TraceOutput(const std::vector<std::string>& files, const std::vector<std::string>& interfaces,
-                         Patience patience) {
+                         Waiting waiting) {
   for (const std::string& file : files) {
     if (is_pcapng_name(file) || file.ends_with(".pcap"))
-      captures_.emplace_back(file, interfaces, patience);
+      captures_.emplace_back(file, interfaces, waiting);
     else
-      texts_.emplace_back(file, patience);
+      texts_.emplace_back(file, waiting);
   }
 }
 

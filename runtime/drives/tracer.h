@@ -20,8 +20,7 @@ class TraceOutput {
  public:
   /// Opens `files`, `-` for standard output: .pcapng gets packets with comments, .pcap (of a capture) packets, other
   /// names text. `interfaces` are a capture's. Throws ConfigError.
-  TraceOutput(const std::vector<std::string>& files, const std::vector<std::string>& interfaces,
-              Patience patience = Patience::kEndless);
+  TraceOutput(const std::vector<std::string>& files, const std::vector<std::string>& interfaces, Waiting waiting = {});
   /// `at` is nanoseconds since 1970; `line` is a line of text, or a packet's comment.
   void write(unsigned interface, Nanos at, const CapturedFrame& frame, std::string_view line);
   /// Says in captures that so many events were lost before they could be written.

@@ -2,6 +2,7 @@
 #include "runtime/kernel/registry.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 
 #include "runtime/limits.h"
 
@@ -27,6 +28,10 @@ void Registry::add(const KernelType& type, const std::string& origin) {
 void Registry::load_plugin(const std::string& path) {
   // A name without a slash would be searched in the system's library folders.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  // The loader would wait for somebody to write into a pipe.
+  struct stat status {};
+  if (stat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+    throw ConfigError("cannot load plugin " + path + ": it is no regular file");
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const std::string why = dlerror();  // begins with the file's name, as a rule
@@ -38,6 +43,7 @@ void Registry::load_plugin(const std::string& path) {
     throw ConfigError("cannot load plugin " + path + ": it does not export rocebox_kernel_types()");
   }
   for (const KernelType* type = types(); type->name; type++) add(*type, "plugin " + path);
+  plugins_.push_back(file);
 }
 
 const KernelType* Registry::find(std::string_view name) const {

@@ -21,6 +21,8 @@ class Registry {
   /// Loads a plugin .so and adds its kernels. It stays loaded until the process ends. Throws ConfigError that
   /// names the file and the reason: not found, no rocebox_kernel_types, another ABI number, a name in use.
   void load_plugin(const std::string& path);
+  /// The files that were loaded.
+  const std::vector<std::string>& plugins() const { return plugins_; }
 
   /// Null when there is none of that name.
   const KernelType* find(std::string_view name) const;
@@ -29,6 +31,7 @@ class Registry {
  private:
   void add(const KernelType& type, const std::string& origin);
   std::vector<const KernelType*> types_;
+  std::vector<std::string> plugins_;
 };
 
 }  // namespace rocebox

@@ -74,18 +74,21 @@ LabConfig load_text(std::string_view text, const std::string& file, const std::v
   return lab;
 }
 
-LabConfig load(const std::string& file, const std::vector<std::string>& plugins) {
+LabConfig load(const std::string& text, const std::string& path, const std::vector<std::string>& plugins) {
+  const std::string file = config::shown_file(path);
   config::Mistakes mistakes(file);
-  LabConfig lab = load_text(config::read_text_file(file), file, plugins, mistakes);
+  LabConfig lab = load_text(text, file, plugins, mistakes);
   if (!mistakes.none()) throw ConfigError(mistakes.text());
+  lab.path = path;
   return lab;
 }
 
 std::string lab_name(const std::string& argument) {
   std::error_code ignored;
-  if (!std::filesystem::exists(argument, ignored) && why_no_lab_name(argument).empty()) return argument;
-  config::Mistakes mistakes(argument);
-  const config::Node root = config::parse_yaml(config::read_text_file(argument), mistakes);
+  if (argument != "-" && !std::filesystem::exists(argument, ignored) && why_no_lab_name(argument).empty())
+    return argument;
+  config::Mistakes mistakes(config::shown_file(argument));
+  const config::Node root = config::parse_yaml(config::read_text_file(argument, config::Pipes::kTaken), mistakes);
   const config::Node* name = root.is_map() ? root.find("lab") : nullptr;
   if (!name || name->kind != config::Node::Kind::kScalar)
     throw ConfigError(fmt::format("{}: it has no `lab: NAME`; give the name itself: rocebox lab down NAME", argument));

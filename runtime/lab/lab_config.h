@@ -55,7 +55,9 @@ struct TrafficStep : Traffic {
 };
 
 struct LabConfig {
-  std::string file, name;
+  std::string file;  ///< what stands for it in messages and reports
+  std::string path;  ///< what was read; `-` is standard input
+  std::string name;
   std::vector<HostConfig> hosts;
   std::vector<ApplianceConfig> appliances;
   std::vector<WireConfig> wires;
@@ -75,10 +77,10 @@ struct LabConfig {
 /// Whether a document is a lab, not a configuration for `run` and `replay`: it has `lab:`.
 bool is_lab(const config::Node& root);
 
-/// Reads and checks the configuration of a lab, and those of its appliances. Throws ConfigError with every mistake, one
-/// a line. `plugins`: to load for every appliance.
-LabConfig load(const std::string& file, const std::vector<std::string>& plugins);
-/// The same from a text, for tests and fuzzing; `follow` false: files that it names are not looked at.
+/// Checks the configuration of a lab, which was read from `path`, and reads those of its appliances. Throws ConfigError
+/// with every mistake, one a line. `plugins`: to load for every appliance.
+LabConfig load(const std::string& text, const std::string& path, const std::vector<std::string>& plugins);
+/// The same, with mistakes as a list; `follow` false: files that it names are not looked at.
 LabConfig load_text(std::string_view text, const std::string& file, const std::vector<std::string>& plugins,
                     config::Mistakes& mistakes, bool follow = true);
 

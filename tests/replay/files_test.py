@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a run reads and writes: pipes and interrupts, files that must not be harmed, captures that others have made."""
 import fcntl
+import gzip
 import json
 import os
 import pathlib
@@ -52,10 +53,24 @@ def wait_for(condition):
 
 
 def is_waiting(process, number):
-    """Whether it handles the signal, has read all that its input holds, and sleeps."""
-    status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines())
+    """Whether it listens to the signal, has read all that its input holds, and sleeps."""
     left = struct.unpack("i", fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)))[0]
-    return int(status["SigCgt"], 16) >> (number - 1) & 1 and left == 0 and status["State"].split()[0] == "S"
+    return listens(process, number) and left == 0 and state(process)["State"].split()[0] == "S"
+
+
+def state(process):
+    return dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines())
+
+
+def listens(process, number):
+    """Whether its first thread has left the signal to the one that waits for it."""
+    return int(state(process)["SigBlk"], 16) >> (number - 1) & 1
+
+
+def worked(process):
+    """Clock ticks that it has computed."""
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
 
 
 class FilesTest(RoceboxTest):
@@ -349,6 +364,21 @@ ports:
         self.assertIn(f"{run['held_at_end']} packets were still held 10s after the last one came: a longer `drain:`", stderr)
         report = self.replay(self.config(text % "3600s"), "--in", f"a={CAPTURE}")
         self.assertEqual((report["run"]["drain_cut"], report["run"]["packets_out"]), (False, PACKETS))
+
+
+class Packed(FilesTest):
+    def test_gzip_and_zstd_are_read_by_what_they_are(self):
+        whole = self.replay(self.bump, "--in", f"a={self.capture}")
+        packed = self.dir / "in.pcap.gz"
+        packed.write_bytes(gzip.compress(self.capture.read_bytes()))
+        report = self.replay(self.bump, "--in", f"a={packed}")
+        self.assertEqual((report["hash"], report["inputs"][0]["packets"]), (whole["hash"], PACKETS))
+        out, _ = self.rocebox("replay", self.bump, "--in", "a=-", "--json", "-", stdin=packed.read_bytes(), text=False)
+        self.assertEqual(json.loads(out)["hash"], whole["hash"], "through a pipe")
+        packed.write_bytes(packed.read_bytes()[:-9])
+        self.assertTrue(self.replay(self.bump, "--in", f"a={packed}")["inputs"][0]["cut"])
+        for name in ("o.pcap.gz", "o.pcap.zst"):
+            self.refused(*self.feed[1:], "--out", f"b={self.dir / name}", say=[name, "outputs are written unpacked"])
 
 
 class Captures(FilesTest):

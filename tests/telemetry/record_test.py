@@ -3,6 +3,8 @@
 """`rocebox trace` and `rocebox capture`: what they write against what passed, and what they leave alone."""
 import collections
 import json
+import os
+import pathlib
 import re
 import shutil
 import signal
@@ -294,6 +296,32 @@ class Refusals(RecordTest):
                 self.assertEqual(done.stdout, "")
                 self.assertFalse((self.dir / "x").exists())
         self.assertEqual(self.listed(), [])
+        self.stop(run)
+
+    def test_what_the_run_is_made_from_is_no_output(self):
+        run = self.flood("--trace", "qpn=0xfffff1", "--trace-out", self.dir / "trace.txt")
+        config = self.dir / "flood.yaml"
+        (self.dir / "hard").hardlink_to(config)
+        text = config.read_text()
+        for file, what in ((config, "the configuration"), (self.dir / "hard", "the configuration"),
+                           (self.dir / "trace.txt", "a trace")):
+            for words in (("capture", "r", "--drop", "all", "--count", "1", "-w", file),
+                          ("trace", "r", "--filter", "all", "--count", "1", "-w", file)):
+                self.assertIn(f"{file}: is {what} of the run", self.rocebox(*words, status=2).stderr)
+            answer = self.client("r").cmd("/rocebox/capture/start", json.dumps({"drops": ["all"], "files": [str(file)]}))
+            self.assertIn(f"is {what} of the run", "".join(answer["refused"]))
+        self.assertEqual(len(self.listed()), 1, "the run's own")
+        self.stop(run)
+        self.assertEqual(config.read_text(), text)
+
+    def test_a_pipe_that_nobody_reads_does_not_keep_the_command(self):
+        run = self.flood()
+        fifo = self.dir / "fifo"
+        os.mkfifo(fifo)
+        child = self.child(kit.ROCEBOX, "capture", "r", "--drop", "all", "-w", fifo)
+        self.wait_until(lambda: int(re.search(r"SigBlk:\s+(\w+)", pathlib.Path(f"/proc/{child.pid}/status").read_text()).group(1), 16)
+                        >> (signal.SIGTERM - 1) & 1, "it listens")
+        self.assertIn("nobody came to read", self.end(child, signal.SIGTERM, status=1)[1])
         self.stop(run)
 
     def test_there_is_a_bound(self):

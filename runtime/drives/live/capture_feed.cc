@@ -22,11 +22,14 @@ CaptureFeed::CaptureFeed(std::vector<config::CaptureBinding> bindings, std::vect
     : bindings_(std::move(bindings)),
       ports_(std::move(ports)),
       pool_(pool),
-      input_(bindings_, [this](const config::PortName& name) {
-        const auto found =
-            std::find_if(bindings_.begin(), bindings_.end(), [&](const auto& binding) { return binding.port == name; });
-        return FabricPort{static_cast<unsigned>(found - bindings_.begin()), 0};
-      }) {
+      input_(
+          bindings_,
+          [this](const config::PortName& name) {
+            const auto found = std::find_if(bindings_.begin(), bindings_.end(),
+                                            [&](const auto& binding) { return binding.port == name; });
+            return FabricPort{static_cast<unsigned>(found - bindings_.begin()), 0};
+          },
+          &stop_) {
   for (const config::CaptureBinding& binding : bindings_)
     for (const std::string& path : binding.in)
       if (binding.loop != 1 && InputStream::waits(path))

@@ -43,9 +43,9 @@ class CaptureFeed {
   std::vector<config::CaptureBinding> bindings_;
   std::vector<CapturePort*> ports_;
   Pool& pool_;
-  ReplayInput input_;  // refers to bindings_
-  std::atomic<Nanos> start_{0};
   StopRequest stop_;
+  ReplayInput input_;  // refers to bindings_ and stop_
+  std::atomic<Nanos> start_{0};
   std::atomic<bool> ready_{false}, done_{false};
   std::string failure_;  // written before done_
   std::thread thread_;

@@ -29,9 +29,22 @@ bool Recorder::any() const {
   return false;
 }
 
+void Recorder::spare(const RunFiles& files) {
+  const Hold hold(*this);
+  spared_.merge(files);
+}
+
+std::vector<std::string> Recorder::spared() const {
+  const Hold hold(*this);
+  return spared_.rows();
+}
+
 unsigned Recorder::start(RecordingRequest request) {
   const Hold hold(*this);
   if (finished_) throw ConfigError("the run has ended");
+  for (const std::string& file : request.files)
+    if (const std::string what = spared_.what_is(file); !what.empty() && !request.of_command_line)
+      throw ConfigError(fmt::format("{}: is {} of the run; an output must be a file of its own", file, what));
   unsigned tried = 0;
   // Slots take turns, so that marks of a trace that has ended are on none of the packets that are still held.
   while (tried < kRecordingsMax && slots_[(next_slot_ + tried) % kRecordingsMax].recording) tried++;

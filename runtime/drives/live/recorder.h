@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/drives/live/recording.h"
+#include "runtime/drives/run_files.h"
 
 namespace rocebox {
 
@@ -25,6 +26,10 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
+  /// No recording may be written to any of these from now on, which the run reads or writes. On any thread.
+  void spare(const RunFiles& files);
+  /// One row for each of them, for who writes a recording himself (RunFiles::rows).
+  std::vector<std::string> spared() const;
   /// Starts a recording and returns its number. Files are this process's to open. Throws ConfigError. On any thread but
   /// the shards'.
   unsigned start(RecordingRequest request);
@@ -76,6 +81,7 @@ class Recorder {
   std::vector<std::deque<Tap>> taps_;              // by shard, by device
   std::vector<Slot> slots_{kRecordingsMax};
   std::deque<Json> ended_;
+  RunFiles spared_;
   unsigned next_id_ = 1, next_slot_ = 0;
   bool finished_ = false;
   std::thread thread_;  // the last: it uses all the others

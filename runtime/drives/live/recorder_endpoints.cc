@@ -7,6 +7,9 @@ namespace rocebox {
 
 namespace {
 
+// As many as an answer holds; what the run reads comes first.
+constexpr std::size_t kFilesMax = 100;
+
 // Why it was refused may be longer than the 127 bytes of a text in an answer: it comes in pieces.
 Json started(Recorder& recorder, bool trace, const std::string& json) {
   constexpr std::size_t kPieceBytes = 120;
@@ -33,6 +36,12 @@ RecorderEndpoints::RecorderEndpoints(Recorder& recorder) {
     recorder.stop(static_cast<unsigned>(*id));
     return Json{{"id", *id}};
   });
+  endpoints_.add("/rocebox/files", "Files that the run reads or writes: keys, and what they are",
+                 [&](const std::string&) {
+                   std::vector<std::string> rows = recorder.spared();
+                   if (rows.size() > kFilesMax) rows.resize(kFilesMax);
+                   return Json(rows);
+                 });
   endpoints_.add("/rocebox/capture/list", "Traces and captures, and how far they are",
                  [&](const std::string&) { return recorder.list(); });
 }

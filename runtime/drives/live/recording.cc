@@ -44,7 +44,7 @@ Recording::Recording(unsigned id, RecordingRequest request, const config::RunCon
   select_ports(config);
   select_drops();
   name_interfaces();
-  output_.emplace(request_.files, interfaces_, Patience::kBounded);
+  output_.emplace(request_.files, interfaces_, Waiting(Patience::kBounded, request_.stop));
   const std::uint32_t snap = !output_->wants_bytes() ? 0 : request_.snap_bytes ? request_.snap_bytes : kPacketBytesMax;
   for (auto& devices : selections_)
     for (Selection& selection : devices) selection.snap_bytes = snap;

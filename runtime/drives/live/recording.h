@@ -24,6 +24,8 @@ struct RecordingRequest {
   std::uint64_t count = 0;         ///< ends after so many packets of a capture, or events of a trace; 0: no limit
   std::uint32_t snap_bytes = 0;    ///< keeps so many bytes of each packet; 0: all
   Nanos duration = 0;              ///< ends after this time; 0: no limit
+  bool of_command_line = false;    ///< the run's own, whose files are among those of the run
+  int stop = -1;                   ///< readable when the run is to end: nobody waits for readers then, see Waiting
 
   /// From the members "filter", "ports", "drops", "files", "names", "count", "snap_bytes", "duration" (as text). Throws
   /// ConfigError.

@@ -82,6 +82,28 @@ TEST(OutputFile, APipeWithBoundedPatience) {
   std::signal(SIGPIPE, SIG_DFL);
 }
 
+// A run that is to end waits neither for somebody to read from a named pipe, nor long for who has stopped to.
+TEST(OutputFile, TheEndOfTheRunEndsItsWaiting) {
+  test::TemporaryFolder folder;
+  const std::string path = folder / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  StopRequest stop;
+  stop.request();
+  Waiting waiting(Patience::kEndless, stop.descriptor());
+  waiting.milliseconds = 1;
+  EXPECT_THROW(OutputFile(path, waiting), std::runtime_error);
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  for (const std::string& way : {path, "/dev/fd/" + std::to_string(open(path.c_str(), O_WRONLY))}) {
+    OutputFile file(way, waiting);
+    const std::string much(std::size_t{4} << 20, 'x');
+    file.write(much.data(), much.size());
+    file.flush();
+    EXPECT_NE(file.failed().find("its reader has stopped reading"), std::string::npos) << file.failed();
+    EXPECT_THROW(file.close(), std::runtime_error);
+  }
+  close(reader);
+}
+
 TEST(OutputFile, WhatCannotBeOpenedIsAConfigErrorThatNamesIt) {
   test::TemporaryFolder folder;
   std::filesystem::create_symlink("loop", folder / "loop");
