@@ -53,7 +53,7 @@ traffic: [{host: left, run: 'true'}]
                 done = subprocess.run(words, input=text, capture_output=True, text=True, cwd=self.dir)
                 self.assertEqual(done.returncode, 0, done.stderr)
         done = subprocess.run([ROCEBOX, "check", "-"], input="devices: {tap: {path: a <-> lnk <-> b}}\n", capture_output=True, text=True)
-        self.assertEqual((done.returncode, done.stderr.split(": ")[0]), (2, "standard input:1:11"), done.stderr)
+        self.assertEqual((done.returncode, done.stderr.split(": ")[0]), (2, "standard input:1:23"), done.stderr)
         (self.dir / "same").write_text(text)
         with open(self.dir / "same") as stream:
             done = subprocess.run([ROCEBOX, "replay", "-", "--json", "same"], stdin=stream, capture_output=True, text=True, cwd=self.dir)

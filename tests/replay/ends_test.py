@@ -96,9 +96,9 @@ class EveryRunEnds(FilesTest):
         self.assertIn("fifo: cannot be written: its reader has stopped reading", self.ends(run, signal.SIGTERM, 1)[1])
 
     def test_a_second_signal_of_the_other_kind_ends_at_once(self):
-        """The live run's packets would leave in a quarter of an hour."""
+        """The live run's packets would leave in minutes."""
         config = self.config(f"""drain: 3600s
-devices: {{d: {{path: a <-> link <-> b, kernels: {{link: {{delay: 1000s}}}}}}}}
+devices: {{d: {{path: a <-> link <-> b, kernels: {{link: {{rate: 10kbps}}}}}}}}
 ports: {{a: {{pcap: {{in: {self.capture}, pace: max}}}}, b: {{pcap: {{out: {self.dir}/held.pcap}}}}}}
 """)
         for first, second in ((signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGINT)):
