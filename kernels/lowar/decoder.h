@@ -73,6 +73,7 @@ class Decoder {
     bool counted = false;  // the far end has said its count
     bool asking = false;
     std::uint8_t asked_times = 0;
+    std::uint8_t gaps = 0;              // distances that `spacing_16` and `stall` come from, up to kGapsMin
     Nanos ask_at = 0, asked_first = 0;  // when it is asked again; when this setting was asked for first, 0: never
     Nanos armed = 0;                    // when a timer fires, 0: none
     Nanos last = 0, spacing_16 = 0;     // arrival; mean distance of arrivals within messages, in 1/16 ns

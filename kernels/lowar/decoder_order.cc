@@ -217,7 +217,7 @@ bool Decoder::hopeless(const Stream& stream) const {
 // Twice the time that a block and what may overtake it take, as this stream's packets came so far, and twice the
 // longest stall of late: what is waited for may lie behind the next one.
 Nanos Decoder::patience(const Stream& stream) const {
-  if (stream.spacing_16 == 0) return config_.hold_max;
+  if (stream.gaps < kGapsMin) return config_.hold_max;
   const Nanos packets = stream.next_coding.r + stream.next_coding.c + config_.reorder;
   return std::clamp(2 * (packets * stream.spacing_16 / 16 + stream.stall), config_.hold_min, config_.hold_max);
 }
@@ -272,6 +272,7 @@ void Decoder::on_timer(Context& context, std::uint64_t index) {
 void Decoder::measure(Stream& stream, Packet packet, Nanos now, bool follows) {
   if (follows && !roce::opcode_info(packet).has(roce::kStartsMessage) && stream.last) {
     const Nanos gap = std::min(now - stream.last, config_.hold_max);
+    if (stream.gaps < kGapsMin) stream.gaps++;
     stream.spacing_16 += stream.spacing_16 ? gap - stream.spacing_16 / 16 : gap * 16;
     stream.stall = std::max(static_cast<std::uint32_t>(gap), stream.stall - stream.stall / kStallPackets);
   }
