@@ -69,7 +69,7 @@ inline constexpr unsigned kRepairsHeld = 2 * kInterleavingMax;
 inline constexpr std::uint32_t kStallPackets = 8192;
 
 /// Distances between packets of a stream that must be known before they say how long to wait.
-inline constexpr std::uint8_t kGapsMin = 16;
+inline constexpr std::uint8_t kGapsMin = 8;
 
 /// Old PSNs in a row that are a retransmission; fewer may be duplicates.
 inline constexpr unsigned kRetransmissionRun = 3;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -213,14 +214,30 @@ bool is_plain_name(std::string_view name) {
   return !name.empty() && name.find_first_not_of(kLetters) == std::string_view::npos && name != "null";
 }
 
+namespace {
+
+// The descriptor of this process that `path` names, or -1. To open a named pipe by /dev/fd/N again would wait for
+// another writer, although all that was written may be there.
+int own_descriptor(std::string_view path) {
+  if (path == "-" || path == "/dev/stdin") return STDIN_FILENO;
+  constexpr std::string_view kFolder = "/dev/fd/";
+  if (!path.starts_with(kFolder)) return -1;
+  const std::string_view number = path.substr(kFolder.size());
+  int descriptor = -1;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), descriptor);
+  return error == std::errc() && end == number.data() + number.size() ? descriptor : -1;
+}
+
+}  // namespace
+
 std::string read_text_file(const std::string& path, Pipes pipes) {
   const auto cannot = [&path](const std::string& why) {
     return ConfigError(fmt::format("{}: cannot be read: {}", shown_file(path), why));
   };
-  const bool dash = path == "-" && pipes == Pipes::kTaken;
+  const int own = pipes == Pipes::kTaken ? own_descriptor(path) : -1;
   // Nobody may write into a pipe, and who may not wait for it must not even wait for it to open.
   const int descriptor =
-      dash ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC | (pipes == Pipes::kRefused ? O_NONBLOCK : 0));
+      own >= 0 ? dup(own) : open(path.c_str(), O_RDONLY | O_CLOEXEC | (pipes == Pipes::kRefused ? O_NONBLOCK : 0));
   if (descriptor < 0) throw cannot(std::strerror(errno));
   const std::unique_ptr<const int, void (*)(const int*)> closer(&descriptor, [](const int* open) { close(*open); });
   struct stat status {};

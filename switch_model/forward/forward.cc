@@ -161,8 +161,8 @@ class Forward {
     const auto equal = [](const auto& row) { return row.via.size() > 1; };
     const bool spreads = std::ranges::any_of(config.macs, several) || std::ranges::any_of(config.routes, equal);
     if (!spreads) layout.unused(hash_, "no address or prefix has equal paths");
-    if (config.routes.empty() && routes_) layout.unused(rewrite_, "there are no routes");
     if (spreads || !config.routes.empty()) return;
+    if (routes_) layout.unused(rewrite_, "there are no routes, and no address has equal paths");
     for (const ResourceHandle* handle : std::initializer_list<const ResourceHandle*>{&groups_, &hops_})
       layout.unused(*handle, "there are no routes, and no address has equal paths");
   }

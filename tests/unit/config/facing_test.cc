@@ -24,7 +24,7 @@ std::string gateways(const std::string& near, const std::string& far) {
 
 TEST(Facing, GatewaysWhoseLinkSidesMeetAreRight) {
   EXPECT_EQ(refusals_of(gateways(kRight, kRight)), "");
-  EXPECT_EQ(refusals_of(gateways("host <-> lowar <-> link <-> wan", "host <-> inspect <-> lowar <-> inspect <-> wan")),
+  EXPECT_EQ(refusals_of(gateways("host <-> lowar <-> link <-> wan", "host <-> inspect <-> lowar <-> link <-> wan")),
             "");
   EXPECT_EQ(
       refusals_of("  near: {path: [wan <-> lowar.1, lowar.0 <-> host]}\n  far: {path: " + std::string(kRight) + "}\n"),

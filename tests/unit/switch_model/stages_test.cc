@@ -181,7 +181,7 @@ TEST(Stages, WhatIsNotJudgedIsTold) {
   std::map<std::string, std::string> unused;
   for (const Json& row : report["unused"]) unused[row["resource"]] = row["why"];
   EXPECT_EQ(unused.size(), 4u);
-  EXPECT_EQ(unused["rewrite"], "there are no routes");
+  EXPECT_EQ(unused["rewrite"], "there are no routes, and no address has equal paths");
   ASSERT_EQ(report["accepted_and_judged"].size(), 1u);
   EXPECT_EQ(report["accepted_and_judged"][0]["resource"], "forward.rewrite");
 }
