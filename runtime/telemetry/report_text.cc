@@ -183,8 +183,8 @@ class Writer {
     }
   }
 
-  // The rows' members side by side; those that say nothing in any row make room when the line is too long. False when
-  // there are too many for one line.
+  // The rows' members side by side; those that say nothing in any row make room, from the right, while the line is too
+  // long. False when there are too many for one line.
   bool make_columns(const std::vector<const Json*>& rows, std::size_t indent, std::vector<TextColumn>& columns) const {
     for (const std::string& key : keys_of(rows)) columns.push_back(report_column(key, rows));
     const auto width = [&] {
@@ -192,8 +192,12 @@ class Writer {
       for (const TextColumn& column : columns) all += width_of(column) + 2;
       return all - 2;
     };
-    if (!style_.full && (columns.size() > kColumnsMax || width() > style_.width))
-      std::erase_if(columns, [](const TextColumn& column) { return column.silent; });
+    while (!style_.full && (columns.size() > kColumnsMax || width() > style_.width)) {
+      const auto last =
+          std::find_if(columns.rbegin(), columns.rend(), [](const TextColumn& column) { return column.silent; });
+      if (last == columns.rend()) break;
+      columns.erase(std::next(last).base());
+    }
     return !columns.empty() && columns.size() <= kColumnsMax;
   }
 

@@ -121,7 +121,7 @@ devices:
                             (("replay", "x.yaml", "--sed", "4"), "rocebox replay: there is no option `--sed`; did you mean `--seed`?\n`rocebox replay --help`"),
                             (("replay", "x.yaml", "--sed=4"), "rocebox replay: there is no option `--sed`; did you mean `--seed`?"),
                             (("replay", "x.yaml", "--frobnicate"), "rocebox replay: there is no option `--frobnicate`\n"),
-                            (("replay",), "rocebox replay: CONFIG is required\n")):
+                            (("replay",), "give a configuration, or --from FILE -- KERNEL [OPTION=VALUE]...\n")):
             out, error = self.rocebox(*words, status=2)
             self.assertEqual(out, "")
             self.assertIn(told, error)

@@ -231,8 +231,10 @@ class Shipped(RoceboxTest):
         config = pathlib.Path(__file__).resolve().parents[2] / "configs/replay/themis.yaml"
         arp = b"\xff" * 6 + mac("52:54:00:77:00:02") + b"\x08\x06" + bytes(46)
         stranger = mac("02:00:00:00:00:77") + mac("52:54:00:77:00:02") + b"\x08\x00" + bytes(46)
-        write_pcap(self.dir / "strange.pcap", [(1000, arp), (2000, stranger)])
-        words = [word for port in ("near.h1", "far.h1") for word in ("--in", f"{port}={self.dir / 'strange.pcap'}")]
+        words = []
+        for port in ("near.h1", "far.h1"):
+            write_pcap(self.dir / f"{port}.pcap", [(1000, arp), (2000, stranger)])
+            words += ["--in", f"{port}={self.dir / port}.pcap"]
         devices = self.replay(config, *words, status=1)["devices"]  # no WRITE is sprayed, as it expects
         for name in ("near", "far"):
             counters = devices[name]["kernels"]["switch"]["counters"]

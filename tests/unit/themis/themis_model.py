@@ -76,8 +76,6 @@ class Source:
     def sent_again(self, psn, nacked):
         """Whether a timeout has sent this packet again. With the packet that a NACK asks for, an RNIC sends the one that it
         sent last once more (2.3): that one keeps its path, so that the order on it still proves losses."""
-        if "reroute_timeouts" not in self.rules:
-            return False
         by = 1 if self.highest is None else distance(psn, self.highest)
         far = "far" in self.rules and abs(by) > WINDOW_MAX
         again = by <= 0 and not far and not (by == 0 and self.after_nacked and not nacked)
