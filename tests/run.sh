@@ -10,9 +10,9 @@ usage: tests/run.sh               what finds most mistakes, in about ten minutes
        tests/run.sh --all         everything, in about three quarters of an hour
        tests/run.sh PRESET...     all tests of these builds: release, asan, tsan, debug, fuzz (asan's, and fuzzing)
 
-Without options: release's unit, replay, telemetry and package tests, one lab, the house's rules and formatting, some
+Without options: release's unit, replay and telemetry tests, one lab, a plugin, the house's rules and formatting, some
 swarm seeds; unit tests and some seeds under AddressSanitizer and UndefinedBehaviorSanitizer. --all adds all labs,
-virtual machines with Soft-RoCE, all that sanitizers have (threads under ThreadSanitizer, too), fuzzing, a build
+packages, virtual machines with Soft-RoCE, all that sanitizers have (threads under ThreadSanitizer, too), fuzzing, a build
 without optimisation, and a thousand swarm seeds; its unit tests run in an order drawn from a seed that it prints:
 GTEST_RANDOM_SEED=N makes it that one again.
 
@@ -64,7 +64,7 @@ else
   build release
   build asan unit_tests swarm
   words+=(-L '^quick$')
-  echo "left out, and run by --all: most labs, virtual machines with Soft-RoCE, fuzzing, ThreadSanitizer, a build without"
+  echo "left out, and run by --all: most labs, packages, virtual machines with Soft-RoCE, fuzzing, ThreadSanitizer, a build without"
   echo "optimisation, command and labs under sanitizers, 1000 swarm seeds"
 fi
 

@@ -135,7 +135,7 @@ TEST(LinkStreams, NoImpairmentShiftsThePatternOfLosses) {
          d.burst_loss = {0.1, 0.1, 0, 0};
        }}};
   for (const auto& [name, change] : others) {
-    const auto left = survivors([&](auto& d) { base(d), change(d); }, 5000);
+    const auto left = survivors([&, change = change](auto& d) { base(d), change(d); }, 5000);
     EXPECT_EQ(left, expected) << name;
   }
   EXPECT_NE(survivors(base, 5000, 2), expected) << "another seed, another pattern";

@@ -26,7 +26,8 @@ std::vector<Frame> ragged(Sender& sender, unsigned r, unsigned k) {
 // it begin with share 0: so k in a row are repaired there, and more than k, up to c, that reach from the data into the
 // repair packets hit a share twice. Where c divides the packets, c in a row are repaired wherever they are.
 TEST(LowarBursts, AcrossTheEndOfABlockOfAnyLength) {
-  for (auto [r, c] : {std::pair{8u, 4u}, {9u, 4u}, {10u, 4u}, {11u, 4u}, {7u, 3u}, {8u, 3u}, {5u, 5u}}) {
+  for (const auto& rc : {std::pair{8u, 4u}, {9u, 4u}, {10u, 4u}, {11u, 4u}, {7u, 3u}, {8u, 3u}, {5u, 5u}}) {
+    const unsigned r = rc.first, c = rc.second;
     for (unsigned k = 1; k <= c; k++) {
       Patterns patterns(coding(r, c));
       const unsigned safe = r % c ? std::min(r % c, k) : k;  // k == c is none beyond
