@@ -243,6 +243,7 @@ void Decoder::restart(Stream& stream, std::uint32_t psn, std::uint32_t began) {
   stream.gap_packets = 0;
   stream.clocked = stream.has_boundary = false;
   stream.old_run = 0;
+  stream.last = 0;  // what passed before the host went back is no distance within a message
 }
 
 // What is remembered of a packet that was recovered, by its original.

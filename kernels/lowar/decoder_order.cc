@@ -25,9 +25,12 @@ void Decoder::give_up(Stream& stream, std::uint32_t psn, std::uint32_t lost) {
   lose(stream, lost);
   // A message's first packet, and perhaps others: its blocks are known all the same.
   if (stream.message_ended && !stream.lenient) begin_block(stream, stream.expected);
-  stream.gap_psn = stream.expected;
   const std::int32_t gap = psn_distance(psn, stream.expected);
-  stream.gap_packets = static_cast<std::uint16_t>(gap);
+  // What is given up block by block is one gap.
+  const bool goes_on = stream.gap_packets && psn_add(stream.gap_psn, stream.gap_packets) == stream.expected &&
+                       stream.gap_packets + gap <= kWindowPsns;
+  if (!goes_on) stream.gap_psn = stream.expected;
+  stream.gap_packets = static_cast<std::uint16_t>(goes_on ? stream.gap_packets + gap : gap);
   leave_message(stream, gap);
   stream.expected = stream.unannounced = psn;
   stream.last_psn = psn_add(psn, -1);

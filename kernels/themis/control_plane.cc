@@ -2,6 +2,8 @@
 // What the control plane overhears. What it changes stands in connections.cc and ageing.cc.
 #include "kernels/themis/control_plane.h"
 
+#include <algorithm>
+
 #include "kernels/themis/answers.h"
 #include "runtime/kernel/stimulus.h"
 #include "runtime/roce/address.h"
@@ -15,6 +17,8 @@ roce::Pairing::Limits pairing_limits(const Config& config) {
   return {.halves = static_cast<std::uint32_t>(4 * config.qps),
           .candidates = kCandidatesMax,
           .window = static_cast<std::uint32_t>(config.window),
+          // No sender has more packets unacknowledged: so many behind an ACK are no silence.
+          .silence = static_cast<std::uint16_t>(std::clamp<std::int64_t>(config.window, 16, UINT16_MAX)),
           .keep_recent = true};
 }
 

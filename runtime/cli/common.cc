@@ -79,7 +79,7 @@ config::RunConfig load_or_throw(const std::string& path, const config::OneLine& 
 
 void check_files(const RunFiles& files) {
   files.check();
-  for (const std::string& line : files.left_behind()) fmt::print(stderr, "rocebox: {}\n", line);
+  for (const std::string& line : files.left_behind()) tell(line);
 }
 
 std::vector<std::string> trace_files(const std::string& filter, const std::vector<std::string>& named,

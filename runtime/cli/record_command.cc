@@ -70,8 +70,9 @@ class Stream {
         continue;
       }
       if (count < 0 && errno == EINTR) continue;
+      const bool more_may_come = count < 0 && errno == EAGAIN;  // errno is the flush's own behind it
       if (file_.direct()) file_.flush();
-      if (count < 0 && errno == EAGAIN) return;
+      if (more_may_come) return;
       close(descriptor_);
       descriptor_ = -1;
       return;

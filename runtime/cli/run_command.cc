@@ -149,6 +149,7 @@ int run(const RunArguments& arguments) {
   RunObservers observers(arguments, config);
   observers.add_to(eal);
   start_eal(eal);
+  signals->share_cores();
   Pool pool = make_pool(config);
   Live live(config, pool, cores, outputs);
   Expectations expectations;
@@ -194,11 +195,11 @@ int run(const RunArguments& arguments) {
   signals.reset();
   std::signal(SIGPIPE, SIG_DFL);
   if (!json_on_stdout) print_report(report, capture_on_stdout ? stderr : stdout, arguments.report);
+  const std::vector<std::string> failures = expectations.failures(report);
+  tell_placed(failures);
   for (const Json& row : recordings)  // the first is the command line's
     if (trace && row["id"] == 1 && row.contains("error")) throw std::runtime_error(row["error"].get<std::string>());
   if (const std::string why = live.lost(); !why.empty()) throw std::runtime_error(why);
-  const std::vector<std::string> failures = expectations.failures(report);
-  tell_placed(failures);
   return failures.empty() ? 0 : 1;
 }
 

@@ -39,6 +39,12 @@ EndSignals::~EndSignals() {
   thread_.join();
 }
 
+void EndSignals::share_cores() {
+  cpu_set_t cores;
+  if (pthread_getaffinity_np(pthread_self(), sizeof cores, &cores) == 0)
+    pthread_setaffinity_np(thread_.native_handle(), sizeof cores, &cores);
+}
+
 void EndSignals::listen() {
   while (!enough_.requested()) {
     const int signal = signals_.wait(-1, enough_.descriptor());
@@ -50,6 +56,7 @@ void EndSignals::listen() {
       sigaddset(&set, signal);
       pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
       std::raise(signal);
+      _exit(128 + signal);  // the first process of a container does not die of it
     }
     asked_.request();
   }

@@ -40,6 +40,8 @@ class EndSignals {
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
 
+  /// Binds the thread to the cores of the caller's, which DPDK has kept off those that poll.
+  void share_cores();
   /// Whether the first has come.
   const StopRequest& asked() const { return asked_; }
 

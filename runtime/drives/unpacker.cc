@@ -146,7 +146,10 @@ long Unpacker::read_zstd(char* buffer, std::size_t size) {
       break;
     }
     const std::size_t result = ZSTD_decompressStream(state_->zstd, &out, &in);
-    if (ZSTD_isError(result)) return broken(fmt::format("its zstd data are broken: {}", ZSTD_getErrorName(result)));
+    if (ZSTD_isError(result)) {
+      const long error = broken(fmt::format("its zstd data are broken: {}", ZSTD_getErrorName(result)));
+      return out.pos == 0 ? error : static_cast<long>(out.pos);  // first what was good
+    }
     const bool used = in.pos > 0;
     held_ = held_.subspan(in.pos);
     state_->zstd_wants = result;

@@ -134,7 +134,8 @@ void Pairing::request(std::uint32_t half, std::uint32_t first, std::uint32_t las
   // The QP that answered may be gone, and its responder another one's: then others' answers are looked at, too.
   if (h.source != PairSource::kLearned && !h.contested) return;
   if (h.unanswered < limits_.silence) h.unanswered++;
-  if (h.unanswered == limits_.silence && !h.listed) list(half);
+  // Where the list is not kept short, they would crowd out those that have no partner.
+  if (limits_.keep_recent && h.unanswered == limits_.silence && !h.listed) list(half);
 }
 
 // Of more halves than are looked at, those that go on sending remain.

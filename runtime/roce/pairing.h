@@ -38,9 +38,11 @@ class Pairing {
     std::uint32_t candidates = 64;      ///< unpaired flows of one direction that learning looks at; more: no guess
     std::uint32_t confirmations = 3;    ///< consistent answers that make a learned pair sure
     std::uint32_t old_psns = 1u << 16;  ///< an answer this far before the window is an old duplicate, no contradiction
-    std::uint32_t window = 0;    ///< packets that a sender has unacknowledged at most: what is learned from lies that
-                                 ///< near behind its last request; 0: not known
-    std::uint32_t silence = 16;  ///< requests of a learned pair without an answer, after which another QP's may take it
+    std::uint32_t window = 0;  ///< packets that a sender has unacknowledged at most: what is learned from lies that
+                               ///< near behind its last request; 0: not known
+    /// Requests of a learned pair without an answer, after which another QP's may take it: no fewer than a sender may
+    /// have unacknowledged. Only with `keep_recent`.
+    std::uint16_t silence = 16;
     bool keep_recent =
         false;  ///< beyond `candidates`, those that were silent longest are not looked at (else: none is)
   };

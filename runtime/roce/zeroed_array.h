@@ -31,10 +31,17 @@ enum class Touch : std::uint8_t { kWhenMade, kAsUsed };
 /// costs no page fault. Without one, memory is what is used.
 class TouchedWhenMade {
  public:
-  explicit TouchedWhenMade(std::size_t bytes_max) : before_(std::exchange(left_, bytes_max)) {}
-  ~TouchedWhenMade() { left_ = before_; }
+  explicit TouchedWhenMade(std::size_t bytes_max)
+      : before_(std::exchange(left_, bytes_max)), lived_(std::exchange(lives_, true)) {}
+  ~TouchedWhenMade() {
+    left_ = before_;
+    lives_ = lived_;
+  }
   TouchedWhenMade(const TouchedWhenMade&) = delete;
   TouchedWhenMade& operator=(const TouchedWhenMade&) = delete;
+
+  /// Of `bytes`, those that may lie in huge pages: where one lives, no more than it will touch.
+  static std::size_t huge_max(std::size_t bytes) { return lives_ ? std::min(bytes, left_) : bytes; }
 
   /// Writes zeros to a byte of each page of memory that holds zeros, from its start on, as far as may be.
   static void touch(void* memory, std::size_t bytes) {
@@ -49,7 +56,9 @@ class TouchedWhenMade {
 
  private:
   inline static thread_local std::size_t left_ = 0;
+  inline static thread_local bool lives_ = false;
   std::size_t before_;
+  bool lived_;
 };
 
 /// An array of zero bytes, on a cache line boundary. Where no TouchedWhenMade lives, or with Touch::kAsUsed, it is not
@@ -72,7 +81,8 @@ class ZeroedArray {
     void* start = block_.get();
     data_ = static_cast<T*>(std::align(align, size * sizeof(T), start, space));
     // Advice: without huge pages all works as before.
-    if (huge) madvise(data_, size * sizeof(T) / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
+    const std::size_t huge_bytes = TouchedWhenMade::huge_max(size * sizeof(T)) / kHugePageBytes * kHugePageBytes;
+    if (huge && huge_bytes) madvise(data_, huge_bytes, MADV_HUGEPAGE);
     if (touch == Touch::kWhenMade) TouchedWhenMade::touch(data_, size * sizeof(T));
   }
   T& operator[](std::size_t i) { return data_[i]; }

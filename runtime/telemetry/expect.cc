@@ -130,7 +130,7 @@ std::string Expectation::failure(const Result& result) const {
   for (const auto& [side, value] : {std::pair(config::trimmed(whole.substr(0, at)), result.left),
                                     std::pair(config::trimmed(whole.substr(at + operator_.size())), result.right)})
     if (side != value) values += fmt::format("{}`{}` is {}", values.empty() ? "" : ", ", side, value);
-  return fmt::format("expected `{}`: {}", text_, values);
+  return fmt::format("expected `{}`{}{}", text_, values.empty() ? "" : ": ", values);
 }
 
 }  // namespace rocebox

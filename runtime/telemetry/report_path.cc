@@ -58,16 +58,27 @@ void add_new(std::vector<std::string>& all, const std::string& one) {
 // What would tell apart the rows that match: the first key that has another value in each.
 std::string telling_apart(const std::vector<const Json*>& rows) {
   constexpr std::size_t kValuesShown = 3;
+  const auto names_row = [](const std::string& key, const Json& value) {  // other numbers are what was measured
+    return value.is_string() || key.ends_with("qpn") || key == "number";
+  };
+  std::string nearest;
+  std::size_t most = 1;
   for (const auto& item : rows[0]->items()) {
     const std::string& key = item.key();
+    if (!names_row(key, item.value())) continue;
     std::vector<std::string> values;
     for (const Json* row : rows) add_new(values, row->contains(key) ? written((*row)[key]) : "");
+    if (values.size() > most) {
+      nearest = key;
+      most = values.size();
+    }
     if (values.size() != rows.size()) continue;
     if (rows.size() > kValuesShown) return fmt::format(": add `{}=...`", key);
     std::string text;
     for (const std::string& value : values) text += fmt::format("{}`{}={}`", text.empty() ? "" : " or ", key, value);
     return fmt::format(": add {}", text);
   }
+  if (!nearest.empty()) return fmt::format(": add `{}=...`", nearest);
   return "; `[*]` is the sum over all rows";
 }
 

@@ -86,7 +86,9 @@ Json port_row(const std::string& name, const Span& span) {
   const Json& live = member(span.after, "live");
   Json row = {{"port", name}, {"link", live.contains("link") ? live["link"] : Json("-")}};
   for (const char* way : {"rx", "tx"}) {
-    row[fmt::format("{}_packets_per_second", way)] = span.rate("device", fmt::format("{}_packets", way));
+    // What a port could not send has left the device all the same.
+    const std::string packets = fmt::format("{}_packets", way);
+    row[packets + "_per_second"] = span.rate(live.contains(packets) ? "live" : "device", packets);
     row[fmt::format("{}_bits_per_second", way)] = 8 * span.rate("device", fmt::format("{}_bytes", way));
   }
   add_latency(row, live, "latency_");

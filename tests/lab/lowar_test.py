@@ -119,6 +119,13 @@ class Lowar(bed.BedTest):
             self.finish(receiver)
         return sent, {side: bed.roce_frames(file) for side, file in arrived.items()}, reports
 
+    def taken_for_late(self, counters):
+        """A UC connection was captured at both of its ends, and both captures cross within the second for which the original
+        of a rebuilt packet is late: what is dropped for that is rebuilt like a lost one."""
+        late = counters.get("drop_late", 0)
+        self.assertLess(late, 4)
+        return late
+
     def test_both_ways_at_once_with_the_default_holds(self):
         """Both hosts send all captures; the link loses some each way. What is not waited for long enough, for a CPU that was
         busy, may be given up, but nothing else is lost, nothing is doubled and nothing is made up."""
@@ -138,7 +145,7 @@ class Lowar(bed.BedTest):
                     self.assertLessEqual(replayed.descents(got[key]), replayed.descents(frames), "out of order")
                     absent += (collections.Counter(frames) - collections.Counter(got[key])).elements()
                 self.assertGreater(len(lost), 40)
-                self.assertEqual(counters["decode_recovered"] + len(absent), len(lost))
+                self.assertEqual(counters["decode_recovered"] + len(absent), len(lost) + self.taken_for_late(counters))
                 places = collections.Counter((row["qpn"], row["psn"]) for row in lost)
                 packets = map(replayed.wire.parse, absent)
                 self.assertEqual(collections.Counter((p["qpn"], p["psn"]) for p in packets) - places, collections.Counter())
@@ -155,7 +162,7 @@ class Lowar(bed.BedTest):
                 fired = near["devices"]["gateway"]["kernels"]["link"]["forward"]["events_fired"]
                 lost = [row for row in fired if row["qpn"] != replayed.MAD_QPN]
                 self.assertGreater(len(lost), 40)
-                self.assertEqual(self.counters(far)["decode_recovered"], len(lost))
+                self.assertEqual(self.counters(far)["decode_recovered"], len(lost) + self.taken_for_late(self.counters(far)))
                 self.assertEqual(self.counters(far).get("decode_rebuild_failed", 0), 0)
 
 

@@ -95,7 +95,7 @@ class Themis(bed.BedTest):
     def test_the_number_of_paths_is_reloaded(self):
         """A far ToR that has 4 paths in mind, then 2: a packet of the same half says that another is lost."""
         self.tor(0, connections=[NEAR])
-        far = self.tor(1, connections=[{**FAR, "first_psn": 0}], ooo_threshold=0, stash_timeout="0ns")
+        far = self.tor(1, connections=[{**FAR, "first_psn": 0}], ooo_threshold=0, stash_timeout="0ns", spray="off")
         self.cross(0, [write(psn) for psn in range(20)])
         self.cross(0, [write(21)])
         nack = answer(20, 0x60)

@@ -188,7 +188,7 @@ class OnAndOff(RecordTest):
         self.assertGreater(len(first), 100)
         self.assertEqual(len(second), 10)
         self.assertGreater(float(second[0].split()[0]), times[-1], "the trace ended, and with it its lines")
-        self.assertEqual([row["state"] for row in self.listed()], ["done", "done"])
+        self.assertEqual([row["state"] for row in self.listed()], ["done", "done"], self.listed())
         self.books(self.stop(run), "bump")
 
     def test_more_than_can_be_written_is_lost_and_counted_and_packets_pass(self):

@@ -233,7 +233,8 @@ TEST(NewFlows, PagesAreAskedForWhereTheDriveSays) {
   };
   constexpr std::int64_t kPages = kBytes / 4096;
   if (sysconf(_SC_PAGESIZE) != 4096) GTEST_SKIP() << "written for pages of 4 KiB";
-  EXPECT_LE(faults_of(kBytes, roce::Touch::kWhenMade), 4);
+  // None but the stack's and a sanitizer's own.
+  EXPECT_LT(faults_of(kBytes, roce::Touch::kWhenMade), kPages / 1024);
   // At least: with transparent huge pages for all (`always`) there are fewer.
   EXPECT_GE(faults_of(kBytes, roce::Touch::kAsUsed), kPages / 512);
   EXPECT_GE(faults_of(kBytes / 2, roce::Touch::kWhenMade), kPages / 1024) << "the second half";
