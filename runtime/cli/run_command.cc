@@ -123,6 +123,11 @@ std::string status_line(const config::RunConfig& config, const std::vector<unsig
                      eal_has_hugepages() ? "hugepages" : "ordinary pages", observers.metrics_text());
 }
 
+void start(const EalOptions& eal, EndSignals& signals) {
+  start_eal(eal);
+  signals.share_cores();
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments) {
@@ -148,8 +153,7 @@ int run(const RunArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing
   RunObservers observers(arguments, config);
   observers.add_to(eal);
-  start_eal(eal);
-  signals->share_cores();
+  start(eal, *signals);
   Pool pool = make_pool(config);
   Live live(config, pool, cores, outputs);
   Expectations expectations;
