@@ -103,7 +103,7 @@ class Themis(bed.BedTest):
         # The name that the run has, and the file that it read last: that of the far ToR.
         config = self.dir / "run.yaml"
         command = [bed.ROCEBOX, "reload", f"themis-{self.right_end}"]
-        for before, after, status, said in (("4", "2", 0, "themis.paths is now 2, was 4"), ("2", "9", 2, "`paths: 9` is more than")):
+        for before, after, status, said in (("4", "2", 0, "themis.paths is now 2, was 4"), ("2", "9", 2, "`paths` is 9, and no destination has so many equal ports")):
             text = config.read_text().replace(f'"paths": {before},', f'"paths": {after},')
             config.write_text(text.replace('"ports": ["s1", "s2", "s3", "s4"]', '"ports": ["s1", "s2"]'))  # N equal ports
             done = bed.subprocess.run(command, capture_output=True, text=True)
