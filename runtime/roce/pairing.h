@@ -43,8 +43,8 @@ class Pairing {
     /// Requests of a learned pair without an answer, after which another QP's may take it: no fewer than a sender may
     /// have unacknowledged. Only with `keep_recent`.
     std::uint16_t silence = 16;
-    bool keep_recent =
-        false;  ///< beyond `candidates`, those that were silent longest are not looked at (else: none is)
+    /// Beyond `candidates`, those that were silent longest are not looked at (else: none is).
+    bool keep_recent = false;
   };
   struct Counts {
     std::uint64_t learned = 0, confirmed = 0, undone = 0;
