@@ -120,8 +120,8 @@ class Lowar(bed.BedTest):
         return sent, {side: bed.roce_frames(file) for side, file in arrived.items()}, reports
 
     def taken_for_late(self, counters):
-        """A UC connection was captured at both of its ends, and both captures cross within the second for which the original
-        of a rebuilt packet is late: what is dropped for that is rebuilt like a lost one."""
+        """Packets dropped as late originals, which are rebuilt like lost ones. Probably those of the UC connection whose captures
+        from both ends cross within the second that its rebuilt packets are remembered; not traced one by one."""
         late = counters.get("drop_late", 0)
         self.assertLess(late, 4)
         return late
