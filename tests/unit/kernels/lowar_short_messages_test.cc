@@ -13,10 +13,15 @@ using oracle::bernoulli;
 using oracle::Channel;
 using oracle::Lengths;
 
-void send_mix(Pair& pair, Sender& sender, const Lengths& lengths, unsigned packets) {
-  static std::mt19937 random(9);
+// Draws of its own for each pair of gateways: what a test sees must not depend on those that ran before it.
+struct MixPair : Pair {
+  using Pair::Pair;
+  std::mt19937 random{9};
+};
+
+void send_mix(MixPair& pair, Sender& sender, const Lengths& lengths, unsigned packets) {
   for (unsigned sum = 0; sum < packets;) {
-    const unsigned length = lengths[random() % lengths.size()];
+    const unsigned length = lengths[pair.random() % lengths.size()];
     pair.send(sender.write(length, 256));
     sum += length;
   }
@@ -62,7 +67,7 @@ TEST(LowarShortMessages, NeverCostMoreThanAllowed) {
       for (const double most : {0.25, 0.5}) cases.push_back({lengths, channel, 5e-3, most});
   for (const ShortCase& c : cases) {
     SCOPED_TRACE(name(c));
-    Pair pair(adaptive(c.target, c.most), adaptive(c.target, c.most), c.channel, 4);
+    MixPair pair(adaptive(c.target, c.most), adaptive(c.target, c.most), c.channel, 4);
     Sender sender;
     send_mix(pair, sender, c.lengths, 5000);
     const Count count(pair);
@@ -84,7 +89,7 @@ TEST(LowarShortMessages, MeetTheTargetWhereThatIsAllowed) {
                              {{1, 2, 3, 10}, bernoulli(0.01), 2e-3, 0.5},
                              {{1, 1, 1, 1, 40}, bernoulli(0.01), 2e-3, 0.5}}) {
     SCOPED_TRACE(name(c));
-    Pair pair(adaptive(c.target, c.most), adaptive(c.target, c.most), c.channel, 4);
+    MixPair pair(adaptive(c.target, c.most), adaptive(c.target, c.most), c.channel, 4);
     Sender sender;
     send_mix(pair, sender, c.lengths, 80'000);
     const Count count(pair);
@@ -100,7 +105,7 @@ TEST(LowarShortMessages, MeetTheTargetWhereThatIsAllowed) {
 
 // One-packet messages cost 100% however they are coded.
 TEST(LowarShortMessages, OfOnePacketGoUncodedWhereLessThanAllOfItAgainIsAllowed) {
-  Pair pair(adaptive(1e-3, 0.99), adaptive(1e-3, 0.99), bernoulli(0.01), 4);
+  MixPair pair(adaptive(1e-3, 0.99), adaptive(1e-3, 0.99), bernoulli(0.01), 4);
   Sender sender;
   send_mix(pair, sender, {1}, 10'000);
   EXPECT_TRUE(pair.setting(sender).off());
@@ -113,7 +118,7 @@ TEST(LowarShortMessages, OfOnePacketGoUncodedWhereLessThanAllOfItAgainIsAllowed)
 
 // What costs too much is left soon, also where nothing is lost that would be cause to look.
 TEST(LowarShortMessages, AfterLongOnesAreNoticed) {
-  Pair pair(adaptive(2e-3, 0.25), adaptive(2e-3, 0.25), bernoulli(0.01), 4);
+  MixPair pair(adaptive(2e-3, 0.25), adaptive(2e-3, 0.25), bernoulli(0.01), 4);
   Sender sender;
   send_mix(pair, sender, {512}, 150'000);
   ASSERT_FALSE(pair.setting(sender).off());
@@ -127,7 +132,7 @@ TEST(LowarShortMessages, AfterLongOnesAreNoticed) {
 
 // A host that goes back after each loss sends most of a long message again: that is no message of its own.
 TEST(LowarShortMessages, RetransmissionsAreNotTakenForThem) {
-  Pair pair(adaptive(1e-3, 0.25), adaptive(1e-3, 0.25));
+  MixPair pair(adaptive(1e-3, 0.25), adaptive(1e-3, 0.25));
   Sender sender;
   std::mt19937 random(3);
   for (unsigned i = 0; i < 400; i++) {
