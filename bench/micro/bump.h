@@ -8,6 +8,14 @@
 
 namespace rocebox::bench {
 
+/// A kernel or program to measure: a bump with this `path:` and these `kernels:`, or a switch with these options.
+struct Case {
+  const char* label;
+  const char* path;  ///< null: a switch
+  const char* options;
+  Port in = 0;  ///< by which data come
+};
+
 /// A device from what stands behind its name in a configuration. Null when that has mistakes.
 std::unique_ptr<Device> make_device(std::string_view device);
 

@@ -9,12 +9,6 @@
 namespace rocebox::bench {
 namespace {
 
-struct Case {
-  const char* label;
-  const char* path;  // null: a switch
-  const char* options;
-  Port in = 0;
-};
 constexpr Case kCases[] = {
     {"no kernel", "a <-> b", "{}"},
     {"inspect", "a <-> inspect <-> b", "{inspect: {}}"},

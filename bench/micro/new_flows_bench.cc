@@ -22,12 +22,6 @@ constexpr Nanos kBetween = kSecond / 10'000;
 constexpr unsigned kRounds = 3;
 constexpr std::uint32_t kFirstQpn = 0x100, kPartnerQpns = 0x800000, kPayload = 1024;
 
-struct Case {
-  const char* label;
-  const char* path;  // null: a switch
-  const char* options;
-  Port in = 0;
-};
 constexpr Case kCases[] = {
     {"no kernel", "a <-> b", "{}"},
     {"inspect, 4096 flows", "a <-> inspect <-> b", "{inspect: {}}"},
