@@ -161,6 +161,27 @@ TEST(Inspect, ConnectionsByEachSource) {
   }
 }
 
+// More pairs than learning looks at, each with requests that nobody answers any more.
+TEST(Inspect, PairsThatAreSilentCrowdOutNoOther) {
+  Box box;
+  const auto request = [&box](std::uint32_t pair, std::uint32_t number, bool answered) {
+    PacketSpec spec = box.data(IBV_OPCODE_RC_SEND_ONLY, 100'000 * pair + number, 8);
+    spec.destination_qp = 0x1000 + pair;
+    box.check(spec);
+    spec = box.ack(100'000 * pair + number);
+    spec.destination_qp = 0x2000 + pair;
+    if (answered) box.check(spec);
+  };
+  constexpr std::uint32_t kSilent = 70;
+  for (std::uint32_t pair = 0; pair < kSilent; pair++)
+    for (std::uint32_t number = 0; number <= 20; number++) request(pair, number, number == 0);
+  request(kSilent, 0, true);
+  const Json report = box.report();
+  EXPECT_EQ(report["totals"]["pairing"]["crowded"], 0);
+  ASSERT_EQ(report["connections"].size(), kSilent + 1);
+  EXPECT_EQ(report["connections"][kSilent]["a_qpn_number"], 0x2000 + kSilent);
+}
+
 TEST(Inspect, CnpsEcnAndOtherTraffic) {
   Box box;
   PacketSpec cnp = box.ack(0);

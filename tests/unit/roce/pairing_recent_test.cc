@@ -88,6 +88,20 @@ TEST_F(PairingRecent, AQueuePairWhoseResponderIsAnothersGetsItsPair) {
   EXPECT_TRUE(pairing.confirmed(data(0)));
 }
 
+// One ACK that fits, of a QP that is another's.
+TEST_F(PairingRecent, AForeignAckDoesNotEndAPairThatAnswers) {
+  pairing.request(data(0), 99, 99);
+  ASSERT_EQ(pairing.answer(acks(0), 99, kReceived), data(0));
+  for (std::uint32_t psn = 100; psn < 200; psn++) {
+    pairing.request(data(0), psn, psn);
+    EXPECT_EQ(pairing.answer(acks(1), psn, kReceived), kNone) << psn;
+    if (psn % 8 == 7) {
+      EXPECT_EQ(pairing.answer(acks(0), psn, kReceived), data(0)) << psn;
+    }
+  }
+  EXPECT_EQ(pairing.counts().undone, 0u);
+}
+
 TEST_F(PairingRecent, ASilentPartnerYieldsToNoOneWhoHasAFlowOfItsOwn) {
   for (std::uint32_t psn = 100; psn < 120; psn++) {
     pairing.request(data(0), psn, psn);

@@ -152,6 +152,19 @@ TEST(Stages, AProgramThatReadsWhatForwardDecidesComesBehindIt) {
   EXPECT_EQ(stages.at("packets"), 5);
 }
 
+// A router without routes gives a packet a next hop where an address has equal paths, and egress looks it up.
+TEST(Stages, NextHopsAreInUseWhereAnAddressHasEqualPaths) {
+  test::SwitchBox box(
+      "strict: true\n"
+      "forward: {router_mac: 02:00:00:00:00:01, learning: false, macs: [{mac: 02:00:00:00:00:02, ports: [p2, p3]}]}\n");
+  box.send(0, 0, roce::PacketSpec{});
+  EXPECT_EQ(box.ports().size(), 1u);
+  const Json report = layout_of(box);
+  EXPECT_EQ(report["violations"], Json::array());
+  for (const Json& row : report["unused"]) EXPECT_NE(row["resource"], "rewrite");
+  for (const Json& row : report["not_judged"]) EXPECT_NE(row["resource"], "rewrite");
+}
+
 TEST(Stages, WhatIsAcceptedUnjudgedMustBeThere) {
   CounterSet stats;
   EXPECT_TRUE(test::make_switch("accept_unjudged: [forward.rewrite]\n", stats, in_tree_programs()));

@@ -105,6 +105,46 @@ TEST(ThemisClaims, ALearntPairEndsWhenAnotherQpAnswers) {
   EXPECT_EQ(tor.data(152).size(), 2u) << "valid";
 }
 
+// So many requests without an answer as a sender may have under way are no silence.
+TEST(ThemisClaims, ASenderWithAFullWindowIsNotSilent) {
+  std::string yaml = tor_yaml("qp_timeout: 10s");
+  yaml.replace(yaml.find("window: 8"), 9, "window: 64");
+  Tor tor = Tor::with(yaml);
+  std::uint32_t psn = 100;
+  for (; psn < 110; psn++) {
+    tor.data(psn);
+    tor.ack(psn);
+  }
+  ASSERT_EQ(tor.count("qps_made"), 1u);
+  const auto request = [&] {
+    tor.data(psn);
+    tor.give(0, to(answer(false, psn++, kAckSyndrome), 0x77));  // another QP's, that fits
+  };
+  for (int i = 1; i < 64; i++) request();
+  EXPECT_EQ(tor.count("pairs_undone"), 0u);
+  for (int i = 0; i < 2; i++) request();  // the one whose answer is taken, and one that shows it
+  EXPECT_EQ(tor.count("pairs_undone"), 1u);
+}
+
+TEST(ThemisClaims, AnAckOfAnotherQpEndsNoPairThatAnswers) {
+  Tor tor("qp_timeout: 10s");
+  std::uint32_t psn = 100;
+  for (; psn < 110; psn++) {
+    tor.data(psn);
+    tor.ack(psn);
+  }
+  for (; psn < 200; psn++) {
+    tor.data(psn);
+    tor.give(0, to(answer(false, psn, kAckSyndrome), 0x77));  // before its own
+    tor.ack(psn);
+  }
+  EXPECT_EQ(tor.count("pairs_undone"), 0u);
+  EXPECT_EQ(tor.count("qps_made"), 1u);
+  tor.data(psn + 1);
+  EXPECT_EQ(tor.nack(psn), Ports{}) << "undetermined";
+  EXPECT_EQ(tor.data(psn + 2).size(), 2u) << "valid";
+}
+
 TEST(ThemisClaims, HundredsOfPairsBetweenTwoHostsAreLearnt) {
   Tor tor("qps: 1024, qp_timeout: 10s");
   constexpr std::uint32_t kPairs = 512;
