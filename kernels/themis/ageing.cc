@@ -32,6 +32,7 @@ void ControlPlane::age(Pass& pass) {
     const bool stashed = c.begun && state_.destination.has_stash(c.pipe, c.slot.number);
     if (c.seen + qp_timeout_ > pass.now() || (stashed && c.stash_watched)) {
       more = true;
+      if (c.contested) settle(pass, number);
       continue;
     }
     count_.qps_aged.add();

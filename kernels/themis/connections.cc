@@ -34,9 +34,7 @@ void ControlPlane::carry_out(Pass& pass, const Change& change) {
       count_.pairs_undone.add();
       return end(change.number, false);
     case What::kContest:
-      c.contested = true;
-      pairing_.contest(c.outbound);
-      return set_entries(change.number);
+      return contest(change.number, pass.now());
     case What::kLeft:
       return record(change);
     case What::kBegin:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the control plane overhears. What it changes stands in connections.cc and ageing.cc.
+// What the control plane overhears, but for the connection manager: handshakes.cc. What it changes stands in
+// connections.cc and ageing.cc.
 #include "kernels/themis/control_plane.h"
 
 #include <algorithm>
@@ -120,54 +121,6 @@ void ControlPlane::doubted(Pass& pass, const PacketState& p, const QpEntry& entr
   observe(p, entry.outbound ? c.outbound : c.inbound);
   if (pairing_.partner(c.outbound) != c.inbound || !pairing_.confirmed(c.outbound))
     ask(pass, ingress_changes_, {What::kUndo, 0, false, entry.connection, 0});
-}
-
-// The port of the NIC in this rack; of what it sends to all, too.
-Port ControlPlane::management_port(const PacketState& p) const {
-  if (p.multicast_group == 0) return local_port(p);
-  return state_.is_host[p.ingress_port] ? p.ingress_port : switch_model::kNoPort;
-}
-
-// A pair that is alive is not begun anew or taken apart by what anyone may write into a handshake; but it must go on
-// answering from then on.
-bool ControlPlane::believed(Pass& pass, const PacketState& p, Port port) {
-  bool believed = true;
-  for (const std::uint32_t half : pairing_.would_pair(p.packet, port)) {
-    if (half == roce::Pairing::kNone || notes_[half].connection == 0) continue;
-    const std::uint32_t number = notes_[half].connection - 1;
-    if (connections_[number].source < PairSource::kCm || !is_alive(number, pass.now())) continue;
-    believed = false;
-    if (connections_[number].source == PairSource::kCm)
-      ask(pass, ingress_changes_, {What::kContest, 0, false, number, 0});
-  }
-  if (!believed) count_.cm_refused.add();
-  return believed;
-}
-
-void ControlPlane::management(Pass& pass, const PacketState& p) {
-  if (roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) return;
-  const Port port = management_port(p);
-  if (port == switch_model::kNoPort || !believed(pass, p, port) || !make_room(2, pass.now())) return;
-  const roce::Pairing::News news = pairing_.observe_mad(p.packet, port);
-  if (!news.begins && !news.ends) return;
-  for (unsigned i = 0; i < 2; i++) {
-    if (news.halves[i] == roce::Pairing::kNone) continue;
-    HalfNotes& notes = notes_[news.halves[i]];
-    const std::uint32_t connection = notes.connection;
-    // What another port says of a connection is another's.
-    if (news.ends && connection && connections_[connection - 1].placed && connections_[connection - 1].port != port)
-      return count_.cm_refused.add();
-    heard(news.halves[i], port, pass.now());
-    notes.refused = false;
-    if (connection) ask(pass, ingress_changes_, {What::kEnd, 0, news.ends, connection - 1, 0});
-    notes.first_psn_known = news.begins;
-    notes.first_psn = news.psns[i];
-    if (news.begins || pairing_.source(news.halves[i]) == PairSource::kConfig) pairing_.restart(news.halves[i]);
-  }
-  arm_ageing(pass);
-  if (!news.begins) return;
-  // halves[0] goes the way of this packet, a REP.
-  ask(pass, ingress_changes_, {What::kMake, port, false, news.halves[state_.is_host[p.ingress_port] ? 0 : 1], 0});
 }
 
 void ControlPlane::path_mtu(Pass& pass, const QpEntry& entry, std::uint16_t bytes) {

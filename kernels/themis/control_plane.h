@@ -75,9 +75,19 @@ class ControlPlane {
   // Timers.
   static constexpr std::uint64_t kWorkTimer = 0, kAgeTimer = 1, kStashTimer = 2;
 
+  // What a handshake says: the port of the NIC in this rack, and whether its REP came from there.
+  struct Claim {
+    roce::Pairing::Told told;
+    Port port;
+    bool by_host;
+    // Which of the two halves goes out: halves[0] goes the way of the REP.
+    unsigned outbound() const { return by_host ? 0 : 1; }
+  };
   struct Connection {
     bool used, placed, begun;
-    bool contested;  // the connection manager has spoken of its QPs while it was alive
+    bool contested;                   // the connection manager has spoken of its QPs while it was alive
+    Nanos contested_at, answered_at;  // of one that is: its QPs' last answer, as ageing has found it
+    Claim claim;                      // and what was said last
     PairSource source;
     Port port;
     std::uint8_t pipe;
@@ -125,7 +135,11 @@ class ControlPlane {
   Port local_port(const PacketState& p) const;
   bool observe(const PacketState& p, std::uint32_t half);
   Port management_port(const PacketState& p) const;
-  bool believed(Pass& pass, const PacketState& p, Port port);
+  bool believed(Pass& pass, const Claim& claim);
+  bool make_room(const Claim& claim, Nanos now);
+  void contest(std::uint32_t number, Nanos now);
+  void settle(Pass& pass, std::uint32_t number);
+  void take_up(Pass& pass, const Claim& claim);
   void meet(Pass& pass, const PacketState& p, std::uint32_t half, Port port);
   std::uint16_t path_mtu_of_half(std::uint32_t half) const;
   void ask(Pass& pass, std::vector<Change>& changes, const Change& change);

@@ -51,7 +51,9 @@ Counters::Counters(Stats& s)
       pairing_displaced(s.counter("pairing_displaced",
                                   "directions without state forgotten for others: of the port that had most, the one "
                                   "that was silent longest")),
-      pairs_undone(s.counter("pairs_undone", "pairs that an ACK contradicted, or that another queue pair answers")),
+      pairs_undone(s.counter("pairs_undone",
+                             "pairs that an ACK contradicted, that another queue pair answers, or that were silent "
+                             "while a handshake contested them")),
       cm_refused(s.counter("cm_refused",
                            "messages of the connection manager that would end or replace a pair that is alive, or of "
                            "another port than the pair's")),

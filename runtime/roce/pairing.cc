@@ -73,6 +73,7 @@ bool Pairing::bind(std::uint32_t a, std::uint32_t b, PairSource source) {
     halves_[half].source = source;
     halves_[half].agreed = 0;
     halves_[half].unanswered = 0;
+    halves_[half].answered = false;
   }
   return true;
 }
@@ -175,6 +176,7 @@ std::uint32_t Pairing::answer(std::uint32_t half, std::uint32_t psn, AnswerKind 
   Half& requester = halves_[h.partner - 1];
   if (!requester.requested || !in_window(psn, requester.oldest, requester.highest)) return h.partner - 1;
   requester.oldest = kind == AnswerKind::kReceived ? psn_add(psn, 1) : psn;
+  requester.answered = true;
   if (requester.unanswered != 0) {
     requester.unanswered = 0;
     unlist(h.partner - 1);
@@ -220,6 +222,25 @@ std::uint32_t Pairing::learn(std::uint32_t half, std::uint32_t psn) {
 void Pairing::contest(std::uint32_t half) {
   if (halves_[half].source != PairSource::kCm) return;
   for (const std::uint32_t each : {half, partner(half)}) halves_[each].contested = true;
+}
+
+void Pairing::settle(std::uint32_t half) {
+  if (halves_[half].partner == 0) return;
+  for (const std::uint32_t each : {half, partner(half)}) {
+    halves_[each].contested = false;
+    halves_[each].unanswered = 0;
+    unlist(each);
+  }
+}
+
+bool Pairing::silent(std::uint32_t half) {
+  bool answered = halves_[half].answered;
+  halves_[half].answered = false;
+  if (const std::uint32_t other = partner(half); other != kNone) {
+    answered = answered || halves_[other].answered;
+    halves_[other].answered = false;
+  }
+  return !answered;
 }
 
 void Pairing::forget(std::uint32_t half) {

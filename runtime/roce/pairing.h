@@ -33,8 +33,10 @@ class Pairing {
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
 
   struct Limits {
-    std::uint32_t halves = 8192;        ///< beyond: not paired
-    std::uint32_t handshakes = 1024;    ///< REQs waiting for their REP; beyond: an old one is forgotten
+    std::uint32_t halves = 8192;  ///< beyond: not paired
+    /// REQs of which nearly all find room until their REP comes. Twice as many are kept at most, in sets of four; in a
+    /// full set an old one is forgotten.
+    std::uint32_t handshakes = 1024;
     std::uint32_t candidates = 64;      ///< unpaired flows of one direction that learning looks at; more: no guess
     std::uint32_t confirmations = 3;    ///< consistent answers that make a learned pair sure
     std::uint32_t old_psns = 1u << 16;  ///< an answer this far before the window is an old duplicate, no contradiction
@@ -68,6 +70,13 @@ class Pairing {
   bool connect(const std::array<std::uint8_t, 16>& a, std::uint32_t a_qpn, const std::array<std::uint8_t, 16>& b,
                std::uint32_t b_qpn, PairSource source);
 
+  /// A connection as the REQ and the REP of its handshake tell it. Index 0: what goes the way of the REP.
+  struct Told {
+    bool any = false;
+    Addresses way{};  ///< of the REP
+    std::uint32_t qpns[2] = {0, 0}, ids[2] = {0, 0}, psns[2] = {0, 0};
+  };
+
   /// What a message of the connection manager says of the requests of a connection's two halves.
   struct News {
     bool begins = false;  ///< they begin at `psns`: the first REP of a handshake
@@ -80,16 +89,24 @@ class Pairing {
   /// no place can make the open handshakes of another be forgotten. A DREQ must name the connection's identifiers,
   /// where its handshake was seen.
   News observe_mad(Packet packet, std::uint32_t place = 0);
-  /// The halves, kNone where they are not known, that observe_mad(packet) would pair anew: those of a REP to be
-  /// believed.
-  std::array<std::uint32_t, 2> would_pair(Packet packet, std::uint32_t place = 0);
+  /// What observe_mad(packet) would pair anew: of a REP whose REQ was seen, and that is not a repeated one.
+  Told would_pair(Packet packet, std::uint32_t place = 0);
+  /// The halves of what was told, kNone where they are not known.
+  std::array<std::uint32_t, 2> halves_of(const Told& told) const;
+  /// Pairs what was told. The news say nothing when there is no room or a stronger source says otherwise.
+  News pair(const Told& told);
 
   /// The requests of `half` begin anew with the next ones; a learned pair is not believed any more.
   void restart(std::uint32_t half);
 
   /// The pair of `half`, that the connection manager told, goes on only as long as its QPs answer: where they are
-  /// silent and another QP answers, it is undone like a learned one.
+  /// silent and another QP answers, it is undone like a learned one. Until settle(half).
   void contest(std::uint32_t half);
+  void settle(std::uint32_t half);
+
+  /// Whether neither QP of a pair has answered the other's requests since the last call. An answer that fits no request
+  /// is none: another QP may have given it.
+  bool silent(std::uint32_t half);
 
   /// Forgets a half, with its pair; its number will be given to another key.
   void forget(std::uint32_t half);
@@ -130,6 +147,7 @@ class Pairing {
     bool requested : 1, listed : 1;
     bool wide : 1;  // a request took several PSNs: the window is not one of packets
     bool contested : 1;
+    bool answered : 1;         // one of its requests, since silent() was asked last
     std::uint8_t agreed;       // answers consistent with a learned pair
     std::uint16_t unanswered;  // requests of a learned or contested pair since its last answer, up to Limits::silence
   };
@@ -159,6 +177,8 @@ class Pairing {
   };
   static constexpr unsigned kWays = 4;
 
+  Handshake* handshake_of(const Addresses& way, const CmRep& rep, std::uint32_t place);
+  static Told told(const Addresses& way, const CmRep& rep, const Handshake& begun);
   News connected(const Addresses& way, const CmRep& rep, std::uint32_t place);
   News ended(const Addresses& way, const CmDreq& dreq);
   Handshake* find_handshake(const HandshakeKey& key);

@@ -41,14 +41,37 @@ Pairing::Handshake* Pairing::make_handshake(const HandshakeKey& key) {
   return victim;
 }
 
-std::array<std::uint32_t, 2> Pairing::would_pair(Packet packet, std::uint32_t place) {
+// Of the REQ that a REP answers.
+Pairing::Handshake* Pairing::handshake_of(const Addresses& way, const CmRep& rep, std::uint32_t place) {
+  return find_handshake({reversed(way), static_cast<std::uint32_t>(rep.remote_communication_id), place});
+}
+
+Pairing::Told Pairing::told(const Addresses& way, const CmRep& rep, const Handshake& begun) {
+  return {.any = true,
+          .way = way,
+          .qpns = {begun.qpn, static_cast<std::uint32_t>(rep.local_qpn)},
+          .ids = {static_cast<std::uint32_t>(rep.local_communication_id), begun.key.communication_id},
+          .psns = {begun.psn, static_cast<std::uint32_t>(rep.starting_psn)}};
+}
+
+Pairing::Told Pairing::would_pair(Packet packet, std::uint32_t place) {
   const auto* rep = cm_message<CmRep>(packet);
-  if (!rep) return {kNone, kNone};
+  if (!rep) return {};
   const Addresses way = addresses(packet);
-  const Handshake* begun =
-      find_handshake({reversed(way), static_cast<std::uint32_t>(rep->remote_communication_id), place});
-  if (!begun || begun->answered) return {kNone, kNone};
-  return {find({way, begun->qpn}), find({reversed(way), static_cast<std::uint32_t>(rep->local_qpn)})};
+  const Handshake* begun = handshake_of(way, *rep, place);
+  return begun && !begun->answered ? told(way, *rep, *begun) : Told{};
+}
+
+std::array<std::uint32_t, 2> Pairing::halves_of(const Told& told) const {
+  return {find({told.way, told.qpns[0]}), find({reversed(told.way), told.qpns[1]})};
+}
+
+Pairing::News Pairing::pair(const Told& told) {
+  if (!connect(told.way.destination, told.qpns[0], told.way.source, told.qpns[1], PairSource::kCm)) return {};
+  const auto [there, back] = halves_of(told);
+  identifiers_[there] = {told.ids[0], true};
+  identifiers_[back] = {told.ids[1], true};
+  return {.begins = true, .halves = {there, back}, .psns = {told.psns[0], told.psns[1]}};
 }
 
 Pairing::News Pairing::observe_mad(Packet packet, std::uint32_t place) {
@@ -60,7 +83,6 @@ Pairing::News Pairing::observe_mad(Packet packet, std::uint32_t place) {
     const HandshakeKey key{way, static_cast<std::uint32_t>(req->local_communication_id), place};
     const auto qpn = static_cast<std::uint32_t>(req->local_qpn), psn = static_cast<std::uint32_t>(req->starting_psn);
     Handshake* begun = find_handshake(key);
-
     if (!begun) begun = make_handshake(key);
     begun->answered = begun->answered && begun->qpn == qpn && begun->psn == psn;  // a REQ may be repeated
     begun->qpn = qpn;
@@ -77,21 +99,15 @@ Pairing::News Pairing::observe_mad(Packet packet, std::uint32_t place) {
 }
 
 Pairing::News Pairing::connected(const Addresses& way, const CmRep& rep, std::uint32_t place) {
-  const auto id = static_cast<std::uint32_t>(rep.remote_communication_id);
-  Handshake* begun = find_handshake({reversed(way), id, place});
+  Handshake* begun = handshake_of(way, rep, place);
   if (!begun) {
     counts_.disbelieved++;
     return {};
   }
-  const auto qpn = static_cast<std::uint32_t>(rep.local_qpn);
   // The REQ is kept: a REP may be repeated, and then tells nothing new. One with another QP is not the same QP's.
-  if (begun->answered || !connect(way.destination, begun->qpn, way.source, qpn, PairSource::kCm)) return {};
-  begun->answered = true;
-  const News news{.begins = true,
-                  .halves = {find({way, begun->qpn}), find({reversed(way), qpn})},
-                  .psns = {begun->psn, static_cast<std::uint32_t>(rep.starting_psn)}};
-  identifiers_[news.halves[0]] = {static_cast<std::uint32_t>(rep.local_communication_id), true};
-  identifiers_[news.halves[1]] = {id, true};
+  if (begun->answered) return {};
+  const News news = pair(told(way, rep, *begun));
+  begun->answered = news.begins;
   return news;
 }
 

@@ -204,7 +204,7 @@ class Handshake {
                     std::uint32_t place = 0) {
     return send(pairing, reply(id, qpn, psn), false, place);
   }
-  std::array<std::uint32_t, 2> would_pair(Pairing& pairing, std::uint32_t id, std::uint32_t qpn) {
+  Pairing::Told would_pair(Pairing& pairing, std::uint32_t id, std::uint32_t qpn) {
     return pairing.would_pair(*packet_of(reply(id, qpn), false));
   }
 
@@ -292,11 +292,45 @@ TEST_F(PairingCm, ARequestAndAReplyAreOfOnePlace) {
 TEST_F(PairingCm, TellsBeforehandWhatAReplyWouldPair) {
   Handshake cm;
   const auto data = to_b(0x12), back = to_a(0x11);
-  EXPECT_EQ(cm.would_pair(pairing, 77, 0x12), (std::array{kNone, kNone})) << "no REQ";
+  EXPECT_FALSE(cm.would_pair(pairing, 77, 0x12).any) << "no REQ";
   cm.req(pairing, 77, 0x11);
-  EXPECT_EQ(cm.would_pair(pairing, 77, 0x12), (std::array{back, data}));
-  EXPECT_EQ(cm.would_pair(pairing, 77, 0x13), (std::array{back, kNone}));
+  const Pairing::Told told = cm.would_pair(pairing, 77, 0x12);
+  EXPECT_TRUE(told.any);
+  EXPECT_EQ(pairing.halves_of(told), (std::array{back, data}));
+  EXPECT_EQ(pairing.halves_of(cm.would_pair(pairing, 77, 0x13)), (std::array{back, kNone}));
   EXPECT_EQ(pairing.partner(data), kNone) << "nothing is done";
+  EXPECT_TRUE(pairing.pair(told).begins);
+  EXPECT_EQ(pairing.partner(data), back);
+  EXPECT_EQ(pairing.source(back), PairSource::kCm);
+  cm.rep(pairing, 77, 0x12);
+  EXPECT_FALSE(cm.would_pair(pairing, 77, 0x12).any) << "a REP that is repeated";
+}
+
+TEST_F(PairingCm, AContestedPairIsSilentUntilItAnswers) {
+  ASSERT_TRUE(pairing.connect(kA, 0x11, kB, 0x12, PairSource::kCm));
+  const auto data = to_b(0x12), acks = to_a(0x11);
+  pairing.contest(data);
+  pairing.request(data, 100, 103);
+  EXPECT_TRUE(pairing.silent(data));
+  pairing.answer(acks, 500, kReceived);
+  EXPECT_TRUE(pairing.silent(data)) << "nothing that it sent";
+  pairing.answer(acks, 101, kReceived);
+  EXPECT_FALSE(pairing.silent(acks)) << "of either half";
+  EXPECT_TRUE(pairing.silent(data)) << "since it was asked last";
+}
+
+TEST_F(PairingCm, AsManyHandshakesAreOpenAsIsSaid) {
+  Pairing many({.halves = 1 << 15, .handshakes = 1024});
+  Handshake cm;
+  constexpr std::uint32_t kOpened = 10'000;
+  for (std::uint32_t id = 1; id <= kOpened; id++) cm.req(many, id, 0x100'000 + id);
+  std::uint32_t kept = 0;
+  for (std::uint32_t id = 1; id <= kOpened; id++) kept += cm.rep(many, id, 0x200'000 + id).begins;
+  EXPECT_EQ(kept, 2048u);
+  std::uint32_t lost = 0;
+  for (std::uint32_t id = 1; id <= 1024; id++) cm.req(many, kOpened + id, 0x300'000 + id);
+  for (std::uint32_t id = 1; id <= 1024; id++) lost += !cm.rep(many, kOpened + id, 0x400'000 + id).begins;
+  EXPECT_LT(lost, 103u) << "of 1024 nine in ten find room";
 }
 
 TEST_F(PairingCm, AFloodOfRequestsFromOnePlaceEndsNoHandshakeOfAnother) {

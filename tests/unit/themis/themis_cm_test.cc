@@ -35,6 +35,47 @@ TEST(ThemisCm, FlowsOfThisInstantAreNotForgotten) {
   EXPECT_EQ(tor.count("pairing_displaced"), 0u);
 }
 
+TEST(ThemisCm, MessagesThatPairNothingTakeNobodysPlace) {
+  Tor tor("learning: false, qps: 1, qp_timeout: 10s");
+  const auto fill = [&tor](std::uint32_t halves) {
+    for (std::uint32_t qpn = 0x100; qpn < 0x100 + halves; qpn++) tor.give(0, to(write(false, 0), qpn));
+  };
+  fill(4);
+  for (int i = 0; i < 2; i++) req(tor, 7, kLocalQpn);
+  rep(tor, 8, kRemoteQpn);  // whose REQ nobody has seen
+  roce::CmRej no{};
+  no.remote_communication_id = 8;
+  give_mad(tor, 2, true, no);
+  give_mad(tor, 2, true, dreq(kRemoteId + 8, 8, 0x77));
+  EXPECT_EQ(tor.count("pairing_displaced"), 0u);
+  rep(tor, 7, kRemoteQpn);
+  EXPECT_EQ(tor.count("qps_made"), 1u);
+  EXPECT_EQ(tor.count("pairing_displaced"), 2u) << "its halves are new";
+  rep(tor, 7, kRemoteQpn);
+  EXPECT_EQ(tor.count("pairing_displaced"), 2u) << "repeated";
+}
+
+TEST(ThemisCm, AHandshakeTakesThePlaceOfOthersOnly) {
+  Tor tor("learning: false, qps: 1, qp_timeout: 10s");
+  tor.give(0, to(write(false, 0), kRemoteQpn));  // of all the one that was silent longest
+  for (std::uint32_t qpn = 0x100; qpn < 0x103; qpn++) tor.give(0, to(write(false, 0), qpn));
+  connect(tor, 7, kLocalQpn, kRemoteQpn);
+  EXPECT_EQ(tor.count("qps_made"), 1u);
+  EXPECT_EQ(tor.count("pairing_displaced"), 1u) << "its other half is new";
+}
+
+TEST(ThemisCm, AReplyWithoutRoomChangesNothingAndMayComeAgain) {
+  Tor tor("learning: false, qps: 1, qp_timeout: 10s");
+  req(tor, 7, kLocalQpn);
+  for (std::uint32_t qpn = 0x100; qpn < 0x104; qpn++) tor.send(tor.now + 100, 0, to(write(false, 0), qpn));
+  tor.ports();
+  rep(tor, 7, kRemoteQpn);  // in the same instant
+  EXPECT_EQ(tor.count("qps_made"), 0u);
+  EXPECT_EQ(tor.count("pairing_full"), 1u);
+  rep(tor, 7, kRemoteQpn);
+  EXPECT_EQ(tor.count("qps_made"), 1u);
+}
+
 TEST(ThemisCm, ASecondReplyWithAnotherQpIsNotBelieved) {
   Tor tor("learning: false, qps: 4, qp_timeout: 1ms");
   req(tor, 7, kLocalQpn);
