@@ -16,7 +16,9 @@ Counters::Counters(Stats& s)
       drop_nack_invalid(s.counter("drop_nack_invalid", "NACKs whose packet has left for the NIC")),
       drop_nack_undetermined(s.counter("drop_nack_undetermined", "NACKs stashed until it is known what they are")),
       nack_valid(s.counter("nack_valid", "NACKs whose packet is lost: a later one of its path has come")),
-      nack_behind_window(s.counter("nack_behind_window", "NACKs before the window; they pass")),
+      nack_behind_window(s.counter("nack_behind_window", "NACKs of what was acknowledged since; they pass")),
+      nack_before_state(
+          s.counter("nack_before_state", "NACKs of packets from before their queue pair got its state; they pass")),
       nack_ahead_of_data(s.counter("nack_ahead_of_data", "NACKs beyond the window or all that was sent; they pass")),
       nack_doubt(s.counter("nack_doubt", "NACKs of packets of which the bitmap proves nothing; they pass")),
       nack_other(s.counter("nack_other", "RNR and other NAKs than PSN sequence errors; they pass")),
@@ -68,6 +70,8 @@ Counter& Counters::of(Reason reason) {
       return drop_nack_undetermined;
     case Reason::kBehindWindow:
       return nack_behind_window;
+    case Reason::kBeforeState:
+      return nack_before_state;
     case Reason::kAheadOfData:
       return nack_ahead_of_data;
     case Reason::kDoubt:

@@ -13,8 +13,8 @@ struct Counters {
   Counter &sprayed, &not_sprayed_group, &rerouted_nacked, &rerouted_again, &rerouted_avoided, &avoidance_signals,
       &avoidance_refused, &request_wrong_port;
   // Themis-D: NACKs that came. A blocked and a stashed one is dropped, and its counter is the drop's reason.
-  Counter &drop_nack_invalid, &drop_nack_undetermined, &nack_valid, &nack_behind_window, &nack_ahead_of_data,
-      &nack_doubt, &nack_other, &nack_unpaired, &answer_bad_icrc, &answer_wrong_port;
+  Counter &drop_nack_invalid, &drop_nack_undetermined, &nack_valid, &nack_behind_window, &nack_before_state,
+      &nack_ahead_of_data, &nack_doubt, &nack_other, &nack_unpaired, &answer_bad_icrc, &answer_wrong_port;
   // Themis-D: what became of the undetermined ones.
   Counter &undetermined_invalid, &undetermined_acknowledged, &undetermined_valid, &undetermined_ooo_degree,
       &undetermined_doubt, &undetermined_aged, &undetermined_released, &stash_lost;

@@ -11,9 +11,9 @@ std::string_view action_name(Action action) {
 }
 
 std::string_view reason_name(Reason reason) {
-  constexpr std::string_view kNames[] = {"none",          "invalid",       "valid", "undetermined",
-                                         "behind_window", "ahead_of_data", "doubt", "other_nak",
-                                         "ooo_degree",    "acknowledged",  "aged"};
+  constexpr std::string_view kNames[] = {"none",          "invalid",      "valid",         "undetermined",
+                                         "behind_window", "before_state", "ahead_of_data", "doubt",
+                                         "other_nak",     "ooo_degree",   "acknowledged",  "aged"};
   static_assert(sizeof kNames / sizeof *kNames == kReasons);
   return kNames[static_cast<std::size_t>(reason)];
 }

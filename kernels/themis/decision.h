@@ -20,6 +20,7 @@ enum class Reason : std::uint8_t {
   kValid,         ///< a later packet of its path has come: it is lost
   kUndetermined,  ///< neither
   kBehindWindow,  ///< before the window: not understood
+  kBeforeState,   ///< the same, and nothing has been acknowledged since the QP got its state: that came too late for it
   kAheadOfData,   ///< beyond the window or all that was sent: not understood
   kDoubt,         ///< the bitmap does not prove that its packet came
   kOtherNak,      ///< not a PSN sequence error
@@ -27,7 +28,7 @@ enum class Reason : std::uint8_t {
   kAcknowledged,  ///< an ACK goes beyond the stash
   kAged,          ///< the stash has waited for longer than paths differ
 };
-inline constexpr unsigned kReasons = 11;
+inline constexpr unsigned kReasons = 12;
 std::string_view action_name(Action action);
 std::string_view reason_name(Reason reason);
 

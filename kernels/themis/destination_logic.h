@@ -124,7 +124,7 @@ Decision Destination::nack(Access& access, const PacketState& p, Slot slot, cons
   const auto forward = [&nack](Reason reason) {
     return Decision{.action = Action::kForward, .reason = reason, .stash = nack};
   };
-  if (ahead < 0) return forward(Reason::kBehindWindow);
+  if (ahead < 0) return forward(move.before == slot.origin ? Reason::kBeforeState : Reason::kBehindWindow);
   if (ahead > window_packets_ || beyond_data) return forward(Reason::kAheadOfData);
   const bool doubted = access.update(p, doubt_until_, slot.number, [epsn, move](PsnCell& cell) {
     if (move.moved() && cell.valid() && !cell.ahead_of(move.after)) cell = {};

@@ -26,7 +26,7 @@ CORRUPT = "rc_write_corrupt_rx"
 WRITES = range(6, 12)  # opcodes of RC, with and without immediate
 EARLIER, RESENT_AFTER, ANSWER_AFTER = 1_000_000, 300_003, 2_311  # ns; see Qp and World
 # NACKs that pass because nothing is known: none here.
-DOUBTS = ["nack_unpaired", "nack_doubt", "nack_behind_window", "nack_ahead_of_data", "answer_bad_icrc", "answer_wrong_port"]
+DOUBTS = ["nack_unpaired", "nack_doubt", "nack_behind_window", "nack_before_state", "nack_ahead_of_data", "answer_bad_icrc", "answer_wrong_port"]
 
 
 class Qp:

@@ -105,7 +105,13 @@ TEST_P(ThemisD, NacksOfWhatCameBeforeThereWasStatePass) {
   Tor tor(unknown_first_psn, pipes());
   tor.data(1);
   EXPECT_EQ(tor.nack(0).size(), 1u);
-  EXPECT_EQ(tor.count("nack_behind_window"), 1u);
+  EXPECT_EQ(tor.count("nack_before_state"), 1u) << "what a first PSN that is told would mend";
+  EXPECT_EQ(tor.count("nack_behind_window"), 0u);
+  tor.data(2);
+  tor.ack(2);
+  EXPECT_EQ(tor.nack(0).size(), 1u);
+  EXPECT_EQ(tor.count("nack_behind_window"), 1u) << "one that is late";
+  EXPECT_EQ(tor.count("nack_before_state"), 1u);
 }
 
 TEST_P(ThemisD, ANackOfAnotherConnectionPasses) {

@@ -210,7 +210,7 @@ def main():
         counts += compare(words.tool, log, f"seeds {first} to {seed - 1}")
         done += len(log.lines)
     print(f"{done} events of {seed - words.seed} QPs: {dict(sorted(counts.items()))}, {stale} old PathMaxPSNs")
-    needed = ["block invalid", "forward valid", "forward behind_window", "forward ahead_of_data", "forward doubt", "forward other_nak",
+    needed = ["block invalid", "forward valid", "forward behind_window", "forward before_state", "forward ahead_of_data", "forward doubt", "forward other_nak",
               "stash undetermined", "generate valid", "generate ooo_degree", "generate aged", "discard invalid", "discard acknowledged",
               "path"]
     missing = [name for name in needed if not counts[name]] + ([] if stale else ["an old PathMaxPSN"])

@@ -16,7 +16,8 @@ RULES = {
     "window": "only PSNs in [start, start + window) are recorded: a late copy must not mark the next use of its bit",
     "nack_moves_base": "a NACK acknowledges all PSNs before its ePSN, to the sender and so to the window base, too",
     "origin": "bits are counted from the QP's first PSN: a half whose first bits were never used must not be turned over",
-    "bounds": "a NACK behind the window base, or of a PSN that no packet has gone beyond, is not understood and passes",
+    "bounds": "a NACK behind the window base, or of a PSN that no packet has gone beyond, is not understood and passes; "
+              "before anything was acknowledged it is told apart: of what came before there was state",
     "reroute_timeouts": "what a timeout sends again takes any path: its own, or the only other one, may be dead for ever",
     "doubt": "where acknowledged PSNs had no packet here, their bits mean nothing for the next round: such a NACK passes",
     "unsprayed": "a request that was not sprayed is in no order with those that were: NACKs of what it may be pass",
@@ -112,7 +113,7 @@ class Destination:
 
     def begin(self, first_psn):
         """All registers as for a new QP."""
-        self.start = first_psn  # the paper's epsn_array: the start pointer of the bitmap
+        self.start = self.first = first_psn  # start: the paper's epsn_array, the start pointer of the bitmap
         self.origin = first_psn if "origin" in self.rules else 0
         self.bits, self.bases = bytearray(2 * self.window), [0, 0]
         self.path_max = [None] * self.paths_max
@@ -228,7 +229,7 @@ class Destination:
         """A NACK (PSN sequence error) from the RNIC: algorithm 1, then the stash."""
         if "bounds" in self.rules:
             if distance(epsn, self.start) < 0:
-                return [Decision("forward", epsn, "behind_window")]
+                return [Decision("forward", epsn, "before_state" if self.start == self.first else "behind_window")]
             if distance(epsn, self.start) > self.window or distance(self.highest, epsn) < 0:
                 return [Decision("forward", epsn, "ahead_of_data")]
         if "nack_moves_base" in self.rules:

@@ -187,7 +187,7 @@ TEST_P(ThemisPaths, NothingStallsWhenNChanges) {
     // Every NACK has its counter, and every stash its end.
     const auto count = [&](std::string_view name) { return flow.tor().count(name); };
     EXPECT_EQ(count("drop_nack_invalid") + count("nack_valid") + count("drop_nack_undetermined") + count("nack_doubt") +
-                  count("nack_behind_window") + count("nack_ahead_of_data"),
+                  count("nack_behind_window") + count("nack_before_state") + count("nack_ahead_of_data"),
               flow.nacks);
     EXPECT_EQ(count("undetermined_valid") + count("undetermined_invalid") + count("undetermined_acknowledged") +
                   count("undetermined_aged"),
