@@ -95,6 +95,16 @@ TEST_F(ThemisContest, AnswersEitherWayKeepThePair) {
   EXPECT_EQ(tor.count("pairs_undone"), 0u);
 }
 
+TEST_F(ThemisContest, APairThatIsIdleAgesAndIsNobodys) {
+  connect(tor, 8, kLocalQpn, kOther);
+  each_second(14, [] {});
+  EXPECT_EQ(tor.count("qps_aged"), 1u);
+  EXPECT_EQ(tor.count("pairs_undone"), 0u);
+  EXPECT_EQ(tor.count("qps_made"), 1u);
+  connect(tor, 9, kLocalQpn, kOther);
+  EXPECT_EQ(tor.count("qps_made"), 2u);
+}
+
 TEST_F(ThemisContest, AHandshakeTakesNoPairThatAnswers) {
   connect(tor, 9, 0x21, 0x22);
   connect(tor, 8, kLocalQpn, 0x22);  // half of each
