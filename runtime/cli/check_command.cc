@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/cli/commands.h"
+#include "runtime/config/file_place.h"
 #include "runtime/drives/replay.h"
 #include "runtime/lab/lab_config.h"
 
@@ -49,6 +50,7 @@ config::RunConfig load(const CheckArguments& arguments, const std::string& text,
   config::Mistakes mistakes(file);
   config::RunConfig config = config::load_text(text, file, registry, mistakes);
   if (!mistakes.none()) throw ConfigError(mistakes.text());
+  config.path = arguments.config;
   return config;
 }
 
@@ -65,7 +67,7 @@ int check(const CheckArguments& arguments) {
     text = config::read_text_file(arguments.config, config::Pipes::kTaken);  // once: it may be a pipe
     if (config::Mistakes ignored(""); lab::is_lab(config::parse_yaml(text, ignored))) {
       if (arguments.strict || arguments.resources)
-        throw ConfigError(arguments.config +
+        throw ConfigError(config::shown_file(arguments.config) +
                           ": --strict and --resources look at the switches of a run, and this is a lab");
       check_lab(text, arguments.config, arguments.plugins);
       return 0;

@@ -151,8 +151,8 @@ bool check_hardware(const config::RunConfig& config, bool strict, bool resources
     try {
       device = make_device(made, pool, static_cast<std::uint64_t>(config.seed));
     } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("{}:{}:{}: device `{}` does not fit its profile\n{}", config.file,
-                                    written.place.line, written.place.column, written.name, error.what()));
+      throw ConfigError(fmt::format("{}: device `{}` does not fit its profile\n{}", config.place_text(written.place),
+                                    written.name, error.what()));
     }
     device->set_sink([](Port, std::span<Packet> packets, Nanos) {
       for (Packet packet : packets) rte_pktmbuf_free(packet.mbuf());

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "runtime/cli/commands.h"
+#include "runtime/config/file_place.h"
 #include "runtime/config/printable.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/capture_writer.h"
@@ -71,7 +72,7 @@ config::RunConfig load_or_throw(const std::string& path, const config::OneLine& 
                                 const std::string& how) {
   if (path.empty() && !line.given()) throw ConfigError(fmt::format("give a configuration, or {}", how));
   if (!path.empty() && line.given())
-    throw ConfigError(fmt::format("{}: a configuration, and {} too: give one of both", path,
+    throw ConfigError(fmt::format("{}: a configuration, and {} too: give one of both", config::shown_file(path),
                                   line.from.empty() ? "--between" : "--from"));
   if (!line.from.empty() && !line.between.empty()) throw ConfigError("--between and --from: give one of both");
   return line.given() ? config::load_one_line(line, registry) : load_or_throw(path, registry, config::Pipes::kTaken);

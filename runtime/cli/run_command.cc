@@ -31,7 +31,7 @@ constexpr Nanos kLook = 10 * kMillisecond;
 // The configuration as the command line changes it. Throws ConfigError.
 config::RunConfig change(const RunArguments& arguments, config::RunConfig config) {
   for (const std::string& port : arguments.ports) config::bind_port(config, port);
-  config::Mistakes mistakes(config.file);
+  config::Mistakes mistakes(config.file, config.words);
   refuse_shared_interfaces(config, mistakes);
   if (!mistakes.none()) throw ConfigError(mistakes.text());
   if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);
@@ -100,9 +100,9 @@ void require_one_core(const config::RunConfig& config, const std::vector<unsigne
   for (const config::DeviceConfig& device : config.devices)
     if (cores.size() > 1 && device.kind == config::DeviceKind::kSwitch)
       throw ConfigError(
-          fmt::format("{}:{}:{}: device `{}` is a switch, whose tables and buffer are one: it runs on one "
+          fmt::format("{}: device `{}` is a switch, whose tables and buffer are one: it runs on one "
                       "core, and {} were asked for",
-                      config.file, device.place.line, device.place.column, device.name, cores.size()));
+                      config.place_text(device.place), device.name, cores.size()));
 }
 
 EalOptions eal_options(const RunArguments& arguments, const config::RunConfig& config,

@@ -12,8 +12,7 @@ namespace {
 std::string place_of_metrics(const RunArguments& arguments, const config::RunConfig& config) {
   if (!arguments.metrics.empty()) return "--metrics";
   const config::Node* written = config.live_written.find("metrics");
-  const config::Place place = written ? written->place : config::Place{};
-  return fmt::format("{}:{}:{}: live: metrics", config.file, place.line, place.column);
+  return config.place_text(written ? written->place : config::Place{}) + ": live: metrics";
 }
 
 // Nothing where the user or the system says no.

@@ -8,6 +8,7 @@
 
 #include "runtime/config/describe.h"
 #include "runtime/config/facing.h"
+#include "runtime/config/file_place.h"
 #include "runtime/config/pipeline.h"
 #include "runtime/config/top_fields.h"
 #include "runtime/config/units.h"
@@ -138,8 +139,8 @@ class Loader {
       const Node* pcap = node->find("pcap");
       const Node* in = pcap ? pcap->find("in") : nullptr;
       const Node* filter = pcap ? pcap->find("filter") : nullptr;
-      if (in) binding.in_place = place_text(in->place);
-      if (filter) binding.filter_place = place_text(filter->place);
+      if (in) binding.in_place = config_.place_text(in->place);
+      if (filter) binding.filter_place = config_.place_text(filter->place);
       if (filter && raw.in.empty())
         mistakes_.add(filter->place,
                       fmt::format("port `{}` has a `filter:` but no `in:` whose packets it could choose", raw.name));
@@ -149,8 +150,6 @@ class Loader {
       config_.captures.push_back(std::move(binding));
     }
   }
-
-  std::string place_text(Place place) const { return fmt::format("{}:{}:{}", config_.file, place.line, place.column); }
 
   void claim(const PortName& port, Place place, const std::string& by) {
     for (const auto& [claimed, owner] : claimed_)

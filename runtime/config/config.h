@@ -11,6 +11,7 @@
 #include "runtime/config/fields_reader.h"
 #include "runtime/config/live_fields.h"
 #include "runtime/config/path.h"
+#include "runtime/config/text_file.h"
 #include "runtime/kernel/registry.h"
 #include "runtime/packet/pool.h"
 
@@ -90,6 +91,7 @@ struct RunConfig {
   std::string file;  ///< what stands for it in messages and reports
   std::string path;  ///< what was read; `-` is standard input
   Source source = Source::kFile;
+  std::vector<std::string> words;         ///< of Source::kArguments: what places mean, see place_text()
   std::vector<std::string> plugin_files;  ///< loaded for it, whoever names them
   std::int64_t seed = 1;
   Nanos drain = 10 * kSecond;
@@ -102,6 +104,11 @@ struct RunConfig {
   Node live_written;
   std::vector<LinkConfig> links;
   std::vector<Expectation> expectations;
+
+  /// Who says what stands at a place of this configuration.
+  std::string place_text(Place place) const { return config::place_text(file, place, words); }
+  /// Who binds a port: the configuration, or the command line beside it.
+  std::string bound_by(Place place) const { return place.line ? place_text(place) : file + ": --port"; }
 };
 
 /// Reads and checks a configuration; paths in it become relative to its folder. Plugins that it names are loaded

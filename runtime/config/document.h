@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/config/suggestion.h"
+
 namespace rocebox::config {
 
 /// Where something stands in the file; both from 1, 0 when unknown.
@@ -12,11 +14,15 @@ struct Place {
   int line = 0, column = 0;
 };
 
+/// Who says what stands there: "FILE:LINE:COLUMN", or "FILE" where the place is unknown. With the words of a command
+/// line a place's line is the number of one of them, and its column a letter in it: "FILE: `WORD`".
+std::string place_text(const std::string& file, Place place, const std::vector<std::string>& words = {});
+
 /// Every mistake of one configuration, in the order found; nothing starts while there is one.
 class Mistakes {
  public:
   explicit Mistakes(std::string file) : file_(std::move(file)) {}
-  /// Of a command line: a place's line is the number of one of the words, and its column a letter in it.
+  /// Of a command line, see place_text().
   Mistakes(std::string file, std::vector<std::string> words) : file_(std::move(file)), words_(std::move(words)) {}
   void add(Place place, std::string message);
   /// Takes those of another file.
@@ -29,6 +35,9 @@ class Mistakes {
   /// "file:line:column: message" or "file: `word`: message", one a line, without a final newline.
   std::string text() const;
   const std::string& file() const { return file_; }
+  /// Where else in the same configuration something stands: "line 3", or the word: "`link`".
+  std::string line_text(Place place) const;
+  const std::vector<std::string>& words() const { return words_; }
 
  private:
   std::string file_;
@@ -71,27 +80,5 @@ Node parse_yaml(std::string_view text, Mistakes& mistakes);
 
 /// Names stand in paths of the report and in `device.port`, so they are plain words: letters, digits, _ and -.
 bool is_plain_name(std::string_view name);
-
-/// Whether what is read must be a regular file, which is there at once and may be read again; or may be a pipe, too.
-enum class Pipes { kRefused, kTaken };
-
-/// Reads a file of at most kConfigBytesMax, or where pipes are taken what comes from one; `-` is standard input then.
-/// Throws ConfigError.
-std::string read_text_file(const std::string& path, Pipes pipes = Pipes::kRefused);
-/// What stands for a configuration in messages and reports: its path; "standard input" for `-`.
-std::string shown_file(const std::string& path);
-
-/// A path that `file` names, which is relative to its folder, or to the current one when `file` is a descriptor of this
-/// process, such as /dev/fd/63, or no path; `-` and `-.pcapng` are standard streams.
-std::string beside(const std::string& file, const std::string& path);
-/// Where files that come with the command lie: `built` beside it where it was built, and `installed` under its prefix's
-/// share/rocebox.
-std::vector<std::string> data_folders(const std::string& built, const std::string& installed);
-
-/// The word nearest to `word` if it is near enough to be a slip of the pen, else empty.
-std::string_view nearest(std::string_view word, const std::vector<std::string>& words);
-/// "; did you mean `x`?", the nearest or the few that begin with the same part of a name; or a list of what is known
-/// when that is short.
-std::string suggestion(std::string_view word, const std::vector<std::string>& words);
 
 }  // namespace rocebox::config

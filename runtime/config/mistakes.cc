@@ -7,6 +7,18 @@
 
 namespace rocebox::config {
 
+std::string place_text(const std::string& file, Place place, const std::vector<std::string>& words) {
+  if (const auto word = static_cast<std::size_t>(place.line); word > 0 && word <= words.size())
+    return fmt::format("{}: `{}`", file, words[word - 1]);
+  return place.line ? fmt::format("{}:{}:{}", file, place.line, place.column) : file;
+}
+
+std::string Mistakes::line_text(Place place) const {
+  if (const auto word = static_cast<std::size_t>(place.line); word > 0 && word <= words_.size())
+    return fmt::format("`{}`", words_[word - 1]);
+  return fmt::format("line {}", place.line);
+}
+
 void Mistakes::add(Place place, std::string message) {
   // What an anchor holds, and options that a kernel reads for each direction, are looked at more than once.
   for (const Line& line : lines_)
@@ -38,11 +50,8 @@ std::string Mistakes::text() const {
   std::string text;
   for (const auto& [file, place, message] : lines_) {
     if (!text.empty()) text += '\n';
-    if (const auto word = static_cast<std::size_t>(place.line); file == file_ && word > 0 && word <= words_.size())
-      text += printable(fmt::format("{}: `{}`: {}", file, words_[word - 1], message));
-    else
-      text += printable(place.line ? fmt::format("{}:{}:{}: {}", file, place.line, place.column, message)
-                                   : fmt::format("{}: {}", file, message));
+    const std::string by = file == file_ ? place_text(file, place, words_) : place_text(file, place);
+    text += printable(fmt::format("{}: {}", by, message));
   }
   if (more_) text += "\n" + printable(fmt::format("{}: and {} more mistakes", file_, more_));
   return text;

@@ -72,9 +72,9 @@ class Document {
 
   Node value(const std::string& text, Place place) {
     if (text.empty() || std::string_view("{[\"'").find(text[0]) == std::string_view::npos) return scalar(text, place);
-    Mistakes own("its value");
+    Mistakes own(fmt::format("{}: {}: its value", kFile, mistakes_.line_text(place)));
     Node node = parse_yaml(text, own);
-    if (!own.none()) mistakes_.add(place, own.text());
+    mistakes_.add(own);
     move_by(node, place);
     return node;
   }
@@ -153,6 +153,7 @@ RunConfig load_one_line(const OneLine& line, Registry& registry) {
   if (mistakes.none()) config = load_node(document.root(), kFile, registry, mistakes);
   if (!mistakes.none()) throw ConfigError(mistakes.text());
   config.source = Source::kArguments;
+  config.words = mistakes.words();
   config.path.clear();
   for (CaptureBinding& binding : config.captures) binding.in_place = "--from";
   return config;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runtime/config/file_place.h"
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox {
@@ -85,7 +86,7 @@ CaptureReader::CaptureReader(std::string path, WaitHooks hooks) try : path_(path
   if (text.find("unknown file format") != std::string::npos) throw ConfigError("neither pcap nor pcapng");
   throw ConfigError(ends_early(text) ? "ends inside the file header: no capture" : explain(path_, text));
 } catch (const ConfigError& error) {
-  throw ConfigError(path + ": " + error.what());  // the members are gone here, the argument is not
+  throw ConfigError(config::shown_file(path) + ": " + error.what());  // the members are gone here, the argument is not
 }
 
 CaptureReader::~CaptureReader() {

@@ -9,51 +9,17 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/config/file_place.h"
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox {
 namespace {
 
-namespace fs = std::filesystem;
 constexpr std::size_t kOutputBufferBytes = std::size_t{1} << 20;  // one system call for many packets
-constexpr int kLinksMax = 40;                                     // as many as the kernel follows
 constexpr int kPartNamesMax = 100;                                // leftovers of runs that were killed
-
-// Where a path leads, symbolic links followed as far as they go; the last step need not exist.
-struct Place {
-  std::string path;
-  int descriptor = -1;   // an open descriptor of this process, as /dev/stdout and /dev/fd/N are
-  bool endless = false;  // links that lead in a circle
-};
-
-Place follow(const std::string& path) {
-  if (is_dash(path)) return {path, STDOUT_FILENO};
-  const std::string own_descriptors = fmt::format("/proc/{}/fd", getpid());
-  fs::path at = path;
-  for (int links = 0; links < kLinksMax; links++) {
-    std::error_code error;
-    const fs::path folder = fs::canonical(at.has_parent_path() ? at.parent_path() : ".", error);
-    if (error) return {at.string()};
-    at = folder / at.filename();
-    const std::string number = at.filename().string();
-    if (folder == own_descriptors && !number.empty() && number.size() < 6 &&
-        number.find_first_not_of("0123456789") == std::string::npos)
-      return {at.string(), std::stoi(number)};
-    if (folder.string().starts_with("/proc")) return {at.string()};  // its links are no paths
-    const fs::path link = fs::read_symlink(at, error);
-    if (error) return {at.string()};
-    at = link.is_absolute() ? link : folder / link;
-  }
-  return {path, -1, true};
-}
-
-bool status_of(const Place& place, struct stat& status) {
-  return (place.descriptor >= 0 ? fstat(place.descriptor, &status) : stat(place.path.c_str(), &status)) == 0;
-}
 
 // Outputs in the making, and leftovers of runs that were killed: the first is what most ever see.
 std::string part_name(const std::string& path, int number) {
@@ -70,12 +36,12 @@ std::string cannot_be_written(const std::string& name, int error) {
 
 }  // namespace
 
-OutputFile::OutputFile(const std::string& path, Waiting waiting) : name_(is_dash(path) ? "standard output" : path) {
+OutputFile::OutputFile(const std::string& path, Waiting waiting) : name_(config::shown_output(path)) {
   refuse_packed_name(path);
-  const Place place = follow(path);
+  const config::FilePlace place = config::follow(path, STDOUT_FILENO);
   path_ = place.path;
   struct stat status {};
-  const bool exists = status_of(place, status);
+  const bool exists = place.status(status);
   if (exists && S_ISDIR(status.st_mode)) throw ConfigError(name_ + ": is a folder; give the name of a file");
   if (place.descriptor >= 0) {
     waiting.patience = Patience::kEndless;  // what is open has its reader
@@ -146,7 +112,7 @@ void OutputFile::publish() {
 
 std::vector<std::string> left_behind(const std::string& path) {
   std::vector<std::string> found;
-  const Place place = follow(path);
+  const config::FilePlace place = config::follow(path, STDOUT_FILENO);
   if (place.descriptor >= 0 || place.endless) return found;
   for (int number = 1; number <= kPartNamesMax; number++) {
     const std::string part = part_name(place.path, number);
@@ -169,17 +135,8 @@ void refuse_packed_name(const std::string& path) {
                       path, suffix, std::string_view(suffix) == ".gz" ? "gzip" : "zstd", path));
 }
 
-bool is_standard_output(const std::string& path) { return !path.empty() && follow(path).descriptor == STDOUT_FILENO; }
-
-std::string file_key(const std::string& path, int descriptor) {
-  Place place = follow(path);
-  if (is_dash(path)) place.descriptor = descriptor;
-  struct stat status {};
-  if (!status_of(place, status)) return "path " + place.path;
-  // A terminal or /dev/null: what `-` means is still one stream.
-  if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode))
-    return place.descriptor >= 0 ? fmt::format("descriptor {}", place.descriptor) : std::string();
-  return fmt::format("inode {} {}", status.st_dev, status.st_ino);
+bool is_standard_output(const std::string& path) {
+  return !path.empty() && config::follow(path, STDOUT_FILENO).descriptor == STDOUT_FILENO;
 }
 
 }  // namespace rocebox

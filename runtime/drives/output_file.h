@@ -54,8 +54,6 @@ class OutputFile {
   std::vector<char> buffer_;
 };
 
-inline bool is_dash(std::string_view path) { return path == "-" || path == "-.pcapng"; }
-
 /// Files that runs which were killed left beside `path`, an output: nobody writes them any more, as far as their locks
 /// tell. They may be removed.
 std::vector<std::string> left_behind(const std::string& path);
@@ -65,9 +63,5 @@ void refuse_packed_name(const std::string& path);
 
 /// `-`, /dev/stdout and whatever else leads to descriptor 1.
 bool is_standard_output(const std::string& path);
-
-/// Equal for two paths that lead to one file or pipe, existing or not, however they are spelled. Empty for devices such
-/// as /dev/null, which outputs may share. `descriptor` is what `-` means: 0 or 1.
-std::string file_key(const std::string& path, int descriptor);
 
 }  // namespace rocebox

@@ -24,7 +24,8 @@ class RunFiles {
   explicit RunFiles(const config::RunConfig& config);
 
   /// `what` is what the file is to the run, for messages: "the configuration". An empty path is none.
-  void reads(const std::string& path, const std::string& what);
+  /// `packets`: of a capture, which several ports may share.
+  void reads(const std::string& path, const std::string& what, bool packets = false);
   void writes(const std::string& path, const std::string& what);
   /// What another program writes.
   void others_write(const std::string& path, const std::string& what);
@@ -38,7 +39,8 @@ class RunFiles {
   /// What the same run has from now on; files that are known already are not added again.
   void merge(const RunFiles& later);
 
-  /// Throws ConfigError with every output that is an input, another output, or has a name that no output can have.
+  /// Throws ConfigError with every output that is an input, another output, or has a name that no output can have, and
+  /// with streams that two would read.
   void check() const;
   /// What `path` would destroy if something else wrote it: "the configuration"; empty: nothing.
   std::string what_is(const std::string& path) const;
@@ -58,10 +60,14 @@ class RunFiles {
     bool plain_text = false;  // on standard output, which other text may share
     bool capture = false;     // of a port: ports share a file
     bool ours = true;
+    bool packets = false;  // see reads()
+    bool stream = false;   // an input that is open already: what is read from it is gone
     // Another file may stand under that name by now; neither may be harmed.
     std::vector<std::string> keys() const;
   };
   void add(Use use);
+  std::string read_twice(std::size_t number) const;
+  static std::string shown(const Use& use);
   std::vector<Use> uses_;
 };
 

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "runtime/config/describe.h"
+#include "runtime/config/file_place.h"
 #include "runtime/lab/checks.h"
 #include "runtime/lab/lab_loader.h"
 #include "runtime/lab/lab_wires.h"
@@ -49,9 +50,7 @@ std::uint64_t LabConfig::mtu(const WireConfig& wire) const {
   return largest;
 }
 
-std::string LabConfig::place_text(config::Place place) const {
-  return fmt::format("{}:{}:{}", file, place.line, place.column);
-}
+std::string LabConfig::place_text(config::Place place) const { return config::place_text(file, place); }
 
 bool is_lab(const config::Node& root) { return root.is_map() && root.find("lab"); }
 
@@ -91,8 +90,9 @@ std::string lab_name(const std::string& argument) {
   const config::Node root = config::parse_yaml(config::read_text_file(argument, config::Pipes::kTaken), mistakes);
   const config::Node* name = root.is_map() ? root.find("lab") : nullptr;
   if (!name || name->kind != config::Node::Kind::kScalar)
-    throw ConfigError(fmt::format("{}: it has no `lab: NAME`; give the name itself: rocebox lab down NAME", argument));
-  require_lab_name(name->scalar, argument);
+    throw ConfigError(fmt::format("{}: it has no `lab: NAME`; give the name itself: rocebox lab down NAME",
+                                  config::shown_file(argument)));
+  require_lab_name(name->scalar, config::shown_file(argument));
   return name->scalar;
 }
 

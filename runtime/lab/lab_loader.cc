@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
+#include "runtime/config/file_place.h"
 #include "runtime/lab/checks.h"
 #include "runtime/lab/lab_wires.h"
 #include "runtime/lab/output.h"
@@ -28,10 +28,6 @@ constexpr std::uint64_t kMachineMtuMin = 1280, kMachineMtuMax = 9000;  // IPv6's
 
 bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-std::string beside(const std::string& file, const std::string& path) {
-  return (std::filesystem::path(file).parent_path() / path).lexically_normal().string();
 }
 
 }  // namespace
@@ -98,7 +94,7 @@ void LabLoader::host(const LabFields::Host& raw, const config::Node& node) {
   if (raw.is_machine) {
     machine(raw, node);
     host.machine = raw.machine;
-    if (!raw.machine.image.empty()) host.machine->image = beside(lab_.file, raw.machine.image);
+    if (!raw.machine.image.empty()) host.machine->image = config::beside(lab_.file, raw.machine.image);
   }
   lab_.hosts.push_back(std::move(host));
 }
@@ -139,7 +135,7 @@ void LabLoader::appliance(const LabFields::Appliance& raw, const config::Node& n
   for (const std::string& plugin : plugins_) appliance.registry->load_plugin(plugin);
   if (!node.is_map()) return;
   if (!raw.config.empty()) {
-    appliance.file = beside(lab_.file, raw.config);
+    appliance.file = config::beside(lab_.file, raw.config);
     if (follow_) appliance_file(appliance, node);
   } else if (!node.find("config")) {
     inline_appliance(appliance, node);
@@ -148,12 +144,13 @@ void LabLoader::appliance(const LabFields::Appliance& raw, const config::Node& n
 }
 
 void LabLoader::appliance_file(ApplianceConfig& appliance, const config::Node& node) {
-  config::Mistakes within(appliance.file);
+  config::Mistakes within(config::shown_file(appliance.file));
   appliance.config = config::load(appliance.file, *appliance.registry, within);
   if (within.none()) return;
   appliance.config.devices.clear();  // what follows from a mistake is none
-  mistakes_.add(node.find("config")->place, fmt::format("the configuration of `{}` has {} mistake(s):\n{}",
-                                                        appliance.name, within.count(), within.text()));
+  mistakes_.add(node.find("config")->place,
+                fmt::format("the configuration of `{}` has {} mistake(s):", appliance.name, within.count()));
+  mistakes_.add(within);
 }
 
 void LabLoader::inline_appliance(ApplianceConfig& appliance, const config::Node& node) {
@@ -185,7 +182,7 @@ void LabLoader::traffic(const std::vector<Traffic>& raw, const config::Node& roo
     static_cast<Traffic&>(each) = raw[i];
     each.place = list->items[i].place;
     if (each.name.empty()) each.name = fmt::format("step_{}", i + 1);
-    if (!each.output.empty()) each.output = beside(lab_.file, each.output);
+    if (!each.output.empty()) each.output = config::beside(lab_.file, each.output);
     if (list->items[i].is_map()) step(each, list->items[i]);
     lab_.traffic.push_back(std::move(each));
   }

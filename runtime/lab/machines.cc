@@ -10,7 +10,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "runtime/config/document.h"
+#include "runtime/config/text_file.h"
 #include "runtime/lab/checks.h"
 #include "runtime/lab/namespaces.h"
 

@@ -9,7 +9,7 @@ void Expectations::read(const std::string& file, const std::vector<config::Expec
                         const Json& skeleton) {
   std::string mistakes;
   for (const config::Expectation& expectation : expectations) {
-    const std::string place = fmt::format("{}:{}:{}", file, expectation.place.line, expectation.place.column);
+    const std::string place = config::place_text(file, expectation.place);
     std::string why;
     try {
       Expectation parsed(expectation.text);

@@ -60,6 +60,37 @@ traffic: [{host: left, run: 'true'}]
         self.assertEqual(done.returncode, 2)
         self.assertEqual((self.dir / "same").read_text(), text)
 
+    def test_standard_input_is_read_once(self):
+        """As a configuration or as a capture; and by that name in whatever is said of it."""
+        def said(*words, stdin=BUMP, status=2):
+            done = subprocess.run([ROCEBOX, *map(str, words)], input=stdin, capture_output=True, text=True, cwd=self.dir)
+            self.assertEqual(done.returncode, status, done.stderr)
+            return done.stderr
+        once = "would be an input of port `tap.a` and is the configuration; what comes from there is read once"
+        reads_it = BUMP + "ports: {a: {pcap: {in: '-'}}}\n"
+        self.assertIn("standard input: " + once, said("replay", "-", "--in", "a=-"))
+        self.assertIn("/dev/stdin: " + once, said("replay", "-", "--in", "a=/dev/stdin"))
+        self.assertIn("standard input: " + once, said("replay", "/dev/fd/0", "--in", "a=-"))
+        for command in ("replay", "check", "run"):
+            self.assertIn("standard input: " + once, said(command, "-", stdin=reads_it))
+        self.assertTrue(said("replay", self.bump, "--in", "a=-").startswith("standard input: neither pcap nor pcapng"))
+        self.assertTrue(said("replay", "-", "--from", self.capture).startswith("standard input: a configuration, and --from too"))
+        self.assertTrue(said("lab", "down", "-").startswith("standard input: it has no `lab: NAME`"))
+        lab = "lab: none\nhosts: {left: {addresses: 10.9.0.1/24}}\n"
+        self.assertTrue(said("check", "-", "--strict", stdin=lab).startswith("standard input: --strict and --resources"))
+        self.assertIn("standard input: cannot be read: is a pipe or a device", said("check", "-", stdin=lab + "appliances: {x: {config: '-'}}\n"))
+
+    def test_a_lab_through_a_pipe_names_files_of_the_current_folder(self):
+        self.config(BUMP, "appliance.yaml")
+        lab = """lab: piped
+hosts: {left: {addresses: 10.9.0.1/24}, right: {addresses: 10.9.0.2/24}}
+appliances: {x: {config: appliance.yaml}}
+wires: [left <-> x.a, x.b <-> right]
+"""
+        for words in ([ROCEBOX, "check", "-"], ["bash", "-c", f'"{ROCEBOX}" check <(cat)']):
+            done = subprocess.run(words, input=lab, capture_output=True, text=True, cwd=self.dir)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_in_one_line(self):
         out = self.dir / "o=1.pcap"
         words = ["replay", "--from", self.capture, "--out", out, "--json", self.dir / "r.json", "--", "inspect", "link", "delay=5ms"]
@@ -78,6 +109,13 @@ traffic: [{host: left, run: 'true'}]
         self.refused(self.bump, "--from", self.capture, "--", "link", say="give one of both")
         self.refused("--from", self.dir / "none.pcap", "--", "link", say="none.pcap: No such file")
         self.refused("--from", self.capture, "--", "link", "--", "-l", "1", say="only `run` takes")
+        telemetry = ("--", "--no-telemetry")
+        self.refused("--between", "rb-none0", "rb-none1", "--", "link", *telemetry, command="run",
+                     say="command line: `--between rb-none0`: port `bump.a` (af_packet rb-none0): there is no network interface")
+        self.refused("--between", "lo", "lo", "--", "link", *telemetry, command="run",
+                     say=["command line: `--between lo`: port `bump.b`", "is bound to port `bump.a` already (`--between lo`)"])
+        self.refused("--between", "rb-none0", "rb-none1", "--port", "b={af_packet: rb-none2}", "--port", "a={net_null: {}}", "--", "link",
+                     *telemetry, command="run", say="command line: --port: port `bump.b` (af_packet rb-none2): there is no network")
         self.refused(say="give a configuration, or --from FILE")
         self.refused(command="run", say="give a configuration, or --between A B")
         self.refused(say="give a configuration, or --between", command="check")

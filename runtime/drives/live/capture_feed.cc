@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/config/file_place.h"
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox {
@@ -34,7 +35,7 @@ CaptureFeed::CaptureFeed(std::vector<config::CaptureBinding> bindings, std::vect
     for (const std::string& path : binding.in)
       if (binding.loop != 1 && InputStream::waits(path))
         throw ConfigError(fmt::format("{}: {}: can be read once only; leave `loop:` out", binding.in_place,
-                                      path == "-" ? "standard input" : path));
+                                      config::shown_file(path)));
   for (CapturePort* port : ports_) port->set_start(start_);
 }
 

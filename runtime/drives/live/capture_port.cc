@@ -26,12 +26,9 @@ void free_all(rte_ring* ring, Counter* count) {
 
 }  // namespace
 
-CapturePort::CapturePort(const config::CaptureBinding& binding, const std::string& file, unsigned serial,
+CapturePort::CapturePort(const config::CaptureBinding& binding, const std::string& by, unsigned serial,
                          const Clock& clock)
-    : LivePort({binding.port, {}, binding.place, {}}, file),
-      clock_(clock),
-      text_(text_of(binding)),
-      pace_(binding.pace) {
+    : LivePort({binding.port, {}, binding.place, {}}, by), clock_(clock), text_(text_of(binding)), pace_(binding.pace) {
   auto make = [&](const char* way, unsigned packets) {
     rte_ring* ring = rte_ring_create(fmt::format("rb_capture_{}_{}", way, serial).c_str(), packets, SOCKET_ID_ANY,
                                      RING_F_SP_ENQ | RING_F_SC_DEQ);

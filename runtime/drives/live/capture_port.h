@@ -20,7 +20,7 @@ namespace rocebox {
 class CapturePort final : public LivePort {
  public:
   /// `serial` makes the names of its queues unique. Throws ConfigError.
-  CapturePort(const config::CaptureBinding& binding, const std::string& file, unsigned serial, const Clock& clock);
+  CapturePort(const config::CaptureBinding& binding, const std::string& by, unsigned serial, const Clock& clock);
   ~CapturePort() override;
 
   LivePortAbility ability() const override { return {}; }

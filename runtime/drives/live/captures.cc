@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "runtime/config/file_place.h"
 #include "runtime/drives/live/checksums.h"
 #include "runtime/kernel/kernel.h"
 
@@ -38,11 +39,11 @@ void refuse_two_paces(const config::RunConfig& config) {
     for (const config::CaptureBinding& b : config.captures)
       for (const std::string& file : b.in)
         for (const std::string& other : a.in)
-          if (!read_together(a, b) && file_key(file, STDIN_FILENO) == file_key(other, STDIN_FILENO))
+          if (!read_together(a, b) && config::file_key(file, STDIN_FILENO) == config::file_key(other, STDIN_FILENO))
             throw ConfigError(
                 fmt::format("{}: {}: is read by port `{}` too, at another `pace:` or `loop:`; ports that "
                             "share a capture share both",
-                            b.in_place, file, a.port.text()));
+                            b.in_place, config::shown_file(file), a.port.text()));
 }
 
 }  // namespace
@@ -51,7 +52,8 @@ LiveCaptures::LiveCaptures(const config::RunConfig& config, ExtraOutputs outputs
                            std::vector<std::unique_ptr<LivePort>>& ports)
     : outputs_(config, std::move(outputs), [&config](const config::PortName& name) { return port_of(config, name); }) {
   for (const config::CaptureBinding& binding : config.captures) {
-    auto port = std::make_unique<CapturePort>(binding, config.file, static_cast<unsigned>(ports_.size()), clock);
+    auto port = std::make_unique<CapturePort>(binding, config.bound_by(binding.place),
+                                              static_cast<unsigned>(ports_.size()), clock);
     ports_.push_back(port.get());
     ports.push_back(std::move(port));
   }

@@ -57,8 +57,8 @@ bool only_reads(std::string_view driver) {
 
 }  // namespace
 
-EthPort::EthPort(const config::LiveBinding& binding, const std::string& file, unsigned serial, RingPairs& rings)
-    : LivePort(binding, file) {
+EthPort::EthPort(const config::LiveBinding& binding, const std::string& by, unsigned serial, RingPairs& rings)
+    : LivePort(binding, by) {
   attach(serial, rings);
   attached_ = true;
   find_ability();

@@ -14,7 +14,7 @@ namespace rocebox {
 class EthPort final : public LivePort {
  public:
   /// Attaches the port; `serial` makes its name unique. Throws ConfigError with the place, the cause and the mend.
-  EthPort(const config::LiveBinding& binding, const std::string& file, unsigned serial, RingPairs& rings);
+  EthPort(const config::LiveBinding& binding, const std::string& by, unsigned serial, RingPairs& rings);
   ~EthPort() override;
 
   LivePortAbility ability() const override { return ability_; }

@@ -56,10 +56,11 @@ void Live::make_ports() {
                     "`ports: {{PORT: {{af_packet: eth0}}}}` or `{{pcap: {{in: FILE}}}}`",
                     config_.file));
   for (const config::LiveBinding& binding : config_.live_ports) {
+    const std::string by = config_.bound_by(binding.place);
     if (binding.live.kind == config::PortKind::kAfPacket)
-      ports_.push_back(std::make_unique<RawPort>(binding, config_.file));
+      ports_.push_back(std::make_unique<RawPort>(binding, by));
     else
-      ports_.push_back(std::make_unique<EthPort>(binding, config_.file, static_cast<unsigned>(ports_.size()), rings_));
+      ports_.push_back(std::make_unique<EthPort>(binding, by, static_cast<unsigned>(ports_.size()), rings_));
   }
   refuse_shared();
   std::stable_sort(ports_.begin(), ports_.end(), [](const auto& a, const auto& b) {

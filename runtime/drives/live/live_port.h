@@ -36,7 +36,8 @@ class LivePort {
     unsigned taken = 0, failed = 0;
   };
 
-  LivePort(const config::LiveBinding& binding, std::string file) : binding_(binding), file_(std::move(file)) {}
+  /// `by`: who binds it, for messages.
+  LivePort(const config::LiveBinding& binding, std::string by) : binding_(binding), by_(std::move(by)) {}
   virtual ~LivePort() = default;
   LivePort(const LivePort&) = delete;
   LivePort& operator=(const LivePort&) = delete;
@@ -97,7 +98,7 @@ class LivePort {
   config::LiveBinding binding_;
 
  private:
-  std::string file_;
+  std::string by_;
 };
 
 }  // namespace rocebox

@@ -56,7 +56,7 @@ bool is_for_another(const tpacket2_hdr& header) {
 
 }  // namespace
 
-RawPort::RawPort(const config::LiveBinding& binding, const std::string& file) : LivePort(binding, file) {
+RawPort::RawPort(const config::LiveBinding& binding, const std::string& by) : LivePort(binding, by) {
   const auto index = static_cast<int>(if_nametoindex(interface().c_str()));
   if (index == 0)
     refuse(fmt::format("there is no network interface `{}`; `ip link` lists those of this network namespace",

@@ -20,7 +20,7 @@ namespace rocebox {
 /// Receiving is a shared ring without system calls; sending is one call a burst.
 class RawPort final : public LivePort {
  public:
-  RawPort(const config::LiveBinding& binding, const std::string& file);
+  RawPort(const config::LiveBinding& binding, const std::string& by);
   ~RawPort() override;
 
   LivePortAbility ability() const override { return {}; }

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/config/document.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "runtime/kernel/kernel.h"
-#include "runtime/kernel/registry.h"
 #include "runtime/limits.h"
 
 namespace rocebox::config {
@@ -129,43 +123,6 @@ TEST(Document, Suggestions) {
   EXPECT_EQ(suggestion("rale", words), "; did you mean `rate`?");
   EXPECT_EQ(suggestion("qqqqqq", words), "; known: delay, rate, jitter, loss");
   EXPECT_EQ(suggestion("qqqqqq", std::vector<std::string>(13, "long")), "");
-}
-
-TEST(Document, FilesThatCannotBeRead) {
-  EXPECT_THROW(read_text_file("/nonexistent/x.yaml"), ConfigError);
-  EXPECT_THROW(read_text_file("/tmp"), ConfigError);
-  EXPECT_THROW(read_text_file("/dev/zero", Pipes::kTaken), ConfigError) << "larger than any configuration";
-  EXPECT_EQ(read_text_file("/dev/null", Pipes::kTaken), "");
-}
-
-// What is read again, or is named by another file, must be there at once: a pipe may never have a writer.
-TEST(Document, APipeIsReadOnlyWhereItMayBe) {
-  char folder[] = "/tmp/rocebox_test_XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  const std::string pipe = std::string(folder) + "/pipe";
-  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  try {
-    read_text_file(pipe);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_EQ(error.what(), pipe + ": cannot be read: is a pipe or a device, and a regular file is needed here");
-  }
-  EXPECT_THROW(Registry().load_plugin(pipe), ConfigError);
-  const int both = open(pipe.c_str(), O_RDWR);
-  ASSERT_EQ(write(both, "seed: 1", 7), 7);
-  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
-  close(both);
-  EXPECT_EQ(read_text_file("/dev/fd/" + std::to_string(reader), Pipes::kTaken), "seed: 1");
-  close(reader);
-  std::filesystem::remove_all(folder);
-}
-
-TEST(Document, PathsBesideADescriptorAreThoseOfTheCurrentFolder) {
-  EXPECT_EQ(beside("dir/c.yaml", "x.pcap"), "dir/x.pcap");
-  EXPECT_EQ(beside("/dev/fd/63", "x.pcap"), "x.pcap");
-  EXPECT_EQ(beside("/dev/stdin", "./sub/x.pcap"), "sub/x.pcap");
-  EXPECT_EQ(beside("standard input", "x.pcap"), "x.pcap");
-  EXPECT_EQ(beside("/dev/fd/63", "-"), "-");
 }
 
 }  // namespace

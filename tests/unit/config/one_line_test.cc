@@ -70,11 +70,32 @@ TEST(OneLine, AMistakeNamesItsWord) {
             std::string::npos);
   EXPECT_NE(refusal(line(ports, {}, "link loss=1% loss.x=2%")).find("`loss` has a value already"), std::string::npos);
   EXPECT_NE(refusal(line(ports, {}, "link events=[{]")).find("command line: `events=[{]`: "), std::string::npos);
+  EXPECT_EQ(refusal(line(ports, {}, "link events=[{do:drop,do:mark,psn:1,psn:2}]")).find("\\x0a"), std::string::npos)
+      << "a line for each";
   EXPECT_NE(refusal(line({"{tapp: x}", "eth1"}, {}, "")).find("command line: `--between {tapp: x}`: "),
             std::string::npos);
   const std::string two = refusal(line(ports, {}, "link loss=2 delay=x"));
   EXPECT_NE(two.find("`loss=2`"), std::string::npos) << "every mistake is told";
   EXPECT_NE(two.find("`delay=x`"), std::string::npos);
+}
+
+// Places of what was good so far, and is a mistake further on: an interface that is not there, or is there twice.
+TEST(OneLine, APlaceIsItsWord) {
+  EXPECT_EQ(refusal(line({"eth0", "eth0"}, {}, "link")),
+            "command line: `--between eth0`: port `bump.b`: interface `eth0` is bound to port `bump.a` already "
+            "(`--between eth0`); give each port one of its own");
+  RunConfig config = load_one_line(line({"eth0", "{tap: tap0}"}, {}, "link loss=1%"), registry());
+  ASSERT_EQ(config.live_ports.size(), 2u);
+  EXPECT_EQ(config.bound_by(config.live_ports[0].place), "command line: `--between eth0`");
+  EXPECT_EQ(config.bound_by(config.live_ports[1].place), "command line: `--between {tap: tap0}`");
+  EXPECT_EQ(config.place_text({4, 6}), "command line: `loss=1%`");
+  bind_port(config, "a={af_packet: tap0}");
+  EXPECT_EQ(config.bound_by(config.live_ports[1].place), "command line: --port");
+  Mistakes mistakes(config.file, config.words);
+  refuse_shared_interfaces(config, mistakes);
+  EXPECT_NE(mistakes.text().find("interface `tap0` is bound to port `bump.b` already (`--between {tap: tap0}`)"),
+            std::string::npos)
+      << mistakes.text();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <stdexcept>
 
+#include "runtime/config/file_place.h"
 #include "runtime/kernel/kernel.h"
 #include "tests/unit/drives/capture_kit.h"
 
@@ -125,17 +126,18 @@ TEST(FileKey, IsOneForAllSpellings) {
   std::filesystem::create_hard_link(folder / "a", folder / "hard");
   std::filesystem::create_directory(folder / "sub");
   std::filesystem::create_symlink("../new", folder / "sub/dangling");
-  const std::string a = file_key(folder / "a", 1);
+  const std::string a = config::file_key(folder / "a", 1);
   EXPECT_FALSE(a.empty());
-  for (const char* other : {"./a", "link", "hard", "sub/../a"}) EXPECT_EQ(file_key(folder / other, 1), a) << other;
-  const std::string created_later = file_key(folder / "new", 1);
+  for (const char* other : {"./a", "link", "hard", "sub/../a"})
+    EXPECT_EQ(config::file_key(folder / other, 1), a) << other;
+  const std::string created_later = config::file_key(folder / "new", 1);
   EXPECT_NE(created_later, a);
-  EXPECT_EQ(file_key(folder / "sub/../new", 1), created_later);
-  EXPECT_EQ(file_key(folder / "sub/dangling", 1), created_later);
-  EXPECT_EQ(file_key("/dev/null", 1), "") << "may be shared";
-  EXPECT_EQ(file_key("-", 1), file_key("-.pcapng", 1));
-  EXPECT_EQ(file_key("-", 1), file_key("/dev/stdout", 1));
-  EXPECT_EQ(file_key("-", 0), file_key("/dev/stdin", 0));
+  EXPECT_EQ(config::file_key(folder / "sub/../new", 1), created_later);
+  EXPECT_EQ(config::file_key(folder / "sub/dangling", 1), created_later);
+  EXPECT_EQ(config::file_key("/dev/null", 1), "") << "may be shared";
+  EXPECT_EQ(config::file_key("-", 1), config::file_key("-.pcapng", 1));
+  EXPECT_EQ(config::file_key("-", 1), config::file_key("/dev/stdout", 1));
+  EXPECT_EQ(config::file_key("-", 0), config::file_key("/dev/stdin", 0));
   EXPECT_TRUE(is_standard_output("-"));
   EXPECT_TRUE(is_standard_output("/proc/self/fd/1"));
   EXPECT_FALSE(is_standard_output(folder / "a"));

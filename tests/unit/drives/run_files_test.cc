@@ -127,5 +127,37 @@ TEST_F(RunFilesTest, NoOutputHasTheNameOfAPackedFile) {
   EXPECT_THROW(OutputFile(folder / "x.pcap.gz"), ConfigError);
 }
 
+// What comes from standard input is the configuration, or packets; who reads it first would take all.
+TEST_F(RunFilesTest, AStreamIsReadOnce) {
+  const auto said = [](const config::RunConfig& of) -> std::string {
+    try {
+      RunFiles(of).check();
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const int pipe = open((folder / "in.pcap").c_str(), O_RDONLY);  // any descriptor
+  const std::string own = "/dev/fd/" + std::to_string(pipe);
+  config.captures[0].in = {"-"};
+  EXPECT_EQ(said(config), "") << "the configuration is a file";
+  config.file = "standard input";
+  config.path = "-";
+  EXPECT_EQ(
+      said(config),
+      "standard input: would be an input of port `d.a` and is the configuration; what comes from there is read once: "
+      "give one of both as a file");
+  config.captures[0].in = {"/dev/stdin"};
+  EXPECT_TRUE(said(config).starts_with("/dev/stdin: would be an input of port `d.a` and is the configuration"));
+  config.captures[0].in = {own};
+  EXPECT_EQ(said(config), "");
+  config.path = "/proc/self/fd/" + std::to_string(pipe);
+  EXPECT_TRUE(said(config).starts_with(own + ": would be an input of port `d.a` and is the configuration"));
+  config.path = folder / "c.yaml";
+  config.captures.push_back({{"d", "b"}, {own}, "", ""});
+  EXPECT_EQ(said(config), "") << "ports share an input";
+  close(pipe);
+}
+
 }  // namespace
 }  // namespace rocebox

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What somebody meant who wrote a word that is not known.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rocebox::config {
+
+/// The word nearest to `word` if it is near enough to be a slip of the pen, else empty.
+std::string_view nearest(std::string_view word, const std::vector<std::string>& words);
+/// "; did you mean `x`?", the nearest or the few that begin with the same part of a name; or a list of what is known
+/// when that is short.
+std::string suggestion(std::string_view word, const std::vector<std::string>& words);
+
+}  // namespace rocebox::config
