@@ -19,7 +19,8 @@ class CaptureReader {
     kBroken,  ///< not a record that can be used: error() says why
   };
 
-  /// Opens `path`, `-` for standard input; gzip and zstd are unpacked. Throws ConfigError, which begins with the path,
+  /// Opens `path`, `-` for standard input; gzip and zstd are unpacked. Throws ConfigError, which begins with the path
+  /// (or "standard input"),
   /// for what cannot be read, is no capture, or carries no Ethernet. A stream that is told to stop before its header
   /// came has no records.
   explicit CaptureReader(std::string path, WaitHooks hooks = {});
@@ -30,6 +31,8 @@ class CaptureReader {
   Status next(CaptureRecord& record);
   const std::string& path() const { return path_; }
   const std::string& error() const { return error_; }
+  /// Whether the file goes on behind its packed capture with something else, which was left out.
+  bool ignored_rest() const { return stream_.ignored_rest(); }
   /// Records read so far.
   std::uint64_t records() const { return records_; }
   /// Bytes read so far, for progress.

@@ -56,6 +56,8 @@ class InputStream {
   /// Whether what is packed ended before its end, or why it cannot be unpacked.
   bool cut() const { return unpacker_.cut(); }
   const std::string& error() const { return unpacker_.error(); }
+  /// Whether something else stands behind what is packed, and was left out.
+  bool ignored_rest() const { return unpacker_.ignored_rest(); }
   /// Bytes read, packed as they are.
   std::uint64_t position() const { return position_; }
   /// Size of a regular file, else 0.

@@ -174,6 +174,9 @@ void ReplayInput::report(Json& inputs) const {
 std::string ReplayInput::Source::note() const {
   std::string text;
   if (cut) text = fmt::format("the file ends inside record {}; all before it was used", reader->records() + 1);
+  if (reader && reader->ignored_rest())
+    text +=
+        fmt::format("{}behind its packed capture stands something else, which was ignored", text.empty() ? "" : "; ");
   if (packets == 0 && unselected > 0)
     text += fmt::format("{}no packet of {} passes the filter `{}`", text.empty() ? "" : "; ", unselected,
                         targets[0].binding->filter);

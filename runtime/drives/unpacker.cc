@@ -10,6 +10,7 @@
 #include <climits>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 namespace rocebox {
 namespace {
@@ -18,9 +19,28 @@ constexpr std::size_t kPackedBytes = std::size_t{256} << 10;  // one system call
 constexpr std::size_t kMagicBytes = 4;                        // the longer of both
 constexpr int kGzipWindow = 15 + 16;                          // zlib's word for the largest, in gzip's format
 
-bool is_gzip(std::span<const char> bytes) { return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b'; }
-bool is_zstd(std::span<const char> bytes) {
-  return bytes.size() >= kMagicBytes && std::memcmp(bytes.data(), "\x28\xb5\x2f\xfd", kMagicBytes) == 0;
+// The first bytes of a packed file; of zstd's those of a frame that is to be skipped, too, with which pzstd begins.
+struct Magic {
+  std::string_view bytes;
+  unsigned char free_bits;  // of the first byte
+};
+constexpr Magic kGzip[] = {{"\x1f\x8b", 0}};
+constexpr Magic kZstd[] = {{"\x28\xb5\x2f\xfd", 0}, {"\x50\x2a\x4d\x18", 0x0f}};
+
+// Whether the bytes begin so, as far as there are any.
+bool agree(std::span<const char> bytes, const Magic& magic) {
+  const std::size_t size = std::min(bytes.size(), magic.bytes.size());
+  for (std::size_t i = 0; i < size; i++)
+    if (((bytes[i] ^ magic.bytes[i]) & ~(i == 0 ? magic.free_bits : 0) & 0xFF) != 0) return false;
+  return true;
+}
+bool begins(std::span<const char> bytes, std::span<const Magic> magics) {
+  return std::any_of(magics.begin(), magics.end(),
+                     [&](const Magic& magic) { return bytes.size() >= magic.bytes.size() && agree(bytes, magic); });
+}
+// Whether the bytes are less than that, and would have become it.
+bool may_begin(std::span<const char> bytes, std::span<const Magic> magics) {
+  return std::any_of(magics.begin(), magics.end(), [&](const Magic& magic) { return agree(bytes, magic); });
 }
 
 }  // namespace
@@ -65,7 +85,7 @@ long Unpacker::find_kind() {
   bytes_.resize(kPackedBytes);
   held_ = {bytes_.data(), 0};
   if (fill(kMagicBytes) < 0) return -1;
-  kind_ = is_gzip(held_) ? Kind::kGzip : is_zstd(held_) ? Kind::kZstd : Kind::kPlain;
+  kind_ = begins(held_, kGzip) ? Kind::kGzip : begins(held_, kZstd) ? Kind::kZstd : Kind::kPlain;
   if (kind_ == Kind::kGzip) {
     if (inflateInit2(&state_->gzip, kGzipWindow) != Z_OK) throw std::bad_alloc();
     state_->has_gzip = true;
@@ -91,20 +111,19 @@ long Unpacker::read_plain(char* buffer, std::size_t size) {
   return static_cast<long>(count);
 }
 
-// Behind the end of a packed file: another one, zeros that fill a tape's block, or nothing.
-long Unpacker::next_member() {
-  if (fill(2) < 0) return -1;
+// Behind the end of a packed file: another one, zeros, nothing, or what is no part of it. Sets ended_ but for the
+// first.
+long Unpacker::next_part() {
+  const std::span<const Magic> magics = kind_ == Kind::kGzip ? std::span<const Magic>(kGzip) : kZstd;
+  if (fill(kMagicBytes) < 0) return -1;
   while (!held_.empty() && held_[0] == '\0') {
     held_ = held_.subspan(1);
-    if (fill(2) < 0) return -1;
+    if (fill(kMagicBytes) < 0) return -1;
   }
-  if (held_.empty()) {
-    ended_ = true;
-    return 0;
-  }
-  if (!is_gzip(held_)) return broken("behind its packed data stands something else");
-  inflateReset(&state_->gzip);
-  state_->member_ended = false;
+  if (begins(held_, magics)) return 0;
+  ended_ = true;
+  if (held_.empty()) return 0;
+  (may_begin(held_, magics) ? cut_ : ignored_rest_) = true;
   return 0;
 }
 
@@ -114,8 +133,12 @@ long Unpacker::read_gzip(char* buffer, std::size_t size) {
   stream.next_out = reinterpret_cast<Bytef*>(buffer);
   stream.avail_out = room;
   while (stream.avail_out == room) {
-    if (state_->member_ended && next_member() < 0) return -1;
-    if (ended_) break;
+    if (state_->member_ended) {
+      if (next_part() < 0) return -1;
+      if (ended_) break;
+      inflateReset(&stream);
+      state_->member_ended = false;
+    }
     if (fill(1) < 0) return -1;
     stream.next_in = reinterpret_cast<Bytef*>(held_.data());
     stream.avail_in = static_cast<uInt>(held_.size());
@@ -139,12 +162,12 @@ long Unpacker::read_gzip(char* buffer, std::size_t size) {
 long Unpacker::read_zstd(char* buffer, std::size_t size) {
   ZSTD_outBuffer out{buffer, size, 0};
   while (out.pos == 0) {
+    if (state_->zstd_wants == 0) {
+      if (next_part() < 0) return -1;
+      if (ended_) break;
+    }
     if (fill(1) < 0) return -1;
     ZSTD_inBuffer in{held_.data(), held_.size(), 0};
-    if (held_.empty() && state_->zstd_wants == 0) {
-      ended_ = true;
-      break;
-    }
     const std::size_t result = ZSTD_decompressStream(state_->zstd, &out, &in);
     if (ZSTD_isError(result)) {
       const long error = broken(fmt::format("its zstd data are broken: {}", ZSTD_getErrorName(result)));

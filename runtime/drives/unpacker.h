@@ -12,7 +12,8 @@
 namespace rocebox {
 
 /// Bytes from a source, unpacked when they begin as gzip (RFC 1952) or zstd (RFC 8878) do, whatever the file is called,
-/// and else as they are. Packed files that stand one behind the other are one, as gzip and zstd see it.
+/// and else as they are. Packed files that stand one behind the other are one, as gzip and zstd see it; zeros behind
+/// the last, as a tape or a disk image leaves them, are none. Anything else there is left unread, as gzip does.
 class Unpacker {
  public:
   /// As read(2): what there is, 0 at the end, -1 with errno.
@@ -27,6 +28,8 @@ class Unpacker {
   /// Whether the source ended inside of what is packed: all before it was read.
   bool cut() const { return cut_; }
   const std::string& error() const { return error_; }
+  /// Whether something that is not packed stands behind what is, and was left out.
+  bool ignored_rest() const { return ignored_rest_; }
 
  private:
   enum class Kind : std::uint8_t { kUnknown, kPlain, kGzip, kZstd };
@@ -36,7 +39,7 @@ class Unpacker {
   long read_plain(char* buffer, std::size_t size);
   long read_gzip(char* buffer, std::size_t size);
   long read_zstd(char* buffer, std::size_t size);
-  long next_member();
+  long next_part();
   long broken(const std::string& what);
 
   Source source_;
@@ -44,7 +47,7 @@ class Unpacker {
   std::unique_ptr<State> state_;
   std::vector<char> bytes_;
   std::span<char> held_;  // of bytes_: read and not yet used
-  bool source_ended_ = false, ended_ = false, cut_ = false;
+  bool source_ended_ = false, ended_ = false, cut_ = false, ignored_rest_ = false;
   std::string error_;
 };
 

@@ -375,7 +375,15 @@ class Packed(FilesTest):
         self.assertEqual((report["hash"], report["inputs"][0]["packets"]), (whole["hash"], PACKETS))
         out, _ = self.rocebox("replay", self.bump, "--in", "a=-", "--json", "-", stdin=packed.read_bytes(), text=False)
         self.assertEqual(json.loads(out)["hash"], whole["hash"], "through a pipe")
-        packed.write_bytes(packed.read_bytes()[:-9])
+        good = packed.read_bytes()
+        zstd = subprocess.run(["zstd", "-c", self.capture], capture_output=True).stdout if shutil.which("zstd") else b""
+        for whole_file in filter(None, (good, zstd)):
+            for rest, ignored in ((bytes(512), False), (b"junk", True), (bytes(512) + b"junk", True)):
+                packed.write_bytes(whole_file + rest)
+                report = self.replay(self.bump, "--in", f"a={packed}")
+                self.assertEqual(report["hash"], whole["hash"])
+                self.assertEqual("stands something else, which was ignored" in report["inputs"][0].get("note", ""), ignored)
+        packed.write_bytes(good[:-9])
         self.assertTrue(self.replay(self.bump, "--in", f"a={packed}")["inputs"][0]["cut"])
         for name in ("o.pcap.gz", "o.pcap.zst"):
             self.refused(*self.feed[1:], "--out", f"b={self.dir / name}", say=[name, "outputs are written unpacked"])
