@@ -132,6 +132,8 @@ class Links(bed.BedTest):
         self.says(run, "its link is down")
         self.assertIsNone(run.poll())
         bed.sh("ip", "link", "del", self.right_end)
+        self.says(run, f"rocebox: port `bump.z` (af_packet {self.right_end}): its interface is gone: what is held leaves, and the run "
+                       "ends\n")
         out = run.stdout.read()
         self.assertEqual(run.wait(bed.HANGS), 1)
         self.says(run, f"rocebox: port `bump.z` (af_packet {self.right_end}): its interface is gone, and `live: port_lost:` is `end`\n")

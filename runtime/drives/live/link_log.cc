@@ -32,8 +32,14 @@ std::string LinkLog::line(Nanos now) {
   downs_said_ += downs;
   if (now_ == LinkState::kGone) {
     was_gone_ = false;
-    return returns_ ? "its interface is gone; it is taken up again when one of that name is there"
-                    : "its interface is gone, and what was made on it for this run with it: start the run again";
+    switch (when_gone_) {
+      case WhenGone::kTakenUp:
+        return "its interface is gone; it is taken up again when one of that name is there";
+      case WhenGone::kStays:
+        return "its interface is gone, and what was made on it for this run with it: start the run again";
+      case WhenGone::kRunEnds:
+        return "its interface is gone: what is held leaves, and the run ends";
+    }
   }
   std::string text = fmt::format(
       "{}its link is {}",

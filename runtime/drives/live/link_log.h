@@ -15,6 +15,13 @@ namespace rocebox {
 enum class LinkState : std::uint8_t { kUp, kDown, kGone };
 std::string_view name_of(LinkState state);
 
+/// What becomes of a port whose interface is gone.
+enum class WhenGone : std::uint8_t {
+  kTakenUp,  ///< waits, and is taken up again when an interface of its name is there
+  kStays,    ///< stays gone: what was made for the run is gone with the interface
+  kRunEnds,  ///< the run ends: the configuration says so
+};
+
 /// Changes are said at once as long as they are rare, and in one line for many where a link flaps.
 class LinkLog {
  public:
@@ -23,8 +30,7 @@ class LinkLog {
   static constexpr int kLinesAtOnce = 4;
   static constexpr Nanos kPerLine = 5 * kSecond;
 
-  /// `returns`: an interface that is gone is taken up again when one of its name is there.
-  explicit LinkLog(bool returns) : returns_(returns) {}
+  explicit LinkLog(WhenGone when_gone) : when_gone_(when_gone) {}
 
   /// The state of the link at some time; the first is not a change.
   void see(LinkState state);
@@ -35,7 +41,7 @@ class LinkLog {
   std::uint64_t down_events() const { return down_events_.read(); }
 
  private:
-  bool returns_;
+  WhenGone when_gone_;
   bool seen_ = false, was_gone_ = false;
   LinkState now_ = LinkState::kUp, said_ = LinkState::kUp;
   Counter down_events_;

@@ -42,10 +42,11 @@ bool state_in(const nlmsghdr& message, int& index, LinkState& state) {
 
 }  // namespace
 
-LinkWatch::LinkWatch(std::vector<std::unique_ptr<LivePort>>& ports, const Clock& clock,
+LinkWatch::LinkWatch(std::vector<std::unique_ptr<LivePort>>& ports, const Clock& clock, bool ends,
                      std::function<void(const std::string&)> say)
     : ports_(ports), clock_(clock), say_(std::move(say)) {
-  for (const auto& port : ports_) logs_.emplace_back(port->returns());
+  for (const auto& port : ports_)
+    logs_.emplace_back(ends ? WhenGone::kRunEnds : port->returns() ? WhenGone::kTakenUp : WhenGone::kStays);
 }
 
 void LinkWatch::start() {

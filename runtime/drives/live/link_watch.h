@@ -19,8 +19,9 @@ namespace rocebox {
 /// packets, and count.
 class LinkWatch {
  public:
-  /// `say` is called on the watch's thread with lines for people, without their end.
-  LinkWatch(std::vector<std::unique_ptr<LivePort>>& ports, const Clock& clock,
+  /// `say` is called on the watch's thread with lines for people, without their end. `ends`: the run ends when an
+  /// interface is gone, see lost().
+  LinkWatch(std::vector<std::unique_ptr<LivePort>>& ports, const Clock& clock, bool ends,
             std::function<void(const std::string&)> say);
   ~LinkWatch() { stop(); }
   LinkWatch(const LinkWatch&) = delete;

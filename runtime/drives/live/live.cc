@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/config/printable.h"
 #include "runtime/drives/live/eth_port.h"
 #include "runtime/drives/live/mtus.h"
 #include "runtime/drives/live/raw_port.h"
@@ -43,8 +44,9 @@ Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsign
     const roce::TouchedWhenMade touched(kTouchedAtStartBytes);
     shards_.push_back(std::make_unique<Shard>(shard, config, pool, ports_, exchange_.get(), clock_));
   }
-  link_watch_ = std::make_unique<LinkWatch>(ports_, clock_,
-                                            [](const std::string& line) { fmt::print(stderr, "rocebox: {}\n", line); });
+  link_watch_ = std::make_unique<LinkWatch>(
+      ports_, clock_, config.live.port_lost == config::PortLost::kEnd,
+      [](const std::string& line) { fmt::print(stderr, "rocebox: {}\n", config::printable(line)); });
   captures_.open();
 }
 

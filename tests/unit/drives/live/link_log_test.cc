@@ -12,7 +12,7 @@ std::string after(LinkLog& log, LinkState state, Nanos now) {
 }
 
 TEST(LinkLog, SaysEachChangeOnce) {
-  LinkLog log(true);
+  LinkLog log(WhenGone::kTakenUp);
   EXPECT_EQ(after(log, LinkState::kUp, 0), "") << "as it should be";
   EXPECT_EQ(after(log, LinkState::kDown, 1), "its link is down");
   EXPECT_EQ(after(log, LinkState::kDown, 2), "");
@@ -22,14 +22,14 @@ TEST(LinkLog, SaysEachChangeOnce) {
 }
 
 TEST(LinkLog, SaysThatALinkIsDownFromTheStartAndCountsNoChange) {
-  LinkLog log(true);
+  LinkLog log(WhenGone::kTakenUp);
   EXPECT_EQ(after(log, LinkState::kDown, 0), "its link is down");
   EXPECT_EQ(after(log, LinkState::kUp, 1), "its link is up");
   EXPECT_EQ(log.down_events(), 0u);
 }
 
 TEST(LinkLog, AnInterfaceGoesAndComes) {
-  LinkLog log(true);
+  LinkLog log(WhenGone::kTakenUp);
   log.see(LinkState::kUp);
   EXPECT_EQ(after(log, LinkState::kGone, 1),
             "its interface is gone; it is taken up again when one of that name is there");
@@ -43,12 +43,18 @@ TEST(LinkLog, AnInterfaceGoesAndComes) {
 }
 
 TEST(LinkLog, WhatWasMadeForTheRunDoesNotComeBack) {
-  LinkLog log(false);
+  LinkLog log(WhenGone::kStays);
   EXPECT_NE(after(log, LinkState::kGone, 0).find("start the run again"), std::string::npos);
 }
 
+TEST(LinkLog, WhereTheRunEndsNothingIsTakenUpAgain) {
+  LinkLog log(WhenGone::kRunEnds);
+  EXPECT_EQ(after(log, LinkState::kDown, 0), "its link is down") << "that is no end";
+  EXPECT_EQ(after(log, LinkState::kGone, 1), "its interface is gone: what is held leaves, and the run ends");
+}
+
 TEST(LinkLog, ALinkThatFlapsForEverIsSaidNowAndThenAndCountedWhole) {
-  LinkLog log(true);
+  LinkLog log(WhenGone::kTakenUp);
   log.see(LinkState::kUp);
   constexpr Nanos kEvery = 10 * kMillisecond, kWhole = 1000 * kSecond;
   std::uint64_t lines = 0, downs = 0;
@@ -67,7 +73,7 @@ TEST(LinkLog, ALinkThatFlapsForEverIsSaidNowAndThenAndCountedWhole) {
 }
 
 TEST(LinkLog, TheLastStateOfALinkThatFlappedIsSaidInTheEnd) {
-  LinkLog log(true);
+  LinkLog log(WhenGone::kTakenUp);
   log.see(LinkState::kUp);
   for (int i = 0; i < 10; i++) {
     after(log, LinkState::kDown, 0);
