@@ -21,24 +21,28 @@ void resolve(const config::RunConfig& config) {
 }
 
 void print_plan(const config::RunConfig& config) {
-  fmt::print("# What would run:\n");
+  print_line("# What would run:");
   for (const config::DeviceConfig& device : config.devices)
-    fmt::print("#   device {}: {}, ports {}{}\n", device.name,
-               device.kind == config::DeviceKind::kSwitch ? "switch" : fmt::format("{}", fmt::join(device.path, "; ")),
-               fmt::join(device.wiring.ports, ", "),
-               device.pipeline.empty() ? "" : fmt::format(" (pipeline {})", device.pipeline));
+    print_line(fmt::format(
+        "#   device {}: {}, ports {}{}", device.name,
+        device.kind == config::DeviceKind::kSwitch ? "switch" : fmt::format("{}", fmt::join(device.path, "; ")),
+        fmt::join(device.wiring.ports, ", "),
+        device.pipeline.empty() ? "" : fmt::format(" (pipeline {})", device.pipeline)));
   for (const config::LinkConfig& link : config.links)
-    fmt::print("#   link {}: {} <-> {}\n", link.name, link.between[0].text(), link.between[1].text());
+    print_line(fmt::format("#   link {}: {} <-> {}", link.name, link.between[0].text(), link.between[1].text()));
   for (const config::CaptureBinding& binding : config.captures) {
-    if (!binding.in.empty())
-      fmt::print("#   {} -> {}{}\n", fmt::join(binding.in, ", "), binding.port.text(),
-                 binding.filter.empty() ? "" : fmt::format("   ({})", binding.filter));
-    if (!binding.out.empty()) fmt::print("#   {} -> {}\n", binding.port.text(), binding.out);
+    std::vector<std::string> in;
+    for (const std::string& path : binding.in) in.push_back(config::shown_file(path));
+    if (!in.empty())
+      print_line(fmt::format("#   {} -> {}{}", fmt::join(in, ", "), binding.port.text(),
+                             binding.filter.empty() ? "" : fmt::format("   ({})", binding.filter)));
+    if (!binding.out.empty())
+      print_line(fmt::format("#   {} -> {}", binding.port.text(), config::shown_output(binding.out)));
   }
   for (const config::LiveBinding& binding : config.live_ports)
-    fmt::print("#   {} <-> {}, when live\n", binding.port.text(), binding.live.text());
+    print_line(fmt::format("#   {} <-> {}, when live", binding.port.text(), binding.live.text()));
   for (const config::PortName& port : config::unbound_ports(config))
-    fmt::print("#   {}: bound to nothing; what leaves there is counted\n", port.text());
+    print_line(fmt::format("#   {}: bound to nothing; what leaves there is counted", port.text()));
 }
 
 // `text`: of the file, when there is one.
@@ -80,7 +84,8 @@ int check(const CheckArguments& arguments) {
       throw ConfigError(config.file + ": --strict and --resources look at switches, and there is none");
     return check_hardware(config, arguments.strict, arguments.resources) ? 0 : 1;
   }
-  fmt::print("# {}: good. Every option with its value:\n{}", config.file, config::effective_yaml(config));
+  print_line(fmt::format("# {}: good. Every option with its value:", config.file));
+  print_lines(config::effective_yaml(config));
   print_plan(config);
   return 0;
 }

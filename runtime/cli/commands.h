@@ -154,6 +154,10 @@ void tell(std::string_view text);
 /// The same without `rocebox:`, of what begins with its own place: mistakes, and expectations that did not hold.
 void tell_placed(std::string_view lines);
 void tell_placed(const std::vector<std::string>& lines);
+/// Prints a line, or lines, on standard output that may have names of files and users in them, control characters
+/// written out.
+void print_line(std::string_view text);
+void print_lines(std::string_view text);
 /// Prints `head` and behind it the text, which on a terminal goes on below itself where the line ends; in a pipe a line
 /// stays a line.
 void print_wrapped(const std::string& head, std::string_view text);

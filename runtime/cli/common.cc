@@ -105,6 +105,9 @@ void tell_placed(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) tell_placed(line);
 }
 
+void print_line(std::string_view text) { fmt::print("{}\n", config::printable(text)); }
+void print_lines(std::string_view text) { fmt::print("{}", config::printable_lines(text)); }
+
 bool shows_colors(std::FILE* stream) {
   const char *off = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
   return isatty(fileno(stream)) && (!off || !*off) && terminal && std::string_view(terminal) != "dumb";

@@ -101,7 +101,8 @@ int lab_up(const LabArguments& arguments) {
   lab::Interrupts interrupts;
   lab::Lab lab(config, arguments.plugins, interrupts);
   lab.up();
-  fmt::print("lab {} stands\n{}take it down: rocebox lab down {}\n", config.name, lab.how_to_enter(), config.name);
+  print_lines(fmt::format("lab {} stands\n{}take it down: rocebox lab down {}\n", config.name, lab.how_to_enter(),
+                          config.name));
   lab.leave();
   return 0;
 }
@@ -123,13 +124,13 @@ int lab_down(const LabArguments& arguments) {
                     {"appliances", done.reports}});
   if (is_standard_output(arguments.json)) return 0;
   if (done.anything) {
-    fmt::print("lab {} is down{}\n", name,
-               done.killed ? fmt::format("; {} process(es) had to be killed", done.killed) : "");
+    print_line(fmt::format("lab {} is down{}", name,
+                           done.killed ? fmt::format("; {} process(es) had to be killed", done.killed) : ""));
     return 0;
   }
   const std::vector<std::string> others = lab::standing_labs();
-  fmt::print("nothing of lab {} is here{}\n", name,
-             others.empty() ? "" : fmt::format("; these stand: {}", fmt::join(others, ", ")));
+  print_line(fmt::format("nothing of lab {} is here{}", name,
+                         others.empty() ? "" : fmt::format("; these stand: {}", fmt::join(others, ", "))));
   return 0;
 }
 
@@ -153,19 +154,21 @@ int lab(const LabArguments& arguments) {
 void check_lab(const std::string& text, const std::string& path, const std::vector<std::string>& plugins) {
   const lab::LabConfig config = lab::load(text, path, plugins);
   Expectations().read(config.file, config.expectations, lab::skeleton(config, appliance_skeletons(config)));
-  fmt::print("# {}: good. What `rocebox lab run` would build:\n", config.file);
+  print_line(fmt::format("# {}: good. What `rocebox lab run` would build:", config.file));
   for (const lab::HostConfig& host : config.hosts)
     for (const lab::Interface& each : host.interfaces)
-      fmt::print("#   host {}{}: {} mtu {} {}\n", host.name, host.machine ? ", a virtual machine" : "", each.name,
-                 each.mtu, fmt::join(each.addresses, ", "));
+      print_line(fmt::format("#   host {}{}: {} mtu {} {}", host.name, host.machine ? ", a virtual machine" : "",
+                             each.name, each.mtu, fmt::join(each.addresses, ", ")));
   for (const lab::WireConfig& wire : config.wires)
-    fmt::print("#   wire {}{}\n", wire.text, wire.tap || wire.machine ? ", a TAP" : "");
+    print_line(fmt::format("#   wire {}{}", wire.text, wire.tap || wire.machine ? ", a TAP" : ""));
   for (const lab::TrafficStep& step : config.traffic)
-    fmt::print("#   {} in {}{}: {}\n", step.name, step.host, step.background ? ", in the background" : "", step.run);
-  for (const config::Expectation& expectation : config.expectations) fmt::print("#   expect {}\n", expectation.text);
+    print_line(fmt::format("#   {} in {}{}: {}", step.name, step.host, step.background ? ", in the background" : "",
+                           step.run));
+  for (const config::Expectation& expectation : config.expectations)
+    print_line(fmt::format("#   expect {}", expectation.text));
   for (const lab::ApplianceConfig& appliance : config.appliances)
-    fmt::print("# appliance {}, every option with its value:\n{}", appliance.name,
-               config::effective_yaml(appliance.config));
+    print_lines(fmt::format("# appliance {}, every option with its value:\n{}", appliance.name,
+                            config::effective_yaml(appliance.config)));
 }
 
 }  // namespace rocebox::cli

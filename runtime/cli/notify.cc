@@ -15,6 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/config/printable.h"
+
 namespace rocebox::cli {
 namespace {
 
@@ -61,8 +63,9 @@ void ServiceManager::tell(std::string_view state, std::string_view status) {
   }
   const int error = send_to(address_, text);
   if (error == 0) return;
-  fmt::print(stderr, "rocebox: the service manager cannot be told (NOTIFY_SOCKET={}): {}\n", address_,
-             std::strerror(error));
+  const std::string why =
+      fmt::format("the service manager cannot be told (NOTIFY_SOCKET={}): {}", address_, std::strerror(error));
+  fmt::print(stderr, "rocebox: {}\n", config::printable(why));
   address_.clear();
 }
 

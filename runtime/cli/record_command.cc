@@ -258,7 +258,7 @@ int record(const RecordArguments& arguments) {
     try {
       TelemetryClient(instance.socket).call("/rocebox/capture/stop", std::to_string(id));
     } catch (const TelemetryError& error) {
-      fmt::print(stderr, "rocebox: {}; once more ends this without what is still to come\n", error.what());
+      tell(fmt::format("{}; once more ends this without what is still to come", error.what()));
     }
   });
   for (Stream& stream : streams) stream.finish();

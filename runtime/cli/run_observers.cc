@@ -29,7 +29,7 @@ std::optional<Instance> take_instance(const RunArguments& arguments) {
   const std::string file = arguments.line.given() ? "bump" : arguments.config == "-" ? "stdin" : arguments.config;
   Instance instance = arguments.name.empty() ? Instance::of_file(file) : Instance::named(arguments.name);
   if (instance.why_not().empty()) return instance;
-  fmt::print(stderr, "rocebox run: without telemetry: {}\n", instance.why_not());
+  tell("without telemetry: " + instance.why_not());
   return std::nullopt;
 }
 

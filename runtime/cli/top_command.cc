@@ -12,6 +12,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/signals.h"
+#include "runtime/config/printable.h"
 #include "runtime/config/units.h"
 #include "runtime/telemetry/expectations.h"
 #include "runtime/telemetry/top.h"
@@ -53,7 +54,7 @@ int list_instances(bool json) {
     if (json)
       rows.push_back({{"instance", one.name}, {"socket", one.socket}});
     else
-      print(fmt::format("{}  {}\n", one.name, one.socket));
+      print(config::printable(one.name + "  " + one.socket) + "\n");
   }
   if (json) print(json_text(rows));
   return 0;
@@ -94,7 +95,7 @@ int top(const TopArguments& arguments) {
     } while (!arguments.once);
   } catch (const TelemetryError& error) {
     if (!shown) throw;
-    fmt::print(stderr, "rocebox top: {}: {}\n", instance.name, error.what());
+    tell(fmt::format("{}: {}", instance.name, error.what()));
   }
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "runtime/config/config.h"
+#include "runtime/config/printable.h"
 #include "runtime/config/units.h"
 
 namespace rocebox::config {
@@ -20,16 +21,18 @@ std::string yaml_text(const std::string& text) {
                      std::isalnum(static_cast<unsigned char>(text[0])) && text != "null" && text != "Null" &&
                      text != "NULL";
   if (plain) return text;
-  const bool control =
-      std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  const bool control = printable(text) != text;
   std::string quoted(1, control ? '"' : '\'');
-  for (char c : text) {
+  for (std::size_t i = 0; i < text.size(); i++) {
+    const char c = text[i];
     if (!control) {
       quoted += c == '\'' ? "''" : std::string(1, c);
     } else if (c == '"' || c == '\\') {
       quoted += {'\\', c};
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
       quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else if (c == '\xc2' && i + 1 < text.size() && (text[i + 1] & 0xE0) == 0x80) {  // C1 control characters
+      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
     } else {
       quoted += c;
     }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include "runtime/config/printable.h"
 #include "runtime/lab/namespaces.h"
 #include "runtime/lab/network.h"
 #include "runtime/lab/traffic.h"
@@ -34,7 +35,7 @@ Lab::~Lab() {
   try {
     take_down();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "rocebox: {}\n", error.what());
+    fmt::print(stderr, "rocebox: {}\n", config::printable_lines(error.what()));
   }
 }
 

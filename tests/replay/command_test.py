@@ -146,6 +146,26 @@ devices:
             lines = [line for line in error.splitlines() if "\\x1b" in line]
             self.assertEqual(len(lines), len(set(lines)), "said twice")
 
+    def test_nor_has_what_is_printed(self):
+        """Names of files, of interfaces, commands of a lab: none of them moves the cursor, or looks like a line of ours."""
+        capture = self.dir / "\x1b[31m\n# in.pcap"
+        capture.write_bytes((CAPTURES / "rc_write.pcap").read_bytes())
+        pipeline = self.config("path: a <-> b\n", "\x1b[1m.yaml")
+        name = str(capture).replace("\x1b", "\\e").replace("\n", "\\n")
+        config = self.config(f"devices: {{tap: {{pipeline: \"{self.dir}/\\e[1m.yaml\"}}, t2: {{path: c <-> d}}}}\n"
+                             f"ports: {{a: {{pcap: {{in: \"{name}\", out: \"\\e[2J.pcap\"}}}}, c: {{af_packet: \"\\e[1m\\u009b\"}}}}\n",
+                             "\x1b[33m.yaml")
+        lab = self.config("lab: plain\nhosts: {left: {addresses: 10.9.0.1/24}, right: {addresses: 10.9.0.2/24}}\n"
+                          "wires: [left <-> right]\n"
+                          "traffic: [{name: say, host: left, run: \"echo '\\e[31m'\\necho two\"}]\n"
+                          "expect: [\"traffic.say.exit == 0\"]\n", "\x1b[34m.yaml")
+        for path, count in ((config, 5), (lab, 2)):
+            out, error = self.rocebox("check", path)
+            self.assertNotRegex(out + error, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+            self.assertGreaterEqual(len([line for line in out.splitlines() if "\\x1b" in line]), count, out)
+            self.assertNotIn("\n# in.pcap", out)
+        self.assertTrue(pipeline.exists())
+
     def test_trace_as_text_and_as_comments(self):
         capture, out = CAPTURES / "rc_write.pcap", self.dir / "trace.pcapng"
         rows = [r for r in tshark(capture, "frame.number", "infiniband.bth.psn", "infiniband.bth.opcode") if r[2] == "7"]

@@ -84,9 +84,10 @@ void Live::claim_interfaces(const std::string& run) {
   for (const auto& port : ports_)
     if (const int index = port->interface_index(); index >= 0)
       for (const std::string& other : claims_->claim(index))
-        fmt::print(stderr,
-                   "rocebox: port `{}` ({}): {} uses this interface, too: what arrives there comes into both runs\n",
-                   port->port().text(), port->text(), other);
+        fmt::print(stderr, "rocebox: {}\n",
+                   config::printable(fmt::format(
+                       "port `{}` ({}): {} uses this interface, too: what arrives there comes into both runs",
+                       port->port().text(), port->text(), other)));
 }
 
 std::string Live::lost() const {

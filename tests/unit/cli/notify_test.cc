@@ -98,6 +98,9 @@ TEST(ServiceManager, ThatCannotBeToldIsComplainedOfOnce) {
     EXPECT_NE(said.find("NOTIFY_SOCKET=" + address), std::string::npos) << said;
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   }
+  testing::internal::CaptureStderr();
+  ServiceManager("/\x1b[31m").ready("a");
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("NOTIFY_SOCKET=/\\x1b[31m"), std::string::npos);
 }
 
 }  // namespace

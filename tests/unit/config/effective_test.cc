@@ -4,6 +4,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/config/describe.h"
+#include "runtime/config/printable.h"
 #include "tests/unit/config/options_kit.h"
 
 namespace rocebox::config {
@@ -25,6 +26,23 @@ TEST(Effective, IsItsOwnEffectiveConfiguration) {
     EXPECT_TRUE(mistakes.none()) << mistakes.text() << "\n" << once;
     EXPECT_EQ(once, twice);
   }
+}
+
+// It is printed: names in it must not move a terminal's cursor, and must stay what they are.
+TEST(Effective, ControlCharactersAreEscaped) {
+  Registry registry;
+  Mistakes mistakes("f.yaml");
+  const RunConfig config = load_text(
+      "devices: {tap: {path: a <-> b}}\nports: {a: {pcap: {out: \"\\e[31m\\x9b1m\\u00fc'\\x7f\\\\.pcap\"}}}\n",
+      "f.yaml", registry, mistakes, false);
+  const std::string written = effective_yaml(config);
+  EXPECT_EQ(printable_lines(written), written);
+  const RunConfig again = load_text(written, "f.yaml", registry, mistakes, false);
+  ASSERT_TRUE(mistakes.none()) << mistakes.text();
+  EXPECT_EQ(again.captures[0].out,
+            "\x1b[31m\xc2\x9b"
+            "1m\xc3\xbc'\x7f\\.pcap");
+  EXPECT_EQ(again.captures[0].out, config.captures[0].out);
 }
 
 TEST(Unbound, PortsThatNothingNames) {
