@@ -38,6 +38,7 @@ std::string cannot_be_written(const std::string& name, int error) {
 
 OutputFile::OutputFile(const std::string& path, Waiting waiting) : name_(config::shown_output(path)) {
   refuse_packed_name(path);
+  buffer_.resize(kOutputBufferBytes);  // first: without memory for it nothing was begun that would be left behind
   const config::FilePlace place = config::follow(path, STDOUT_FILENO);
   path_ = place.path;
   struct stat status {};
@@ -59,7 +60,6 @@ OutputFile::OutputFile(const std::string& path, Waiting waiting) : name_(config:
   }
   if (!file_ && errno == ECANCELED) throw std::runtime_error(cannot_be_written(name_, errno));
   if (!file_) throw ConfigError(cannot_be_written(name_, errno));
-  buffer_.resize(kOutputBufferBytes);
   std::setvbuf(file_, buffer_.data(), _IOFBF, buffer_.size());
 }
 

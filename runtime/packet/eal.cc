@@ -132,7 +132,7 @@ void require_address_space(const EalOptions& options) {
   if (left < needed)
     throw ConfigError(fmt::format(
         "the limit on this process' address space (`ulimit -v`) leaves {} MiB, and DPDK needs {}, {} of it for "
-        "packets and tables: raise the limit, or lower `pool:`",
+        "packets and its tables; what kernels keep of flows comes on top: raise the limit, or lower `pool:`",
         left, needed, options.mebibytes));
 }
 

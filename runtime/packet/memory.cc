@@ -66,7 +66,7 @@ std::uint64_t address_space_bytes(const std::string& root) {
 }
 
 std::uint64_t available_memory_bytes(const std::string& root) {
-  std::uint64_t least = address_space_bytes(root);
+  std::uint64_t least = UINT64_MAX;
   const std::uint64_t kibibytes = value_of(root + "/proc/meminfo", "MemAvailable:", UINT64_MAX >> 10);
   if (kibibytes != UINT64_MAX >> 10) least = std::min(least, kibibytes << 10);
   std::ifstream groups(root + "/proc/self/cgroup");  // "ID:CONTROLLERS:PATH"
