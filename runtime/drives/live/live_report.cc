@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a live run tells of itself: of its ports, devices, links and cores.
+#include <fmt/format.h>
+
+#include "runtime/drives/live/live.h"
+#include "runtime/packet/eal.h"
+
+namespace rocebox {
+
+void Live::report_ports(Json& report) const {
+  Json& rows = report["ports"] = Json::array();
+  for (std::size_t i = 0; i < ports_.size(); i++) {
+    const LivePortCounts counts = ports_[i]->counts();
+    std::uint64_t rx = 0, tx = 0, full = 0, too_long = 0, tx_too_long = 0, finished = 0, errors = 0;
+    for (const auto& shard : shards_) {
+      const ShardPortCounters& counters = shard->counters(i);
+      rx += counters.rx_packets.read();
+      tx += counters.tx_packets.read();
+      errors += counters.tx_errors.read();
+      full += counters.tx_full.read();
+      too_long += counters.rx_too_long.read();
+      tx_too_long += counters.tx_too_long.read();
+      finished += counters.rx_checksums_finished.read();
+    }
+    rows.push_back({{"port", ports_[i]->port().text()},
+                    {"is", ports_[i]->text()},
+                    {"link", name_of(ports_[i]->link())},
+                    {"rx_packets", rx},
+                    {"tx_packets", tx},
+                    {"rx_missed", counts.rx_missed},
+                    {"rx_errors", counts.rx_errors},
+                    {"rx_no_packet", counts.rx_no_packet},
+                    {"rx_other_mac", counts.rx_other_mac},
+                    {"rx_too_long", too_long},
+                    {"rx_checksums_finished", finished},
+                    {"tx_full", full},
+                    {"tx_too_long", tx_too_long},
+                    {"tx_errors", errors + counts.tx_errors},
+                    {"link_down_events", link_watch_->down_events(i)}});
+    add_percentiles(rows.back(), "latency_", port_latency(i));
+    ports_[i]->add_to(rows.back());
+  }
+}
+
+void Live::for_each_stay(const std::function<void(const StayView&)>& each) const {
+  auto tell = [&](bool link, const std::string& name, const std::string& kernel, auto histogram_of) {
+    StayView view{link, name, kernel, {}};
+    for (const auto& shard : shards_) view.stays.add(histogram_of(*shard));
+    each(view);
+  };
+  unsigned i = 0;
+  const auto whole = [&i](const Shard& shard) -> const Histogram& { return shard.stay(i).device(); };
+  for (const config::DeviceConfig& device : config_.devices) {
+    tell(false, device.name, "", whole);
+    for (std::size_t k = 0; k < device.kernels.size(); k++)
+      tell(false, device.name, device.kernels[k].name,
+           [=](const Shard& shard) -> const Histogram& { return shard.stay(i).kernel(k); });
+    i++;
+  }
+  for (const config::LinkConfig& link : config_.links) {
+    tell(true, link.name, "", whole);
+    i++;
+  }
+}
+
+void Live::report_stays(Json& report) const {
+  for_each_stay([&](const StayView& view) {
+    Json& whole = report[view.link ? "links" : "devices"][view.name];
+    Json& row = (view.kernel.empty() ? whole : whole["kernels"][view.kernel])["latency"];
+    row["samples"] = view.stays.count();
+    add_percentiles(row, "", view.stays);
+    row["max_ns"] = view.stays.max();
+  });
+}
+
+void Live::report_shards(Json& report) const {
+  Json& rows = report["shards"] = Json::array();
+  for (const auto& shard : shards_)
+    rows.push_back({{"shard", shard->number()},
+                    {"core", cores_[shard->number()]},
+                    {"loops", shard->loops()},
+                    {"busy_loops", shard->busy_loops()},
+                    {"busy_ns", shard->busy_nanos()}});
+}
+
+Json Live::report() const {
+  const std::lock_guard lock(observer_);
+  Json report;
+  report["schema_version"] = kReportSchemaVersion;
+  report["command"] = "run";
+  report["config"] = config_.file;
+  report["seed"] = config_.seed;
+  std::uint64_t loops = 0, busy = 0, held = 0, unbound = 0;
+  for (const auto& shard : shards_) {
+    unbound += shard->unbound();
+    loops += shard->loops();
+    busy += shard->busy_loops();
+    held += shard->testbed().fabric().held();
+  }
+  report["run"] = {{"started_ns", started_.load()},
+                   {"elapsed_ns", started_ == 0 ? 0 : (running_ ? clock_.now() : stopped_.load()) - started_},
+                   {"shards", shards_.size()},
+                   {"cores", fmt::format("{}", fmt::join(cores_, ","))},
+                   {"spread_by", shards_.size() == 1 ? "nothing"
+                                 : exchange_         ? "software"
+                                                     : "ports"},
+                   {"hugepages", eal_has_hugepages()},
+                   {"loops", loops},
+                   {"busy_loops", busy},
+                   {"drop_exchange_full", exchange_ ? exchange_->full() : 0},
+                   {"drop_unbound", unbound},
+                   {"packets_held", held},
+                   {"pool_idle", pool_idle_},
+                   {"pool_in_use", pool_.in_use()}};
+  report_shards(report);
+  report_ports(report);
+  if (!running_) captures_.report(report);
+  for (const auto& shard : shards_) {
+    Json part;
+    shard->testbed().report(part, running_ ? Detail::kCounters : Detail::kAll);
+    add_report(report, part);
+  }
+  report_stays(report);
+  return report;
+}
+
+void add_report(Json& sum, const Json& more) {
+  for (const auto& [key, value] : more.items()) {
+    if (!sum.contains(key)) {
+      sum[key] = value;
+    } else if (value.is_object()) {
+      add_report(sum[key], value);
+    } else if (value.is_array()) {
+      for (const Json& row : value) sum[key].push_back(row);
+    } else if (value.is_number_integer()) {
+      sum[key] = sum[key].get<std::int64_t>() + value.get<std::int64_t>();
+    } else if (value.is_number()) {
+      sum[key] = sum[key].get<double>() + value.get<double>();
+    }
+  }
+}
+
+}  // namespace rocebox
