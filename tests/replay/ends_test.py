@@ -3,6 +3,7 @@
 """Every run ends by one signal, whatever it is doing or waiting for, and by a second one at once."""
 import fcntl
 import os
+import pathlib
 import signal
 import struct
 import subprocess
@@ -25,6 +26,19 @@ devices:
   y: {switch: {ports: [p, q]}}
 links: {p: {between: [x.p, y.p], delay: 10ns}, q: {between: [x.q, y.q], delay: 10ns}}
 """
+
+
+class Inner:
+    """The only child of a process."""
+
+    def __init__(self, outer):
+        self.pid = int(pathlib.Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text())
+
+    def kill(self):
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
 
 
 class EveryRunEnds(FilesTest):
@@ -109,6 +123,33 @@ ports: {{a: {{pcap: {{in: {self.capture}, pace: max}}}}, b: {{pcap: {{out: {self
             wait_for(lambda: not int(state(run)["ShdPnd"], 16))
             self.ends(run, second, -second)
 
+    def test_a_second_signal_ends_the_first_process_of_a_container(self):
+        """Which no signal kills that it does not handle."""
+        ways = (["unshare", "-pf", "--mount-proc"], ["unshare", "-Urpf", "--mount-proc"])
+        container = next((way for way in ways if subprocess.run([*way, "true"], capture_output=True).returncode == 0), None)
+        if not container:
+            self.skipTest("no PID namespace can be made here (`unshare -pf`)")
+        config = self.config(f"""drain: 3600s
+devices: {{d: {{path: a <-> link <-> b, kernels: {{link: {{rate: 10kbps}}}}}}}}
+ports: {{a: {{pcap: {{in: {self.capture}, pace: max}}}}, b: {{pcap: {{out: {self.dir}/held.pcap}}}}}}
+""")
+        for first, second in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGINT)):
+            outer = subprocess.Popen([*container, ROCEBOX, "run", config, "--", "--no-telemetry"], stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(outer.communicate)
+            self.addCleanup(outer.kill)
+            while "shard(s)" not in (line := outer.stderr.readline()):
+                self.assertTrue(line, "the run has ended")
+            inner = Inner(outer)
+            self.addCleanup(inner.kill)  # the outer one goes with it
+            self.assertEqual(state(inner)["NSpid"].split()[-1], "1")
+            os.kill(inner.pid, first)
+            wait_for(lambda: not int(state(inner)["ShdPnd"], 16))
+            self.assertIsNone(outer.poll(), "what is held leaves in minutes")
+            os.kill(inner.pid, second)
+            outer.communicate(timeout=60)
+            self.assertEqual(outer.returncode, 128 + second)
+
     def test_a_standard_input_that_is_closed(self):
         done = subprocess.run(["bash", "-c", '"$@" <&-', "-", ROCEBOX, "replay", self.bump, "--in", "a=-"], capture_output=True,
                               text=True, timeout=60)
@@ -133,4 +174,7 @@ ports: {{a: {{pcap: {{in: {self.capture}, pace: max}}}}, b: {{pcap: {{out: {self
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run = unittest.main(exit=False).result
+    for test, reason in run.skipped:
+        print(f"skipped: {test.id()}: {reason}", file=sys.stderr)
+    sys.exit(1 if not run.wasSuccessful() else 77 if run.skipped else 0)

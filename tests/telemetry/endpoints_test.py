@@ -249,6 +249,23 @@ class Names(kit.RunTest):
             self.wait_until(come, "packets come")
             self.stop(run)
 
+    def test_a_configuration_that_became_a_pipe_is_not_waited_for(self):
+        """A reload is refused at once, though nobody writes into the pipe; the run and its telemetry go on, with what it had."""
+        config = self.config("piped.yaml")
+        run, _ = self.start(config)
+        text = config.read_text()
+        config.unlink()
+        os.mkfifo(config)
+        for _ in range(2):
+            said = self.rocebox("reload", "piped", status=2).stderr
+            self.assertIn(f"{config}: cannot be read: is a pipe or a device, and a regular file is needed here\n", said)
+            self.assertIn("not reloaded; the configuration before it stays in force\n", said)
+        self.assertIn("elapsed_ns", self.client("piped").cmd("/rocebox/run"))
+        config.unlink()
+        config.write_text(text.replace("loss: 10%", "loss: 11%"))
+        self.assertIn("loss is now 11%, was 10%", self.rocebox("reload", "piped").stdout)
+        self.stop(run)
+
     def test_who_wants_no_telemetry_has_none(self):
         run, said = self.start(self.config(), "--", "--no-telemetry")
         self.assertEqual(said.count("\n"), 1)

@@ -2,9 +2,13 @@
 // What a new flow takes of every kernel and switch program: pages of memory, which a packet would have to wait for.
 // Times are bench/micro/new_flows_bench's.
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <memory>
 
@@ -239,6 +243,69 @@ TEST(NewFlows, PagesAreAskedForWhereTheDriveSays) {
   EXPECT_GE(faults_of(kBytes, roce::Touch::kAsUsed), kPages / 512);
   EXPECT_GE(faults_of(kBytes / 2, roce::Touch::kWhenMade), kPages / 1024) << "the second half";
   EXPECT_GE(faults_of(0, roce::Touch::kWhenMade), kPages / 512);
+}
+
+// Bytes of [begin, end) that huge pages were asked for; of this process' memory altogether without a range.
+std::size_t huge_bytes(std::uintptr_t begin = 0, std::uintptr_t end = UINTPTR_MAX) {
+  std::ifstream maps("/proc/self/smaps");
+  std::size_t sum = 0, from = 0, to = 0;
+  for (std::string line; std::getline(maps, line);) {
+    std::size_t low = 0, high = 0;
+    if (std::sscanf(line.c_str(), "%zx-%zx ", &low, &high) == 2) from = low, to = high;
+    if (!line.starts_with("VmFlags:") || (line + " ").find(" hg ") == std::string::npos) continue;
+    sum += std::min(to, end) - std::min(std::max(from, begin), std::min(to, end));
+  }
+  return sum;
+}
+
+using Bytes = roce::ZeroedArray<std::uint8_t>;
+std::size_t huge_bytes_of(const Bytes& array) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(array.data());
+  return huge_bytes(begin, begin + array.size());
+}
+
+// What is not touched when made must not lie in huge pages: a new flow would wait for 2 MiB of zeros.
+TEST(NewFlows, HugePagesAreAskedForAsFarAsTheBudgetGoes) {
+  constexpr std::size_t kBytes = std::size_t{64} << 20, kHuge = roce::kHugePageBytes;
+  if (huge_bytes_of(Bytes(kBytes, roce::Pages::kHuge)) == 0)
+    GTEST_SKIP() << "this kernel has no transparent huge pages";
+  EXPECT_EQ(huge_bytes_of(Bytes(kBytes, roce::Pages::kHuge)), kBytes) << "where nothing is touched all is asked for";
+  EXPECT_EQ(huge_bytes_of(Bytes(kBytes, roce::Pages::kSmall)), 0u);
+  for (const auto& [budget, huge] :
+       std::initializer_list<std::pair<std::size_t, std::size_t>>{{0, 0},
+                                                                  {kHuge - 1, 0},
+                                                                  {kHuge, kHuge},
+                                                                  {5 * kHuge + 4096, 5 * kHuge},
+                                                                  {kBytes, kBytes},
+                                                                  {SIZE_MAX, kBytes}}) {
+    const roce::TouchedWhenMade touched(budget);
+    const Bytes array(kBytes, roce::Pages::kHuge);
+    EXPECT_EQ(huge_bytes_of(array), huge) << budget;
+    EXPECT_EQ(array[kBytes - 1], 0) << "the rest is there, in small pages";
+  }
+  const roce::TouchedWhenMade touched(3 * kHuge);
+  const Bytes first(2 * kHuge, roce::Pages::kHuge), second(kBytes, roce::Pages::kHuge),
+      third(kBytes, roce::Pages::kHuge);
+  EXPECT_EQ(huge_bytes_of(first), 2 * kHuge);
+  EXPECT_EQ(huge_bytes_of(second), kHuge) << "what the first has left";
+  EXPECT_EQ(huge_bytes_of(third), 0u);
+}
+
+// The same of whole devices, whose state wants more than there is.
+TEST(NewFlows, NoKernelTakesMoreHugePagesThanTheBudget) {
+  if (huge_bytes_of(Bytes(std::size_t{64} << 20, roce::Pages::kHuge)) == 0)
+    GTEST_SKIP() << "this kernel has no transparent huge pages";
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);  // large arrays are new to the process, whatever others gave back
+  std::int64_t most = 0;
+  for (const std::int64_t budget : {3 << 21, 32 << 21})
+    for (const Case& each : all_cases(64)) {
+      const std::size_t before = huge_bytes();
+      const Bed bed(each.text, static_cast<std::size_t>(budget));
+      const auto taken = static_cast<std::int64_t>(huge_bytes() - before);
+      EXPECT_LE(taken, budget) << each.title;
+      most = std::max(most, taken);
+    }
+  EXPECT_GT(most, 0) << "no kernel wants any";
 }
 
 }  // namespace
