@@ -133,6 +133,7 @@ class Decoder {
   void lowar(Exit& exit, Packet packet);
   bool is_overtaken(const Stream& stream, const NegotiationHeader& header) const;
   bool was_taken_up(const Stream& stream, std::uint32_t psn) const;
+  bool sends_again(const Stream& stream, std::int32_t ahead) const;
   static bool comes_again(Stream& stream, const NegotiationHeader& header);
   void announced(Exit& exit, Stream& stream, const NegotiationHeader& header);
   void release_unrepairable(Exit& exit, Stream& stream, const RepairHeader& header);

@@ -50,6 +50,13 @@ bool Decoder::comes_again(Stream& stream, const NegotiationHeader& header) {
   return false;
 }
 
+// Whether what comes now, where the host has gone on so far ahead or back, is sent again and no late original. UC sends
+// nothing again: a little way back are packets that overtook each other before the near gateway; farther, the
+// connection has begun anew, perhaps with the same packets.
+bool Decoder::sends_again(const Stream& stream, std::int32_t ahead) const {
+  return !stream.unreliable || ahead > kWindowPsns || ahead < -static_cast<std::int32_t>(config_.reorder);
+}
+
 // A sequence begins: a stream, whose first packet may be lost; a retransmission; or what lies before never came to the
 // far end.
 void Decoder::announced(Exit& exit, Stream& stream, const NegotiationHeader& header) {
@@ -61,14 +68,16 @@ void Decoder::announced(Exit& exit, Stream& stream, const NegotiationHeader& hea
   stream.unannounced = kNoPsn;
   if (late) return;
   const std::int32_t ahead = psn_distance(psn, stream.expected);
+  const bool onward = ahead >= 0 && ahead <= kWindowPsns;
+  if (onward) skip_to(exit, stream, psn);
+  // Amid what waits the host goes back, too, unless that has overtaken the announcement.
+  const bool amid = !stream.held.empty() || roce::psn_before(psn, stream.expected);
   bool begun = false;
-  if (ahead > 0 && ahead <= kWindowPsns) {
-    skip_to(exit, stream, psn);
-  } else if (ahead != 0) {
+  if (!onward || (amid && !is_overtaken(stream, header))) {
     begun = overtaken && stream.old_run && !roce::psn_before(stream.old_psn, psn);
     skip_all(exit, stream);
     restart(stream, psn, kNoPsn);
-    if (!stream.unreliable) stream.recovered = {};  // what is sent again is no late original
+    if (sends_again(stream, ahead)) stream.recovered = {};
   }
   stream.boundary = psn;
   stream.has_boundary = true;

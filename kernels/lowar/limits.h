@@ -68,8 +68,9 @@ inline constexpr unsigned kRepairsHeld = 2 * kInterleavingMax;
 /// known. A power of two.
 inline constexpr std::uint32_t kStallPackets = 8192;
 
-/// Distances between packets of a stream that must be known before they say how long to wait.
-inline constexpr std::uint8_t kGapsMin = 8;
+/// Distances between packets of a stream that must be known before they say how long to wait: those of a default block.
+/// With fewer, the distances within a sender's first burst are taken for all: see README, Patience.
+inline constexpr std::uint8_t kGapsMin = 32;
 
 /// Old PSNs in a row that are a retransmission; fewer may be duplicates.
 inline constexpr unsigned kRetransmissionRun = 3;

@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 import lowar_decoder  # noqa: E402
 import wire  # noqa: E402
 from common import RoceboxTest  # noqa: E402
-from lowar_captures import MAD_QPN, RC_UC, by_stream, frames, is_coded, stream  # noqa: E402
+from lowar_captures import MAD_QPN, RC_UC, by_stream, frames, is_coded, one_behind_the_other, stream, write_pcap  # noqa: E402
 
 DEVICES = """  near_%(name)s: {path: host <-> lowar <-> wan, kernels: {lowar: %(lowar)s}}
   far_%(name)s: {path: host <-> lowar <-> wan, kernels: {lowar: %(lowar)s}}
@@ -118,6 +118,25 @@ class Lowar(RoceboxTest):
                     if capture.stem != "rc_write_corrupt_rx":  # there an event may drop what would end anyway
                         self.assertEqual(rebuilt, len(lost))
         self.assertGreater(recovered, 150)
+
+    def test_of_connections_that_begin_again_nothing_is_late(self):
+        """All captures one behind the other, through one pair of gateways. Connections that were captured at both ends so begin
+        twice within a second, with the same packets; UC's, too. What is rebuilt is what was lost, and nothing is dropped."""
+        path = self.dir / "all.pcap"
+        rows = one_behind_the_other()
+        for microseconds_between in (20, 200):
+            write_pcap(path, rows, microseconds_between)
+            for r, c in ((8, 1), (16, 4)):
+                events = [{"kind": PROTECTED, "occurrence": n + i, "do": "drop"} for n in range(20, 5000, 80 * c) for i in range(c)]
+                values = {"name": 0, "lowar": json.dumps({"r": r, "c": c}), "events": json.dumps(events)}
+                ports = '  near_0.host: {pcap: {in: %s}}\n  far_0.host: {pcap: {out: far.pcap}}\n' % json.dumps(str(path))
+                report = self.replay(self.config("devices:\n%slinks:\n%sports:\n%s" % (DEVICES % values, LINK % values, ports)))
+                with self.subTest(r=r, c=c, microseconds_between=microseconds_between):
+                    lost = [row for row in report["links"]["haul_0"]["forward"]["events_fired"] if row["qpn"] != MAD_QPN]
+                    far = report["devices"]["far_0"]["kernels"]["lowar"]["counters"]
+                    self.assertGreater(len(lost), 50)
+                    self.assertEqual((far["decode_recovered"], far["drop_late"], far["decode_released"]), (len(lost), 0, 0))
+                    self.assertEqual(by_stream(frames(self.dir / "far.pcap")), by_stream(self.wanted(rows)))
 
     def losses(self, trace, haul):
         """Of each direction, the places of what the link lost among all that came to it; and how many came."""

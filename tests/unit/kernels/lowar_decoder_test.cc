@@ -12,24 +12,6 @@ namespace {
 using namespace kit;
 using LowarDecoder = TwentyPackets;
 
-TEST_F(LowarDecoder, AnUnrepairableBlockIsReleasedInOrderWithinTheBound) {
-  const std::size_t a = at_psn(crossings, 103), b = at_psn(crossings, 105);
-  const std::vector<Crossing> came = without(crossings, {a, b});
-  far.out.clear();
-  for (const Crossing& crossing : came) far.send(far.clock += 1000, kLink, crossing.bytes);
-  const Nanos end = far.clock;
-  far.drain();
-  std::vector<Frame> wanted = data_frames(came), got;
-  for (const test::Out& o : far.out) {
-    got.push_back(o.bytes);
-    EXPECT_LE(o.at, end + 2 * (8 + 1 + 16) * kMicrosecond) << "twice the block's time";
-  }
-  EXPECT_EQ(got, wanted);
-  EXPECT_EQ(far.count("decode_released"), 2u);
-  EXPECT_EQ(far.count("decode_recovered"), 0u);
-  EXPECT_EQ(far.count("drop_repair_short"), 1u);
-}
-
 TEST_F(LowarDecoder, PacketsWellBeyondTheBlockReleaseItAtOnce) {
   Config config = coding(8, 1);
   config.reorder = 2, config.hold_min = config.hold_max = kSecond;

@@ -2,6 +2,8 @@
 // What the decoder takes for lost, and what only for late.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/unit/kernels/lowar_kit.h"
 
 namespace rocebox::lowar {
@@ -34,6 +36,24 @@ TEST_F(LowarLosses, PacketsThatComeAfterTheyWereGivenUpAreNoRetransmission) {
   EXPECT_EQ(far.count("decode_restarts"), 0u);
 }
 
+// Nor where they were given up in parts: the end of a block, and later the beginning of the next, of which no repair
+// packet has come.
+TEST_F(LowarLosses, AGapThatIsGivenUpInPartsIsOneGap) {
+  const std::vector<Crossing> all = near.encode(sender.write(400, 256));
+  const std::vector<Crossing> came = without(all, {repair_of(all, 18), repair_of(all, 26)});
+  std::set<std::size_t> late;
+  for (std::uint32_t psn = 15; psn < 21; psn++) late.insert(at_psn(came, psn));
+  std::vector<Crossing> link = overtaken(came, late, at_psn(came, 310));
+  const auto end_of_34 = link.begin() + static_cast<std::ptrdiff_t>(at_psn(link, 34) + 1);
+  std::vector<Frame> got = far.decode({link.begin(), end_of_34}, false);
+  EXPECT_EQ(far.count("decode_released"), 3u) << "the next block may be repaired yet";
+  append(got, far.decode({end_of_34, link.end()}));
+  EXPECT_EQ(got, data_frames(link));
+  EXPECT_EQ(far.count("decode_released"), 6u);
+  EXPECT_EQ(far.count("decode_old"), 6u);
+  EXPECT_EQ(far.count("decode_restarts"), 0u);
+}
+
 // Nor where more was given up since then: the sequence goes on behind them, where it was.
 TEST_F(LowarLosses, OldPacketsBehindWhichTheSequenceGoesOnAreNoRetransmission) {
   const std::vector<Crossing> all = near.encode(sender.write(400, 256));
@@ -47,6 +67,43 @@ TEST_F(LowarLosses, OldPacketsBehindWhichTheSequenceGoesOnAreNoRetransmission) {
     EXPECT_EQ(got, data_frames(link));
     EXPECT_EQ(receives.count("decode_restarts"), 1u);
   }
+}
+
+// What waits goes first where what is sent again is announced. Else each repetition stands beside its first one.
+TEST_F(LowarLosses, WhatIsSentAgainWhileTheFirstOnesWaitGoesBehindThemWhereItIsAnnounced) {
+  const std::vector<Frame> message = sender.write(120, 256);
+  const std::vector<Crossing> first = near.encode({message.begin(), message.begin() + 40});
+  const std::vector<Crossing> second = near.encode({message.begin() + 26, message.end()});  // from 36 on
+  ASSERT_FALSE(second[0].data || second[0].repair);
+  for (const bool announced : {true, false}) {
+    Gateway receives(coding(8, 1));
+    std::vector<Crossing> link = without(first, {at_psn(first, 36), at_psn(first, 37), repair_of(first, 34)});
+    const std::vector<Crossing> again = without(second, {at_psn(second, 36), repair_of(second, 36)});
+    link.insert(link.end(), again.begin() + (announced ? 0 : 1), again.end());
+    std::vector<Crossing> wanted = link;
+    if (!announced)
+      std::stable_sort(wanted.begin(), wanted.end(),
+                       [](const Crossing& a, const Crossing& b) { return a.psn < b.psn; });
+    EXPECT_EQ(receives.decode(link), data_frames(wanted)) << announced;
+  }
+}
+
+// What waits is not of the retransmission, whose packets may differ: in their IP identification, which is coded, too.
+TEST_F(LowarLosses, ARetransmissionFromAmidWhatWaitsIsProtected) {
+  for (const std::uint32_t back_to : {36u, 37u, 39u, 40u, 45u})  // 36 and 39 are missing
+    for (std::uint32_t lost = back_to; lost < back_to + 8; lost++) {
+      Gateway sends(coding(8, 1)), receives(coding(8, 1));
+      Sender once{10}, again{10};
+      again.identification = 1000;
+      const std::vector<Frame> one = once.write(40, 256), other = again.write(80, 256);
+      const std::vector<Crossing> first = sends.encode({one.begin(), one.begin() + 36});
+      const std::vector<Crossing> second = sends.encode({other.begin() + back_to - 10, other.end()});
+      const std::vector<Crossing> came = without(first, {at_psn(first, 36), at_psn(first, 39)});
+      std::vector<Frame> wanted = data_frames(came), got = receives.decode(came, false);
+      append(wanted, data_frames(second));
+      append(got, receives.decode(without(second, {at_psn(second, lost)})));
+      EXPECT_EQ(got, wanted) << back_to << ", " << lost;
+    }
 }
 
 TEST_F(LowarLosses, ARetransmissionBeginsWithWhatWasGivenUp) {
