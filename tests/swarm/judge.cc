@@ -31,7 +31,7 @@ class Judge {
     for (const Sent& sent : traffic.packets) {
       if (sent.flow < 0) continue;
       flow_of_.try_emplace(sent.mark, sent.flow);
-      sequences_[sent.flow].push_back(sent.mark);
+      came_[sent.flow].push_back({sent.mark, sent.at});
     }
   }
 
@@ -55,31 +55,28 @@ class Judge {
     }
   }
 
-  // What leaves by a port of one flow is what came, in its order, with gaps.
+  // What leaves by a port of one flow is what came, in its order, with gaps, and nothing more often than it came.
   void order(const std::pair<unsigned, unsigned>& port, const std::vector<Left>& all) {
-    struct Reached {
-      std::size_t at = 0;
-      std::uint64_t last = 0;
-      std::ptrdiff_t times = 0;  // that the last one has left in a row
-    };
     std::map<int, Reached> reached;
     for (const Left& left : all) {
       const auto flow = flow_of_.find(left.mark);
       if (flow == flow_of_.end()) continue;
-      const std::vector<std::uint64_t>& sequence = sequences_[flow->second];
-      auto& [at, last, times] = reached[flow->second];
-      times = last == left.mark ? times + 1 : 1;
-      const bool again = times > 1 && times <= std::count(sequence.begin(), sequence.end(), left.mark);
-      last = left.mark;
-      if (again && !scenario_.promises.repeats_stay) continue;
-      const std::size_t before = at;
-      while (at < sequence.size() && sequence[at] != left.mark) at++;
-      if (at == sequence.size()) {
-        const auto first = std::find(sequence.begin(), sequence.end(), left.mark) - sequence.begin();
-        return add(port, "flow {}: packet {} (mark {:016x}) left behind packet {}", flow->second, first, left.mark,
-                   before);
+      const std::vector<Came>& came = came_[flow->second];
+      Reached& to = reached[flow->second];
+      to.left.resize(came.size());
+      std::size_t at = to.next;
+      while (at < came.size() && (came[at].mark != left.mark || to.left[at])) at++;
+      if (at == came.size()) {
+        const auto first = std::find_if(came.begin(), came.end(), [&](const Came& c) { return c.mark == left.mark; });
+        return add(port, "flow {}: packet {} (mark {:016x}) left behind packet {}, or too often", flow->second,
+                   first - came.begin(), left.mark, to.next);
       }
-      at++;
+      // What came again while the first one waited may leave right behind that, ahead of what came between.
+      const bool waited = to.last == left.mark && came[at].at <= to.last_left;
+      if (!waited || scenario_.promises.repeats_stay) to.next = at + 1;
+      to.left[at] = true;
+      to.last = left.mark;
+      to.last_left = left.at;
     }
   }
 
@@ -93,10 +90,21 @@ class Judge {
   std::vector<std::string> mistakes;
 
  private:
+  struct Came {
+    std::uint64_t mark;
+    Nanos at;
+  };
+  // How far a flow has left a port.
+  struct Reached {
+    std::size_t next = 0;    // what is before it leaves no more
+    std::vector<bool> left;  // of what came
+    std::uint64_t last = 0;
+    Nanos last_left = 0;
+  };
   const Scenario& scenario_;
   const Traffic& traffic_;
   std::unordered_map<std::uint64_t, int> flow_of_;
-  std::map<int, std::vector<std::uint64_t>> sequences_;
+  std::map<int, std::vector<Came>> came_;  // by flow
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ struct Left {
   std::uint64_t mark;
   std::uint64_t digest;
   std::uint32_t payload_bytes;
+  Nanos at;
   bool right;  ///< its ICRC is right
 };
 

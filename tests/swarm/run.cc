@@ -47,20 +47,20 @@ class Run {
     for (Packet packet : packets) {
       const std::uint64_t head[3] = {hash, static_cast<std::uint64_t>(now), packet.wire_bytes()};
       hash = XXH3_64bits_withSeed(packet.data(), packet.size(), XXH3_64bits(head, sizeof head));
-      if (keep_) keep(from, packet);
+      if (keep_) keep(from, packet, now);
       rte_pktmbuf_free(packet.mbuf());
     }
   }
 
   // Nothing is believed that the kernels say of the packet.
-  void keep(FabricPort from, Packet packet) {
+  void keep(FabricPort from, Packet packet, Nanos now) {
     roce::parse(packet);
     const PacketMeta& meta = packet.meta();
     if (meta.status != ParseStatus::kRoce || meta.payload_bytes < 8) return;
     if (packet.size() < meta.payload_offset + meta.payload_bytes) return;
     if (meta.opcode >= 0xC0) return;  // a manufacturer's own
     const std::uint8_t* payload = packet.data() + meta.payload_offset;
-    Left left{0, digest_of(payload, meta.payload_bytes), meta.payload_bytes,
+    Left left{0, digest_of(payload, meta.payload_bytes), meta.payload_bytes, now,
               roce::icrc_check(packet) == roce::IcrcStatus::kGood};
     std::memcpy(&left.mark, payload, sizeof left.mark);
     outcome_.left[{from.device, from.port}].push_back(left);

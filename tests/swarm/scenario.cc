@@ -122,7 +122,8 @@ class Drawing {
   void note(const std::string& type, const std::string& options) {
     components.push_back(type);
     if (type == "lowar") {
-      // It puts packets in the order of their PSNs: what is sent again while the first one waits leaves beside it.
+      // What waits stands in the order of PSNs. What is sent again is behind it where that is announced: not where the
+      // announcement is lost, or where the far end has no gateway.
       promises.repeats_stay = false;
     } else if (type == "link") {
       if (has(options, {"reorder", "duplicate", "events"})) promises.order = false;

@@ -11,10 +11,10 @@ namespace rocebox::swarm {
 
 /// What a configuration promises of what comes out; what its kernels are told to do takes promises away.
 struct Promises {
-  bool order = true;          ///< packets of one flow leave a port as they came, none twice
-  bool repeats_stay = true;   ///< what is sent again leaves where it came; else it may leave right behind the first one
-  bool whole = true;          ///< nothing is cut, and no bit is flipped
-  bool genuine = true;        ///< no packet has a right ICRC over bytes that were changed
+  bool order = true;         ///< packets of one flow leave a port as they came, none twice
+  bool repeats_stay = true;  ///< what comes again while the first one waits leaves where it came, not right behind that
+  bool whole = true;         ///< nothing is cut, and no bit is flipped
+  bool genuine = true;       ///< no packet has a right ICRC over bytes that were changed
   bool equal_batches = true;  ///< any cut of the input into batches gives the same output
 };
 
