@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <bitset>
 
-#include "runtime/kernel/stimulus.h"
 #include "switch_model/forward/bridge.h"
 #include "switch_model/forward/config.h"
 #include "switch_model/forward/flow_bytes.h"
 #include "switch_model/forward/hop_tables.h"
 #include "switch_model/forward/recent_flows.h"
 #include "switch_model/forward/router.h"
+#include "switch_model/forward/stimuli.h"
 #include "switch_model/hash.h"
 #include "switch_model/tables/index_table.h"
 
@@ -21,7 +21,6 @@ namespace {
 // Where things stand. Ingress: 0 source MAC, 1 its age and the destination MAC, 2 route, 3 group and hash, 4 next hop.
 // Egress: 0 rewrite.
 constexpr unsigned kGroupStage = 3, kHopStage = 4, kRewriteStage = 0;
-constexpr std::size_t kStimuliMax = 8;  // of each kind: they only have to reach every table
 constexpr unsigned kHopBits = 9 + 1 + 48, kGroupBits = 32;
 
 using PortSet = std::bitset<256>;
@@ -40,14 +39,14 @@ class Forward {
         rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage},
                  config.router_mac.empty() ? 0 : hop_entries(config), kHopBits),
         info_(build.info),
-        placed_(hop_entries(config)) {
+        placed_(hop_entries(config)),
+        stimuli_(stimuli_of(config, build.info)) {
     next_hops_.group_word = build.layout.metadata(2);
     next_hops_.hop_word = next_hops_.group_word + 1;
     next_hops_.filled = true;
     if (!config.router_mac.empty()) parse_mac(config.router_mac, router_mac_);
     router_number_ = mac_number(router_mac_.data());
     routes_ = next_hops_.routes = !config.router_mac.empty();
-    fill_stimuli(config);
     Prepared first = prepare(config);
     change(first);
     tell_unused(config, build.layout);
@@ -178,40 +177,6 @@ class Forward {
     return number != 0;
   }
 
-  // Packets to an address that nobody knows, to static ones, to the router and into its prefixes.
-  void fill_stimuli(const Config& config) {
-    Stimulus stimulus;
-    stimulus.underlay.addresses = {roce::ipv4(10, 0, 0, 1), roce::ipv4(10, 0, 1, 1)};
-    stimulus.underlay.source_mac = {0x02, 0, 0, 0, 0x7E, 0};  // to be learnt: nobody's
-    stimuli_.push_back(stimulus);
-    const std::size_t macs = std::min(config.macs.size(), kStimuliMax),
-                      routes = std::min(config.routes.size(), kStimuliMax);
-    for (std::size_t i = 0; i < macs; i++) {
-      parse_mac(config.macs[i].mac, stimulus.underlay.destination_mac);
-      stimulus.underlay.vlans = {static_cast<std::uint16_t>(config.macs[i].vlan), 0};
-      stimulus.leads_to.clear();
-      for (const std::string& port : config.macs[i].ports) stimulus.leads_to.push_back(info_.find(port));
-      stimuli_.push_back(stimulus);
-    }
-    stimulus.leads_to.clear();
-    stimulus.underlay.vlans = {};
-    stimulus.underlay.destination_mac = router_mac_;
-    for (const std::uint8_t version : {std::uint8_t{4}, std::uint8_t{6}}) {  // into no prefix
-      stimulus.underlay.ip_version = version;
-      if (routes_) stimuli_.push_back(stimulus);
-    }
-    for (std::size_t i = 0; i < routes; i++) {
-      Prefix prefix;
-      std::string why;
-      parse_prefix(config.routes[i].prefix, prefix, why);
-      stimulus.underlay.ip_version = prefix.is_ipv4 ? 4 : 6;
-      stimulus.underlay.addresses.destination = prefix.address;
-      stimulus.leads_to.clear();
-      for (const HopConfig& via : config.routes[i].via) stimulus.leads_to.push_back(info_.find(via.port));
-      stimuli_.push_back(stimulus);
-    }
-  }
-
   // Equal ports lead to one bridge: what comes from there is not sent back, by none of them.
   void prune(Pass& pass, const Selection& packets) {
     for (PacketState* p : packets.span()) {
@@ -287,11 +252,11 @@ class Forward {
   IndexTable<NextHop> hops_, rewrite_;
   const SwitchInfo& info_;
   HopTables placed_;
+  std::vector<Stimulus> stimuli_;
   RecentFlows recent_;
   std::vector<PortSet> members_;  // of each group: action data, as a bitmap of ports
   Mac router_mac_{};
   std::uint64_t router_number_ = 0;
-  std::vector<Stimulus> stimuli_;
   bool routes_ = false;
 };
 
