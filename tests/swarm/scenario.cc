@@ -85,9 +85,11 @@ class Drawing {
       if (type->shape == Shape::kTwoSided) kinds.push_back(type);
     std::shuffle(kinds.begin(), kinds.end(), random_);
     kinds.resize(std::min<std::size_t>(below(kKernelsMax + 1), kinds.size()));
-    std::string path = "a", options;
+    std::string path, options;
+    bool has_gateway = false;
     for (const KernelType* type : kinds) {
-      path += fmt::format(" <-> {}", type->name);
+      path += fmt::format("{} <-> ", type->name);
+      has_gateway |= std::string_view(type->name) == "lowar";
       const std::string drawn = options_of(*type);
       note(type->name, drawn);
       options += drawn.starts_with("{") ? fmt::format("      {}: {}\n", type->name, drawn)
@@ -98,8 +100,10 @@ class Drawing {
     if (kinds.size() > 1) promises.equal_batches = false;
     lefts_.push_back("a");
     rights_.push_back("z");
-    return fmt::format("  d{}:\n    path: {} <-> z\n{}{}", number, path, options.empty() ? "" : "    kernels:\n",
-                       options);
+    // Gateways turn their links' sides to each other; else they are refused.
+    const bool faces_left = has_gateway && gateways_++ % 2;
+    return fmt::format("  d{}:\n    path: {} <-> {}{}\n{}{}", number, faces_left ? "z" : "a", path,
+                       faces_left ? "a" : "z", options.empty() ? "" : "    kernels:\n", options);
   }
 
   std::string switch_device(unsigned number) {
@@ -139,7 +143,7 @@ class Drawing {
 
   std::mt19937_64 random_;
   Registry& registry_;
-  unsigned switches_ = 0;
+  unsigned switches_ = 0, gateways_ = 0;
   std::vector<std::string> lefts_, rights_;
 };
 
