@@ -87,6 +87,16 @@ def compare(own, path):
             yield "packet %d: expected %s, got %s" % (n, own.get(n), other.get(n))
 
 
+def check(path, other=None):
+    """{n: (opcode, psn, qpn, icrc_ok)} by wire.py, and texts on what tshark, scapy and the lines of `other` say otherwise."""
+    own = from_wire(path)
+    bad = list(differences(own, from_tshark(path), ("wire.py", "tshark")))
+    bad += differences(own, from_scapy(path), ("wire.py", "scapy"))
+    if other:
+        bad += compare(own, other)
+    return own, bad
+
+
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -94,14 +104,10 @@ def main():
     parser.add_argument("--compare", metavar="OTHER.jsonl")
     arguments = parser.parse_args()
     try:
-        own = from_wire(arguments.file)
+        own, bad = check(arguments.file, arguments.compare)
     except wire.FormatError as error:
         sys.exit("%s: %s" % (arguments.file, error))
-    bad = list(differences(own, from_tshark(arguments.file), ("wire.py", "tshark")))
-    bad += differences(own, from_scapy(arguments.file), ("wire.py", "scapy"))
-    if arguments.compare:
-        bad += compare(own, arguments.compare)
-    else:
+    if not arguments.compare:
         for n, values in own.items():
             print(json.dumps(dict(zip(KEYS, (n,) + values))))
     for line in bad:
