@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "runtime/packet/eal.h"
 #include "tests/unit/harness.h"
 
 int main(int argc, char** argv) {
+  // Large arrays are new to the process, whatever the tests before gave back: some look at how their pages are had.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
   testing::InitGoogleTest(&argc, argv);
   // A death test that forks would share DPDK's memory with its child, which would leave it in disorder.
   testing::FLAGS_gtest_death_test_style = "threadsafe";

@@ -2,7 +2,6 @@
 // What a new flow takes of every kernel and switch program: pages of memory, which a packet would have to wait for.
 // Times are bench/micro/new_flows_bench's.
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -295,7 +294,6 @@ TEST(NewFlows, HugePagesAreAskedForAsFarAsTheBudgetGoes) {
 TEST(NewFlows, NoKernelTakesMoreHugePagesThanTheBudget) {
   if (huge_bytes_of(Bytes(std::size_t{64} << 20, roce::Pages::kHuge)) == 0)
     GTEST_SKIP() << "this kernel has no transparent huge pages";
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);  // large arrays are new to the process, whatever others gave back
   std::int64_t most = 0;
   for (const std::int64_t budget : {3 << 21, 32 << 21})
     for (const Case& each : all_cases(64)) {
