@@ -43,8 +43,8 @@ inline constexpr unsigned kPortsMax = 0xF0;
 /// reflectors facing each other would never end; a packet beyond this is dropped and counted (`drop_hop_limit`).
 inline constexpr unsigned kHopsMax = 4 * kStagesMax;
 
-/// Timers outstanding in one pipeline. Kernels keep one timer per queue, not one per packet.
-inline constexpr std::size_t kTimersMax = std::size_t{1} << 20;
+/// Armed timers that a pipeline has room for without a kernel's asking for more (Context::reserve_timers).
+inline constexpr std::size_t kTimersReserved = 64;
 
 /// Timers that may fire in one instant: a kernel that re-arms for "now" for ever is a bug, not a hang.
 inline constexpr unsigned kTimersPerInstantMax = 1u << 20;

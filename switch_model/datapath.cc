@@ -42,6 +42,7 @@ Datapath::Datapath(const Config& config, Stats& stats)
   groups_ = groups_of(config);
   for (Port port = 0; port < info_.port_count(); port++) pipe_of_.push_back(info_.pipe_of(port));
   due_ports_.reserve(kSwitchPortsMax);
+  for (Port port = 0; port < info_.port_count(); port++) transmissions_[port].timer.set_tag(port);
   pauses_.reserve(2 * kQueuesPerPort * info_.port_count() + 2 * kBatchMax);
   for (unsigned i = 0; i < names_.size(); i++) {
     layout_.begin(names_[i]);
@@ -99,20 +100,14 @@ void Datapath::pass_plain(Leaving& leaving, unsigned size) {
   arm_loops(leaving.context);
 }
 
-void Datapath::on_timer(Context& context, std::uint64_t tag) {
+void Datapath::on_timer(Context& context, Timer& timer) {
   begin(context);
-  if (const std::uint64_t program = tag >> kProgramShift)
-    return run_timer(context, static_cast<unsigned>(program - 1), tag & ((std::uint64_t{1} << kProgramShift) - 1));
-  if (tag >= kPortTimer) return serve(context, static_cast<Port>(tag - kPortTimer));
-  if (tag == kInstantTimer) return run_instant(context);
-  if (tag == kRecirculationTimer) return release_recirculated(context);
-  if (tag == kGeneratorTimer) return generate(context);
-  if (context.now() < pauses_due_) return;  // another port's came before it
-  pauses_due_ = kNever;
-  traffic_.refresh();
-  Leaving leaving{context, nullptr};
-  collect_pauses(context, 0);
-  finish(leaving);
+  if (timer.part()) return run_timer(context, timer.part() - 1u, timer);
+  if (&timer == &instant_timer_) return run_instant(context);
+  if (&timer == &recirculation_timer_) return release_recirculated(context);
+  if (&timer == &generator_timer_) return generate(context);
+  if (&timer == &pause_timer_) return repeat_pauses(context);
+  serve(context, static_cast<Port>(timer.tag()));
 }
 
 void Datapath::report(Report& report) const {
@@ -142,21 +137,21 @@ void Datapath::run(Context& context, Gress gress, std::span<PacketState> packets
   if (strict_) accesses_.begin(gress, packets);
   const Queueing* queueing = gress == Gress::kEgress && !traffic_.idle() ? queueing_.data() : nullptr;
   for (const unsigned i : controls_[static_cast<std::size_t>(gress)]) {
-    Pass pass(context, packets, gress, i, random_[i][static_cast<std::size_t>(gress)], due_, count_.drop_no_copy,
+    Pass pass(context, packets, gress, i, random_[i][static_cast<std::size_t>(gress)], generated_, count_.drop_no_copy,
               queueing);
     gress == Gress::kIngress ? programs_[i]->ingress(pass) : programs_[i]->egress(pass);
   }
 }
 
-void Datapath::run_timer(Context& context, unsigned program, std::uint64_t tag) {
-  Pass pass(context, {}, Gress::kIngress, program, random_[program][kControlPlane], due_, count_.drop_no_copy);
-  programs_[program]->on_timer(pass, tag);
+void Datapath::run_timer(Context& context, unsigned program, Timer& timer) {
+  Pass pass(context, {}, Gress::kIngress, program, random_[program][kControlPlane], generated_, count_.drop_no_copy);
+  programs_[program]->on_timer(pass, timer);
   Leaving leaving{context, nullptr};
-  for (PacketState& p : due_.generated) {
+  for (PacketState& p : generated_) {
     if (!traffic_.idle()) p.traffic_class = traffic_.class_of(p.packet);
     put(leaving, p, {0, true});
   }
-  due_.generated.clear();
+  generated_.clear();
   finish(leaving);
 }
 

@@ -23,7 +23,7 @@ class Datapath final : public Kernel {
 
   void start(Context& context) override;
   void process(Context& context, Port in, Batch& batch) override;
-  void on_timer(Context& context, std::uint64_t tag) override;
+  void on_timer(Context& context, Timer& timer) override;
   void report(Report& report) const override;
   void stimuli(std::vector<Stimulus>& all) const override;
   /// Options that programs let be changed while they run.
@@ -56,7 +56,7 @@ class Datapath final : public Kernel {
   // What stands between the traffic manager's decision to send and the end of the transmission.
   struct Transmission {
     PacketPtr packet;  // empty: egress has dropped it, or the port is free
-    Nanos armed = kNever;
+    Timer timer{};     // the end of the transmission, or of a pause; its tag is the port
   };
   static constexpr unsigned kStreams = 3;  // of random numbers, for each program: the controls' and the control plane's
 
@@ -73,7 +73,7 @@ class Datapath final : public Kernel {
   void begin(Context& context);
   std::vector<Group> groups_of(const Config& config) const;
   void run(Context& context, Gress gress, std::span<PacketState> packets);
-  void run_timer(Context& context, unsigned program, std::uint64_t tag);
+  void run_timer(Context& context, unsigned program, Timer& timer);
   bool all_plain(unsigned size);
   void pass_plain(Leaving& leaving, unsigned size);
   void manage(Leaving& leaving, PacketState& p, Cause cause);
@@ -103,6 +103,7 @@ class Datapath final : public Kernel {
   bool hold(Leaving& leaving, PacketState& p, Cause cause);
   void serve(Context& context, Port port);
   void arm_port(Context& context, Port port, Nanos at);
+  void repeat_pauses(Context& context);
   void collect_pauses(Context& context, unsigned after);
   void send_pauses(Leaving& leaving, unsigned before);
 
@@ -127,13 +128,12 @@ class Datapath final : public Kernel {
   std::array<Queueing, kBatchMax> queueing_;  // of egress_, where packets may wait
   StateSlab waiting_;
   StateQueue mirrors_, recirculated_;
-  DueTimers due_, firing_;
+  Generated generated_;
   std::vector<Port> due_ports_;  // to be served behind all packets of the instant
-  bool instant_armed_ = false, recirculation_armed_ = false;
+  Timer instant_timer_, recirculation_timer_, pause_timer_, generator_timer_;
   Nanos recirculation_delay_;
   std::vector<Transmission> transmissions_;  // by port
   std::vector<Pause> pauses_;                // decided in this call, not yet sent
-  Nanos pauses_due_ = kNever;                // when they are repeated
   Profile profile_;
   std::vector<Usage> used_;  // by stage
   OptionTexts fixed_options_;
@@ -141,9 +141,5 @@ class Datapath final : public Kernel {
   bool strict_;
   bool shares_;  // replicas have their bytes together: what writes them in egress makes sure that it may
 };
-
-// Tags of timers that are not a program's, see kProgramShift.
-inline constexpr std::uint64_t kInstantTimer = 0, kRecirculationTimer = 1, kPauseTimer = 2, kGeneratorTimer = 3,
-                               kPortTimer = 0x100;
 
 }  // namespace rocebox::switch_model

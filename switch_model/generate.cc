@@ -5,7 +5,7 @@
 namespace rocebox::switch_model {
 
 void Datapath::start(Context& context) {
-  if (!generator_.idle()) context.arm(0, kGeneratorTimer);
+  if (!generator_.idle()) context.arm(generator_timer_, 0);
 }
 
 // In virtual time each packet is made at its very time. A live run comes late: then it makes one batch, and goes on
@@ -28,7 +28,7 @@ void Datapath::generate(Context& context) {
   }
   finish(leaving);
   const Nanos next = generator_.next();
-  if (next != kNever) context.arm(late && next <= now ? now + 1 : next, kGeneratorTimer);
+  if (next != kNever) context.arm(generator_timer_, late && next <= now ? now + 1 : next);
 }
 
 }  // namespace rocebox::switch_model

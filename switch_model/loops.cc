@@ -63,18 +63,12 @@ bool Datapath::recirculated_due(Nanos now) const {
 
 // At the end of each call.
 void Datapath::arm_loops(Context& context) {
-  if (!instant_armed_ && (!mirrors_.empty() || !due_.list.empty() || !due_ports_.empty())) {
-    instant_armed_ = true;
-    context.arm(context.now(), kInstantTimer);
-  }
-  if (recirculation_armed_ || recirculated_.empty()) return;
-  recirculation_armed_ = true;
-  context.arm(waiting_.front(recirculated_).entered, kRecirculationTimer);
+  if (!mirrors_.empty() || !due_ports_.empty()) context.arm_by(instant_timer_, context.now());
+  if (!recirculated_.empty()) context.arm_by(recirculation_timer_, waiting_.front(recirculated_).entered);
 }
 
-// What was put off to the end of the instant. What this sets off follows in a timer of its own.
+// What was put off to the end of the instant; programs' timers come behind it.
 void Datapath::run_instant(Context& context) {
-  std::swap(due_.list, firing_.list);
   std::sort(due_ports_.begin(), due_ports_.end());
   for (const Port port : due_ports_) serve(context, port);
   due_ports_.clear();
@@ -84,16 +78,9 @@ void Datapath::run_instant(Context& context) {
     put(leaving, p, {0, true});
   }
   finish(leaving);
-  for (unsigned program = 0; program < programs_.size(); program++)
-    for (const DueTimers::Timer& timer : firing_.list)
-      if (timer.program == program) run_timer(context, program, timer.tag);
-  firing_.list.clear();
-  instant_armed_ = false;
-  arm_loops(context);
 }
 
 void Datapath::release_recirculated(Context& context) {
-  recirculation_armed_ = false;
   Leaving leaving{context, nullptr};
   for (std::uint32_t left = recirculated_.size; left > 0 && recirculated_due(context.now());) {
     unsigned size = 0;

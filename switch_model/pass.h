@@ -22,37 +22,19 @@ class RandomStream {
   std::uint64_t state_;
 };
 
-/// Timers of programs for the present instant: they fire behind all its packets, in a fixed order (not in that of
-/// arming, which depends on how the input was cut into batches).
-struct DueTimers {
-  struct Timer {
-    unsigned program;
-    std::uint64_t tag;
-  };
-  static constexpr std::size_t kMax = 1024;
-  DueTimers() {
-    list.reserve(kMax);
-    generated.reserve(kGeneratedMax);
-  }
-  std::vector<Timer> list;
-
-  // What on_timer made, to enter egress behind it.
-  static constexpr std::size_t kGeneratedMax = 64;
-  std::vector<PacketState> generated;
-};
-
-/// In the tag of a program's timer its number plus one lies this many bits up.
-inline constexpr unsigned kProgramShift = 56;
+/// What a program's on_timer made, to enter egress behind it.
+inline constexpr std::size_t kGeneratedMax = 64;
+using Generated = std::vector<PacketState>;
 
 /// One call of a control: the packets, the time, and what can be asked of the switch.
 class Pass {
  public:
   Pass(Context& context, std::span<PacketState> packets, Gress gress, unsigned program, RandomStream& random,
-       DueTimers& due, Counter& drop_no_copy, const Queueing* queueing = nullptr)
+       Generated& generated, Counter& drop_no_copy, const Queueing* queueing = nullptr)
       : context_(context),
         packets_(packets),
         random_(random),
-        due_(due),
+        generated_(generated),
         drop_no_copy_(drop_no_copy),
         queueing_(queueing),
         gress_(gress),
@@ -108,21 +90,18 @@ class Pass {
   /// Egress: the packet enters ingress again by the port it came in by, as Instance::kRecirculated, after the loopback
   /// port's delay, in the pipe of the port that it was leaving by. At most kPassesMax times.
   void recirculate(PacketState& p) { p.recirculate = true; }
-  /// The program's on_timer(tag) is called at `at`, or behind all packets of this instant when that is not later.
-  /// `tag` has 56 bits. From one of the two controls only.
-  void arm(Nanos at, std::uint64_t tag) {
-    if (at <= now() && due_.list.size() < DueTimers::kMax)
-      due_.list.push_back({program_, tag});
-    else
-      context_.arm(at, (std::uint64_t{program_} + 1) << kProgramShift | tag);
-  }
+  /// The program's on_timer(timer) is called at `at`, or behind all packets of this instant when that is not later;
+  /// equal times go by program, then by who was armed first. Arm a timer from one of the two controls only: which of
+  /// them comes first depends on how the input was cut into batches.
+  void arm(Timer& timer, Nanos at) { context_.arm(timer, at, static_cast<std::uint8_t>(program_ + 1)); }
+  void cancel(Timer& timer) { context_.cancel(timer); }
   /// A new packet of `bytes` bytes, uninitialised, for generate(). Empty when the pool is dry.
   PacketPtr allocate(std::uint32_t bytes) { return context_.allocate(bytes); }
   /// From on_timer: a packet that the program made enters egress at `port` as Instance::kGenerated. At most
-  /// DueTimers::kGeneratedMax in one call; false, and the packet is freed, beyond.
+  /// kGeneratedMax in one call; false, and the packet is freed, beyond.
   bool generate(PacketPtr packet, Port port) {
-    if (due_.generated.size() == DueTimers::kGeneratedMax) return false;
-    PacketState& p = due_.generated.emplace_back();
+    if (generated_.size() == kGeneratedMax) return false;
+    PacketState& p = generated_.emplace_back();
     p.packet = packet.release();
     p.instance = Instance::kGenerated;
     p.ingress_port = p.egress_port = port;
@@ -135,7 +114,7 @@ class Pass {
   Context& context_;
   std::span<PacketState> packets_;
   RandomStream& random_;
-  DueTimers& due_;
+  Generated& generated_;
   Counter& drop_no_copy_;
   const Queueing* queueing_;  // of each packet; null: none has waited
   Gress gress_;

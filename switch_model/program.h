@@ -75,7 +75,7 @@ class Program {
   /// Its egress control writes bytes of packets behind Pass::own only.
   virtual bool owns_what_it_writes() const = 0;
   /// The control plane: learning, ageing. `pass` has no packets.
-  virtual void on_timer(Pass& pass, std::uint64_t tag) = 0;
+  virtual void on_timer(Pass& pass, Timer& timer) = 0;
   /// Adds to the report what counters do not say.
   virtual void report(Report& report) const = 0;
   /// Adds headers that the program would act upon to those of the programs before it; see Kernel::stimuli.
@@ -126,7 +126,7 @@ std::span<const ProgramType> in_tree_programs();
 /// and some of
 ///   template <class Access> void ingress(Access&, Pass&);
 ///   template <class Access> void egress(Access&, Pass&);
-///   void on_timer(Pass&, std::uint64_t tag);
+///   void on_timer(Pass&, Timer&);
 ///   void report(Report&) const;
 ///   void stimuli(std::vector<Stimulus>&) const;
 ///   static constexpr bool kOwnsWhatItWrites = true;  // see Pass::own; else replicas of multicast groups are copies
@@ -163,8 +163,8 @@ class ProgramOf final : public Program {
     if constexpr (requires { P::kOwnsWhatItWrites; }) return P::kOwnsWhatItWrites;
     return false;
   }
-  void on_timer(Pass& pass, std::uint64_t tag) override {
-    if constexpr (requires(P & p) { p.on_timer(pass, tag); }) program_.on_timer(pass, tag);
+  void on_timer(Pass& pass, Timer& timer) override {
+    if constexpr (requires(P & p) { p.on_timer(pass, timer); }) program_.on_timer(pass, timer);
   }
   void report(Report& report) const override {
     if constexpr (requires(const P& p) { p.report(report); }) program_.report(report);

@@ -58,7 +58,6 @@ bool Datapath::hold(Leaving& leaving, PacketState& p, Cause cause) {
 void Datapath::serve(Context& context, Port port) {
   Transmission& transmission = transmissions_[port];
   const Nanos now = context.now();
-  if (transmission.armed <= now) transmission.armed = kNever;
   if (transmission.packet && traffic_.ends_at(port, now) <= now) context.emit(std::move(transmission.packet), port);
   Leaving leaving{context, nullptr};
   PacketState p;
@@ -73,23 +72,22 @@ void Datapath::serve(Context& context, Port port) {
   arm_port(context, port, transmission.packet ? traffic_.ends_at(port, now) : wake);
 }
 
-void Datapath::arm_port(Context& context, Port port, Nanos at) {
-  Transmission& transmission = transmissions_[port];
-  if (at >= transmission.armed) return;
-  transmission.armed = at;
-  context.arm(at, kPortTimer + port);
-}
+void Datapath::arm_port(Context& context, Port port, Nanos at) { context.arm_by(transmissions_[port].timer, at); }
 
 void Datapath::collect_pauses(Context& context, unsigned after) {
   for (const PauseRequest& request : traffic_.pauses()) {
     pauses_.push_back({after, request});
     // All are repeated with the one that has to be soonest: a fast port's, whose quanta are short.
-    const Nanos due = context.now() + request.repeat_in;
-    if (request.quanta == 0 || due >= pauses_due_) continue;
-    pauses_due_ = due;
-    context.arm(due, kPauseTimer);
+    if (request.quanta) context.arm_by(pause_timer_, context.now() + request.repeat_in);
   }
   traffic_.clear_pauses();
+}
+
+void Datapath::repeat_pauses(Context& context) {
+  traffic_.refresh();
+  Leaving leaving{context, nullptr};
+  collect_pauses(context, 0);
+  finish(leaving);
 }
 
 // Those that packets before `before` have led to.

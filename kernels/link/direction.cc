@@ -37,7 +37,7 @@ Direction::Direction(const DirectionConfig& config, Stats& stats, const std::str
       transmitter_(config.rate),
       events_(policy_.config.events),
       on_their_way_(room(config)),
-      alarm_(out) {}
+      timer_(out) {}
 
 std::unique_ptr<Direction::Replacement> Direction::prepare(const DirectionConfig& config, std::string_view name) const {
   const DirectionConfig& now = policy_.config;

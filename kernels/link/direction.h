@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "kernels/link/alarm.h"
 #include "kernels/link/config.h"
 #include "kernels/link/counters.h"
 #include "kernels/link/event_table.h"
@@ -13,6 +12,7 @@
 #include "kernels/link/hold_queue.h"
 #include "kernels/link/match.h"
 #include "kernels/link/random.h"
+#include "runtime/kernel/kernel.h"
 #include "runtime/kernel/rate_queue.h"
 
 namespace rocebox::link {
@@ -149,7 +149,7 @@ class Direction {
   EventTable events_;
   HeldBack held_back_;
   HoldQueue on_their_way_;
-  Alarm alarm_;
+  Timer timer_;
 };
 
 }  // namespace rocebox::link

@@ -42,7 +42,7 @@ class HeldBack {
     return {};
   }
 
-  /// The first that must leave whether or not packets have passed; kNoTime when there is none.
+  /// The first that must leave whether or not packets have passed; kNever when there is none.
   Due next() const { return next_; }
 
   HeldBackPacket take_next() {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <utility>
 
@@ -13,11 +12,9 @@
 
 namespace rocebox::link {
 
-inline constexpr Nanos kNoTime = std::numeric_limits<Nanos>::max();
-
 /// When something is due; at equal times what was put in first.
 struct Due {
-  Nanos at = kNoTime;
+  Nanos at = kNever;
   std::uint64_t sequence = 0;
   bool operator<(const Due& o) const { return at != o.at ? at < o.at : sequence < o.sequence; }
 };
@@ -61,7 +58,7 @@ class HoldQueue {
     }
   }
 
-  /// The first to leave; kNoTime when empty.
+  /// The first to leave; kNever when empty.
   Due next() const {
     const Due ring = ring_count_ ? Due{ring_[head_].at, ring_[head_].sequence} : Due{};
     const Due heap = heap_count_ ? Due{heap_[0].at, heap_[0].sequence} : Due{};

@@ -42,7 +42,4 @@ inline constexpr std::uint64_t kTrimReserveBytes = 64 * 1024;
 /// Bytes of a link's queue.
 inline constexpr std::uint64_t kQueueBytesMax = kRateQueueBytesMax;
 
-/// Timers that one direction remembers to have armed; more would fire for nothing, which is harmless.
-inline constexpr std::size_t kAlarmsMax = 8;
-
 }  // namespace rocebox::link

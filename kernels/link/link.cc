@@ -24,8 +24,8 @@ class Link final : public Kernel {
     }
     (in == kLeft ? forward_ : reverse_).process(context, batch);
   }
-  void on_timer(Context& context, std::uint64_t tag) override {
-    (tag == kRight ? forward_ : reverse_).on_timer(context);
+  void on_timer(Context& context, Timer& timer) override {
+    (timer.tag() == kRight ? forward_ : reverse_).on_timer(context);
   }
   std::unique_ptr<Change> prepare(const Config& config) const {
     auto change = std::make_unique<LinkChange>();

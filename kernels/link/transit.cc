@@ -105,7 +105,6 @@ void Direction::passed_on(Call& call, std::uint64_t sequence, Nanos at) {
 
 void Direction::on_timer(Context& context) {
   const Nanos now = context.now();
-  alarm_.fired(now);
   Call call{context, nullptr, 0};
   for (;;) {
     const Due arriving = on_their_way_.next(), limit = held_back_.next();
@@ -122,7 +121,8 @@ void Direction::on_timer(Context& context) {
   arm(context);
 }
 
-void Direction::arm(Context& context) { alarm_.want(context, std::min(on_their_way_.next(), held_back_.next()).at); }
+// A timer that fires too early, since what it was for has gone, asks again.
+void Direction::arm(Context& context) { context.arm_by(timer_, std::min(on_their_way_.next(), held_back_.next()).at); }
 
 void Direction::leave(Call& call, PacketPtr packet) {
   count_.delivered.add();

@@ -19,7 +19,8 @@ Decoder::Decoder(const Config& config, Stats& stats, Port host, Port link, Encod
       units_(static_cast<std::uint32_t>(config.units),
              static_cast<std::uint32_t>(sizeof(CodedPrefix)) + config.transport_bytes_max()),
       buffer_(static_cast<std::size_t>(config.reordering)),
-      streams_(static_cast<std::uint32_t>(config.streams), config.idle) {}
+      streams_(static_cast<std::uint32_t>(config.streams), config.idle),
+      timers_(static_cast<std::size_t>(config.streams)) {}
 
 void Decoder::process(Context& context, Batch& batch) {
   std::array<Named, kBatchMax> names;

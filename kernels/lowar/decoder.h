@@ -22,13 +22,15 @@ class Decoder {
   /// `host` and `link` are the ports of the two sides; requests that come for it are told to `encoder`.
   Decoder(const Config& config, Stats& stats, Port host, Port link, Encoder& encoder);
   void process(Context& context, Batch& batch);
-  /// `stream` is the timer's tag.
-  void on_timer(Context& context, std::uint64_t stream);
+  void start(Context& context);
+  void on_timer(Context& context, Timer& timer);
   /// LoWAR packets, and data packets, that came over the link; repair packets that wait now are left out.
   std::uint64_t lowar_packets() const;
   std::uint64_t packets() const { return count_.packets.read(); }
   /// Bytes of memory for so many streams, when all are in use.
-  static std::size_t stream_bytes(std::uint32_t streams) { return StreamTable<Stream>::bytes(streams); }
+  static std::size_t stream_bytes(std::uint32_t streams) {
+    return StreamTable<Stream>::bytes(streams) + streams * sizeof(Timer);
+  }
 
  private:
   static constexpr std::uint32_t kNoPsn = ~0u;
@@ -75,7 +77,6 @@ class Decoder {
     std::uint8_t asked_times = 0;
     std::uint8_t gaps = 0;              // distances that `spacing_16` and `stall` come from, up to kGapsMin
     Nanos ask_at = 0, asked_first = 0;  // when it is asked again; when this setting was asked for first, 0: never
-    Nanos armed = 0;                    // when a timer fires, 0: none
     Nanos last = 0, spacing_16 = 0;     // arrival; mean distance of arrivals within messages, in 1/16 ns
     std::uint32_t stall = 0;            // longest of late of these distances, in ns
     std::array<Recovered, kRecoveredKept> recovered{};
@@ -192,6 +193,7 @@ class Decoder {
   CodingUnits units_;
   ReorderingBuffer buffer_;
   StreamTable<Stream> streams_;
+  roce::ZeroedArray<Timer> timers_;  // by stream: until what is held has waited for long enough
 };
 
 }  // namespace rocebox::lowar

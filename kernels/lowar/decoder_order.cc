@@ -251,9 +251,8 @@ void Decoder::settle(Exit& exit, Stream& stream, std::uint32_t news) {
     if (stream.held.empty() && stream.repairs.empty()) return;
     const Nanos due = patience_ends(stream);
     if (due > now) {
-      if (stream.armed && stream.armed <= due) return;
-      stream.armed = due;
-      return exit.context.arm(due, streams_.index_of(stream));
+      exit.context.arm_by(timers_[streams_.index_of(stream)], due);
+      return;
     }
     const std::uint64_t before = count_.released.read();
     skip(exit, stream);
@@ -262,12 +261,12 @@ void Decoder::settle(Exit& exit, Stream& stream, std::uint32_t news) {
   }
 }
 
-void Decoder::on_timer(Context& context, std::uint64_t index) {
-  Stream& stream = streams_[static_cast<std::uint32_t>(index)];
-  if (!stream.armed || context.now() < stream.armed) return;  // stale
-  stream.armed = 0;
+void Decoder::start(Context& context) { context.reserve_timers(timers_.size()); }
+
+// Too early, perhaps: what it was for has gone, or the stream with it. Then it is armed anew.
+void Decoder::on_timer(Context& context, Timer& timer) {
   Exit exit{context, nullptr, 0, host_};
-  settle(exit, stream);
+  settle(exit, streams_[static_cast<std::uint32_t>(&timer - timers_.data())]);
 }
 
 // Within a message packets come as fast as they can, but for stalls of the sender; between messages the application may

@@ -33,7 +33,8 @@ class Gateway final : public Kernel {
     else
       decoder_.process(context, batch);
   }
-  void on_timer(Context& context, std::uint64_t tag) override { decoder_.on_timer(context, tag); }
+  void start(Context& context) override { decoder_.start(context); }
+  void on_timer(Context& context, Timer& timer) override { decoder_.on_timer(context, timer); }
   void report(Report& report) const override {
     const char* note = note_of(encoder_.lowar_packets(), decoder_.lowar_packets(), decoder_.packets());
     if (note) report.table("notes", 1, [&](Report& row, std::size_t) { row.text("note", note); });

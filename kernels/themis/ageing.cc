@@ -16,13 +16,10 @@ constexpr Nanos kLooksPerTimeout = 4;
 }  // namespace
 
 void ControlPlane::arm_ageing(Pass& pass) {
-  if (ageing_armed_) return;
-  ageing_armed_ = true;
-  pass.arm(pass.now() + qp_timeout_ / kLooksPerTimeout, kAgeTimer);
+  if (!age_timer_.armed()) pass.arm(age_timer_, pass.now() + qp_timeout_ / kLooksPerTimeout);
 }
 
 void ControlPlane::age(Pass& pass) {
-  ageing_armed_ = false;
   bool more = false;
   for (std::uint32_t number = 0; number < connections_.size(); number++) {
     Connection& c = connections_[number];
@@ -70,7 +67,6 @@ bool ControlPlane::is_alive(std::uint32_t number, Nanos now) {
 }
 
 void ControlPlane::age_stashes(Pass& pass) {
-  stashes_armed_ = false;
   if (stash_timeout_ == 0) {  // from now on none ages
     for (const std::uint32_t number : stashes_) connections_[number].stash_watched = false;
     return stashes_.clear();
@@ -80,7 +76,7 @@ void ControlPlane::age_stashes(Pass& pass) {
   std::erase_if(stashes_, [&](std::uint32_t number) {
     Connection& c = connections_[number];
     const bool waits = c.used && c.begun && state_.destination.has_stash(c.pipe, c.slot.number);
-    if (waits && sent == switch_model::DueTimers::kGeneratedMax) return false;
+    if (waits && sent == switch_model::kGeneratedMax) return false;
     if (waits) {
       const Decision decision = state_.destination.age(c.pipe, c.slot, since);
       if (!decision) return false;
@@ -91,9 +87,8 @@ void ControlPlane::age_stashes(Pass& pass) {
     return true;
   });
   if (stashes_.empty()) return;
-  stashes_armed_ = true;
-  const bool more_now = sent == switch_model::DueTimers::kGeneratedMax;
-  pass.arm(pass.now() + (more_now ? 0 : std::max<Nanos>(stash_timeout_ / kLooksPerTimeout, 1)), kStashTimer);
+  const bool more_now = sent == switch_model::kGeneratedMax;
+  pass.arm(stash_timer_, pass.now() + (more_now ? 0 : std::max<Nanos>(stash_timeout_ / kLooksPerTimeout, 1)));
 }
 
 // A connection loses its state: what its stash would have been is not known any more, so it passes.
@@ -107,7 +102,7 @@ void ControlPlane::release_stash(Connection& c) {
 
 // As many as one call can send; the others in the same instant.
 void ControlPlane::send_released(Pass& pass) {
-  for (std::size_t sent = 0; sent < switch_model::DueTimers::kGeneratedMax && has_released(); sent++) {
+  for (std::size_t sent = 0; sent < switch_model::kGeneratedMax && has_released(); sent++) {
     const Released& next = released_[released_sent_++];
     (send(pass, next.headers, next.nack) ? count_.undetermined_released : count_.stash_lost).add();
   }

@@ -6,10 +6,9 @@
 
 namespace rocebox::themis {
 
-void ControlPlane::on_timer(Pass& pass, std::uint64_t tag) {
-  if (tag == kAgeTimer) return age(pass);
-  if (tag == kStashTimer) return age_stashes(pass);
-  work_armed_ = false;
+void ControlPlane::on_timer(Pass& pass, Timer& timer) {
+  if (&timer == &age_timer_) return age(pass);
+  if (&timer == &stash_timer_) return age_stashes(pass);
   carried_out_.clear();
   for (auto* changes : {&ingress_changes_, &egress_changes_}) {
     carried_out_.insert(carried_out_.end(), changes->begin(), changes->end());
@@ -17,9 +16,7 @@ void ControlPlane::on_timer(Pass& pass, std::uint64_t tag) {
   }
   for (const Change& change : carried_out_) carry_out(pass, change);
   send_released(pass);
-  if (stashes_.empty() || stashes_armed_) return;
-  stashes_armed_ = true;
-  pass.arm(pass.now() + stash_timeout_, kStashTimer);
+  if (!stashes_.empty() && !stash_timer_.armed()) pass.arm(stash_timer_, pass.now() + stash_timeout_);
 }
 
 void ControlPlane::carry_out(Pass& pass, const Change& change) {

@@ -156,7 +156,7 @@ void ControlPlane::stashed(Pass& pass, const QpEntry& entry, Packet nack) {
   if (!c.stash_watched) stashes_.push_back(entry.connection);
   c.stash_watched = true;
   // Not armed here: the order of timers must not depend on which control is called first.
-  if (!stashes_armed_) arm_work(pass);
+  if (!stash_timer_.armed()) arm_work(pass);
 }
 
 void ControlPlane::stimuli(std::vector<Stimulus>& all) const {
@@ -181,9 +181,7 @@ void ControlPlane::ask(Pass& pass, std::vector<Change>& changes, const Change& c
 }
 
 void ControlPlane::arm_work(Pass& pass) {
-  if (work_armed_) return;
-  work_armed_ = true;
-  pass.arm(pass.now(), kWorkTimer);
+  if (!work_timer_.armed()) pass.arm(work_timer_, pass.now());
 }
 
 }  // namespace rocebox::themis

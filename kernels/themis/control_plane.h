@@ -55,9 +55,9 @@ class ControlPlane {
   /// were to.
   void change(const Config& config);
   /// Whether a change has left NACKs behind that are to be sent: then wake() is called with the next packets.
-  bool waits() const { return has_released() && !work_armed_; }
+  bool waits() const { return has_released() && !work_timer_.armed(); }
   void wake(Pass& pass) { arm_work(pass); }
-  void on_timer(Pass& pass, std::uint64_t tag);
+  void on_timer(Pass& pass, Timer& timer);
   void report(Report& report) const;
   /// Packets of configured connections, both ways, by the ways that the programs before know.
   void stimuli(std::vector<Stimulus>& all) const;
@@ -71,9 +71,6 @@ class ControlPlane {
     std::uint16_t pkey;
     bool mig_req;
   };
-
-  // Timers.
-  static constexpr std::uint64_t kWorkTimer = 0, kAgeTimer = 1, kStashTimer = 2;
 
   // What a handshake says: the port of the NIC in this rack, and whether its REP came from there.
   struct Claim {
@@ -199,7 +196,7 @@ class ControlPlane {
   std::vector<Change> ingress_changes_, egress_changes_, carried_out_;
   std::vector<std::uint32_t> stashes_;  // connections whose stash is watched
   std::uint32_t generation_ = 0;
-  bool work_armed_ = false, ageing_armed_ = false, stashes_armed_ = false;
+  Timer work_timer_, age_timer_, stash_timer_;
 };
 
 }  // namespace rocebox::themis

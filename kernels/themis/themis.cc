@@ -55,7 +55,7 @@ class Themis {
   void egress(Access& access, Pass& pass) {
     egress_.run(access, pass);
   }
-  void on_timer(Pass& pass, std::uint64_t tag) { control_.on_timer(pass, tag); }
+  void on_timer(Pass& pass, Timer& timer) { control_.on_timer(pass, timer); }
   void report(Report& report) const {
     report.count("paths", shared_.source.paths());
     control_.report(report);

@@ -31,6 +31,7 @@ unsigned Fabric::add(Device& device) {
   const auto number = static_cast<unsigned>(members_.size());
   Member& member = members_.emplace_back();
   member.device = &device;
+  member.number = number;
   member.peers.assign(device.ports().size(), -1);
   device.set_sink([this, number](Port out, std::span<Packet> packets, Nanos now) {
     const int peer = members_[number].peers[out];
@@ -69,14 +70,11 @@ void Fabric::advance_to(Nanos now) {
 }
 
 void Fabric::run(Nanos now) {
-  for (; !wake_ups_.empty() && wake_ups_.top().at <= now; wake_ups_.pop()) {
-    const WakeUp wake_up = wake_ups_.top();
-    Member& member = members_[wake_up.device];
-    if (member.armed != wake_up.at) continue;  // the device has moved to an earlier time since, and was stepped then
-    member.armed = kNever;
+  while (wake_ups_.next() <= now) {
+    Member& member = static_cast<Member&>(wake_ups_.pop());
     if (member.queued) continue;
     member.queued = true;
-    next_round_.push_back(wake_up.device);
+    next_round_.push_back(member.number);
   }
   for (unsigned rounds = 0; !next_round_.empty(); rounds++) {
     if (rounds == kRoundsPerInstantMax)
@@ -109,9 +107,10 @@ void Fabric::step(unsigned device, Nanos now) {
 void Fabric::schedule(unsigned device) {
   Member& member = members_[device];
   const Nanos deadline = member.device->next_deadline();
-  if (deadline >= member.armed) return;
-  member.armed = deadline;
-  wake_ups_.push({deadline, device});
+  if (deadline == kNever)
+    wake_ups_.cancel(member);
+  else if (deadline != wake_ups_.at(member))
+    wake_ups_.arm(member, deadline, device);
 }
 
 std::uint64_t Fabric::held() const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fabric: devices joined by wires, and the event heap. Shared by the replay and the virtual drive.
 #pragma once
+#include <deque>
 #include <functional>
-#include <queue>
 #include <vector>
 
 #include "runtime/engine/device.h"
@@ -47,7 +47,10 @@ class Fabric {
   void run_alone(Nanos now, std::span<const Arrivals> arrivals) { members_[0].device->step(now, arrivals); }
   Nanos deadline_alone() const { return members_[0].device->next_deadline(); }
   /// The earliest armed timer; kNever when there is none.
-  Nanos next_deadline() const { return wake_ups_.empty() ? kNever : wake_ups_.top().at; }
+  Nanos next_deadline() const { return wake_ups_.next(); }
+
+  /// Devices that wait for a time: what the event queue holds, whatever their number of timers.
+  std::size_t wake_ups() const { return wake_ups_.size(); }
 
   /// What run() has done: devices stepped, and packets handed to them.
   std::uint64_t work() const { return work_; }
@@ -55,11 +58,6 @@ class Fabric {
   std::uint64_t held() const;
 
  private:
-  struct WakeUp {
-    Nanos at;
-    unsigned device;
-    bool operator<(const WakeUp& o) const { return at != o.at ? at > o.at : device > o.device; }
-  };
   // What arrives in one round, in order: a run of packets for each change of port. Runs are kept for their room.
   struct Inbox {
     struct Run {
@@ -71,11 +69,11 @@ class Fabric {
     void add(Port port, std::span<const Packet> packets);
     void clear();
   };
-  struct Member {
-    Device* device;
+  struct Member : Deadline {
+    Device* device = nullptr;
+    unsigned number = 0;
     std::vector<int> peers;  // by port: index into far_ends_, or -1: no wire
     Inbox now, next;
-    Nanos armed = kNever;  // the wake-up in the heap that counts
     bool queued = false;
   };
 
@@ -83,9 +81,9 @@ class Fabric {
   void deliver(FabricPort to, std::span<Packet> packets);
   void schedule(unsigned device);
 
-  std::vector<Member> members_;
+  std::deque<Member> members_;  // which stay where they are
   std::vector<FabricPort> far_ends_;
-  std::priority_queue<WakeUp> wake_ups_;
+  DeadlineHeap wake_ups_;                     // one of each device at most: its next deadline
   std::vector<unsigned> round_, next_round_;  // devices with something to do, in order of number
   std::vector<Arrivals> arrivals_;
   std::uint64_t work_ = 0;

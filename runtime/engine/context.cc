@@ -54,9 +54,19 @@ void Context::note(Packet packet, std::string_view what) {
       {now_, pipeline_.stages_[stage_].name, TraceVerdict::kNote, 0, nullptr, trace_info(packet), packet, what});
 }
 
-void Context::arm(Nanos at, std::uint64_t tag) {
-  if (pipeline_.timers_.size() >= kTimersMax) broken("too many timers", pipeline_.stages_[stage_].name, kTimersMax);
-  pipeline_.timers_.push({at, pipeline_.timer_sequence_++, tag, stage_});
+void Context::arm(Timer& timer, Nanos at, std::uint8_t part) {
+  timer.at_ = at;
+  timer.stage_ = static_cast<std::uint8_t>(stage_);
+  timer.part_ = part;
+  const std::uint64_t order = std::uint64_t{stage_} << 56 | std::uint64_t{part} << 48 | pipeline_.timer_sequence_++;
+  pipeline_.timers_.arm(timer, at, order);
+}
+
+void Context::cancel(Timer& timer) { pipeline_.timers_.cancel(timer); }
+
+void Context::reserve_timers(std::size_t timers) {
+  pipeline_.timers_reserved_ += timers;
+  pipeline_.timers_.reserve(pipeline_.timers_reserved_);
 }
 
 }  // namespace rocebox

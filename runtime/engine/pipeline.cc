@@ -40,6 +40,7 @@ Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& po
     pass_.push_back(stage.shape == Shape::kTwoSided ? std::array<Port, 2>{1, 0} : std::array<Port, 2>{0, 0});
   }
   for (auto& list : followers_) list.reserve(kFollowersReserved);
+  timers_.reserve(kTimersReserved);
   for (unsigned i = 0; i < stages_.size(); i++) {
     Context context(*this, i, now_, &stages_[i].seed, true);
     stages_[i].kernel->start(context);
@@ -69,14 +70,14 @@ void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
 }
 
 void Pipeline::fire_timers() {
-  for (unsigned fired = 0; !timers_.empty() && timers_.top().at <= now_; fired++) {
-    const Timer timer = timers_.top();
-    timers_.pop();
-    if (fired == kTimersPerInstantMax) broken("a kernel re-arms for now without end", stages_[timer.stage].name, fired);
-    Stage& stage = stages_[timer.stage];
-    Context context(*this, timer.stage, now_, &stage.seed, true);
-    stage.kernel->on_timer(context, timer.tag);
-    if (!followers_[timer.stage].empty()) flush_outputs(timer.stage, Batch(), 0);
+  for (unsigned fired = 0; timers_.next() <= now_; fired++) {
+    Timer& timer = static_cast<Timer&>(timers_.pop());
+    const unsigned number = timer.stage_;
+    Stage& stage = stages_[number];
+    if (fired == kTimersPerInstantMax) broken("a kernel re-arms for now without end", stage.name, fired);
+    Context context(*this, number, now_, &stage.seed, true);
+    stage.kernel->on_timer(context, timer);
+    if (!followers_[number].empty()) flush_outputs(number, Batch(), 0);
   }
 }
 

@@ -7,7 +7,6 @@
 #include <bitset>
 #include <functional>
 #include <memory>
-#include <queue>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +19,6 @@
 #include "runtime/packet/pool.h"
 
 namespace rocebox {
-
-inline constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 
 /// Where an output leads: input `port` of stage `stage`, or output `port` of the pipeline.
 struct Edge {
@@ -66,8 +63,8 @@ class Pipeline {
   void set_sink(Sink sink) { sink_ = std::move(sink); }
 
   /// One instant: timers due by `now`, then the arrivals, then timers set for this very instant; equal times go by
-  /// stage, then arming order. `now` never goes back. Packets are parsed and have their metadata filled.
-  /// A drive may call again with the same `now` when another device hands over without delay.
+  /// stage, part (Context::arm), then arming order. `now` never goes back. Packets are parsed and have their metadata
+  /// filled. A drive may call again with the same `now` when another device hands over without delay.
   void step(Nanos now, std::span<const Arrivals> arrivals);
 
   /// Books packets that went from an input straight to an output without step().
@@ -77,7 +74,7 @@ class Pipeline {
   }
 
   /// When step() must be called next although nothing arrives; kNever when no timer is armed.
-  Nanos next_deadline() const { return timers_.empty() ? kNever : timers_.top().at; }
+  Nanos next_deadline() const { return timers_.next(); }
 
   /// May be asked for on any thread.
   Conservation conservation() const {
@@ -102,18 +99,6 @@ class Pipeline {
 
  private:
   friend class Context;
-  struct Timer {
-    Nanos at;
-    std::uint64_t sequence, tag;
-    unsigned stage;
-    bool operator<(const Timer& o) const {
-      return at != o.at ? at > o.at : stage != o.stage ? stage > o.stage : sequence > o.sequence;
-    }
-  };
-  struct TimerQueue : std::priority_queue<Timer> {
-    TimerQueue() { c.reserve(1024); }
-  };
-
   void fire_timers();
   void run(Edge at, Batch& batch, unsigned hops);
   void distribute(unsigned stage, Batch& batch, unsigned hops);
@@ -137,7 +122,8 @@ class Pipeline {
   Sink sink_;
   TraceSink* trace_ = nullptr;
   Probe* probe_ = nullptr;
-  TimerQueue timers_;
+  DeadlineHeap timers_;
+  std::size_t timers_reserved_ = kTimersReserved;
   std::uint64_t timer_sequence_ = 0;
   Nanos now_ = 0;
   unsigned batch_max_ = kBatchMax;

@@ -13,6 +13,7 @@
 #include "runtime/kernel/fields.h"
 #include "runtime/kernel/report.h"
 #include "runtime/kernel/splitmix64.h"
+#include "runtime/kernel/timer.h"
 #include "runtime/packet/batch.h"
 #include "runtime/packet/packet.h"
 
@@ -61,9 +62,18 @@ class Context {
   /// "trim". While no trace follows the packet this is one test.
   void note(Packet packet, std::string_view what);
 
-  /// on_timer(tag) will be called at `at`, or in this instant when `at` is not later. Ties fire in arming order.
-  /// There is no cancel: a kernel ignores a tag that has become stale.
-  void arm(Nanos at, std::uint64_t tag);
+  /// on_timer(timer) will be called at `at`, or in this instant when `at` is not later, and no more when it was armed
+  /// for before. Of equal times those of a lower `part` come first (a kernel that runs parts inside itself numbers them
+  /// from 1), then who was armed first.
+  void arm(Timer& timer, Nanos at, std::uint8_t part = 0);
+  /// The same where the timer is not armed, or for later; else nothing.
+  void arm_by(Timer& timer, Nanos at, std::uint8_t part = 0) {
+    if (at < timer.at()) arm(timer, at, part);
+  }
+  void cancel(Timer& timer);
+  /// From start() only: room for so many armed timers of this kernel. More are no mistake, but then arming the most
+  /// that there ever were may allocate.
+  void reserve_timers(std::size_t timers);
 
  private:
   friend class Pipeline;
@@ -86,7 +96,7 @@ class Kernel {
   /// Called with 1 to kBatchMax packets that came in by `in` at context.now(). Never throws, never blocks, never
   /// allocates; cutting the same packets into other batches must change nothing.
   virtual void process(Context& context, Port in, Batch& batch) = 0;
-  virtual void on_timer(Context& /*context*/, std::uint64_t /*tag*/) {}
+  virtual void on_timer(Context& /*context*/, Timer& /*timer*/) {}
   /// Adds to the report what counters do not say. Called between packets or after the run, not in the datapath.
   virtual void report(Report& /*report*/) const {}
   /// Adds headers of packets that its options make it act upon; `rocebox check` sends packets of every kind under each.
@@ -144,7 +154,7 @@ struct KernelType {
 };
 
 /// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kKernelAbi = 7;
+inline constexpr std::uint32_t kKernelAbi = 8;
 
 namespace detail {
 template <class K>

@@ -4,13 +4,15 @@
 #include <rte_mbuf.h>
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 
 namespace rocebox {
 
 using Nanos = std::int64_t;  ///< Time in nanoseconds since the drive's origin; the only unit of time.
-using Port = std::uint8_t;   ///< One numbered input or output of a kernel or device.
+inline constexpr Nanos kNever = std::numeric_limits<Nanos>::max();  ///< No time at all.
+using Port = std::uint8_t;  ///< One numbered input or output of a kernel or device.
 
 /// What parsing once at ingress found (roce/parse.h fills it, roce/parse.h names each value in words).
 /// The order matters: class_of() reads ranges.

@@ -66,7 +66,7 @@ class TouchedWhenMade {
 /// costs what it holds. Throws std::bad_alloc.
 template <class T>
 class ZeroedArray {
-  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+  static_assert(std::is_trivially_destructible_v<T>);  // ... and zero bytes must be a value of it
   static constexpr std::size_t kAlign = 64;
 
  public:

@@ -7,7 +7,6 @@ namespace rocebox::switch_model::forward {
 namespace {
 
 constexpr unsigned kSourceStage = 0, kDestinationStage = 1;
-constexpr std::uint64_t kLearnTimer = 0, kAgeTimer = 1;
 // Digests of one instant; more are lost, and the next packet of that address tells again.
 constexpr std::size_t kDigestsMax = 2048;
 // Ageing looks at all entries: not oftener than so many times in an entry's life.
@@ -108,12 +107,12 @@ bool Bridge::make_room() {
 
 void Bridge::digest(Pass& pass, const MacKey& key, Port port) {
   if (digests_.size() == kDigestsMax) return digests_lost_.add();
-  if (digests_.empty()) pass.arm(pass.now(), kLearnTimer);
+  if (digests_.empty()) pass.arm(learn_timer_, pass.now());
   digests_.push_back({key, port});
 }
 
-void Bridge::on_timer(Pass& pass, std::uint64_t tag) {
-  if (tag == kLearnTimer)
+void Bridge::on_timer(Pass& pass, Timer& timer) {
+  if (&timer == &learn_timer_)
     insert_digests(pass);
   else
     forget(pass);
@@ -135,9 +134,7 @@ void Bridge::insert_digests(Pass& pass) {
     if (known == kMiss) learnt_.push_back(digest.key);
   }
   digests_.clear();
-  if (ageing_ || learnt_.empty()) return;
-  ageing_ = true;
-  pass.arm(pass.now() + mac_age_, kAgeTimer);
+  if (!age_timer_.armed() && !learnt_.empty()) pass.arm(age_timer_, pass.now() + mac_age_);
 }
 
 void Bridge::forget(Pass& pass) {
@@ -157,8 +154,7 @@ void Bridge::forget(Pass& pass) {
     return true;
   };
   std::erase_if(learnt_, silent);
-  ageing_ = !learnt_.empty();
-  if (ageing_) pass.arm(std::max(oldest + mac_age_, pass.now() + mac_age_ / kLooksPerAge), kAgeTimer);
+  if (!learnt_.empty()) pass.arm(age_timer_, std::max(oldest + mac_age_, pass.now() + mac_age_ / kLooksPerAge));
 }
 
 void Bridge::report(Report& report) const {

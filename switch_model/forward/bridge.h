@@ -113,7 +113,7 @@ class Bridge {
     }
   }
 
-  void on_timer(Pass& pass, std::uint64_t tag);
+  void on_timer(Pass& pass, Timer& timer);
   void report(Report& report) const;
 
  private:
@@ -162,7 +162,7 @@ class Bridge {
   std::vector<Digest> digests_;
   std::vector<MacKey> learnt_;  // dynamic entries, for ageing
   StaticMacs statics_;
-  bool ageing_ = false;
+  Timer learn_timer_, age_timer_;
   Counter &drop_runt_, &drop_bad_source_, &drop_link_local_, &drop_unknown_, &drop_same_port_, &flooded_, &macs_learnt_,
       &macs_moved_, &macs_aged_, &macs_displaced_, &mac_table_full_, &digests_lost_;
 };

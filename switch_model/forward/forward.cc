@@ -145,7 +145,7 @@ class Forward {
     }
   }
 
-  void on_timer(Pass& pass, std::uint64_t tag) { bridge_.on_timer(pass, tag); }
+  void on_timer(Pass& pass, Timer& timer) { bridge_.on_timer(pass, timer); }
   void report(Report& report) const { bridge_.report(report); }
   void stimuli(std::vector<Stimulus>& all) const { all.insert(all.end(), stimuli_.begin(), stimuli_.end()); }
 

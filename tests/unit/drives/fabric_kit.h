@@ -23,7 +23,7 @@ class FabricBox {
         }) {}
 
   /// A two-port bump around one two-sided kernel; its calls are logged. `ports` beyond two lead in only.
-  unsigned add(const std::string& name, ScriptKernel::Process process = {}, ScriptKernel::Timer timer = {}) {
+  unsigned add(const std::string& name, ScriptKernel::Process process = {}, ScriptKernel::OnTimer timer = {}) {
     std::vector<KernelPlan> plans;
     auto logged = [this, name, process](Context& c, Port in, Batch& b) {
       for (unsigned i = 0; i < b.size(); i++)

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <stdexcept>
 
 #include "tests/unit/drives/fabric_kit.h"
@@ -47,6 +48,26 @@ TEST(Fabric, WhatAWireCarriesArrivesInTheNextRound) {
   EXPECT_EQ(box.take(), (Log{"x in0 1 @1", "y in0 2 @1", "out 1.1 2 @1", "y in0 1 @1", "out 1.1 1 @1"}));
 }
 
+// Each nearer timer used to leave a wake-up behind the farther one: memory grew with packets.
+TEST(Fabric, HoldsOneWakeUpADeviceHoweverItsTimersChange) {
+  std::deque<Timer> timers(2);
+  FabricBox box;
+  const unsigned x = box.add("x", [&](Context& c, Port, Batch&) {
+    if (!timers[0].armed()) c.arm(timers[0], c.now() + 300 * kSecond);
+    c.arm(timers[1], c.now() + 10);
+  });
+  box.add("y");
+  for (Nanos now = 0; now < 10'000; now += 100) {
+    box.fabric.advance_to(now);
+    box.inject(x, 0, 1);
+    box.fabric.run(now);
+    ASSERT_EQ(box.fabric.wake_ups(), 1u);
+    ASSERT_EQ(box.fabric.next_deadline(), now + 10);
+  }
+  box.fabric.advance_to(1 * kSecond);
+  EXPECT_EQ(box.fabric.next_deadline(), 300 * kSecond);
+}
+
 TEST(Fabric, EndlessReflectionIsAnErrorAndFreesItsPackets) {
   auto reflect = [](Context&, Port in, Batch& b) {
     for (unsigned i = 0; i < b.size(); i++) b.send(i, in);
@@ -88,10 +109,10 @@ TEST(Fabric, APortJoinedToItselfMeetsItsOwnPackets) {
 TEST(Fabric, AdvanceRunsTimersBeforeTheTimeOnly) {
   FabricBox box;
   auto arm = [](Context& c, Port, Batch& b) {
-    for (unsigned i = 0; i < b.size(); i++) c.arm(c.now() + b[i].data()[0], b[i].data()[0]);
+    for (unsigned i = 0; i < b.size(); i++) test::arm_once(c, c.now() + b[i].data()[0], b[i].data()[0]);
   };
   const unsigned x = box.add("x", arm, [](Context& c, std::uint64_t tag) {
-    if (tag == 10) c.arm(c.now() + 5, 15);
+    if (tag == 10) test::arm_once(c, c.now() + 5, 15);
   });
   const unsigned y = box.add("y", arm);
   box.inject(y, 0, 10);
@@ -116,7 +137,8 @@ TEST(Fabric, AdvanceRunsTimersBeforeTheTimeOnly) {
 // An earlier timer supersedes a wake-up in the heap; no timer is lost or fired twice.
 TEST(Fabric, StaleWakeUpsFireNothingTwice) {
   FabricBox box;
-  const unsigned x = box.add("x", [](Context& c, Port, Batch& b) { c.arm(b[0].data()[0], b[0].data()[0]); });
+  const unsigned x =
+      box.add("x", [](Context& c, Port, Batch& b) { test::arm_once(c, b[0].data()[0], b[0].data()[0]); });
   unsigned now = 0;
   for (unsigned at : {90u, 70u, 80u, 60u, 60u, 95u}) {
     box.inject(x, 0, at);

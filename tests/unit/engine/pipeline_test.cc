@@ -28,19 +28,19 @@ TEST(Pipeline, OneInstantIsTimersDueThenArrivalsThenTimersForThisInstant) {
   Log log;
   auto process = [&](Context& c, Port, Batch& b) {
     log.push_back("arrival " + std::to_string(b[0].data()[0]));
-    c.arm(c.now(), 50);
+    test::arm_once(c, c.now(), 50);
   };
   auto timer = [&](Context& c, std::uint64_t tag) {
     log.push_back("timer " + std::to_string(tag) + " at " + std::to_string(c.now()));
-    if (tag == 1) c.arm(c.now(), 2);
-    if (tag == 2) c.arm(c.now() + 10, 3);
+    if (tag == 1) test::arm_once(c, c.now(), 2);
+    if (tag == 2) test::arm_once(c, c.now() + 10, 3);
   };
   std::vector<Stage> stages;
   stages.push_back(stage(
       "k", {out(0)},
       [&](Context& c, Port in, Batch& b) {
         if (b[0].data()[0] == 0) {
-          c.arm(100, 1);
+          test::arm_once(c, 100, 1);
           return;
         }
         process(c, in, b);
@@ -68,8 +68,8 @@ TEST(Pipeline, EqualTimesGoByStageThenArmingOrder) {
     stages.push_back(stage(
         name, {i < 2 ? Edge{i + 1, 0} : out(0)},
         [i](Context& c, Port, Batch&) {
-          for (std::uint64_t tag = 0; tag < 3; tag++) c.arm(10 - i % 2 * 0, 9 - tag);
-          c.arm(9, 100);
+          for (std::uint64_t tag = 0; tag < 3; tag++) test::arm_once(c, 10 - i % 2 * 0, 9 - tag);
+          test::arm_once(c, 9, 100);
         },
         timer(name)));
   }
@@ -95,10 +95,10 @@ TEST(Pipeline, ATimerOfAnEarlierTimeThatWasMissedFiresFirst) {
   stages.push_back(stage(
       "k", {out(0)},
       [](Context& c, Port, Batch&) {
-        c.arm(30, 3);
-        c.arm(10, 1);
-        c.arm(20, 2);
-        c.arm(-5, 0);
+        test::arm_once(c, 30, 3);
+        test::arm_once(c, 10, 1);
+        test::arm_once(c, 20, 2);
+        test::arm_once(c, -5, 0);
       },
       [&](Context& c, std::uint64_t tag) { log.push_back(std::to_string(tag) + "@" + std::to_string(c.now())); }));
   PipelineBox box(std::move(stages));
@@ -119,7 +119,7 @@ Stage mixer(std::vector<Edge> outputs, CounterSet& stats, std::vector<PacketPtr>
           const unsigned n = b[i].data()[0];
           if (n % 7 == 0) {
             held.push_back(b.take(i));
-            c.arm(c.now() + 100, n);
+            test::arm_once(c, c.now() + 100, n);
           } else if (n % 3 == 0) {
             b.drop(i, three);
             if (n % 9 == 0) {  // a follower takes the place of a dropped packet
@@ -228,7 +228,7 @@ TEST(Pipeline, KernelsSeeNoMoreThanABatchAndNoEmptyOne) {
 TEST(Pipeline, EmittedPacketsLeaveInEmittingOrderByAnyNumber) {
   std::vector<Stage> stages;
   stages.push_back(stage(
-      "burst", {{1, 0}, out(1)}, [](Context& c, Port, Batch&) { c.arm(10, 0); },
+      "burst", {{1, 0}, out(1)}, [](Context& c, Port, Batch&) { test::arm_once(c, 10, 0); },
       [](Context& c, std::uint64_t) {
         for (unsigned i = 0; i < 250; i++) {
           PacketPtr made = c.allocate(1);

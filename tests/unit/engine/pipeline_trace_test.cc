@@ -53,7 +53,7 @@ TEST(PipelineTrace, AnEventForEachVerdict) {
               break;
             case 103:
               held.push_back(b.take(i));
-              c.arm(10, 0);
+              test::arm_once(c, 10, 0);
               break;
             case 104:
               held.push_back(b.take(i));
@@ -125,7 +125,7 @@ TEST(PipelineTrace, EveryDropAndEveryPort) {
       [&](Context& c, Port, Batch& b) {
         for (unsigned i = 0; i < b.size(); i++) {
           if (b[i].data()[0] == 1) b.drop(i, stats->counter("drop_test", ""));
-          if (b[i].data()[0] == 2 || b[i].data()[0] == 3) held.push_back(b.take(i)), c.arm(10, 0);
+          if (b[i].data()[0] == 2 || b[i].data()[0] == 3) held.push_back(b.take(i)), test::arm_once(c, 10, 0);
         }
       },
       [&](Context& c, std::uint64_t) {
@@ -213,7 +213,7 @@ TEST(PipelineRandom, AStreamDependsOnItsSeedAlone) {
         "k", {out(0)},
         [&](Context& c, Port, Batch& b) {
           for (unsigned i = 0; i < b.size(); i++) numbers.push_back(c.random());
-          c.arm(c.now() + 1, 0);
+          test::arm_once(c, c.now() + 1, 0);
         },
         [&](Context& c, std::uint64_t) { numbers.push_back(c.random()); }));
     stages.back().seed = seed;
@@ -245,7 +245,7 @@ class PipelineDeath : public testing::Test {
 };
 
 TEST_F(PipelineDeath, BrokenInvariantsEndTheProcessWithWords) {
-  auto run = [](test::ScriptKernel::Process process, test::ScriptKernel::Timer timer = {}) {
+  auto run = [](test::ScriptKernel::Process process, test::ScriptKernel::OnTimer timer = {}) {
     std::vector<Stage> stages;
     stages.push_back(stage("culprit", {out(0)}, std::move(process), std::move(timer)));
     PipelineBox box(std::move(stages));
@@ -256,7 +256,8 @@ TEST_F(PipelineDeath, BrokenInvariantsEndTheProcessWithWords) {
   EXPECT_DEATH(run([](Context&, Port, Batch& b) { b.send(0, 7); }), "does not have.*culprit, 7");
   EXPECT_DEATH(run([](Context& c, Port, Batch& b) { b.follow(0, c.copy(b[0]), 9); }), "does not have.*culprit, 9");
   EXPECT_DEATH(run([](Context& c, Port, Batch& b) { c.emit(c.copy(b[0]), 0); }), "outside on_timer.*culprit");
-  EXPECT_DEATH(run([](Context& c, Port, Batch&) { c.arm(0, 0); }, [](Context& c, std::uint64_t) { c.arm(c.now(), 0); }),
+  EXPECT_DEATH(run([](Context& c, Port, Batch&) { test::arm_once(c, 0, 0); },
+                   [](Context& c, std::uint64_t) { test::arm_once(c, c.now(), 0); }),
                "without end.*culprit");
 }
 

@@ -50,7 +50,7 @@ TEST(Probe, TimeThatAPacketIsHeldCountsAlsoWhenTheSampleIsOver) {
       "holder", {out(0)},
       [&](Context& c, Port, Batch& batch) {
         held = batch.take(0);
-        c.arm(50, 0);
+        test::arm_once(c, 50, 0);
       },
       [&](Context& c, std::uint64_t) { c.emit(std::move(held), 0); }));
   PipelineBox box(std::move(stages));
@@ -77,7 +77,7 @@ TEST(Probe, CopiesAndDropsOfAPacketInTheSampleAreNotTimed) {
       [&](Context& c, Port, Batch& batch) {
         held = c.copy(batch[0]);
         batch.drop(0, reason);
-        c.arm(50, 0);
+        test::arm_once(c, 50, 0);
       },
       [&](Context& c, std::uint64_t) { c.emit(std::move(held), 0); }));
   PipelineBox box(std::move(stages));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Kernels written as lambdas, and a pipeline around them that remembers what left.
 #pragma once
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,27 +11,38 @@
 
 namespace rocebox::test {
 
+/// Arms a timer that nobody else has: scripts want many, each once.
+inline void arm_once(Context& context, Nanos at, std::uint64_t tag) {
+  static std::deque<Timer> timers;  // those that were armed when a pipeline ended stay unused
+  for (Timer& timer : timers)
+    if (!timer.armed()) {
+      timer.set_tag(tag);
+      return context.arm(timer, at);
+    }
+  context.arm(timers.emplace_back(tag), at);
+}
+
 /// A kernel whose calls are lambdas; without one, everything passes.
 class ScriptKernel final : public Kernel {
  public:
   using Process = std::function<void(Context&, Port, Batch&)>;
-  using Timer = std::function<void(Context&, std::uint64_t)>;
-  explicit ScriptKernel(Process process, Timer timer = {}) : process_(std::move(process)), timer_(std::move(timer)) {}
+  using OnTimer = std::function<void(Context&, std::uint64_t)>;
+  explicit ScriptKernel(Process process, OnTimer timer = {}) : process_(std::move(process)), timer_(std::move(timer)) {}
   void process(Context& context, Port in, Batch& batch) override {
     if (process_) process_(context, in, batch);
   }
-  void on_timer(Context& context, std::uint64_t tag) override {
-    if (timer_) timer_(context, tag);
+  void on_timer(Context& context, Timer& timer) override {
+    if (timer_) timer_(context, timer.tag());
   }
 
  private:
   Process process_;
-  Timer timer_;
+  OnTimer timer_;
 };
 
 /// A stage; `outputs` as in Stage.
 inline Stage stage(std::string name, std::vector<Edge> outputs, ScriptKernel::Process process = {},
-                   ScriptKernel::Timer timer = {}, Shape shape = Shape::kOneWay) {
+                   ScriptKernel::OnTimer timer = {}, Shape shape = Shape::kOneWay) {
   Stage result;
   result.name = std::move(name);
   result.kernel = std::make_unique<ScriptKernel>(std::move(process), std::move(timer));

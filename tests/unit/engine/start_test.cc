@@ -14,18 +14,19 @@ class Beacon final : public Kernel {
   explicit Beacon(Nanos first) : first_(first) {}
   void start(Context& context) override {
     EXPECT_EQ(context.now(), 0);
-    context.arm(first_, 7);
-    context.arm(first_ + 10, 8);
+    context.arm(timers_[0], first_);
+    context.arm(timers_[1], first_ + 10);
   }
   void process(Context&, Port, Batch&) override {}
-  void on_timer(Context& context, std::uint64_t tag) override {
+  void on_timer(Context& context, Timer& timer) override {
     PacketPtr packet = context.allocate(64);
-    packet->data()[0] = static_cast<std::uint8_t>(tag);
+    packet->data()[0] = static_cast<std::uint8_t>(timer.tag());
     context.emit(std::move(packet), 0);
   }
 
  private:
   Nanos first_;
+  Timer timers_[2] = {Timer(7), Timer(8)};
 };
 
 TEST(Start, TimersFireAlthoughNothingComes) {

@@ -14,7 +14,7 @@ TEST(LowarState, IsWhatTheReadmeSays) {
   Config config;  // the defaults
   const StateBytes bytes = state_bytes(config);
   EXPECT_EQ(bytes.encoder_streams, 4096u * 216);
-  EXPECT_EQ(bytes.decoder_streams, 4096u * 840);
+  EXPECT_EQ(bytes.decoder_streams, 4096u * 856);
   EXPECT_EQ(bytes.units, 1024u * 4238);
   EXPECT_EQ(bytes.reordering, 65'536u);
   config.roce_mtu = 2;  // 1024

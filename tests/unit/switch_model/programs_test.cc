@@ -44,7 +44,7 @@ class Demo {
       if (keys[i] == 5)
         for (unsigned n = 0; n < 2; n++) access.update(p, packets_, n, count);
       if (keys[i] == 6) p.multicast_group = 9;
-      if (keys[i] == 7) pass.arm(pass.now(), 7);
+      if (keys[i] == 7) pass.arm(timer_, pass.now());
     }
   }
   template <class Access>
@@ -60,8 +60,8 @@ class Demo {
       if (qp == 4) pass.drop(p, drop_);
     }
   }
-  void on_timer(Pass& pass, std::uint64_t tag) {
-    EXPECT_EQ(tag, 7u);
+  void on_timer(Pass& pass, Timer& timer) {
+    EXPECT_EQ(&timer, &timer_);
     EXPECT_EQ(pass.size(), 0u);
     woken_.add();
   }
@@ -80,6 +80,7 @@ class Demo {
   RegisterArray<std::uint8_t> rounds_;
   unsigned word_;
   Counter &drop_, &woken_;
+  Timer timer_;
 };
 
 constexpr ProgramType kTypes[] = {program_type<Demo>("demo", "for the tests")};
