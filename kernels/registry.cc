@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every in-tree kernel and program, one row each. Deleting a folder and its row removes it entirely.
-#include "runtime/kernel/registry.h"
+#include "runtime/component/registry.h"
 
 #include <array>
 #include <string>

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 
 namespace rocebox::switch_model {
 

@@ -44,7 +44,7 @@ class CounterArray : public ResourceHandle {
 
  private:
   static constexpr unsigned kCellBits = 128;  // a word of SRAM: 64 bits of packets and 64 of bytes
-  roce::ZeroedArray<Count> cells_;
+  flows::ZeroedArray<Count> cells_;
   std::uint64_t entries_;
   unsigned pipes_;
 };

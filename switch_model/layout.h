@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "runtime/roce/flow_table.h"
+#include "runtime/flows/flow_table.h"
 #include "switch_model/packet_state.h"
 
 namespace rocebox::switch_model {
@@ -80,7 +80,7 @@ class RegisterArray : public ResourceHandle {
 
  private:
   friend class Layout;
-  roce::ZeroedArray<T> cells_;
+  flows::ZeroedArray<T> cells_;
   std::uint64_t entries_ = 0;
 };
 
@@ -117,7 +117,7 @@ class RegisterArray<bool> : public ResourceHandle {
 
  private:
   friend class Layout;
-  roce::ZeroedArray<std::uint64_t> words_;
+  flows::ZeroedArray<std::uint64_t> words_;
   std::uint64_t entries_ = 0, stride_ = 0;
 };
 
@@ -145,9 +145,9 @@ class Layout {
     array.entries_ = entries;
     if constexpr (std::is_same_v<T, bool>) {
       array.stride_ = (entries + 63) / 64;
-      array.words_ = roce::ZeroedArray<std::uint64_t>(pipes_ * array.stride_, roce::Pages::kHuge);
+      array.words_ = flows::ZeroedArray<std::uint64_t>(pipes_ * array.stride_, flows::Pages::kHuge);
     } else {
-      array.cells_ = roce::ZeroedArray<T>(pipes_ * entries, roce::Pages::kHuge);
+      array.cells_ = flows::ZeroedArray<T>(pipes_ * entries, flows::Pages::kHuge);
     }
     return array;
   }

@@ -71,7 +71,7 @@ class MeterArray : public ResourceHandle {
   }
 
   std::vector<MeterRates> rates_;
-  roce::ZeroedArray<Cell> cells_;
+  flows::ZeroedArray<Cell> cells_;
   std::uint64_t entries_;
   unsigned pipes_;
 };

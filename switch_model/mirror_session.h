@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 
 namespace rocebox::switch_model {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 
 namespace rocebox::switch_model {
 namespace {

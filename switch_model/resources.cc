@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 #include "runtime/kernel/report.h"
 
 namespace rocebox::switch_model {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bench/micro/packets.h"
+#include "runtime/component/registry.h"
 #include "runtime/config/config.h"
 #include "runtime/drives/testbed.h"
-#include "runtime/kernel/registry.h"
 
 namespace rocebox::bench {
 

@@ -15,7 +15,7 @@ IsalYardstick::IsalYardstick(unsigned r, unsigned c, std::size_t streams, std::s
       stride_((unit_bytes + 127) / 64 * 64),
       streams_(streams),
       queue_(units),
-      data_(stride_ * units, roce::Pages::kHuge) {
+      data_(stride_ * units, flows::Pages::kHuge) {
   for (std::size_t i = 0; i < units; i++) queue_[i] = static_cast<std::uint32_t>(i);
   for (Stream& stream : streams_) stream.units.resize(c);
 }

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "runtime/flows/flow_table.h"
 #include "runtime/packet/packet.h"
-#include "runtime/roce/flow_table.h"
 
 namespace rocebox::bench {
 
@@ -44,7 +44,7 @@ class IsalYardstick {
   std::size_t stride_, head_ = 0, tail_ = 0;
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> queue_;  // a ring of the free units
-  roce::ZeroedArray<std::uint8_t> data_;
+  flows::ZeroedArray<std::uint8_t> data_;
   std::uint32_t sum_ = 0;
 };
 

@@ -9,9 +9,9 @@
 #include "bench/micro/bump.h"
 #include "bench/micro/packets.h"
 #include "bench/micro/themis_options.h"
+#include "runtime/flows/zeroed_array.h"
 #include "runtime/limits.h"
 #include "runtime/roce/address.h"
-#include "runtime/roce/zeroed_array.h"
 
 namespace rocebox::bench {
 namespace {
@@ -67,7 +67,7 @@ class NewFlows {
   bool round() {
     std::unique_ptr<Device> device;
     {
-      const roce::TouchedWhenMade touched(kTouchedAtStartBytes);
+      const flows::TouchedWhenMade touched(kTouchedAtStartBytes);
       device = make_device(text_);
     }
     if (!device) return false;

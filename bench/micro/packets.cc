@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "runtime/packet/eal.h"
+#include "runtime/process/eal.h"
 
 namespace rocebox::bench {
 namespace {

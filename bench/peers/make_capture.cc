@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/drives/capture_writer.h"
-#include "runtime/packet/eal.h"
+#include "runtime/capture/capture_writer.h"
 #include "runtime/packet/pool.h"
+#include "runtime/process/eal.h"
 #include "runtime/roce/build.h"
 #include "runtime/roce/psn.h"
 

@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/drives/capture_writer.h"
-#include "runtime/packet/eal.h"
+#include "runtime/capture/capture_writer.h"
 #include "runtime/packet/pool.h"
+#include "runtime/process/eal.h"
 #include "runtime/roce/address.h"
 #include "runtime/roce/build.h"
 #include "runtime/roce/psn.h"

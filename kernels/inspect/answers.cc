@@ -50,7 +50,7 @@ void Inspector::response(std::uint32_t index, Packet packet, Held held, Nanos no
     gap = flow.responses.gaps != gaps;
   }
   if (packet.meta().opcode == IBV_OPCODE_RC_ACKNOWLEDGE) syndrome(index, packet, facts.psn, now);
-  if (held == Held::kTrimmed || flow.half == roce::Pairing::kNone) return;
+  if (held == Held::kTrimmed || flow.half == flows::Pairing::kNone) return;
   if (const Flow* asker = partner_of(flow)) {
     if (asker->open_read_bytes) settle_read(index_of(*asker), nullptr);
     if (asker->open_read_unsized && of_read) settle_unsized_read(index_of(*asker), facts.psn);
@@ -68,7 +68,7 @@ void Inspector::answer(std::uint32_t index, Packet packet, std::uint32_t psn, Na
   const std::uint8_t syndrome = aeth ? aeth->syndrome : std::uint8_t{0};
   const roce::AethKind kind = unknown ? roce::AethKind::kReserved : roce::aeth_kind(syndrome);
   const bool refused = unknown || kind == roce::AethKind::kNak || kind == roce::AethKind::kRnrNak;
-  pairing_.answer(flow.half, psn, refused ? roce::AnswerKind::kNotReceived : roce::AnswerKind::kReceived);
+  pairing_.answer(flow.half, psn, refused ? flows::AnswerKind::kNotReceived : flows::AnswerKind::kReceived);
   Flow* asker = partner_of(flow);
   if (!asker) return;
   const bool again = kind == roce::AethKind::kRnrNak ||

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 
 namespace rocebox::inspect {
 

@@ -10,7 +10,7 @@
 namespace rocebox::inspect {
 namespace {
 
-roce::Pairing::Limits pairing_limits(const Config& config) {
+flows::Pairing::Limits pairing_limits(const Config& config) {
   // Twice the flows: handshakes and static pairs name halves that may never carry a packet.
   return {.halves = static_cast<std::uint32_t>(2 * config.flows + 2 * static_cast<std::int64_t>(config.pairs.size()))};
 }
@@ -27,20 +27,20 @@ Inspector::Inspector(const Config& config, Stats& stats)
       requests_(window_, config.retransmit_after, false),
       responses_(window_, config.retransmit_after, true),
       table_(static_cast<std::uint32_t>(config.flows)),
-      flows_(table_.capacity(), roce::Pages::kHuge),
+      flows_(table_.capacity(), flows::Pages::kHuge),
       // Small pages, each when its PSNs come: a flow uses the ring of the one direction that it is, and a short one
       // little of that.
-      rings_(std::size_t{table_.capacity()} * kStreams * window_, roce::Pages::kSmall, roce::Touch::kAsUsed),
-      events_(std::size_t{table_.capacity()} * events_max_, roce::Pages::kSmall, roce::Touch::kAsUsed),
+      rings_(std::size_t{table_.capacity()} * kStreams * window_, flows::Pages::kSmall, flows::Touch::kAsUsed),
+      events_(std::size_t{table_.capacity()} * events_max_, flows::Pages::kSmall, flows::Touch::kAsUsed),
       sender_table_(table_.capacity()),
       senders_(sender_table_.capacity()),
-      sender_rings_(std::size_t{sender_table_.capacity()} * window_, roce::Pages::kSmall, roce::Touch::kAsUsed),
+      sender_rings_(std::size_t{sender_table_.capacity()} * window_, flows::Pages::kSmall, flows::Touch::kAsUsed),
       address_pairs_(table_.capacity()),
       address_pair_pmtus_(table_.capacity()),
       pairing_(pairing_limits(config)) {
   for (const StaticPair& pair : config.pairs)
     pairing_.connect(pair.a_address, static_cast<std::uint32_t>(pair.a_qpn), pair.b_address,
-                     static_cast<std::uint32_t>(pair.b_qpn), roce::PairSource::kConfig);
+                     static_cast<std::uint32_t>(pair.b_qpn), flows::PairSource::kConfig);
 }
 
 struct Inspector::Switch final : Change {
@@ -114,7 +114,7 @@ void Inspector::name(Packet packet, Lookup& lookup) {
   const roce::Service service = roce::opcode_info(packet).service;
   // A CNP has no service of its own: it belongs to the QP's flow, which is RC nearly always.
   lookup.key = FlowKey::of(roce::addresses(packet), qpn, service == roce::Service::kCnp ? roce::Service::kRc : service);
-  lookup.hash = roce::FlowTable<FlowKey>::hash(lookup.key);
+  lookup.hash = flows::FlowTable<FlowKey>::hash(lookup.key);
 }
 
 std::uint32_t Inspector::find(const Lookup& lookup, Packet packet) const {
@@ -137,7 +137,7 @@ std::uint32_t Inspector::make(const Lookup& lookup, Packet packet) {
   if (pair.destination < pair.source) std::swap(pair.source, pair.destination);
   flows_[index].address_pair = address_pairs_.insert(pair);  // never full: at most one for each flow
   const bool rc = key.service() == roce::Service::kRc;
-  flows_[index].half = rc ? pairing_.add({key.addresses, key.qpn()}, index) : roce::Pairing::kNone;
+  flows_[index].half = rc ? pairing_.add({key.addresses, key.qpn()}, index) : flows::Pairing::kNone;
   return index;
 }
 
@@ -232,11 +232,11 @@ void Inspector::count_packet(Flow& flow, Packet packet, Held held, Nanos now) {
 }
 
 const Flow* Inspector::partner_of(const Flow& flow) const {
-  if (flow.half == roce::Pairing::kNone) return nullptr;
+  if (flow.half == flows::Pairing::kNone) return nullptr;
   const std::uint32_t half = pairing_.partner(flow.half);
-  if (half == roce::Pairing::kNone) return nullptr;
+  if (half == flows::Pairing::kNone) return nullptr;
   const std::uint32_t index = pairing_.flow(half);
-  return index == roce::Pairing::kNone ? nullptr : &flows_[index];
+  return index == flows::Pairing::kNone ? nullptr : &flows_[index];
 }
 
 Flow* Inspector::partner_of(const Flow& flow) { return const_cast<Flow*>(std::as_const(*this).partner_of(flow)); }

@@ -8,9 +8,9 @@
 #include "kernels/inspect/counters.h"
 #include "kernels/inspect/flow.h"
 #include "kernels/inspect/psn_tracker.h"
+#include "runtime/flows/flow_table.h"
+#include "runtime/flows/pairing.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/roce/flow_table.h"
-#include "runtime/roce/pairing.h"
 
 namespace rocebox::inspect {
 
@@ -26,7 +26,7 @@ class Inspector final : public Kernel {
 
  private:
   struct Switch;
-  static constexpr std::uint32_t kNone = roce::FlowTable<FlowKey>::kNone;
+  static constexpr std::uint32_t kNone = flows::FlowTable<FlowKey>::kNone;
 
   // How much of a packet can be counted.
   enum class Held : std::uint8_t {
@@ -54,7 +54,7 @@ class Inspector final : public Kernel {
   bool icrc_refuses(Packet packet, Flow* flow, bool& unverified);
   void count_packet(Flow& flow, Packet packet, Held held, Nanos now);
   void datagram(Flow& flow, Packet packet, Held held, Nanos now);
-  void connection_news(const roce::Pairing::News& news);
+  void connection_news(const flows::Pairing::News& news);
   void request(std::uint32_t index, Packet packet, Held held, Nanos now);
   void read_length(Flow& flow, Packet packet, PsnPacket& facts);
   void restarted(std::uint32_t index);
@@ -101,16 +101,16 @@ class Inspector final : public Kernel {
   bool check_icrc_;
   std::uint32_t window_, mtu_, events_max_;
   PsnTracker requests_, responses_;
-  roce::FlowTable<FlowKey> table_;
-  roce::ZeroedArray<Flow> flows_;
-  roce::ZeroedArray<PsnTracker::Entry> rings_;
-  roce::ZeroedArray<Event> events_;  // events_max_ of each flow
-  roce::FlowTable<SenderKey> sender_table_;
-  roce::ZeroedArray<Sender> senders_;
-  roce::ZeroedArray<PsnTracker::Entry> sender_rings_;
-  roce::FlowTable<roce::Addresses> address_pairs_;
-  roce::ZeroedArray<std::uint16_t> address_pair_pmtus_;
-  roce::Pairing pairing_;
+  flows::FlowTable<FlowKey> table_;
+  flows::ZeroedArray<Flow> flows_;
+  flows::ZeroedArray<PsnTracker::Entry> rings_;
+  flows::ZeroedArray<Event> events_;  // events_max_ of each flow
+  flows::FlowTable<SenderKey> sender_table_;
+  flows::ZeroedArray<Sender> senders_;
+  flows::ZeroedArray<PsnTracker::Entry> sender_rings_;
+  flows::FlowTable<roce::Addresses> address_pairs_;
+  flows::ZeroedArray<std::uint16_t> address_pair_pmtus_;
+  flows::Pairing pairing_;
 };
 
 }  // namespace rocebox::inspect

@@ -11,7 +11,7 @@
 namespace rocebox::inspect {
 namespace {
 
-std::string_view source_word(roce::PairSource source) {
+std::string_view source_word(flows::PairSource source) {
   constexpr std::string_view kWords[] = {"none", "learned", "cm", "config"};
   return kWords[static_cast<unsigned>(source)];
 }
@@ -33,9 +33,9 @@ PsnStream Inspector::settled_requests(std::uint32_t index) const {
 }
 
 std::uint32_t Inspector::partner_qpn(const Flow& flow) const {
-  if (flow.half == roce::Pairing::kNone) return 0;
+  if (flow.half == flows::Pairing::kNone) return 0;
   const std::uint32_t half = pairing_.partner(flow.half);
-  return half == roce::Pairing::kNone ? 0 : pairing_.key(half).destination_qp;
+  return half == flows::Pairing::kNone ? 0 : pairing_.key(half).destination_qp;
 }
 
 void Inspector::report(Report& report) const {
@@ -91,7 +91,7 @@ void Inspector::report_totals(Report& r) const {
   r.count("icrc_errors", signed_count(counters_.icrc_errors.read()));
   r.count("icrc_unverified", signed_count(counters_.icrc_unverified.read()));
   r.object("pairing", [&](Report& p) {
-    const roce::Pairing::Counts& counts = pairing_.counts();
+    const flows::Pairing::Counts& counts = pairing_.counts();
     p.count("learned", signed_count(counts.learned));
     p.count("confirmed", signed_count(counts.confirmed));
     p.count("undone", signed_count(counts.undone));

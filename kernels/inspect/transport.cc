@@ -118,7 +118,7 @@ void Inspector::request(std::uint32_t index, Packet packet, Held held, Nanos now
     flow.open_read_unsized = facts.read && !facts.sized;
   }
   if (what == PsnClass::kRestart) restarted(index);
-  if (flow.half == roce::Pairing::kNone) return;
+  if (flow.half == flows::Pairing::kNone) return;
   pairing_.request(flow.half, facts.psn, roce::psn_add(facts.psn, facts.width - 1));
   // Responses may be sent again now, from this PSN on.
   if (facts.read && !highest) {
@@ -132,7 +132,7 @@ void Inspector::request(std::uint32_t index, Packet packet, Held held, Nanos now
 // The PSNs of the answers begin anew with those of the requests.
 void Inspector::restarted(std::uint32_t index) {
   const Flow& flow = flows_[index];
-  if (flow.half == roce::Pairing::kNone) return;
+  if (flow.half == flows::Pairing::kNone) return;
   if (Flow* partner = partner_of(flow))
     responses_.begin_anew(partner->responses, ring(index_of(*partner), PsnSpace::kResponses));
   pairing_.restart(flow.half);
@@ -158,12 +158,12 @@ void Inspector::datagram(Flow& flow, Packet packet, Held held, Nanos now) {
 }
 
 // A handshake passed: the requests of both halves begin anew where it says. After a disconnect they may begin anywhere.
-void Inspector::connection_news(const roce::Pairing::News& news) {
+void Inspector::connection_news(const flows::Pairing::News& news) {
   if (!news.begins && !news.ends) return;
   for (unsigned i = 0; i < std::size(news.halves); i++) {
-    if (news.halves[i] == roce::Pairing::kNone) continue;
+    if (news.halves[i] == flows::Pairing::kNone) continue;
     const std::uint32_t index = pairing_.flow(news.halves[i]);
-    if (index == roce::Pairing::kNone || !flows_[index].requests.used) continue;
+    if (index == flows::Pairing::kNone || !flows_[index].requests.used) continue;
     PsnStream& stream = flows_[index].requests;
     stream.told = news.begins;
     stream.told_psn = news.psns[i];

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/link/match.h"
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 
 namespace rocebox::link {
 

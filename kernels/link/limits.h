@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 #include "runtime/kernel/rate_queue.h"
 
 namespace rocebox::link {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 #include "runtime/roce/parse.h"
 
 namespace rocebox::link {

@@ -24,7 +24,7 @@ CodingUnits::CodingUnits(std::uint32_t count, std::uint32_t image_bytes)
       image_bytes_max_(image_bytes),
       count_(count),
       free_(count),
-      data_(stride_ * count, roce::Pages::kHuge),
+      data_(stride_ * count, flows::Pages::kHuge),
       units_(count),
       queue_(count) {
   for (std::uint32_t i = 0; i < count; i++) queue_[i] = static_cast<std::uint16_t>(i + 1);

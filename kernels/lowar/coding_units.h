@@ -6,7 +6,7 @@
 #include <span>
 
 #include "kernels/lowar/image.h"
-#include "runtime/roce/flow_table.h"
+#include "runtime/flows/flow_table.h"
 #include "runtime/roce/icrc.h"
 
 namespace rocebox::lowar {
@@ -51,9 +51,9 @@ class CodingUnits {
 
   std::size_t stride_;
   std::uint32_t image_bytes_max_, count_, free_, head_ = 0;
-  roce::ZeroedArray<std::uint8_t> data_;
-  roce::ZeroedArray<Unit> units_;
-  roce::ZeroedArray<std::uint16_t> queue_;  // a ring of the free units, oldest at head_
+  flows::ZeroedArray<std::uint8_t> data_;
+  flows::ZeroedArray<Unit> units_;
+  flows::ZeroedArray<std::uint16_t> queue_;  // a ring of the free units, oldest at head_
 };
 
 }  // namespace rocebox::lowar

@@ -193,7 +193,7 @@ class Decoder {
   CodingUnits units_;
   ReorderingBuffer buffer_;
   StreamTable<Stream> streams_;
-  roce::ZeroedArray<Timer> timers_;  // by stream: until what is held has waited for long enough
+  flows::ZeroedArray<Timer> timers_;  // by stream: until what is held has waited for long enough
 };
 
 }  // namespace rocebox::lowar

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 #include "runtime/limits.h"
 
 namespace rocebox::lowar {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "kernels/lowar/limits.h"
+#include "runtime/flows/flow_table.h"
 #include "runtime/packet/batch.h"
-#include "runtime/roce/flow_table.h"
 #include "runtime/roce/opcodes.h"
 #include "runtime/roce/parse.h"
 #include "runtime/roce/psn.h"

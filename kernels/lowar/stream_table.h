@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "kernels/lowar/stream.h"
+#include "runtime/flows/flow_table.h"
 #include "runtime/packet/packet.h"
-#include "runtime/roce/flow_table.h"
 
 namespace rocebox::lowar {
 
@@ -15,7 +15,7 @@ namespace rocebox::lowar {
 template <class Stream>
 class StreamTable {
  public:
-  static constexpr std::uint32_t kNone = roce::FlowTable<StreamKey>::kNone;
+  static constexpr std::uint32_t kNone = flows::FlowTable<StreamKey>::kNone;
 
   /// `count` streams, of which those give their place that were not used for `idle`.
   StreamTable(std::uint32_t count, Nanos idle) : idle_(idle), grain_(idle / 16), table_(count), entries_(count) {}
@@ -73,7 +73,7 @@ class StreamTable {
 
   /// Bytes of memory that so many streams take, when all are in use.
   static constexpr std::size_t bytes(std::uint32_t count) {
-    return roce::FlowTable<StreamKey>::bytes(count) + count * sizeof(Entry);
+    return flows::FlowTable<StreamKey>::bytes(count) + count * sizeof(Entry);
   }
 
  private:
@@ -99,8 +99,8 @@ class StreamTable {
 
   Nanos idle_, grain_;
   std::uint32_t oldest_ = 0, newest_ = 0;
-  roce::FlowTable<StreamKey> table_;
-  roce::ZeroedArray<Entry> entries_;
+  flows::FlowTable<StreamKey> table_;
+  flows::ZeroedArray<Entry> entries_;
 };
 
 }  // namespace rocebox::lowar

@@ -128,7 +128,7 @@ void ControlPlane::report(Report& report) const {
   report_connections(report);
   report_unpaired(report);
   report.object("pairing", [&](Report& object) {
-    const roce::Pairing::Counts& counts = pairing_.counts();
+    const flows::Pairing::Counts& counts = pairing_.counts();
     const auto count = [&object](std::string_view name, std::uint64_t value) {
       object.count(name, static_cast<std::int64_t>(value));
     };
@@ -149,12 +149,12 @@ void ControlPlane::report_unpaired(Report& report) const {
       alone.push_back(half);
   report.table("unpaired", alone.size(), [&](Report& row, std::size_t i) {
     const std::uint32_t half = alone[i];
-    const roce::HalfKey& key = pairing_.key(half);
+    const flows::HalfKey& key = pairing_.key(half);
     row.text("source", roce::address_text(key.addresses.source));
     row.text("destination", roce::address_text(key.addresses.destination));
     row.count("destination_qpn", key.destination_qp);
-    row.text("because", notes_[half].refused                             ? "no state is free"
-                        : pairing_.partner(half) == roce::Pairing::kNone ? "its other direction is not known"
+    row.text("because", notes_[half].refused                              ? "no state is free"
+                        : pairing_.partner(half) == flows::Pairing::kNone ? "its other direction is not known"
                         : pairing_.confirmed(half) ? "no packet has come since it was paired or has ended"
                                                    : "its pair is a guess yet");
   });

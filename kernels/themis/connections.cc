@@ -54,7 +54,7 @@ void ControlPlane::carry_out(Pass& pass, const Change& change) {
 
 void ControlPlane::make(Pass& pass, std::uint32_t outbound, Port port) {
   const std::uint32_t inbound = pairing_.partner(outbound);
-  if (inbound == roce::Pairing::kNone || !pairing_.confirmed(outbound) || notes_[outbound].refused) return;
+  if (inbound == flows::Pairing::kNone || !pairing_.confirmed(outbound) || notes_[outbound].refused) return;
   if (notes_[outbound].connection != notes_[inbound].connection) return;
   const bool told = notes_[outbound].connection != 0;
   if (told && connections_[notes_[outbound].connection - 1].placed) return;

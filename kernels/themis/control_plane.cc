@@ -13,7 +13,7 @@
 namespace rocebox::themis {
 namespace {
 
-roce::Pairing::Limits pairing_limits(const Config& config) {
+flows::Pairing::Limits pairing_limits(const Config& config) {
   // Twice what can have state: handshakes and connections that are not paired yet name halves, too.
   return {.halves = static_cast<std::uint32_t>(4 * config.qps),
           .candidates = kCandidatesMax,
@@ -73,8 +73,8 @@ bool ControlPlane::observe(const PacketState& p, std::uint32_t half) {
   if (answer.kind == AnswerKind::kNone || roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) return false;
   const bool ack = answer.kind == AnswerKind::kAck;
   // A pair is not guessed from a NACK: to guess wrongly there would be to judge by another QP's state.
-  if (pairing_.partner(half) == roce::Pairing::kNone && (!learning_ || !ack)) return false;
-  pairing_.answer(half, psn, ack ? roce::AnswerKind::kReceived : roce::AnswerKind::kNotReceived);
+  if (pairing_.partner(half) == flows::Pairing::kNone && (!learning_ || !ack)) return false;
+  pairing_.answer(half, psn, ack ? flows::AnswerKind::kReceived : flows::AnswerKind::kNotReceived);
   return true;
 }
 
@@ -82,7 +82,7 @@ bool ControlPlane::observe(const PacketState& p, std::uint32_t half) {
 std::uint16_t ControlPlane::path_mtu_of_half(std::uint32_t half) const {
   const std::uint32_t partner = pairing_.partner(half);
   const std::uint16_t own = notes_[half].path_mtu;
-  return own || partner == roce::Pairing::kNone ? own : notes_[partner].path_mtu;
+  return own || partner == flows::Pairing::kNone ? own : notes_[partner].path_mtu;
 }
 
 void ControlPlane::unknown(Pass& pass, const PacketState& p) {
@@ -91,8 +91,8 @@ void ControlPlane::unknown(Pass& pass, const PacketState& p) {
   if (answer_of(p.packet).kind == AnswerKind::kNack) count_.nack_unpaired.add();
   const HalfKey key{roce::addresses(p.packet), static_cast<std::uint32_t>(roce::bth(p.packet).destination_qp)};
   std::uint32_t half = pairing_.find(key);
-  if (half == roce::Pairing::kNone && make_room(1, pass.now())) half = pairing_.add(key);
-  if (half == roce::Pairing::kNone) return count_.pairing_full.add();
+  if (half == flows::Pairing::kNone && make_room(1, pass.now())) half = pairing_.add(key);
+  if (half == flows::Pairing::kNone) return count_.pairing_full.add();
   meet(pass, p, half, port);
 }
 
@@ -112,7 +112,7 @@ void ControlPlane::meet(Pass& pass, const PacketState& p, std::uint32_t half, Po
   arm_ageing(pass);
   observe(p, half);
   const std::uint32_t partner = pairing_.partner(half);
-  if (partner == roce::Pairing::kNone || !pairing_.confirmed(half) || notes.refused) return;
+  if (partner == flows::Pairing::kNone || !pairing_.confirmed(half) || notes.refused) return;
   ask(pass, ingress_changes_, {What::kMake, port, false, state_.is_host[p.ingress_port] ? half : partner, 0});
 }
 
@@ -164,7 +164,7 @@ void ControlPlane::stimuli(std::vector<Stimulus>& all) const {
   std::erase_if(ways, [](const Stimulus& way) { return !way.frame.empty(); });  // not of RoCE
   if (ways.empty()) ways.resize(1);
   for (Stimulus& way : ways)
-    for (const roce::HalfKey& half : stimuli_) {
+    for (const flows::HalfKey& half : stimuli_) {
       way.underlay.addresses = half.addresses;
       way.underlay.ip_version = roce::is_ipv4(half.addresses.source) ? 4 : 6;
       way.destination_qp = half.destination_qp;

@@ -11,7 +11,7 @@
 
 namespace rocebox::themis {
 
-using roce::PairSource;
+using flows::PairSource;
 
 class ControlPlane {
  public:
@@ -74,7 +74,7 @@ class ControlPlane {
 
   // What a handshake says: the port of the NIC in this rack, and whether its REP came from there.
   struct Claim {
-    roce::Pairing::Told told;
+    flows::Pairing::Told told;
     Port port;
     bool by_host;
     // Which of the two halves goes out: halves[0] goes the way of the REP.
@@ -154,7 +154,7 @@ class ControlPlane {
   void begin_anew(std::uint32_t number, std::uint32_t psn, bool sprayed);
   void jump(std::uint32_t number, std::uint32_t to);
   bool is_configured(const Connection& connection) const {
-    return pairing_.source(connection.outbound) == roce::PairSource::kConfig;
+    return pairing_.source(connection.outbound) == flows::PairSource::kConfig;
   }
   void end(std::uint32_t number, bool forget_pair);
   void release_stash(Connection& connection);
@@ -181,8 +181,8 @@ class ControlPlane {
   Nanos stash_timeout_, qp_timeout_;
   std::uint32_t window_;
   bool learning_;
-  roce::Pairing pairing_;
-  std::vector<roce::HalfKey> stimuli_;  // of the first configured connections
+  flows::Pairing pairing_;
+  std::vector<flows::HalfKey> stimuli_;  // of the first configured connections
   std::vector<HalfNotes> notes_;
   std::vector<Connection> connections_;
   std::vector<std::uint32_t> free_connections_;

@@ -68,7 +68,7 @@ bool ControlPlane::make_room(std::uint32_t halves, Nanos now) {
 void ControlPlane::tell(const std::vector<ConnectionConfig>& rows) {
   for (const ConnectionConfig& row : rows) {
     const std::uint32_t outbound = pairing_.find(outbound_of(row)), inbound = pairing_.find(inbound_of(row));
-    if (outbound == roce::Pairing::kNone || pairing_.partner(outbound) != inbound) continue;
+    if (outbound == flows::Pairing::kNone || pairing_.partner(outbound) != inbound) continue;
     notes_[outbound].told = pairing_.source(outbound) == PairSource::kConfig;
   }
   for (const std::uint32_t half : told_)
@@ -91,13 +91,13 @@ void ControlPlane::tell(const ConnectionConfig& row) {
     stimuli_.push_back(outbound_of(row));
   }
   std::uint32_t outbound = pairing_.find(outbound_of(row));
-  const bool known = outbound != roce::Pairing::kNone && notes_[outbound].told;
+  const bool known = outbound != flows::Pairing::kNone && notes_[outbound].told;
   if (!known) {
     // Whatever has these halves now is over.
     for (const HalfKey& key : {outbound_of(row), inbound_of(row)}) {
       const std::uint32_t half = pairing_.find(key);
-      if (half != roce::Pairing::kNone && notes_[half].connection) end(notes_[half].connection - 1, true);
-      if (const std::uint32_t left = pairing_.find(key); left != roce::Pairing::kNone) forget(left);
+      if (half != flows::Pairing::kNone && notes_[half].connection) end(notes_[half].connection - 1, true);
+      if (const std::uint32_t left = pairing_.find(key); left != flows::Pairing::kNone) forget(left);
     }
     if (!make_room(2, -1) ||
         !pairing_.connect(row.local_address, static_cast<std::uint32_t>(row.local_qpn), row.remote_address,

@@ -16,7 +16,7 @@ Port ControlPlane::management_port(const PacketState& p) const {
 bool ControlPlane::believed(Pass& pass, const Claim& claim) {
   bool believed = true;
   for (const std::uint32_t half : pairing_.halves_of(claim.told)) {
-    if (half == roce::Pairing::kNone || notes_[half].connection == 0) continue;
+    if (half == flows::Pairing::kNone || notes_[half].connection == 0) continue;
     const std::uint32_t number = notes_[half].connection - 1;
     Connection& c = connections_[number];
     if (c.source < PairSource::kCm || !is_alive(number, pass.now())) continue;
@@ -33,7 +33,7 @@ bool ControlPlane::believed(Pass& pass, const Claim& claim) {
 bool ControlPlane::make_room(const Claim& claim, Nanos now) {
   std::uint32_t missing = 0;
   for (const std::uint32_t half : pairing_.halves_of(claim.told))
-    if (half == roce::Pairing::kNone)
+    if (half == flows::Pairing::kNone)
       missing++;
     else
       heard(half, claim.port, now);
@@ -48,10 +48,10 @@ void ControlPlane::management(Pass& pass, const PacketState& p) {
   if (port == switch_model::kNoPort) return;
   const Claim claim{pairing_.would_pair(p.packet, port), port, state_.is_host[p.ingress_port]};
   if (claim.told.any && (!believed(pass, claim) || !make_room(claim, pass.now()))) return;
-  const roce::Pairing::News news = pairing_.observe_mad(p.packet, port);
+  const flows::Pairing::News news = pairing_.observe_mad(p.packet, port);
   if (!news.begins && !news.ends) return;
   for (unsigned i = 0; i < 2; i++) {
-    if (news.halves[i] == roce::Pairing::kNone) continue;
+    if (news.halves[i] == flows::Pairing::kNone) continue;
     HalfNotes& notes = notes_[news.halves[i]];
     const std::uint32_t connection = notes.connection;
     // What another port says of a connection is another's.
@@ -99,9 +99,9 @@ void ControlPlane::settle(Pass& pass, std::uint32_t number) {
 // The handshake that was not believed was right. Where its requests begin is not known any more.
 void ControlPlane::take_up(Pass& pass, const Claim& claim) {
   for (const std::uint32_t half : pairing_.halves_of(claim.told))
-    if (half != roce::Pairing::kNone && notes_[half].connection) return;  // another's by now
+    if (half != flows::Pairing::kNone && notes_[half].connection) return;  // another's by now
   if (!make_room(claim, pass.now())) return;
-  const roce::Pairing::News news = pairing_.pair(claim.told);
+  const flows::Pairing::News news = pairing_.pair(claim.told);
   if (!news.begins) return;
   for (const std::uint32_t half : news.halves) {
     heard(half, claim.port, pass.now());

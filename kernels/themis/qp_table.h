@@ -5,13 +5,13 @@
 #include <cstring>
 
 #include "kernels/themis/destination.h"
-#include "runtime/roce/pairing.h"
+#include "runtime/flows/pairing.h"
 #include "switch_model/tables/exact_table.h"
 #include "switch_model/tables/index_table.h"
 
 namespace rocebox::themis {
 
-using roce::HalfKey;
+using flows::HalfKey;
 using switch_model::kMiss;
 
 /// A HalfKey as the match table has it: what tells IPv4's apart comes first, so that little of it is looked at.

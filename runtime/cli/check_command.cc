@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "runtime/cli/commands.h"
-#include "runtime/config/file_place.h"
 #include "runtime/drives/replay.h"
 #include "runtime/lab/lab_config.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox::cli {
 namespace {
@@ -32,12 +32,11 @@ void print_plan(const config::RunConfig& config) {
     print_line(fmt::format("#   link {}: {} <-> {}", link.name, link.between[0].text(), link.between[1].text()));
   for (const config::CaptureBinding& binding : config.captures) {
     std::vector<std::string> in;
-    for (const std::string& path : binding.in) in.push_back(config::shown_file(path));
+    for (const std::string& path : binding.in) in.push_back(shown_file(path));
     if (!in.empty())
       print_line(fmt::format("#   {} -> {}{}", fmt::join(in, ", "), binding.port.text(),
                              binding.filter.empty() ? "" : fmt::format("   ({})", binding.filter)));
-    if (!binding.out.empty())
-      print_line(fmt::format("#   {} -> {}", binding.port.text(), config::shown_output(binding.out)));
+    if (!binding.out.empty()) print_line(fmt::format("#   {} -> {}", binding.port.text(), shown_output(binding.out)));
   }
   for (const config::LiveBinding& binding : config.live_ports)
     print_line(fmt::format("#   {} <-> {}, when live", binding.port.text(), binding.live.text()));
@@ -50,7 +49,7 @@ config::RunConfig load(const CheckArguments& arguments, const std::string& text,
   if (arguments.config.empty() || arguments.line.given())
     return load_or_throw(arguments.config, arguments.line, registry,
                          "--between A B or --from FILE, -- KERNEL [OPTION=VALUE]..., or --schema");
-  const std::string file = config::shown_file(arguments.config);
+  const std::string file = shown_file(arguments.config);
   config::Mistakes mistakes(file);
   config::RunConfig config = config::load_text(text, file, registry, mistakes);
   if (!mistakes.none()) throw ConfigError(mistakes.text());
@@ -71,7 +70,7 @@ int check(const CheckArguments& arguments) {
     text = config::read_text_file(arguments.config, config::Pipes::kTaken);  // once: it may be a pipe
     if (config::Mistakes ignored(""); lab::is_lab(config::parse_yaml(text, ignored))) {
       if (arguments.strict || arguments.resources)
-        throw ConfigError(config::shown_file(arguments.config) +
+        throw ConfigError(shown_file(arguments.config) +
                           ": --strict and --resources look at the switches of a run, and this is a lab");
       check_lab(text, arguments.config, arguments.plugins);
       return 0;

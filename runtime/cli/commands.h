@@ -10,8 +10,8 @@
 #include "runtime/config/config.h"
 #include "runtime/config/one_line.h"
 #include "runtime/drives/run_files.h"
-#include "runtime/packet/eal.h"
 #include "runtime/packet/pool.h"
+#include "runtime/process/eal.h"
 #include "runtime/telemetry/json_report.h"
 
 namespace CLI {

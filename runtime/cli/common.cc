@@ -9,14 +9,14 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "runtime/capture/capture_writer.h"
 #include "runtime/cli/commands.h"
-#include "runtime/config/file_place.h"
 #include "runtime/config/printable.h"
 #include "runtime/config/units.h"
-#include "runtime/drives/capture_writer.h"
 #include "runtime/drives/tracer.h"
-#include "runtime/packet/eal.h"
-#include "runtime/packet/memory.h"
+#include "runtime/process/eal.h"
+#include "runtime/process/file_place.h"
+#include "runtime/process/memory.h"
 
 namespace rocebox::cli {
 namespace {
@@ -42,7 +42,7 @@ Registry make_registry(const std::vector<std::string>& plugins) {
 }
 
 config::RunConfig load_or_throw(const std::string& path, Registry& registry, config::Pipes pipes) {
-  config::Mistakes mistakes(config::shown_file(path));
+  config::Mistakes mistakes(shown_file(path));
   config::RunConfig config = config::load(path, registry, mistakes, pipes);
   if (!mistakes.none()) throw ConfigError(mistakes.text());
   return config;
@@ -72,7 +72,7 @@ config::RunConfig load_or_throw(const std::string& path, const config::OneLine& 
                                 const std::string& how) {
   if (path.empty() && !line.given()) throw ConfigError(fmt::format("give a configuration, or {}", how));
   if (!path.empty() && line.given())
-    throw ConfigError(fmt::format("{}: a configuration, and {} too: give one of both", config::shown_file(path),
+    throw ConfigError(fmt::format("{}: a configuration, and {} too: give one of both", shown_file(path),
                                   line.from.empty() ? "--between" : "--from"));
   if (!line.from.empty() && !line.between.empty()) throw ConfigError("--between and --from: give one of both");
   return line.given() ? config::load_one_line(line, registry) : load_or_throw(path, registry, config::Pipes::kTaken);

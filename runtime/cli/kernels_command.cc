@@ -8,7 +8,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/config/describe.h"
 #include "runtime/kernel/counter_set.h"
-#include "runtime/packet/eal.h"
+#include "runtime/process/eal.h"
 
 namespace rocebox::cli {
 namespace {

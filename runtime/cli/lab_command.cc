@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/capture/output_file.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/lab_skeleton.h"
 #include "runtime/config/printable.h"
-#include "runtime/drives/output_file.h"
 #include "runtime/lab/lab.h"
 #include "runtime/telemetry/expectations.h"
 

@@ -14,8 +14,8 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/drives/live/live.h"
-#include "runtime/packet/eal.h"
-#include "runtime/packet/memory.h"
+#include "runtime/process/eal.h"
+#include "runtime/process/memory.h"
 
 namespace rocebox::cli {
 namespace {

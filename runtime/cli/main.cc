@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "runtime/cli/arguments.h"
-#include "runtime/cli/no_memory.h"
-#include "runtime/packet/eal.h"
+#include "runtime/process/eal.h"
+#include "runtime/process/no_memory.h"
 
 namespace rocebox::cli {
 namespace {

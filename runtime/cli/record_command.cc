@@ -17,10 +17,10 @@
 #include <stdexcept>
 #include <thread>
 
+#include "runtime/capture/capture_writer.h"
 #include "runtime/cli/commands.h"
-#include "runtime/cli/signals.h"
 #include "runtime/config/units.h"
-#include "runtime/drives/capture_writer.h"
+#include "runtime/process/signals.h"
 #include "runtime/telemetry/telemetry_client.h"
 #include "runtime/telemetry/trace.h"
 

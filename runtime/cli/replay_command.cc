@@ -11,10 +11,10 @@
 #include <optional>
 
 #include "runtime/cli/commands.h"
-#include "runtime/cli/no_memory.h"
-#include "runtime/cli/signals.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/replay.h"
+#include "runtime/process/no_memory.h"
+#include "runtime/process/signals.h"
 
 namespace rocebox::cli {
 namespace {

@@ -8,18 +8,18 @@
 #include <optional>
 #include <stdexcept>
 
+#include "runtime/capture/output_file.h"
 #include "runtime/cli/commands.h"
-#include "runtime/cli/no_memory.h"
 #include "runtime/cli/notify.h"
 #include "runtime/cli/reloader.h"
 #include "runtime/cli/run_observers.h"
-#include "runtime/cli/signals.h"
 #include "runtime/config/printable.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/live/live.h"
 #include "runtime/drives/live/recorder_endpoints.h"
-#include "runtime/drives/output_file.h"
-#include "runtime/packet/eal.h"
+#include "runtime/process/eal.h"
+#include "runtime/process/no_memory.h"
+#include "runtime/process/signals.h"
 #include "runtime/telemetry/expectations.h"
 
 namespace rocebox::cli {

@@ -7,7 +7,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/drives/live/live_endpoints.h"
-#include "runtime/packet/eal.h"
+#include "runtime/process/eal.h"
 #include "runtime/telemetry/instance.h"
 #include "runtime/telemetry/metrics_server.h"
 

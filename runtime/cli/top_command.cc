@@ -11,9 +11,9 @@
 #include <stdexcept>
 
 #include "runtime/cli/commands.h"
-#include "runtime/cli/signals.h"
 #include "runtime/config/printable.h"
 #include "runtime/config/units.h"
+#include "runtime/process/signals.h"
 #include "runtime/telemetry/expectations.h"
 #include "runtime/telemetry/top.h"
 

@@ -8,11 +8,11 @@
 
 #include "runtime/config/describe.h"
 #include "runtime/config/facing.h"
-#include "runtime/config/file_place.h"
 #include "runtime/config/pipeline.h"
 #include "runtime/config/top_fields.h"
 #include "runtime/config/units.h"
 #include "runtime/limits.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox::config {
 namespace {

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "runtime/component/registry.h"
 #include "runtime/config/document.h"
 #include "runtime/config/fields_reader.h"
 #include "runtime/config/live_fields.h"
 #include "runtime/config/path.h"
 #include "runtime/config/text_file.h"
-#include "runtime/kernel/registry.h"
 #include "runtime/packet/pool.h"
 
 namespace rocebox::config {

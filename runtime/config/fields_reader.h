@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/component/fields.h"
 #include "runtime/config/document.h"
-#include "runtime/kernel/fields.h"
 
 namespace rocebox::config {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 
 namespace rocebox::config {
 

@@ -11,9 +11,9 @@
 #include <filesystem>
 #include <memory>
 
-#include "runtime/config/file_place.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/limits.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox::config {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/component/registry.h"
 #include "runtime/config/fields_reader.h"
 #include "runtime/config/live_fields.h"
-#include "runtime/kernel/registry.h"
 
 namespace rocebox::config {
 

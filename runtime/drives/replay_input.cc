@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "runtime/config/file_place.h"
 #include "runtime/limits.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox {
 
@@ -41,7 +41,7 @@ ReplayInput::ReplayInput(const std::vector<config::CaptureBinding>& bindings,
 
 void ReplayInput::add(const std::string& path, const Target& target, std::string& mistakes) {
   const config::CaptureBinding& binding = *target.binding;
-  const std::string key = config::file_key(path, STDIN_FILENO);
+  const std::string key = file_key(path, STDIN_FILENO);
   for (Source& source : sources_) {
     if (key.empty() ? source.path != path : source.key != key) continue;
     // Every record goes to one port: behind one that takes all, or the same, nothing is left.
@@ -53,7 +53,7 @@ void ReplayInput::add(const std::string& path, const Target& target, std::string
                                           "port `{}` would get nothing: all that it could have goes to port `{}`; "
                                           "give both a filter, as in --filter '{}=src host A'",
                                           binding.port.text(), other.binding->port.text(), other.binding->port.text());
-      return add_line(mistakes, at_place(binding.in_place, config::shown_file(path) + ": " + ports));
+      return add_line(mistakes, at_place(binding.in_place, shown_file(path) + ": " + ports));
     }
     source.targets.push_back(target);
     return;
@@ -103,8 +103,8 @@ void ReplayInput::fetch(Source& source) {
         source.ended = true;
         return;
       case CaptureReader::Status::kBroken:
-        throw std::runtime_error(fmt::format("{}: record {}: {}", config::shown_file(source.path),
-                                             source.reader->records() + 1, source.reader->error()));
+        throw std::runtime_error(fmt::format("{}: record {}: {}", shown_file(source.path), source.reader->records() + 1,
+                                             source.reader->error()));
     }
     if (source.head.bytes.size() > kPacketBytesMax) {
       source.too_long++;
@@ -187,7 +187,7 @@ std::vector<std::string> ReplayInput::warnings() const {
   std::vector<std::string> lines;
   for (const Source& source : sources_)
     if (source.packets == 0 && source.unselected > 0)
-      lines.push_back(fmt::format("{}: {}", config::shown_file(source.path), source.note()));
+      lines.push_back(fmt::format("{}: {}", shown_file(source.path), source.note()));
   return lines;
 }
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/capture/capture_reader.h"
 #include "runtime/config/config.h"
-#include "runtime/drives/capture_reader.h"
-#include "runtime/drives/fabric.h"
+#include "runtime/engine/fabric.h"
 #include "runtime/telemetry/json_report.h"
 
 namespace rocebox {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "runtime/config/file_place.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox {
 
@@ -26,7 +26,7 @@ ReplayOutputs::ReplayOutputs(const config::RunConfig& config, ExtraOutputs extra
 }
 
 void ReplayOutputs::plan_capture(const config::CaptureBinding& binding, FabricPort port) {
-  const std::string key = config::file_key(binding.out, STDOUT_FILENO);
+  const std::string key = file_key(binding.out, STDOUT_FILENO);
   auto capture = std::find_if(captures_.begin(), captures_.end(),
                               [&](const Capture& c) { return key.empty() ? c.path == binding.out : c.key == key; });
   if (capture == captures_.end()) capture = captures_.insert(captures_.end(), Capture{binding.out, key, {}, nullptr});

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/capture/capture_writer.h"
 #include "runtime/config/config.h"
-#include "runtime/drives/capture_writer.h"
-#include "runtime/drives/fabric.h"
 #include "runtime/drives/run_files.h"
 #include "runtime/drives/tracer.h"
+#include "runtime/engine/fabric.h"
 #include "runtime/telemetry/json_report.h"
 
 namespace rocebox {

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/config/file_place.h"
-#include "runtime/drives/capture_writer.h"
-#include "runtime/drives/output_file.h"
+#include "runtime/capture/capture_writer.h"
+#include "runtime/capture/output_file.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox {
 namespace {
@@ -29,7 +29,7 @@ RunFiles::RunFiles(const config::RunConfig& config) {
     for (const std::string& in : binding.in) reads(in, fmt::format("an input of port `{}`", binding.port.text()), true);
   for (const config::CaptureBinding& binding : config.captures)
     if (!binding.out.empty())
-      add({config::file_key(binding.out, STDOUT_FILENO), binding.out,
+      add({file_key(binding.out, STDOUT_FILENO), binding.out,
            fmt::format("the capture of port `{}`", binding.port.text()), true, false, true});
   for (const config::LiveBinding& binding : config.live_ports) add_devargs(binding.live.devargs);
 }
@@ -42,22 +42,22 @@ void RunFiles::add(Use use) {
 
 void RunFiles::reads(const std::string& path, const std::string& what, bool packets) {
   if (path.empty()) return;
-  Use use{config::file_key(path, STDIN_FILENO), path, what, false};
+  Use use{file_key(path, STDIN_FILENO), path, what, false};
   use.packets = packets;
-  use.stream = config::follow(path, STDIN_FILENO).descriptor >= 0;
+  use.stream = follow(path, STDIN_FILENO).descriptor >= 0;
   add(std::move(use));
 }
 
 void RunFiles::writes(const std::string& path, const std::string& what) {
-  if (!path.empty()) add({config::file_key(path, STDOUT_FILENO), path, what});
+  if (!path.empty()) add({file_key(path, STDOUT_FILENO), path, what});
 }
 
 void RunFiles::others_write(const std::string& path, const std::string& what) {
-  if (!path.empty()) add({config::file_key(path, STDOUT_FILENO), path, what, true, false, false, false});
+  if (!path.empty()) add({file_key(path, STDOUT_FILENO), path, what, true, false, false, false});
 }
 
 void RunFiles::writes_text(const std::string& path, const std::string& what) {
-  add({config::file_key(path, STDOUT_FILENO), path, what, true, is_standard_output(path)});
+  add({file_key(path, STDOUT_FILENO), path, what, true, is_standard_output(path)});
 }
 
 void RunFiles::writes(const ExtraOutputs& extra) {
@@ -94,7 +94,7 @@ void RunFiles::merge(const RunFiles& later) {
 
 std::vector<std::string> RunFiles::Use::keys() const {
   std::vector<std::string> all = {key};
-  if (!config::is_dash(path)) all.push_back(config::file_key(path, STDOUT_FILENO));
+  if (!is_dash(path)) all.push_back(file_key(path, STDOUT_FILENO));
   if (all.size() == 2 && all[0] == all[1]) all.pop_back();
   std::erase(all, "");
   return all;
@@ -107,13 +107,11 @@ std::string RunFiles::read_twice(std::size_t number) const {
   for (const Use& other : uses_)
     if (!other.output && !other.packets && other.stream && other.key == use.key)
       return fmt::format("{}: would be {} and is {}; what comes from there is read once: give one of both as a file",
-                         config::shown_file(use.path), use.what, other.what);
+                         shown_file(use.path), use.what, other.what);
   return "";
 }
 
-std::string RunFiles::shown(const Use& use) {
-  return use.output ? config::shown_output(use.path) : config::shown_file(use.path);
-}
+std::string RunFiles::shown(const Use& use) { return use.output ? shown_output(use.path) : shown_file(use.path); }
 
 void RunFiles::check() const {
   std::string mistakes;
@@ -134,9 +132,8 @@ void RunFiles::check() const {
       const Use& other = uses_[k];
       if (k == i || other.key != use.key || (use.plain_text && other.plain_text)) continue;
       if (other.output && k > i) continue;  // told when it is the other's turn
-      add_line(fmt::format("{}: would be {} and is {}{}; an output must be a file of its own",
-                           config::shown_output(use.path), use.what, other.what,
-                           other.path == use.path ? "" : fmt::format(" ({})", shown(other))));
+      add_line(fmt::format("{}: would be {} and is {}{}; an output must be a file of its own", shown_output(use.path),
+                           use.what, other.what, other.path == use.path ? "" : fmt::format(" ({})", shown(other))));
       break;
     }
   }
@@ -144,7 +141,7 @@ void RunFiles::check() const {
 }
 
 std::string RunFiles::what_is(const std::string& path) const {
-  const std::string key = config::file_key(path, STDOUT_FILENO);
+  const std::string key = file_key(path, STDOUT_FILENO);
   for (const Use& use : uses_)
     for (const std::string& known : use.keys())
       if (known == key) return use.what;
@@ -171,7 +168,7 @@ std::vector<std::string> RunFiles::rows() const {
 }
 
 std::string RunFiles::key_of(const std::string& path) {
-  const std::string key = config::file_key(path, STDOUT_FILENO);
+  const std::string key = file_key(path, STDOUT_FILENO);
   return key.empty() ? key : short_key(key);
 }
 

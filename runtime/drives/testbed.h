@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/config/config.h"
-#include "runtime/drives/fabric.h"
+#include "runtime/engine/fabric.h"
 #include "runtime/telemetry/json_report.h"
 
 namespace rocebox {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/drives/capture_writer.h"
+#include "runtime/capture/capture_writer.h"
 #include "runtime/engine/device.h"
 #include "runtime/telemetry/trace.h"
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/component/fields.h"
 #include "runtime/kernel/counter.h"
-#include "runtime/kernel/fields.h"
 #include "runtime/kernel/report.h"
 #include "runtime/kernel/splitmix64.h"
 #include "runtime/kernel/timer.h"

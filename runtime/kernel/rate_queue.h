@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 #include "runtime/packet/packet.h"
 
 namespace rocebox {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 
 namespace rocebox::lab {
 

@@ -8,10 +8,10 @@
 #include <iterator>
 
 #include "runtime/config/describe.h"
-#include "runtime/config/file_place.h"
 #include "runtime/lab/checks.h"
 #include "runtime/lab/lab_loader.h"
 #include "runtime/lab/lab_wires.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox::lab {
 namespace {
@@ -74,7 +74,7 @@ LabConfig load_text(std::string_view text, const std::string& file, const std::v
 }
 
 LabConfig load(const std::string& text, const std::string& path, const std::vector<std::string>& plugins) {
-  const std::string file = config::shown_file(path);
+  const std::string file = shown_file(path);
   config::Mistakes mistakes(file);
   LabConfig lab = load_text(text, file, plugins, mistakes);
   if (!mistakes.none()) throw ConfigError(mistakes.text());
@@ -86,13 +86,13 @@ std::string lab_name(const std::string& argument) {
   std::error_code ignored;
   if (argument != "-" && !std::filesystem::exists(argument, ignored) && why_no_lab_name(argument).empty())
     return argument;
-  config::Mistakes mistakes(config::shown_file(argument));
+  config::Mistakes mistakes(shown_file(argument));
   const config::Node root = config::parse_yaml(config::read_text_file(argument, config::Pipes::kTaken), mistakes);
   const config::Node* name = root.is_map() ? root.find("lab") : nullptr;
   if (!name || name->kind != config::Node::Kind::kScalar)
-    throw ConfigError(fmt::format("{}: it has no `lab: NAME`; give the name itself: rocebox lab down NAME",
-                                  config::shown_file(argument)));
-  require_lab_name(name->scalar, config::shown_file(argument));
+    throw ConfigError(
+        fmt::format("{}: it has no `lab: NAME`; give the name itself: rocebox lab down NAME", shown_file(argument)));
+  require_lab_name(name->scalar, shown_file(argument));
   return name->scalar;
 }
 

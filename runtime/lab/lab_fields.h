@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/component/registry.h"
 #include "runtime/config/fields_reader.h"
-#include "runtime/kernel/registry.h"
 
 namespace rocebox::lab {
 

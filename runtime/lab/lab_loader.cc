@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "runtime/config/file_place.h"
 #include "runtime/lab/checks.h"
 #include "runtime/lab/lab_wires.h"
 #include "runtime/lab/output.h"
 #include "runtime/limits.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox::lab {
 namespace {
@@ -144,7 +144,7 @@ void LabLoader::appliance(const LabFields::Appliance& raw, const config::Node& n
 }
 
 void LabLoader::appliance_file(ApplianceConfig& appliance, const config::Node& node) {
-  config::Mistakes within(config::shown_file(appliance.file));
+  config::Mistakes within(shown_file(appliance.file));
   appliance.config = config::load(appliance.file, *appliance.registry, within);
   if (within.none()) return;
   appliance.config.devices.clear();  // what follows from a mistake is none

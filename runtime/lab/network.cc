@@ -9,7 +9,7 @@
 #include "runtime/lab/checks.h"
 #include "runtime/lab/namespaces.h"
 #include "runtime/lab/process.h"
-#include "runtime/packet/capabilities.h"
+#include "runtime/process/capabilities.h"
 
 namespace rocebox::lab {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "runtime/roce/flow_table.h"
+#include "runtime/flows/flow_table.h"
 #include "runtime/roce/headers.h"
 #include "runtime/roce/parse.h"
 #include "switch_model/limits.h"
@@ -64,7 +64,7 @@ class RecentFlows {
   std::uint32_t both(const Key& key) const { return std::uint32_t{key.source_port} << 16 | round_; }
 
   static_assert((kRecentFlows & (kRecentFlows - 1)) == 0);
-  roce::ZeroedArray<Flow> flows_;
+  flows::ZeroedArray<Flow> flows_;
   std::uint16_t round_ = 1;  // of what is remembered since the last change; places are empty with 0
 };
 static_assert(sizeof(RecentFlows::Flow) == 16, "four in a cache line");

@@ -185,8 +185,8 @@ class ExactTable : public ResourceHandle {
   }
 
   HashIndex index_;
-  roce::ZeroedArray<Row> rows_;                      // that of an entry has the entry's number plus one
-  mutable roce::ZeroedArray<std::uint32_t> recent_;  // by hash: the row found last, or kNone
+  flows::ZeroedArray<Row> rows_;                      // that of an entry has the entry's number plus one
+  mutable flows::ZeroedArray<std::uint32_t> recent_;  // by hash: the row found last, or kNone
   std::uint32_t capacity_;
 };
 

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "runtime/drives/capture_reader.h"
+#include "runtime/capture/capture_reader.h"
 #include "runtime/drives/replay_input.h"
 #include "runtime/kernel/kernel.h"
 #include "tests/fuzz/fuzz.h"

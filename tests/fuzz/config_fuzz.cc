@@ -5,7 +5,7 @@
 #include "runtime/config/config.h"
 #include "runtime/kernel/counter_set.h"
 #include "runtime/lab/lab_config.h"
-#include "runtime/packet/eal.h"
+#include "runtime/process/eal.h"
 #include "runtime/telemetry/expect.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "runtime/component/registry.h"
 #include "runtime/config/document.h"
 #include "runtime/config/fields_reader.h"
 #include "runtime/engine/pipeline.h"
 #include "runtime/kernel/counter_set.h"
-#include "runtime/kernel/registry.h"
-#include "runtime/packet/eal.h"
+#include "runtime/process/eal.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/parse.h"
 #include "tests/fuzz/fuzz.h"

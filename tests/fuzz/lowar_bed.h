@@ -15,7 +15,7 @@
 #include "kernels/lowar/stream.h"
 #include "runtime/engine/pipeline.h"
 #include "runtime/kernel/counter_set.h"
-#include "runtime/packet/eal.h"
+#include "runtime/process/eal.h"
 #include "runtime/roce/build.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/ipv4_checksum.h"

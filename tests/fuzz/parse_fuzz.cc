@@ -4,8 +4,8 @@
 
 #include "runtime/engine/trace.h"
 #include "runtime/limits.h"
-#include "runtime/packet/eal.h"
 #include "runtime/packet/pool.h"
+#include "runtime/process/eal.h"
 #include "runtime/roce/build.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/parse.h"

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <cstring>
 
-#include "runtime/drives/capture_reader.h"
+#include "runtime/capture/capture_reader.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/limits.h"
-#include "runtime/packet/eal.h"
 #include "runtime/packet/pool.h"
+#include "runtime/process/eal.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/parse.h"
 

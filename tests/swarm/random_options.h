@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 
 namespace rocebox::swarm {
 

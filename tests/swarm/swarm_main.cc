@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "runtime/packet/eal.h"
+#include "runtime/process/eal.h"
 #include "switch_model/program.h"
 #include "tests/swarm/judge.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
-#include "runtime/packet/eal.h"
+#include "runtime/process/eal.h"
 #include "tests/unit/harness.h"
 
 int main(int argc, char** argv) {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "runtime/config/file_place.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox {
 namespace {
@@ -34,8 +34,8 @@ CaptureFeed::CaptureFeed(std::vector<config::CaptureBinding> bindings, std::vect
   for (const config::CaptureBinding& binding : bindings_)
     for (const std::string& path : binding.in)
       if (binding.loop != 1 && InputStream::waits(path))
-        throw ConfigError(fmt::format("{}: {}: can be read once only; leave `loop:` out", binding.in_place,
-                                      config::shown_file(path)));
+        throw ConfigError(
+            fmt::format("{}: {}: can be read once only; leave `loop:` out", binding.in_place, shown_file(path)));
   for (CapturePort* port : ports_) port->set_start(start_);
 }
 

@@ -8,9 +8,9 @@
 #include <chrono>
 #include <utility>
 
-#include "runtime/config/file_place.h"
 #include "runtime/drives/live/checksums.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox {
 namespace {
@@ -39,11 +39,11 @@ void refuse_two_paces(const config::RunConfig& config) {
     for (const config::CaptureBinding& b : config.captures)
       for (const std::string& file : b.in)
         for (const std::string& other : a.in)
-          if (!read_together(a, b) && config::file_key(file, STDIN_FILENO) == config::file_key(other, STDIN_FILENO))
+          if (!read_together(a, b) && file_key(file, STDIN_FILENO) == file_key(other, STDIN_FILENO))
             throw ConfigError(
                 fmt::format("{}: {}: is read by port `{}` too, at another `pace:` or `loop:`; ports that "
                             "share a capture share both",
-                            b.in_place, config::shown_file(file), a.port.text()));
+                            b.in_place, shown_file(file), a.port.text()));
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "runtime/packet/eal.h"
-#include "runtime/packet/kept_output.h"
+#include "runtime/process/eal.h"
+#include "runtime/process/kept_output.h"
 
 namespace rocebox {
 

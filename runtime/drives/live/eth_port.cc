@@ -16,7 +16,7 @@
 #include "runtime/drives/live/memif_socket.h"
 #include "runtime/drives/live/rss_key.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/packet/capabilities.h"
+#include "runtime/process/capabilities.h"
 
 namespace rocebox {
 namespace {

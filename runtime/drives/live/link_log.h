@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/component/fields.h"
 #include "runtime/kernel/counter.h"
-#include "runtime/kernel/fields.h"
 
 namespace rocebox {
 

@@ -12,8 +12,8 @@
 #include "runtime/drives/live/eth_port.h"
 #include "runtime/drives/live/mtus.h"
 #include "runtime/drives/live/raw_port.h"
-#include "runtime/packet/eal.h"
-#include "runtime/roce/zeroed_array.h"
+#include "runtime/flows/zeroed_array.h"
+#include "runtime/process/eal.h"
 #include "runtime/telemetry/expectations.h"
 
 namespace rocebox {
@@ -41,7 +41,7 @@ Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsign
   check_mtus(config, ports_);
   for (unsigned shard = 0; shard < shards; shard++) {
     // The first packets of a flow must not wait for pages: what comes meanwhile would be missed.
-    const roce::TouchedWhenMade touched(kTouchedAtStartBytes);
+    const flows::TouchedWhenMade touched(kTouchedAtStartBytes);
     shards_.push_back(std::make_unique<Shard>(shard, config, pool, ports_, exchange_.get(), clock_));
   }
   link_watch_ = std::make_unique<LinkWatch>(

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/drives/live/live.h"
-#include "runtime/packet/eal.h"
+#include "runtime/process/eal.h"
 
 namespace rocebox {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "runtime/config/file_place.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox {
 namespace {
@@ -56,8 +56,8 @@ unsigned Recorder::start(RecordingRequest request) {
     if (slot.recording)
       for (const std::string& file : request.files)
         for (const std::string& other : slot.recording->request().files)
-          if (const std::string key = config::file_key(file, STDOUT_FILENO);
-              !key.empty() && key == config::file_key(other, STDOUT_FILENO))
+          if (const std::string key = file_key(file, STDOUT_FILENO);
+              !key.empty() && key == file_key(other, STDOUT_FILENO))
             throw ConfigError(fmt::format("{}: number {} is being written to it", file, slot.recording->id()));
   const unsigned number = (next_slot_ + tried) % kRecordingsMax;
   auto recording = std::make_unique<Recording>(next_id_, std::move(request), config_, live_);

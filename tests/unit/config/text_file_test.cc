@@ -9,8 +9,8 @@
 
 #include <filesystem>
 
+#include "runtime/component/registry.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/kernel/registry.h"
 
 namespace rocebox::config {
 namespace {

@@ -8,10 +8,10 @@
 #include <memory>
 #include <set>
 
+#include "runtime/component/registry.h"
 #include "runtime/config/fields_reader.h"
 #include "runtime/engine/pipeline.h"
 #include "runtime/kernel/counter_set.h"
-#include "runtime/kernel/registry.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/parse.h"
 #include "runtime/telemetry/json_report.h"

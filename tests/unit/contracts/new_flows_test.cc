@@ -11,11 +11,11 @@
 #include <fstream>
 #include <memory>
 
+#include "runtime/component/registry.h"
 #include "runtime/config/config.h"
 #include "runtime/drives/testbed.h"
-#include "runtime/kernel/registry.h"
+#include "runtime/flows/zeroed_array.h"
 #include "runtime/roce/psn.h"
-#include "runtime/roce/zeroed_array.h"
 #include "runtime/telemetry/json_report.h"
 #include "tests/unit/harness.h"
 
@@ -72,7 +72,7 @@ class Bed {
     config_ =
         std::make_unique<config::RunConfig>(config::load_text(whole, "new_flows.yaml", registry_, mistakes, false));
     EXPECT_TRUE(mistakes.none()) << mistakes.text();
-    const roce::TouchedWhenMade touched(touched_max);
+    const flows::TouchedWhenMade touched(touched_max);
     device_ = make_device(config_->devices[0], pool_, 1);
     device_->set_sink([](Port, std::span<Packet> packets, Nanos) {
       for (Packet packet : packets) rte_pktmbuf_free(packet.mbuf());
@@ -224,11 +224,11 @@ TEST(NewFlows, AFlowOfInspectTakesWhatItsPsnsNeed) {
 
 TEST(NewFlows, PagesAreAskedForWhereTheDriveSays) {
   constexpr std::size_t kBytes = std::size_t{64} << 20;  // more than the C library keeps
-  const auto faults_of = [&](std::size_t touched_max, roce::Touch touch) {
-    std::unique_ptr<roce::ZeroedArray<std::uint8_t>> array;
+  const auto faults_of = [&](std::size_t touched_max, flows::Touch touch) {
+    std::unique_ptr<flows::ZeroedArray<std::uint8_t>> array;
     {
-      const roce::TouchedWhenMade touched(touched_max);
-      array = std::make_unique<roce::ZeroedArray<std::uint8_t>>(kBytes, roce::Pages::kSmall, touch);
+      const flows::TouchedWhenMade touched(touched_max);
+      array = std::make_unique<flows::ZeroedArray<std::uint8_t>>(kBytes, flows::Pages::kSmall, touch);
     }
     const Use before = used_now();
     for (std::size_t i = 0; i < kBytes; i += 4096) (*array)[i] = 1;
@@ -237,11 +237,11 @@ TEST(NewFlows, PagesAreAskedForWhereTheDriveSays) {
   constexpr std::int64_t kPages = kBytes / 4096;
   if (sysconf(_SC_PAGESIZE) != 4096) GTEST_SKIP() << "written for pages of 4 KiB";
   // None but the stack's and a sanitizer's own.
-  EXPECT_LT(faults_of(kBytes, roce::Touch::kWhenMade), kPages / 1024);
+  EXPECT_LT(faults_of(kBytes, flows::Touch::kWhenMade), kPages / 1024);
   // At least: with transparent huge pages for all (`always`) there are fewer.
-  EXPECT_GE(faults_of(kBytes, roce::Touch::kAsUsed), kPages / 512);
-  EXPECT_GE(faults_of(kBytes / 2, roce::Touch::kWhenMade), kPages / 1024) << "the second half";
-  EXPECT_GE(faults_of(0, roce::Touch::kWhenMade), kPages / 512);
+  EXPECT_GE(faults_of(kBytes, flows::Touch::kAsUsed), kPages / 512);
+  EXPECT_GE(faults_of(kBytes / 2, flows::Touch::kWhenMade), kPages / 1024) << "the second half";
+  EXPECT_GE(faults_of(0, flows::Touch::kWhenMade), kPages / 512);
 }
 
 // Bytes of [begin, end) that huge pages were asked for; of this process' memory altogether without a range.
@@ -257,7 +257,7 @@ std::size_t huge_bytes(std::uintptr_t begin = 0, std::uintptr_t end = UINTPTR_MA
   return sum;
 }
 
-using Bytes = roce::ZeroedArray<std::uint8_t>;
+using Bytes = flows::ZeroedArray<std::uint8_t>;
 std::size_t huge_bytes_of(const Bytes& array) {
   const auto begin = reinterpret_cast<std::uintptr_t>(array.data());
   return huge_bytes(begin, begin + array.size());
@@ -265,11 +265,11 @@ std::size_t huge_bytes_of(const Bytes& array) {
 
 // What is not touched when made must not lie in huge pages: a new flow would wait for 2 MiB of zeros.
 TEST(NewFlows, HugePagesAreAskedForAsFarAsTheBudgetGoes) {
-  constexpr std::size_t kBytes = std::size_t{64} << 20, kHuge = roce::kHugePageBytes;
-  if (huge_bytes_of(Bytes(kBytes, roce::Pages::kHuge)) == 0)
+  constexpr std::size_t kBytes = std::size_t{64} << 20, kHuge = flows::kHugePageBytes;
+  if (huge_bytes_of(Bytes(kBytes, flows::Pages::kHuge)) == 0)
     GTEST_SKIP() << "this kernel has no transparent huge pages";
-  EXPECT_EQ(huge_bytes_of(Bytes(kBytes, roce::Pages::kHuge)), kBytes) << "where nothing is touched all is asked for";
-  EXPECT_EQ(huge_bytes_of(Bytes(kBytes, roce::Pages::kSmall)), 0u);
+  EXPECT_EQ(huge_bytes_of(Bytes(kBytes, flows::Pages::kHuge)), kBytes) << "where nothing is touched all is asked for";
+  EXPECT_EQ(huge_bytes_of(Bytes(kBytes, flows::Pages::kSmall)), 0u);
   for (const auto& [budget, huge] :
        std::initializer_list<std::pair<std::size_t, std::size_t>>{{0, 0},
                                                                   {kHuge - 1, 0},
@@ -277,14 +277,14 @@ TEST(NewFlows, HugePagesAreAskedForAsFarAsTheBudgetGoes) {
                                                                   {5 * kHuge + 4096, 5 * kHuge},
                                                                   {kBytes, kBytes},
                                                                   {SIZE_MAX, kBytes}}) {
-    const roce::TouchedWhenMade touched(budget);
-    const Bytes array(kBytes, roce::Pages::kHuge);
+    const flows::TouchedWhenMade touched(budget);
+    const Bytes array(kBytes, flows::Pages::kHuge);
     EXPECT_EQ(huge_bytes_of(array), huge) << budget;
     EXPECT_EQ(array[kBytes - 1], 0) << "the rest is there, in small pages";
   }
-  const roce::TouchedWhenMade touched(3 * kHuge);
-  const Bytes first(2 * kHuge, roce::Pages::kHuge), second(kBytes, roce::Pages::kHuge),
-      third(kBytes, roce::Pages::kHuge);
+  const flows::TouchedWhenMade touched(3 * kHuge);
+  const Bytes first(2 * kHuge, flows::Pages::kHuge), second(kBytes, flows::Pages::kHuge),
+      third(kBytes, flows::Pages::kHuge);
   EXPECT_EQ(huge_bytes_of(first), 2 * kHuge);
   EXPECT_EQ(huge_bytes_of(second), kHuge) << "what the first has left";
   EXPECT_EQ(huge_bytes_of(third), 0u);
@@ -292,7 +292,7 @@ TEST(NewFlows, HugePagesAreAskedForAsFarAsTheBudgetGoes) {
 
 // The same of whole devices, whose state wants more than there is.
 TEST(NewFlows, NoKernelTakesMoreHugePagesThanTheBudget) {
-  if (huge_bytes_of(Bytes(std::size_t{64} << 20, roce::Pages::kHuge)) == 0)
+  if (huge_bytes_of(Bytes(std::size_t{64} << 20, flows::Pages::kHuge)) == 0)
     GTEST_SKIP() << "this kernel has no transparent huge pages";
   std::int64_t most = 0;
   for (const std::int64_t budget : {3 << 21, 32 << 21})

@@ -3,7 +3,7 @@
 #pragma once
 #include <random>
 
-#include "runtime/kernel/fields.h"
+#include "runtime/component/fields.h"
 
 namespace rocebox::test {
 

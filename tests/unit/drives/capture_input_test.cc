@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/kernel/kernel.h"
-#include "tests/unit/drives/capture_kit.h"
+#include "tests/unit/capture/capture_kit.h"
 
 namespace rocebox {
 namespace {

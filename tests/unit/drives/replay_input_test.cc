@@ -7,7 +7,7 @@
 
 #include "runtime/kernel/kernel.h"
 #include "runtime/limits.h"
-#include "tests/unit/drives/capture_kit.h"
+#include "tests/unit/capture/capture_kit.h"
 
 namespace rocebox {
 namespace {

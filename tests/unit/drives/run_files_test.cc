@@ -9,9 +9,9 @@
 
 #include <fcntl.h>
 
-#include "runtime/drives/output_file.h"
+#include "runtime/capture/output_file.h"
 #include "runtime/kernel/kernel.h"
-#include "tests/unit/drives/capture_kit.h"
+#include "tests/unit/capture/capture_kit.h"
 
 namespace rocebox {
 namespace {

@@ -2,7 +2,7 @@
 // What a kernel arms at its start fires although nothing comes, alone and in a fabric.
 #include <gtest/gtest.h>
 
-#include "runtime/drives/fabric.h"
+#include "runtime/engine/fabric.h"
 #include "tests/unit/harness.h"
 
 namespace rocebox {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Replicas that leave a switch for other devices, which write what they get: a link that corrupts, a router.
+#include "runtime/component/registry.h"
 #include "runtime/config/config.h"
 #include "runtime/drives/testbed.h"
-#include "runtime/kernel/registry.h"
 #include "tests/unit/switch_model/switch_box.h"
 
 namespace rocebox::switch_model::replicas_fabric_test {

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/engine/fabric.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace rocebox {
+
+Fabric::~Fabric() {
+  for (Member& member : members_)
+    for (Inbox* inbox : {&member.now, &member.next})
+      for (Inbox::Run& run : inbox->runs)
+        for (Packet packet : run.packets) rte_pktmbuf_free(packet.mbuf());
+}
+
+void Fabric::Inbox::add(Port port, std::span<const Packet> packets) {
+  if (used == 0 || runs[used - 1].port != port) {
+    if (used == runs.size()) runs.emplace_back();
+    runs[used++].port = port;
+  }
+  std::vector<Packet>& last = runs[used - 1].packets;
+  last.insert(last.end(), packets.begin(), packets.end());
+}
+
+void Fabric::Inbox::clear() {
+  for (std::size_t i = 0; i < used; i++) runs[i].packets.clear();
+  used = 0;
+}
+
+unsigned Fabric::add(Device& device) {
+  const auto number = static_cast<unsigned>(members_.size());
+  Member& member = members_.emplace_back();
+  member.device = &device;
+  member.number = number;
+  member.peers.assign(device.ports().size(), -1);
+  device.set_sink([this, number](Port out, std::span<Packet> packets, Nanos now) {
+    const int peer = members_[number].peers[out];
+    if (peer < 0)
+      output_({number, out}, packets, now);
+    else
+      deliver(far_ends_[static_cast<std::size_t>(peer)], packets);
+  });
+  schedule(number);  // what kernels armed at their start
+  return number;
+}
+
+void Fabric::join(FabricPort a, FabricPort b) {
+  members_[a.device].peers[a.port] = static_cast<int>(far_ends_.size());
+  far_ends_.push_back(b);
+  members_[b.device].peers[b.port] = static_cast<int>(far_ends_.size());
+  far_ends_.push_back(a);
+}
+
+void Fabric::let_output_share() {
+  for (Member& member : members_)
+    for (std::size_t port = 0; port < member.peers.size(); port++)
+      if (member.peers[port] < 0) member.device->allow_shared(static_cast<Port>(port));
+}
+
+void Fabric::deliver(FabricPort to, std::span<Packet> packets) {
+  Member& member = members_[to.device];
+  member.next.add(to.port, packets);
+  if (member.queued) return;
+  member.queued = true;
+  next_round_.push_back(to.device);
+}
+
+void Fabric::advance_to(Nanos now) {
+  while (next_deadline() < now) run(next_deadline());
+}
+
+void Fabric::run(Nanos now) {
+  while (wake_ups_.next() <= now) {
+    Member& member = static_cast<Member&>(wake_ups_.pop());
+    if (member.queued) continue;
+    member.queued = true;
+    next_round_.push_back(member.number);
+  }
+  for (unsigned rounds = 0; !next_round_.empty(); rounds++) {
+    if (rounds == kRoundsPerInstantMax)
+      throw std::runtime_error("devices hand packets round without end in one instant: device `" +
+                               members_[next_round_[0]].device->name() + "`; give a link between them a delay");
+    round_.swap(next_round_);
+    next_round_.clear();
+    std::sort(round_.begin(), round_.end());
+    for (unsigned device : round_) {
+      std::swap(members_[device].now, members_[device].next);
+      members_[device].queued = false;
+    }
+    for (unsigned device : round_) step(device, now);
+  }
+}
+
+void Fabric::step(unsigned device, Nanos now) {
+  Member& member = members_[device];
+  arrivals_.clear();
+  work_++;
+  for (std::size_t i = 0; i < member.now.used; i++) {
+    arrivals_.push_back({member.now.runs[i].port, member.now.runs[i].packets});
+    work_ += member.now.runs[i].packets.size();
+  }
+  member.device->step(now, arrivals_);
+  member.now.clear();
+  schedule(device);
+}
+
+void Fabric::schedule(unsigned device) {
+  Member& member = members_[device];
+  const Nanos deadline = member.device->next_deadline();
+  if (deadline == kNever)
+    wake_ups_.cancel(member);
+  else if (deadline != wake_ups_.at(member))
+    wake_ups_.arm(member, deadline, device);
+}
+
+std::uint64_t Fabric::held() const {
+  std::uint64_t sum = 0;
+  for (const Member& member : members_) sum += member.device->conservation().held();
+  return sum;
+}
+
+}  // namespace rocebox

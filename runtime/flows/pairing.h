@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Pairing: which two flows are the two directions of one RC connection. An ACK carries the
+// requester's QPN and data the responder's, and no packet carries both; so the pair must be told,
+// overheard, or worked out from PSNs.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "runtime/flows/flow_table.h"
+#include "runtime/packet/packet.h"
+#include "runtime/roce/mad.h"
+#include "runtime/roce/parse.h"
+
+namespace rocebox::flows {
+
+/// One direction of a connection: who sends to whom, and the QP that receives.
+struct HalfKey {
+  roce::Addresses addresses;
+  std::uint32_t destination_qp;
+  bool operator==(const HalfKey&) const = default;
+};
+
+/// How a pair was found; a stronger source replaces a weaker one.
+enum class PairSource : std::uint8_t { kNone, kLearned, kCm, kConfig };
+
+/// What an ACK-like packet says of the requests: up to its PSN all is received, or all before it.
+enum class AnswerKind : std::uint8_t { kReceived, kNotReceived };
+
+/// Numbers halves 0, 1, 2... in the order in which they were first named. All memory is taken when
+/// made; work for each packet is bounded by Limits::candidates.
+class Pairing {
+ public:
+  static constexpr std::uint32_t kNone = 0xFFFFFFFF;
+
+  struct Limits {
+    std::uint32_t halves = 8192;  ///< beyond: not paired
+    /// REQs of which nearly all find room until their REP comes. Twice as many are kept at most, in sets of four; in a
+    /// full set an old one is forgotten.
+    std::uint32_t handshakes = 1024;
+    std::uint32_t candidates = 64;      ///< unpaired flows of one direction that learning looks at; more: no guess
+    std::uint32_t confirmations = 3;    ///< consistent answers that make a learned pair sure
+    std::uint32_t old_psns = 1u << 16;  ///< an answer this far before the window is an old duplicate, no contradiction
+    std::uint32_t window = 0;  ///< packets that a sender has unacknowledged at most: what is learned from lies that
+                               ///< near behind its last request; 0: not known
+    /// Requests of a learned pair without an answer, after which another QP's may take it: no fewer than a sender may
+    /// have unacknowledged. Only with `keep_recent`.
+    std::uint16_t silence = 16;
+    /// Beyond `candidates`, those that were silent longest are not looked at (else: none is).
+    bool keep_recent = false;
+  };
+  struct Counts {
+    std::uint64_t learned = 0, confirmed = 0, undone = 0;
+    std::uint64_t ambiguous = 0;    ///< answers that fitted several flows
+    std::uint64_t crowded = 0;      ///< answers not looked at: more than Limits::candidates flows
+    std::uint64_t refused = 0;      ///< halves beyond Limits::halves
+    std::uint64_t displaced = 0;    ///< flows not looked at any more until they send: Limits::keep_recent
+    std::uint64_t disbelieved = 0;  ///< messages of the connection manager without the one before it from the same
+                                    ///< place, or with other identifiers
+  };
+
+  explicit Pairing(const Limits& limits);
+
+  /// The number of `key`, new or known; kNone when full. `flow` is the owner's own number for it,
+  /// kept and given back by flow(); kNone leaves it as it is.
+  std::uint32_t add(const HalfKey& key, std::uint32_t flow = kNone);
+  std::uint32_t find(const HalfKey& key) const { return table_.find(key); }
+
+  /// A connection that is known: the QP `a_qpn` at address a and `b_qpn` at b. False when full or
+  /// when a stronger source says otherwise.
+  bool connect(const std::array<std::uint8_t, 16>& a, std::uint32_t a_qpn, const std::array<std::uint8_t, 16>& b,
+               std::uint32_t b_qpn, PairSource source);
+
+  /// A connection as the REQ and the REP of its handshake tell it. Index 0: what goes the way of the REP.
+  struct Told {
+    bool any = false;
+    roce::Addresses way{};  ///< of the REP
+    std::uint32_t qpns[2] = {0, 0}, ids[2] = {0, 0}, psns[2] = {0, 0};
+  };
+
+  /// What a message of the connection manager says of the requests of a connection's two halves.
+  struct News {
+    bool begins = false;  ///< they begin at `psns`: the first REP of a handshake
+    bool ends = false;    ///< a DREQ
+    std::uint32_t halves[2] = {kNone, kNone}, psns[2] = {0, 0};
+  };
+  /// Looks at a packet to QP1 for a handshake of the connection manager: REQ, then REP, then the
+  /// QPs are paired (REJ forgets the REQ). For packets with status kRoce and a right ICRC.
+  /// `place`: where this end's host is, for an owner that knows: both messages of a handshake must be of one place, and
+  /// no place can make the open handshakes of another be forgotten. A DREQ must name the connection's identifiers,
+  /// where its handshake was seen.
+  News observe_mad(Packet packet, std::uint32_t place = 0);
+  /// What observe_mad(packet) would pair anew: of a REP whose REQ was seen, and that is not a repeated one.
+  Told would_pair(Packet packet, std::uint32_t place = 0);
+  /// The halves of what was told, kNone where they are not known.
+  std::array<std::uint32_t, 2> halves_of(const Told& told) const;
+  /// Pairs what was told. The news say nothing when there is no room or a stronger source says otherwise.
+  News pair(const Told& told);
+
+  /// The requests of `half` begin anew with the next ones; a learned pair is not believed any more.
+  void restart(std::uint32_t half);
+
+  /// The pair of `half`, that the connection manager told, goes on only as long as its QPs answer: where they are
+  /// silent and another QP answers, it is undone like a learned one. Until settle(half).
+  void contest(std::uint32_t half);
+  void settle(std::uint32_t half);
+
+  /// Whether neither QP of a pair has answered the other's requests since the last call. An answer that fits no request
+  /// is none: another QP may have given it.
+  bool silent(std::uint32_t half);
+
+  /// Forgets a half, with its pair; its number will be given to another key.
+  void forget(std::uint32_t half);
+
+  /// A request packet of `half` that takes the PSNs first..last.
+  void request(std::uint32_t half, std::uint32_t first, std::uint32_t last);
+
+  /// An ACK, NAK, RNR NAK, READ response or ATOMIC ACK in `half`. Updates the partner's window, or
+  /// learns, confirms or undoes a pair. Returns the partner then, or kNone.
+  std::uint32_t answer(std::uint32_t half, std::uint32_t psn, AnswerKind kind);
+
+  /// Halves that are known; their numbers may be higher where others were forgotten.
+  std::uint32_t size() const { return table_.size(); }
+  const HalfKey& key(std::uint32_t half) const { return table_.key(half); }
+  std::uint32_t partner(std::uint32_t half) const { return halves_[half].partner - 1; }
+  std::uint32_t flow(std::uint32_t half) const { return halves_[half].flow - 1; }
+  /// Whether requests of `half` were seen, and the highest PSN that they took.
+  bool requested(std::uint32_t half) const { return halves_[half].requested; }
+  std::uint32_t highest(std::uint32_t half) const { return halves_[half].highest; }
+  PairSource source(std::uint32_t half) const { return halves_[half].source; }
+  /// Whether a pair is sure: told, overheard, or learned and confirmed.
+  bool confirmed(std::uint32_t half) const {
+    const Half& h = halves_[half];
+    return h.source > PairSource::kLearned || (h.source == PairSource::kLearned && h.agreed >= limits_.confirmations);
+  }
+  /// Brings the state of `half` nearer.
+  void prefetch(std::uint32_t half) const { __builtin_prefetch(&halves_[half], 1); }
+  const Counts& counts() const { return counts_; }
+
+ private:
+  // Numbers of halves and flows are kept plus one: 0 is none, as zeroed memory has it.
+  struct Half {
+    std::uint32_t partner, flow;
+    std::uint32_t direction;        // in directions_
+    std::uint32_t previous, next;   // in the list of unpaired requesters of this direction
+    std::uint32_t oldest, highest;  // PSNs: oldest unacknowledged to highest sent
+    PairSource source : 2;
+    bool requested : 1, listed : 1;
+    bool wide : 1;  // a request took several PSNs: the window is not one of packets
+    bool contested : 1;
+    bool answered : 1;         // one of its requests, since silent() was asked last
+    std::uint8_t agreed;       // answers consistent with a learned pair
+    std::uint16_t unanswered;  // requests of a learned or contested pair since its last answer, up to Limits::silence
+  };
+  static_assert(sizeof(Half) == 32, "two in a cache line");
+  struct Direction {
+    std::uint32_t reverse;     // the other way's index
+    std::uint32_t head, tail;  // first and last requester to learn from, plus one
+    std::uint32_t listed;
+    std::uint32_t halves;  // of this direction
+  };
+  // A REQ without its REP yet.
+  struct HandshakeKey {
+    roce::Addresses addresses;  // of the REQ
+    std::uint32_t communication_id, place;
+    bool operator==(const HandshakeKey&) const = default;
+  };
+  struct Handshake {
+    HandshakeKey key;
+    std::uint32_t qpn, psn;  // of the REQ: the PSN is for the requests to its sender
+    std::uint64_t age;       // serial number, 0: free
+    bool answered;           // by a REP
+  };
+  // What the connection manager calls a connection at the end that sends in this half.
+  struct Identifier {
+    std::uint32_t value;
+    bool known;
+  };
+  static constexpr unsigned kWays = 4;
+
+  Handshake* handshake_of(const roce::Addresses& way, const roce::CmRep& rep, std::uint32_t place);
+  static Told told(const roce::Addresses& way, const roce::CmRep& rep, const Handshake& begun);
+  News connected(const roce::Addresses& way, const roce::CmRep& rep, std::uint32_t place);
+  News ended(const roce::Addresses& way, const roce::CmDreq& dreq);
+  Handshake* find_handshake(const HandshakeKey& key);
+  Handshake* make_handshake(const HandshakeKey& key);
+  Handshake* handshake_set(const HandshakeKey& key);
+  std::uint32_t direction_of(const roce::Addresses& addresses);
+  void leave(std::uint32_t direction);
+  bool bind(std::uint32_t a, std::uint32_t b, PairSource source);
+  void unbind(std::uint32_t half);
+  void list(std::uint32_t half);
+  void unlist(std::uint32_t half);
+  bool contradicts(const Half& requester, std::uint32_t psn) const;
+  void requested_unpaired(std::uint32_t half);
+  bool may_answer(const Half& candidate, std::uint32_t psn) const;
+  std::uint32_t learn(std::uint32_t half, std::uint32_t psn);
+
+  Limits limits_;
+  FlowTable<HalfKey> table_;
+  ZeroedArray<Half> halves_;
+  ZeroedArray<Identifier> identifiers_;
+  FlowTable<roce::Addresses> direction_table_;
+  ZeroedArray<Direction> directions_;
+  ZeroedArray<Handshake> handshakes_;
+  std::uint64_t handshake_serial_ = 0;
+  Counts counts_;
+};
+
+}  // namespace rocebox::flows
