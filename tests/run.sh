@@ -64,7 +64,7 @@ else
   build release
   build asan unit_tests swarm
   words+=(-L '^quick$')
-  echo "left out, and run by --all: most labs, packages, virtual machines with Soft-RoCE, fuzzing, ThreadSanitizer, a build without"
+  echo "left out, and run by --all: most labs, packages, statistics, virtual machines with Soft-RoCE, fuzzing, ThreadSanitizer, a build without"
   echo "optimisation, command and labs under sanitizers, 1000 swarm seeds"
 fi
 
