@@ -159,8 +159,10 @@ class Endpoints(kit.RunTest):
         polling = [name for name, cpus in seen.items() if cpus == {cores[-1]}]
         self.assertEqual(len(polling), 1, seen)
         self.assertGreater(len(seen), 4, seen)
-        for name, cpus in seen.items():
-            self.assertTrue(name in polling or cores[-1] not in cpus, seen)
+        astray = [name for name, cpus in seen.items() if name not in polling and cores[-1] in cpus]
+        # ThreadSanitizer has a thread of its own, which is there before us.
+        allowed = "libtsan" in pathlib.Path(f"/proc/{run.pid}/maps").read_text()
+        self.assertLessEqual(len(astray), allowed, seen)
 
 
 class Names(kit.RunTest):

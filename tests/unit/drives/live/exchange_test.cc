@@ -12,7 +12,7 @@
 namespace rocebox {
 namespace {
 
-constexpr PoolSizes kSizes{.small = 4096, .large = 64, .giant = 8};
+constexpr PoolSizes kQueueSizes{.small = 4096, .large = 64, .giant = 8};
 
 PacketPtr frame(Pool& pool, const roce::PacketSpec& spec) {
   PacketPtr packet = pool.allocate(roce::built_bytes(spec));
@@ -21,7 +21,7 @@ PacketPtr frame(Pool& pool, const roce::PacketSpec& spec) {
 }
 
 TEST(ShardOf, BothDirectionsMeetWhateverThePorts) {
-  Pool pool(kSizes);
+  Pool pool(kQueueSizes);
   std::mt19937 random(1);
   for (int round = 0; round < 500; round++) {
     roce::PacketSpec data;
@@ -44,7 +44,7 @@ TEST(ShardOf, BothDirectionsMeetWhateverThePorts) {
 }
 
 TEST(ShardOf, NeighboursPart) {
-  Pool pool(kSizes);
+  Pool pool(kQueueSizes);
   std::set<unsigned> shards;
   for (std::uint8_t host = 1; host < 65; host++) {
     roce::PacketSpec spec;
@@ -55,7 +55,7 @@ TEST(ShardOf, NeighboursPart) {
 }
 
 TEST(ShardOf, ATagChangesNothingAndWhatIsNotIpIsTheFirst) {
-  Pool pool(kSizes);
+  Pool pool(kQueueSizes);
   roce::PacketSpec spec;
   const unsigned shard = shard_of(*frame(pool, spec), 31);
   const std::vector<std::uint8_t> plain = test::frame(spec);
@@ -77,7 +77,7 @@ TEST(ShardOf, ATagChangesNothingAndWhatIsNotIpIsTheFirst) {
 }
 
 TEST(Exchange, HandsOverInOrderAndCountsWhatDoesNotFit) {
-  Pool pool(kSizes);
+  Pool pool(kQueueSizes);
   {
     Exchange exchange(2, 2);
     constexpr unsigned kTooMany = kExchangePackets + 10;
