@@ -25,7 +25,7 @@ for name in parse icrc pipeline kernel stage lowar; do
   # Without Google Benchmark CMake leaves these out, and says so.
   if grep -q "^${name}_bench:" <<< "$known"; then micro+=("$name") targets+=("${name}_bench"); fi
 done
-((${#micro[@]})) && targets+=(new_flows_bench)
+((${#micro[@]})) && targets+=(new_flows_bench event_queue_bench)
 results=$(mktemp -d "${TMPDIR:-/tmp}/rocebox-bench.XXXXXX")
 trap 'rm -rf "$results"' EXIT
 trap 'exit 2' INT TERM
@@ -40,8 +40,10 @@ for round in 1 2 3 4 5 6 7 8; do
   done
 done
 if ((${#micro[@]})); then  # has rounds of its own
-  taskset -c "$cpu" "$build/bench/new_flows_bench" --benchmark_out="$results/new_flows.json" --benchmark_out_format=json \
-    &> "$results/log" || { cat "$results/log" >&2; exit 2; }
+  for name in new_flows event_queue; do
+    taskset -c "$cpu" "$build/bench/${name}_bench" --benchmark_out="$results/$name.json" --benchmark_out_format=json \
+      &> "$results/log" || { cat "$results/log" >&2; exit 2; }
+  done
 fi
 echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), CPU $cpu, load $(cut -d' ' -f1 /proc/loadavg)"
 status=0

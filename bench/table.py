@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of claims, from the results of the benchmarks. usage: table.py RESULTS_FOLDER
-Reads parse*.json, icrc*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json (Google Benchmark) and replay.json. Exit
+Reads parse*.json, icrc*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json (Google Benchmark) and replay.json. Exit
 status 1 when a claim fails."""
 import glob
 import json
@@ -9,6 +9,7 @@ import sys
 
 NS_PARSE, RATIO_ICRC, NS_EDIT, RATIO_REPLAY, GROWTH_REPLAY = 20.0, 1.25, 15.0, 0.5, 1.10
 US_NEW_FLOW, US_NEW_FLOW_P99 = 5.0, 20.0
+EVENT_QUEUE, RATIO_EVENT_QUEUE = "indexed heap, 4", 5.0  # the structure in use: others are 50 times slower at worst, or grow
 RATIO_LOWAR, SLOWER_LOWAR = 0.7, 1.25  # with 64 streams; from 1 stream to 512
 # What a kernel edits in a packet for its protocol's sake; addresses and ECN are reported beside.
 CLAIMED_EDITS = ("PSN", "destination QP", "UDP source port", "IPv6 address")
@@ -156,6 +157,20 @@ def new_flow_rows(table, folder):
         table.at_most(f"{what}, more than a known one, p99", us["first/p99"] - us["known/p99"], US_NEW_FLOW_P99, "us")
 
 
+def event_queue_rows(table, folder):
+    """What an event costs by structure and load, and by how much each structure is slower than the best for a load at worst."""
+    loads, worst = {}, {}
+    for row in repetitions(folder, "event_queue"):
+        load, structure = row["name"].split("/")[:2]
+        loads.setdefault(load, {})[structure] = row["cpu_time"]
+    for load, structures in loads.items():
+        others = ", ".join(f"{name} {ns:.0f}" for name, ns in structures.items() if name != EVENT_QUEUE)
+        table.row(f"event queue, {load}: ns an event  ({others})", f"{structures[EVENT_QUEUE]:.0f} ns")
+        for name, ns in structures.items():
+            worst[name] = max(worst.get(name, 0), ns / min(structures.values()))
+    table.at_most("event queue, against the best for each load, at worst", worst[EVENT_QUEUE], RATIO_EVENT_QUEUE, "x")
+
+
 def replay_rows(table, result):
     texts = {"ratio, best": "best", "ratio, best, without start": "best, without start"}
     for key, text in texts.items():
@@ -182,6 +197,7 @@ def main():
         else:
             table.row(f"bench/micro/{stem}_bench", "skipped")
     new_flow_rows(table, folder)
+    event_queue_rows(table, folder)
     with open(os.path.join(folder, "replay.json")) as file:
         replay_rows(table, json.load(file))
     print(f"{table.failed} claims fail" if table.failed else "all claims that were measured hold")

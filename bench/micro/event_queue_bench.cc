@@ -107,5 +107,3 @@ const bool kRegistered = [] {
 
 }  // namespace
 }  // namespace rocebox::bench
-
-BENCHMARK_MAIN();

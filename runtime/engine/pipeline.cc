@@ -50,7 +50,7 @@ Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& po
 void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
   if (now < now_) broken("time went back", "step", static_cast<std::uint64_t>(now_ - now));
   now_ = now;
-  fire_timers();
+  if (next_deadline() <= now_) fire_timers();
   for (const Arrivals& arrival : arrivals) {
     books_.in.add(arrival.packets.size());
     if (inputs_[arrival.in].stage == Edge::kOutside && !trace_) {  // a wire: nothing is to be decided
@@ -66,7 +66,7 @@ void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
       run(inputs_[arrival.in], batch, 0);
     }
   }
-  fire_timers();
+  if (next_deadline() <= now_) fire_timers();
 }
 
 void Pipeline::fire_timers() {

@@ -38,7 +38,7 @@ class BasicDeadlineHeap {
   bool empty() const { return entries_.size() == 1; }
   std::size_t size() const { return entries_.size() - 1; }
   /// The earliest time; kNever when nothing is armed.
-  Nanos next() const { return empty() ? kNever : entries_[1].at; }
+  Nanos next() const { return next_; }
 
   /// `what` is due at `at`, in place of when it was before; equal times go by `order`.
   void arm(Deadline& what, Nanos at, std::uint64_t order) {
@@ -56,6 +56,7 @@ class BasicDeadlineHeap {
     what.place_ = 0;
     const Entry last = entries_.back();
     entries_.pop_back();
+    if (empty()) next_ = kNever;
     if (place == entries_.size()) return;
     if (last.before(entries_[place])) return rise(place, last);
     sink(place, last);
@@ -81,6 +82,7 @@ class BasicDeadlineHeap {
 
   void put(std::size_t place, const Entry& entry) {
     entries_[place] = entry;
+    if (place == 1) next_ = entry.at;
     entry.what->place_ = static_cast<std::uint32_t>(place);
   }
   void rise(std::size_t place, const Entry& entry) {
@@ -104,6 +106,7 @@ class BasicDeadlineHeap {
   }
 
   std::vector<Entry> entries_;  // from 1
+  Nanos next_ = kNever;         // what is asked for all the time
 };
 
 using DeadlineHeap = BasicDeadlineHeap<4>;
