@@ -118,10 +118,10 @@ void open_standard_descriptors() {
 
 int main(int argc, char** argv) {
   rocebox::cli::open_standard_descriptors();
-  rocebox::cli::expect_no_memory();
+  rocebox::expect_no_memory();
   try {
     rocebox::leave_process(rocebox::cli::command(argc, argv));
   } catch (const std::exception&) {
-    rocebox::leave_process(rocebox::cli::say_no_memory());  // nothing else comes here
+    rocebox::leave_process(rocebox::say_no_memory());  // nothing else comes here
   }
 }

@@ -11,7 +11,7 @@
 #include <new>
 #include <system_error>
 
-namespace rocebox::cli {
+namespace rocebox {
 namespace {
 
 std::terminate_handler handler_before;
@@ -54,4 +54,4 @@ int say_no_memory() {
   return exit_status;
 }
 
-}  // namespace rocebox::cli
+}  // namespace rocebox

@@ -3,7 +3,7 @@
 #pragma once
 #include <exception>
 
-namespace rocebox::cli {
+namespace rocebox {
 
 /// Whether this is what is thrown where no memory is left, be it for a thread's stack.
 bool is_no_memory(const std::exception& error);
@@ -14,4 +14,4 @@ void packets_flow();
 /// Says on standard error what is lacking, and returns the exit status. Allocates nothing.
 int say_no_memory();
 
-}  // namespace rocebox::cli
+}  // namespace rocebox

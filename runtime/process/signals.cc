@@ -9,7 +9,7 @@
 
 #include "runtime/component/fields.h"
 
-namespace rocebox::cli {
+namespace rocebox {
 
 Signals::Signals(std::initializer_list<int> numbers) {
   sigset_t set;
@@ -62,4 +62,4 @@ void EndSignals::listen() {
   }
 }
 
-}  // namespace rocebox::cli
+}  // namespace rocebox

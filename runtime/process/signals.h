@@ -8,7 +8,7 @@
 #include "runtime/capture/input_stream.h"
 #include "runtime/packet/packet.h"
 
-namespace rocebox::cli {
+namespace rocebox {
 
 /// Takes signals from the calling thread, and those that it makes from then on; other threads are not disturbed. The
 /// destructor lets them through again.
@@ -52,4 +52,4 @@ class EndSignals {
   std::thread thread_;  // the last: it uses all the others
 };
 
-}  // namespace rocebox::cli
+}  // namespace rocebox

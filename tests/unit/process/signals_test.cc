@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace rocebox::cli {
+namespace rocebox {
 namespace {
 
 // A process that listens, says 1 when it does and 2 when it was asked to end, and goes on for ever.
@@ -66,4 +66,4 @@ TEST(EndSignals, LetsSignalsThroughAgain) {
 }
 
 }  // namespace
-}  // namespace rocebox::cli
+}  // namespace rocebox
