@@ -15,14 +15,24 @@ import time
 
 import channel
 
-SIOCGIFFLAGS, SIOCGIFMTU, IFF_UP = 0x8913, 0x8921, 1
+SIOCGIFFLAGS, SIOCGIFMTU, IFF_UP, IFF_RUNNING = 0x8913, 0x8921, 1, 0x40
 IDENTITY, CONSOLE, QEMU_LOG = "machine.json", "console.log", "qemu.log"
 FILES = (IDENTITY, CONSOLE, QEMU_LOG) + tuple(f"channel{n}.{end}" for n in range(channel.CHANNELS + 1) for end in ("sock", "lock"))
 END_SECONDS = 5.0  # from SIGTERM to SIGKILL
+ATTACH_SECONDS = 30.0  # from QEMU's start until it has opened its TAP
 
 
 class MachineError(Exception):
     """What cannot be done, and how to mend it."""
+
+
+def is_attached(tap):
+    """Whether some process has opened the TAP: then it has a carrier."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+        try:
+            return bool(struct.unpack_from("16xh", fcntl.ioctl(asker, SIOCGIFFLAGS, struct.pack("16s16x", tap.encode())))[0] & IFF_RUNNING)
+        except OSError:
+            return False
 
 
 def check_tap(tap, mtu):
@@ -101,7 +111,8 @@ class Machine:
         return words
 
     def start(self, name, image, tap, addresses, mac, mtu, memory, accelerator):
-        """Starts QEMU and returns; it outlives this process. Raises MachineError or OSError, and then nothing is left."""
+        """Starts QEMU and returns once its TAP is open; it outlives this process. Raises MachineError or OSError, and then
+        nothing is left."""
         if not shutil.which("qemu-system-x86_64"):
             raise MachineError("qemu-system-x86_64 is not installed: apt-get install qemu-system-x86")
         check_tap(tap, mtu)
@@ -117,6 +128,16 @@ class Machine:
         except OSError:
             self.forget()
             raise
+        end = time.monotonic() + ATTACH_SECONDS
+        while not is_attached(tap) and self.running():
+            if time.monotonic() > end:
+                self.stop()
+                raise MachineError(f"QEMU has not opened `{tap}` for {ATTACH_SECONDS:.0f} s")
+            time.sleep(0.02)
+        if not self.running():
+            why = self.why_ended()
+            self.forget()
+            raise MachineError(f"the machine ended at once; it said last:\n{why}")
 
     def why_ended(self):
         """What QEMU and the machine's console said last."""
