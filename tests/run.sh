@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 usage() {
   cat <<'TEXT'
 usage: tests/run.sh               what finds most mistakes, in about a quarter of an hour on two cores
-       tests/run.sh --all         everything
+       tests/run.sh --all         everything, in about three quarters of an hour
        tests/run.sh PRESET...     all tests of these builds: release, asan, tsan, debug, fuzz (asan's, and fuzzing)
 
 Without options: release's unit, replay and telemetry tests, one lab, a plugin, the house's rules and formatting, some
