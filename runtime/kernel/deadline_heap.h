@@ -27,8 +27,8 @@ class Deadline {
   std::uint32_t place_ = 0;  // in the heap, from 1; 0: not armed
 };
 
-/// An indexed heap with `kArity` children a node. Four were measured to be the best of the structures in
-/// bench/micro/event_queues.h: see bench/README.md.
+/// An indexed heap with `kArity` children a node. Of the structures in bench/micro/event_queues.h some are quicker
+/// where times come at random; none is as even over all loads without growing: see bench/README.md.
 template <unsigned kArity>
 class BasicDeadlineHeap {
  public:

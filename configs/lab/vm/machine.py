@@ -26,24 +26,26 @@ class MachineError(Exception):
     """What cannot be done, and how to mend it."""
 
 
+def of_interface(name, request, layout):
+    """What the kernel answers about an interface, as `layout` has it behind the name. OSError when there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+        return struct.unpack_from("16x" + layout, fcntl.ioctl(asker, request, struct.pack("16s16x", name.encode())))[0]
+
+
 def is_attached(tap):
     """Whether some process has opened the TAP: then it has a carrier."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
-        try:
-            return bool(struct.unpack_from("16xh", fcntl.ioctl(asker, SIOCGIFFLAGS, struct.pack("16s16x", tap.encode())))[0] & IFF_RUNNING)
-        except OSError:
-            return False
+    try:
+        return bool(of_interface(tap, SIOCGIFFLAGS, "h") & IFF_RUNNING)
+    except OSError:
+        return False
 
 
 def check_tap(tap, mtu):
     """The TAP is there, up, and takes frames of `mtu`: a QEMU without one would make another or drop in silence."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
-        request = struct.pack("16s16x", tap.encode())
-        try:
-            flags = struct.unpack_from("16xh", fcntl.ioctl(asker, SIOCGIFFLAGS, request))[0]
-            tap_mtu = struct.unpack_from("16xi", fcntl.ioctl(asker, SIOCGIFMTU, request))[0]
-        except OSError:
-            raise MachineError(f"no interface `{tap}` in this network namespace: ip tuntap add {tap} mode tap") from None
+    try:
+        flags, tap_mtu = of_interface(tap, SIOCGIFFLAGS, "h"), of_interface(tap, SIOCGIFMTU, "i")
+    except OSError:
+        raise MachineError(f"no interface `{tap}` in this network namespace: ip tuntap add {tap} mode tap") from None
     if not flags & IFF_UP:
         raise MachineError(f"`{tap}` is down: ip link set {tap} up")
     if tap_mtu < mtu:
