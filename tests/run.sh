@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: tests/run.sh               what finds most mistakes, in about a quarter of an hour on two cores
+usage: tests/run.sh               what finds most mistakes, in about twelve minutes on two cores
        tests/run.sh --all         everything, in about three quarters of an hour
        tests/run.sh PRESET...     all tests of these builds: release, asan, tsan, debug, fuzz (asan's, and fuzzing)
 
