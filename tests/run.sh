@@ -64,8 +64,8 @@ else
   build release
   build asan unit_tests swarm
   words+=(-L '^quick$')
-  echo "left out, and run by --all: most labs, packages, statistics, virtual machines with Soft-RoCE, fuzzing, ThreadSanitizer, a build without"
-  echo "optimisation, command and labs under sanitizers, 1000 swarm seeds"
+  echo "left out, and run by --all: most labs, packages, statistics, every capture, virtual machines with Soft-RoCE, fuzzing,"
+  echo "ThreadSanitizer, a build without optimisation, command and labs under sanitizers, recordings of live runs, 1000 swarm seeds"
 fi
 
 # One run of ctest over all of them, so that its last line speaks for all.

@@ -4,12 +4,10 @@
 
 #include "runtime/roce/build.h"
 #include "runtime/roce/icrc.h"
-#include "tests/unit/harness.h"
+#include "tests/unit/roce/frame_kit.h"
 
 namespace rocebox::roce {
 namespace {
-
-using Bytes = std::vector<std::uint8_t>;
 
 std::uint16_t sum16(const Bytes& bytes, std::uint32_t sum = 0) {
   for (std::size_t i = 0; i < bytes.size(); i++) sum += std::uint32_t{bytes[i]} << (i % 2 ? 0 : 8);
