@@ -25,7 +25,7 @@ Datapath::Counters::Counters(Stats& stats)
       drop_no_copy(stats.counter("drop_no_copy", "replicas that were to be edited or recirculated: the pool was dry")),
       strict_violations(stats.counter("strict_violations", "accesses that the hardware could not do; strict mode")) {}
 
-Datapath::Datapath(const Config& config, Stats& stats)
+Datapath::Datapath(const Config& config, Stats& stats, bool strict)
     : info_(config.info),
       count_(stats),
       layout_(info_.pipes),
@@ -38,7 +38,7 @@ Datapath::Datapath(const Config& config, Stats& stats)
       transmissions_(info_.port_count()),
       profile_(config.profile),
       accepted_(config.accept_unjudged),
-      strict_(config.strict) {
+      strict_(strict) {
   groups_ = groups_of(config);
   for (Port port = 0; port < info_.port_count(); port++) pipe_of_.push_back(info_.pipe_of(port));
   due_ports_.reserve(kSwitchPortsMax);

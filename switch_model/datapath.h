@@ -19,7 +19,7 @@ class Datapath final : public Kernel {
  public:
   using Config = SwitchConfig;
 
-  Datapath(const Config& config, Stats& stats);
+  Datapath(const Config& config, Stats& stats, bool strict);
 
   void start(Context& context) override;
   void process(Context& context, Port in, Batch& batch) override;

@@ -30,4 +30,14 @@ void SwitchInfo::check_port(Fields& fields, std::string_view field, const std::s
   fields.refuse(field, fmt::format("names no port of the switch: `{}`{}", name, config::suggestion(name, ports)));
 }
 
+void ProgramOptions::fields(Fields& f) {
+  SwitchInfo info;
+  info.ports = {"p0", "p1", "p2", "p3"};
+  fields(f, info);
+}
+
+std::string alone(const Component& self, const char* needs) {
+  return fmt::format("{{programs: [{0}]{1}}}", self.name, needs ? fmt::format(", {}: {}", self.name, needs) : "");
+}
+
 }  // namespace rocebox::switch_model

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/kernel_options.h"
 #include "switch_model/access.h"
 #include "switch_model/layout.h"
 #include "switch_model/mirror_session.h"
@@ -90,10 +90,14 @@ class ProgramChange {
   virtual void apply(Program& program) = 0;
 };
 
+inline constexpr char kProgramKind[] = "program";
+
 /// The options of a program.
-class ProgramConfig {
+class ProgramOptions : public Options {
  public:
-  virtual ~ProgramConfig() = default;
+  /// For who describes them: in a switch of four ports.
+  void fields(Fields& fields) final;
+  /// In the switch that `info` tells of.
   virtual void fields(Fields& fields, const SwitchInfo& info) = 0;
   /// Adds what the options of other programs are held against, once these have been read.
   virtual void tell(SwitchInfo& info) const = 0;
@@ -105,23 +109,13 @@ class ProgramConfig {
   /// These options, of which only changeable ones differ, for a program that was made of others. Throws ConfigError
   /// when that cannot be; null when nothing can.
   virtual std::unique_ptr<ProgramChange> prepare(const Program& running) const = 0;
+  /// Bytes that the program takes of EAL's memory, those of a change included.
+  virtual std::uint64_t eal_bytes() const = 0;
 };
-
-/// A row of the array of programs.
-struct ProgramType {
-  const char* name;
-  const char* summary;  ///< one line
-  std::unique_ptr<ProgramConfig> (*config)();
-  const Example* examples;  ///< options of a switch that runs it, ended by a null title; may be null
-  /// Options of the program, as YAML, without which it does not run; null: the defaults do.
-  const char* needs = nullptr;
-};
-
-/// The in-tree programs, an explicit array beside the kernels' in kernels/registry.cc.
-std::span<const ProgramType> in_tree_programs();
 
 /// Makes a Program of P, which has
-///   struct Config { void fields(Fields&, const SwitchInfo&); };  // and perhaps void tell(SwitchInfo&) const
+///   struct Config { void fields(Fields&, const SwitchInfo&); };  // and perhaps void tell(SwitchInfo&) const,
+///                                                                // std::uint64_t eal_bytes() const
 ///   P(const Config&, const Build&);
 /// and some of
 ///   template <class Access> void ingress(Access&, Pass&);
@@ -184,7 +178,7 @@ class ProgramOf final : public Program {
 
 namespace detail {
 template <class P>
-class ConfigOf final : public ProgramConfig {
+class OptionsOf final : public ProgramOptions {
  public:
   void fields(Fields& fields, const SwitchInfo& info) override { config_.fields(fields, info); }
   void tell(SwitchInfo& info) const override {
@@ -192,6 +186,10 @@ class ConfigOf final : public ProgramConfig {
   }
   std::unique_ptr<Program> make(const Build& build, Strict* strict) const override {
     return std::make_unique<ProgramOf<P>>(config_, build, strict);
+  }
+  std::uint64_t eal_bytes() const override {
+    if constexpr (requires { config_.eal_bytes(); }) return config_.eal_bytes();
+    return 0;
   }
   std::span<const std::string_view> changeable() const override {
     if constexpr (kChanges) return P::kChangeable;
@@ -223,10 +221,22 @@ class ConfigOf final : public ProgramConfig {
 };
 }  // namespace detail
 
-template <class P>
-constexpr ProgramType program_type(const char* name, const char* summary, const Example* examples = nullptr) {
-  return {name, summary, []() -> std::unique_ptr<ProgramConfig> { return std::make_unique<detail::ConfigOf<P>>(); },
-          examples};
+/// The fewest options of a switch that runs the program `self` and no other; `needs` are options of the program, as
+/// YAML, without which it does not run.
+std::string alone(const Component& self, const char* needs);
+
+/// A program as a component. `examples` are options of a switch that runs it. kNeeds: see alone(); null: its defaults
+/// do.
+template <class P, const char* kNeeds = nullptr>
+constexpr Component program(const char* name, const char* summary, const Example* examples = nullptr) {
+  return {kComponentAbi,
+          kProgramKind,
+          name,
+          summary,
+          [](const Registry&) -> std::unique_ptr<Options> { return std::make_unique<detail::OptionsOf<P>>(); },
+          examples,
+          "switch",
+          [](const Component& self) { return alone(self, kNeeds); }};
 }
 
 }  // namespace rocebox::switch_model

@@ -45,15 +45,42 @@ packet_generator:
 )"},
                                  {nullptr, nullptr}};
 
+// Those of a switch: of its ports, its programs and its traffic manager.
+class SwitchOptions final : public DeviceOptions {
+ public:
+  explicit SwitchOptions(const Registry& registry) : config_(registry) {}
+  void fields(Fields& fields) override { config_.fields(fields); }
+  const std::vector<std::string>& ports() const override { return config_.info.ports; }
+  const char* one_core_because() const override { return "whose tables and buffer are one"; }
+  std::unique_ptr<Kernel> make(Stats& stats) const override {
+    return std::make_unique<Datapath>(config_, stats, config_.strict);
+  }
+  std::unique_ptr<Kernel> make_strict(Stats& stats) const override {
+    return std::make_unique<Datapath>(config_, stats, true);
+  }
+  bool models_hardware() const override { return true; }
+  std::unique_ptr<Change> change(const Kernel& running) const override {
+    return static_cast<const Datapath&>(running).prepare(config_);
+  }
+  std::uint64_t eal_bytes() const override {
+    std::uint64_t bytes = std::uint64_t{16} << 20;  // what DPDK takes for small tables
+    for (const std::string& program : config_.programs)
+      if (const ProgramOptions* options = config_.find(program)) bytes += options->eal_bytes();
+    return bytes;
+  }
+  bool makes_packets() const override { return !config_.applications.empty(); }
+
+ private:
+  SwitchConfig config_;
+};
+
 }  // namespace
 }  // namespace switch_model
 
-KernelType switch_kernel_type() {
-  KernelType type = one_way_kernel<switch_model::Datapath>(
-      "switch", "a Tofino-style switch: programs over match-action stages, and a traffic manager", 4, 4,
+Component switch_component() {
+  return device_kind<switch_model::SwitchOptions>(
+      "switch", "a Tofino-style switch: programs over match-action stages, and a traffic manager",
       switch_model::kExamples);
-  type.strict_option = "strict";
-  return type;
 }
 
 }  // namespace rocebox

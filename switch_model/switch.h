@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernel `switch`, which a device of kind `switch` consists of: ports, programs, traffic manager.
+// The kind of device `switch`: ports, programs, traffic manager.
 #pragma once
-#include "runtime/kernel/kernel.h"
+#include "runtime/component/component.h"
 
 namespace rocebox {
 
-KernelType switch_kernel_type();
+Component switch_component();
 
 }  // namespace rocebox

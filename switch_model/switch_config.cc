@@ -10,14 +10,15 @@
 
 namespace rocebox::switch_model {
 
-SwitchConfig::SwitchConfig(std::span<const ProgramType> types) : types_(types) {
+SwitchConfig::SwitchConfig(const Registry& registry) : types_(registry.of_kind(kProgramKind)) {
   info.ports = {"p0", "p1", "p2", "p3"};
-  for (const ProgramType& type : types_) options_.push_back(type.config());
+  for (const Component* type : types_)
+    options_.emplace_back(static_cast<ProgramOptions*>(type->options(registry).release()));
 }
 
-const ProgramConfig* SwitchConfig::find(std::string_view program) const {
+const ProgramOptions* SwitchConfig::find(std::string_view program) const {
   for (std::size_t i = 0; i < options_.size(); i++)
-    if (types_[i].name == program) return options_[i].get();
+    if (types_[i]->name == program) return options_[i].get();
   return nullptr;
 }
 
@@ -39,7 +40,7 @@ void SwitchConfig::check_ports(Fields& fields) const {
 
 void SwitchConfig::check_programs(Fields& fields) const {
   std::vector<std::string> known;
-  for (const ProgramType& type : types_) known.emplace_back(type.name);
+  for (const Component* type : types_) known.emplace_back(type->name);
   if (programs.empty()) fields.refuse("programs", "must name one at least, such as [forward]: else nothing leaves");
   if (programs.size() > kProgramsMax)
     fields.refuse("programs", fmt::format("must name at most {} programs", kProgramsMax));
@@ -94,8 +95,8 @@ void SwitchConfig::fields(Fields& f) {
   for (const GroupConfig& group : groups) info.multicast_groups.push_back(group.group);
   info.equal_ports.clear();
   for (std::size_t i = 0; i < options_.size(); i++) {
-    f.group(types_[i].name, types_[i].summary, [&](Fields& g) { options_[i]->fields(g, info); });
-    if (runs(types_[i].name)) options_[i]->tell(info);
+    f.group(types_[i]->name, types_[i]->summary, [&](Fields& g) { options_[i]->fields(g, info); });
+    if (runs(types_[i]->name)) options_[i]->tell(info);
   }
   read_applications(f, applications, info);
   f.group("traffic_manager", "queues, rates, marks and pauses between ingress and egress",

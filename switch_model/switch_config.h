@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/component/registry.h"
 #include "switch_model/packet_generator/config.h"
 #include "switch_model/program.h"
 #include "switch_model/resources.h"
@@ -19,11 +20,11 @@ struct GroupConfig {
 };
 
 struct SwitchConfig {
-  /// `types`: what can be chosen.
-  explicit SwitchConfig(std::span<const ProgramType> types = in_tree_programs());
+  /// Programs of `registry` can be chosen; it outlives this.
+  explicit SwitchConfig(const Registry& registry);
   void fields(Fields& fields);
   /// The program of that name; null when there is none.
-  const ProgramConfig* find(std::string_view program) const;
+  const ProgramOptions* find(std::string_view program) const;
 
   SwitchInfo info;
   std::vector<std::string> programs = {"forward"};
@@ -42,8 +43,8 @@ struct SwitchConfig {
   void mirror_fields(Fields& fields);
   void group_fields(Fields& fields, GroupConfig& group) const;
 
-  std::span<const ProgramType> types_;
-  std::vector<std::unique_ptr<ProgramConfig>> options_;  // in the order of types_
+  std::vector<const Component*> types_;
+  std::vector<std::unique_ptr<ProgramOptions>> options_;  // in the order of types_
 };
 
 }  // namespace rocebox::switch_model

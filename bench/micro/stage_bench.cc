@@ -59,39 +59,40 @@ class Marker {
   }
 };
 
-// The tree's programs, and the markers.
-std::span<const switch_model::ProgramType> program_types() {
-  static const std::vector<switch_model::ProgramType> types = [] {
-    const auto in_tree = switch_model::in_tree_programs();
-    std::vector<switch_model::ProgramType> all(in_tree.begin(), in_tree.end());
-    all.push_back(switch_model::program_type<Marker<kEnter, kTrafficManager>>("before", "reads the time"));
-    all.push_back(switch_model::program_type<Marker<kForwardIngress, kForwardEgress>>("between", "reads the time"));
-    all.push_back(switch_model::program_type<Marker<kThemisIngress, kThemisEgress>>("behind", "reads the time"));
+// The tree's components, and the markers.
+const Registry& with_markers() {
+  static const std::vector<Component> markers = {
+      switch_model::program<Marker<kEnter, kTrafficManager>>("before", "reads the time"),
+      switch_model::program<Marker<kForwardIngress, kForwardEgress>>("between", "reads the time"),
+      switch_model::program<Marker<kThemisIngress, kThemisEgress>>("behind", "reads the time")};
+  static const Registry registry = [] {
+    Registry all;
+    for (const Component& marker : markers) all.add(marker, "the benchmark");
     return all;
   }();
-  return types;
+  return registry;
 }
 
 // A switch with these options, as the drives make it, and markers among its programs. Null when they have mistakes.
-std::unique_ptr<Device> make_marked(const std::string& options) {
+std::unique_ptr<Device> make_marked(const std::string& written) {
   config::Mistakes mistakes("stages");
   const config::Node node =
-      config::parse_yaml(with(options, "[forward, themis]", "[before, forward, between, themis, behind]"), mistakes);
+      config::parse_yaml(with(written, "[forward, themis]", "[before, forward, between, themis, behind]"), mistakes);
   config::FieldsReader reader(&node, mistakes);
-  static std::deque<switch_model::SwitchConfig> kept;  // programs refer to what was written for them
-  switch_model::SwitchConfig& config = kept.emplace_back(program_types());
-  config.fields(reader);
+  const std::unique_ptr<Options> filled = with_markers().find("switch")->options(with_markers());
+  filled->fields(reader);
   reader.finish();
   if (!mistakes.none()) return nullptr;
+  const auto& options = static_cast<const DeviceOptions&>(*filled);
   std::vector<Edge> inputs, outputs;
-  for (Port port = 0; port < config.info.port_count(); port++) {
+  for (Port port = 0; port < options.inputs(); port++) {
     inputs.push_back({0, port});
     outputs.push_back({Edge::kOutside, port});
   }
   std::vector<KernelPlan> plans;
-  plans.push_back({"switch", "switch", Shape::kOneWay, outputs,
-                   [&config](Stats& stats) { return std::make_unique<switch_model::Datapath>(config, stats); }});
-  return std::make_unique<Bump>("d", config.info.ports, std::move(inputs), std::move(plans), pool(), 1);
+  plans.push_back(
+      {"switch", "switch", Shape::kOneWay, outputs, [&options](Stats& stats) { return options.make(stats); }});
+  return std::make_unique<Bump>("d", options.ports(), std::move(inputs), std::move(plans), pool(), 1);
 }
 
 struct Case {

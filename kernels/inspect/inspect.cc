@@ -17,7 +17,7 @@ constexpr Example kExamples[] = {
 
 }  // namespace
 
-KernelType inspect_kernel_type() {
+Component inspect_component() {
   return two_sided_kernel<inspect::Inspector>(
       "inspect", "flow statistics of RoCEv2: loss, retransmission, reordering, round trips, goodput", kExamples);
 }

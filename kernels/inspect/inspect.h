@@ -2,8 +2,8 @@
 // inspect: watches RoCEv2 flows and changes nothing. What each number means:
 // kernels/inspect/README.md. Ports: two-sided. Example: `path: host <-> inspect <-> wire`.
 #pragma once
-#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/kernel_options.h"
 
 namespace rocebox {
-KernelType inspect_kernel_type();
+Component inspect_component();
 }  // namespace rocebox

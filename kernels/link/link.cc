@@ -142,9 +142,11 @@ std::unique_ptr<Kernel> make(const Config& config, Stats& stats) { return std::m
 
 }  // namespace link
 
-KernelType link_kernel_type() {
-  return two_sided_kernel<link::Link>(
+Component link_component() {
+  Component component = two_sided_kernel<link::Link>(
       "link", "a wire: rate, queue, delay, jitter, loss, reordering, corruption, trimming, marking", link::kExamples);
+  component.is_wire = true;
+  return component;
 }
 
 }  // namespace rocebox

@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "kernels/link/config.h"
-#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/kernel_options.h"
 
 namespace rocebox {
 
-KernelType link_kernel_type();
+Component link_component();
 
 namespace link {
 /// A link for who configures it in code rather than in YAML.

@@ -49,15 +49,23 @@ void Config::fields(Fields& f) {
   if (c > r) f.refuse("c", "must not exceed `r`: a repair packet covers at least one data packet");
   if (c > units) f.refuse("units", "must be at least `c`, or no block can be coded");
   if (hold_min > hold_max) f.refuse("hold_min", "must not exceed `hold_max`");
-  const std::uint32_t needed = static_cast<std::uint32_t>(sizeof(roce::Ipv4) + sizeof(roce::Udp) + sizeof(roce::Bth) +
-                                                          sizeof(roce::Reth) + sizeof(roce::ImmDt) + roce::kIcrcBytes) +
-                               roce::kPathMtus[static_cast<std::size_t>(roce_mtu)] + kRepairExtraBytes;
-  f.faces_its_like(kLinkPort);
-  f.makes_datagrams(kLinkPort, needed, "lower `roce_mtu`, or raise the MTU");
+  const std::uint32_t needed = repair_datagram_bytes();
   if (link_mtu < needed)
     f.refuse("link_mtu",
              "is too small: repair packets of `roce_mtu: " + std::string(kMtus[static_cast<std::size_t>(roce_mtu)]) +
                  "` over IPv4 have " + std::to_string(needed) + " bytes; give that, or a smaller `roce_mtu`");
 }
+
+std::uint32_t Config::repair_datagram_bytes() const {
+  return static_cast<std::uint32_t>(sizeof(roce::Ipv4) + sizeof(roce::Udp) + sizeof(roce::Bth) + sizeof(roce::Reth) +
+                                    sizeof(roce::ImmDt) + roce::kIcrcBytes) +
+         roce::kPathMtus[static_cast<std::size_t>(roce_mtu)] + kRepairExtraBytes;
+}
+
+std::vector<MadeDatagrams> Config::made_datagrams() const {
+  return {{kLinkPort, repair_datagram_bytes(), "lower `roce_mtu`, or raise the MTU"}};
+}
+
+std::optional<Port> Config::faces_its_like() const { return kLinkPort; }
 
 }  // namespace rocebox::lowar

@@ -6,6 +6,7 @@
 #include "kernels/lowar/limits.h"
 #include "kernels/lowar/redundancy.h"
 #include "kernels/lowar/repair_header.h"
+#include "runtime/kernel/kernel_options.h"
 
 namespace rocebox::lowar {
 
@@ -25,6 +26,11 @@ struct Config {
   Aim aim() const;
   /// The longest transport packet that is protected: BTH, RETH and immediate data, payload, ICRC.
   std::uint32_t transport_bytes_max() const;
+  /// The longest IP datagram of a repair packet.
+  std::uint32_t repair_datagram_bytes() const;
+  /// See KernelOptions.
+  std::vector<MadeDatagrams> made_datagrams() const;
+  std::optional<Port> faces_its_like() const;
   bool operator==(const Config&) const = default;
   void fields(Fields& fields);
 };

@@ -68,7 +68,7 @@ StateBytes state_bytes(const Config& config) {
 
 }  // namespace lowar
 
-KernelType lowar_kernel_type() {
+Component lowar_component() {
   return two_sided_kernel<lowar::Gateway>(
       "lowar", "forward error correction over a lossy link: repair packets out, lost packets rebuilt",
       lowar::kExamples);

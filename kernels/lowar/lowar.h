@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "kernels/lowar/config.h"
-#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/kernel_options.h"
 
 namespace rocebox {
 
-KernelType lowar_kernel_type();
+Component lowar_component();
 
 namespace lowar {
 /// A gateway for who configures it in code rather than in YAML.

@@ -75,6 +75,8 @@ class Themis {
   Egress egress_;
 };
 
+constexpr char kNeeds[] = "{spray: 'off'}";  // else it must know which ports lead to NICs
+
 constexpr Example kExamples[] = {{"a ToR that sprays by UDP source port, with little state",
                                   R"(strict: true
 pipes: 2
@@ -118,12 +120,10 @@ themis:
 }  // namespace
 }  // namespace themis
 
-switch_model::ProgramType themis_program_type() {
-  switch_model::ProgramType type = switch_model::program_type<themis::Themis>(
+Component themis_component() {
+  return switch_model::program<themis::Themis, themis::kNeeds>(
       "themis", "packet spraying by PSN for commodity RNICs: blocks the NACKs that only reordering caused",
       themis::kExamples);
-  type.needs = "{spray: 'off'}";  // else it must know which ports lead to NICs
-  return type;
 }
 
 }  // namespace rocebox

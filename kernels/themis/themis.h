@@ -5,6 +5,6 @@
 
 namespace rocebox {
 
-switch_model::ProgramType themis_program_type();
+Component themis_component();
 
 }  // namespace rocebox

@@ -23,11 +23,11 @@ void resolve(const config::RunConfig& config) {
 void print_plan(const config::RunConfig& config) {
   print_line("# What would run:");
   for (const config::DeviceConfig& device : config.devices)
-    print_line(fmt::format(
-        "#   device {}: {}, ports {}{}", device.name,
-        device.kind == config::DeviceKind::kSwitch ? "switch" : fmt::format("{}", fmt::join(device.path, "; ")),
-        fmt::join(device.wiring.ports, ", "),
-        device.pipeline.empty() ? "" : fmt::format(" (pipeline {})", device.pipeline)));
+    print_line(
+        fmt::format("#   device {}: {}, ports {}{}", device.name,
+                    device.kind ? std::string(device.kind->name) : fmt::format("{}", fmt::join(device.path, "; ")),
+                    fmt::join(device.wiring.ports, ", "),
+                    device.pipeline.empty() ? "" : fmt::format(" (pipeline {})", device.pipeline)));
   for (const config::LinkConfig& link : config.links)
     print_line(fmt::format("#   link {}: {} <-> {}", link.name, link.between[0].text(), link.between[1].text()));
   for (const config::CaptureBinding& binding : config.captures) {

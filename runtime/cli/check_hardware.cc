@@ -17,21 +17,6 @@ constexpr std::uint32_t kPsns[] = {0, 1, 1, 9, 4, 0xFFFFFF};  // in order, again
 constexpr unsigned kTimersMax = 10'000;
 constexpr Nanos kStep = kMicrosecond;
 
-const char* strict_option(const config::KernelConfig& kernel) { return kernel.type->strict_option; }
-
-config::DeviceConfig made_strict(config::DeviceConfig device) {
-  for (config::KernelConfig& kernel : device.kernels) {
-    if (!strict_option(kernel)) continue;
-    std::erase_if(kernel.options.entries,
-                  [&](const config::Entry& entry) { return entry.key == strict_option(kernel); });
-    config::Node yes;
-    yes.kind = config::Node::Kind::kScalar;
-    yes.scalar = "true";
-    kernel.options.entries.push_back({strict_option(kernel), {}, yes});
-  }
-  return device;
-}
-
 // What makes the device do something; at least one packet's headers.
 std::vector<Stimulus> stimuli_of(Device& device, std::size_t kernels) {
   std::vector<Stimulus> all;
@@ -138,7 +123,7 @@ bool tell_violations(const std::string& device, const Json& told) {
 }  // namespace
 
 bool models_hardware(const config::DeviceConfig& device) {
-  return std::any_of(device.kernels.begin(), device.kernels.end(), strict_option);
+  return std::ranges::any_of(device.kernels, [](const auto& kernel) { return kernel.options->models_hardware(); });
 }
 
 bool check_hardware(const config::RunConfig& config, bool strict, bool resources) {
@@ -146,10 +131,9 @@ bool check_hardware(const config::RunConfig& config, bool strict, bool resources
   Pool pool = make_pool(config);
   for (const config::DeviceConfig& written : config.devices) {
     if (!models_hardware(written)) continue;
-    const config::DeviceConfig made = made_strict(written);
     std::unique_ptr<Device> device;
     try {
-      device = make_device(made, pool, static_cast<std::uint64_t>(config.seed));
+      device = make_device(written, pool, static_cast<std::uint64_t>(config.seed), Hardware::kStrict);
     } catch (const ConfigError& error) {
       throw ConfigError(fmt::format("{}: device `{}` does not fit its profile\n{}", config.place_text(written.place),
                                     written.name, error.what()));
@@ -159,14 +143,14 @@ bool check_hardware(const config::RunConfig& config, bool strict, bool resources
     });
     if (strict) {
       Sender sender(*device, pool);
-      for (const Stimulus& stimulus : stimuli_of(*device, made.kernels.size())) sender.send(stimulus);
+      for (const Stimulus& stimulus : stimuli_of(*device, written.kernels.size())) sender.send(stimulus);
       sender.run_out();
     }
     Json report;
     JsonReport writer(report);
     device->report(writer);
-    for (const config::KernelConfig& kernel : made.kernels) {
-      if (!strict_option(kernel)) continue;
+    for (const config::KernelConfig& kernel : written.kernels) {
+      if (!kernel.options->models_hardware()) continue;
       const Json& told = report["kernels"][kernel.name];
       if (resources) fmt::print("{}", report_text(Json{{written.name, told["layout"]}}));
       if (strict) good &= tell_violations(written.name, told);

@@ -78,7 +78,7 @@ struct CheckArguments {
   bool schema = false, strict = false, resources = false;
 };
 int check(const CheckArguments& arguments);
-/// Whether a kernel of the device models hardware: see KernelType::strict_option.
+/// Whether a kernel of the device models hardware: see KernelOptions::make_strict.
 bool models_hardware(const config::DeviceConfig& device);
 /// Makes each such device in strict mode. `strict`: packets of every kind are sent through it, and what it does that
 /// the hardware could not is told; false when there is something. `resources`: what it takes of the hardware is

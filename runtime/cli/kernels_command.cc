@@ -8,6 +8,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/config/describe.h"
 #include "runtime/kernel/counter_set.h"
+#include "runtime/kernel/kernel_options.h"
 #include "runtime/process/eal.h"
 
 namespace rocebox::cli {
@@ -15,66 +16,72 @@ namespace {
 
 using config::OptionRow;
 
-std::string shape_text(const KernelType& type) {
-  if (type.shape == Shape::kTwoSided) return "two-sided";
-  return fmt::format("{} in, {} out", type.inputs, type.outputs);
+constexpr std::uint64_t kEalMebibytes = 64;
+
+// The component whose options run this one: itself, or the one inside which it runs.
+const Component& host_of(const Component& component, const Registry& registry) {
+  const Component* host = component.host ? registry.find(component.host) : nullptr;
+  return host ? *host : component;
 }
 
-constexpr std::uint64_t kTablesMebibytes = 64;
+std::string shape_text(const Component& component, const Registry& registry) {
+  if (component.host) return fmt::format("{} of {}", component.kind, component.host);
+  const std::unique_ptr<Options> options = component.options(registry);
+  const auto& kernel = static_cast<const KernelOptions&>(*options);
+  if (kernel.shape() == Shape::kTwoSided) return "two-sided";
+  if (std::string_view(component.kind) != kKernelKind) return component.kind;
+  return fmt::format("{} in, {} out", kernel.inputs(), kernel.outputs());
+}
 
-// A kernel names its counters when it is made, so one is made; without options: with its defaults.
-CounterSet counters_of(const KernelType& type, const char* yaml = "{}") {
+// A kernel names its counters when it is made, so one is made of `yaml`, options of the component itself.
+CounterSet counters_of(const Component& component, const Registry& registry, const std::string& yaml) {
   CounterSet counters;
-  config::Mistakes mistakes(type.name);
-  const config::Node options = config::parse_yaml(yaml, mistakes);
-  config::FieldsReader fields(&options, mistakes);
-  start_eal(kTablesMebibytes);  // the tables of a switch are DPDK's
-  type.make(fields, &counters);
+  config::Mistakes mistakes(component.name);
+  const config::Node written = config::parse_yaml(yaml, mistakes);
+  config::FieldsReader fields(&written, mistakes);
+  const std::unique_ptr<Options> options = component.options(registry);
+  options->fields(fields);
+  const auto& kernel = static_cast<const KernelOptions&>(*options);
+  start_eal(std::max<std::uint64_t>(kEalMebibytes, kernel.eal_bytes() >> 20));
+  kernel.make(counters);
   return counters;
 }
 
-std::vector<const KernelPart*> parts_of(const KernelType& type) {
-  std::vector<const KernelPart*> parts;
-  for (const KernelPart* part = type.parts; part && part->name; part++) parts.push_back(part);
-  return parts;
+std::vector<const Component*> guests_of(const Component& component, const Registry& registry) {
+  std::vector<const Component*> guests;
+  for (const Component* other : registry.all())
+    if (other->host && std::string_view(other->host) == component.name) guests.push_back(other);
+  return guests;
 }
 
-// What `rocebox kernels NAME` tells of: a kernel, or a part of one.
+// What `rocebox kernels NAME` tells of.
 struct Subject {
-  const KernelType& type;
-  const KernelPart* part = nullptr;
+  const Component& component;
+  const Registry& registry;
 
-  const char* name() const { return part ? part->name : type.name; }
-  const char* summary() const { return part ? part->summary : type.summary; }
-  std::string shape() const { return part ? fmt::format("{} of {}", part->kind, type.name) : shape_text(type); }
+  const char* name() const { return component.name; }
+  const char* summary() const { return component.summary; }
+  std::string shape() const { return shape_text(component, registry); }
 };
 
 std::vector<Subject> subjects(const Registry& registry) {
   std::vector<Subject> all;
-  for (const KernelType* type : registry.types()) {
-    all.push_back({*type});
-    for (const KernelPart* part : parts_of(*type)) all.push_back({*type, part});
-  }
+  for (const Component* component : registry.all())
+    if (!component->host) {
+      all.push_back({*component, registry});
+      for (const Component* guest : guests_of(*component, registry)) all.push_back({*guest, registry});
+    }
   return all;
 }
 
-// A part's options by their names within its group; of a kernel those that are no part's.
+// Those that are no guest's, which are told of by themselves.
 std::vector<OptionRow> options_of(const Subject& subject) {
-  std::vector<OptionRow> some;
-  const auto is_of = [](const OptionRow& row, const KernelPart& part) {
-    return row.name == part.name || row.name.starts_with(std::string(part.name) + ".");
-  };
-  const std::vector<const KernelPart*> parts = parts_of(subject.type);
-  for (OptionRow& row : config::describe(subject.type)) {
-    if (!subject.part) {
-      if (std::none_of(parts.begin(), parts.end(), [&](const KernelPart* part) { return is_of(row, *part); }))
-        some.push_back(std::move(row));
-    } else if (is_of(row, *subject.part) && row.name != subject.part->name) {
-      row.name.erase(0, std::string_view(subject.part->name).size() + 1);
-      some.push_back(std::move(row));
-    }
-  }
-  return some;
+  std::vector<OptionRow> rows = config::describe(subject.component, subject.registry);
+  for (const Component* guest : guests_of(subject.component, subject.registry))
+    std::erase_if(rows, [&](const OptionRow& row) {
+      return row.name == guest->name || row.name.starts_with(std::string(guest->name) + ".");
+    });
+  return rows;
 }
 
 // A group that only repeats options which stand outside of it, such as those for one direction, is told in one row.
@@ -102,51 +109,47 @@ struct CounterText {
   std::string name, sentence;
 };
 
-// Those of a part: what the kernel with it alone has beyond what it has with every one of its parts.
+// Those of a guest: what its host with it alone has beyond what it has with every one of its guests.
 std::vector<CounterText> counters_of(const Subject& subject) {
-  const auto rows_of = [&](const char* yaml) {
+  const Component& host = host_of(subject.component, subject.registry);
+  const auto rows_of = [&](const std::string& yaml) {
     std::vector<CounterText> rows;
-    const CounterSet set = counters_of(subject.type, yaml);
+    const CounterSet set = counters_of(host, subject.registry, yaml);
     for (const CounterSet::Row& row : set.rows()) rows.push_back({row.name, row.sentence});
     return rows;
   };
-  const std::vector<const KernelPart*> parts = parts_of(subject.type);
-  if (parts.empty()) return rows_of("{}");
+  const std::vector<const Component*> guests = guests_of(host, subject.registry);
+  if (guests.empty()) return rows_of("{}");
   std::set<std::string> common;
-  for (const KernelPart* part : parts) {
+  for (const Component* guest : guests) {
     std::set<std::string> names;
-    for (const CounterText& row : rows_of(part->yaml))
-      if (part == parts[0] || common.contains(row.name)) names.insert(row.name);
+    for (const CounterText& row : rows_of(guest->host_options(*guest)))
+      if (guest == guests[0] || common.contains(row.name)) names.insert(row.name);
     common = std::move(names);
   }
-  std::vector<CounterText> rows = rows_of(subject.part ? subject.part->yaml : parts[0]->yaml);
-  std::erase_if(rows, [&](const CounterText& row) { return common.contains(row.name) == (subject.part != nullptr); });
+  const bool is_guest = &host != &subject.component;
+  const Component& run = is_guest ? subject.component : *guests[0];
+  std::vector<CounterText> rows = rows_of(run.host_options(run));
+  std::erase_if(rows, [&](const CounterText& row) { return common.contains(row.name) == is_guest; });
   return rows;
 }
 
 std::vector<Example> examples_of(const Subject& subject) {
-  const auto list = [](const Example* example) {
-    std::vector<Example> all;
-    for (; example && example->title; example++) all.push_back(*example);
-    return all;
-  };
-  if (subject.part) return list(subject.part->examples);
-  std::set<std::string> others;
-  for (const KernelPart* part : parts_of(subject.type))
-    for (const Example& example : list(part->examples)) others.insert(example.title);
-  std::vector<Example> own = list(subject.type.examples);
-  std::erase_if(own, [&](const Example& example) { return others.contains(example.title); });
-  return own;
+  std::vector<Example> all;
+  for (const Example* example = subject.component.examples; example && example->title; example++)
+    all.push_back(*example);
+  return all;
 }
 
 nlohmann::ordered_json to_json(const Subject& subject) {
   nlohmann::ordered_json json = {{"name", subject.name()}, {"summary", subject.summary()}, {"shape", subject.shape()}};
-  if (subject.part) {
-    json["kind"] = subject.part->kind;
-    json["kernel"] = subject.type.name;
+  json["kind"] = subject.component.kind;
+  if (subject.component.host) {
+    json["kernel"] = subject.component.host;
   } else {
-    json["inputs"] = subject.type.inputs;
-    json["outputs"] = subject.type.outputs;
+    const std::unique_ptr<Options> options = subject.component.options(subject.registry);
+    json["inputs"] = static_cast<const KernelOptions&>(*options).inputs();
+    json["outputs"] = static_cast<const KernelOptions&>(*options).outputs();
   }
   json["options"] = nlohmann::ordered_json::array();
   for (const OptionRow& row : options_of(subject))
@@ -184,14 +187,14 @@ void print_options(const std::vector<OptionRow>& all) {
 
 void print(const Subject& subject) {
   fmt::print("{}: {} ({})\n", subject.name(), subject.summary(), subject.shape());
-  if (subject.part)
-    fmt::print("\nIn a device with `{0}:`, as `{0}: {{{1}s: [{2}], {2}: {{OPTION: VALUE}}}}`\n", subject.type.name,
-               subject.part->kind, subject.part->name);
+  if (subject.component.host)
+    fmt::print("\nIn a device with `{0}:`, as `{0}: {{{1}s: [{2}], {2}: {{OPTION: VALUE}}}}`\n", subject.component.host,
+               subject.component.kind, subject.name());
   fmt::print("\nOptions\n");
   print_options(options_of(subject));
-  if (const std::vector<const KernelPart*> parts = parts_of(subject.type); !subject.part && !parts.empty()) {
-    fmt::print("\n{}s, each with options of its own: rocebox kernels NAME\n", parts[0]->kind);
-    for (const KernelPart* part : parts) print_wrapped(fmt::format("  {:<10}  ", part->name), part->summary);
+  if (const auto guests = guests_of(subject.component, subject.registry); !guests.empty()) {
+    fmt::print("\n{}s, each with options of its own: rocebox kernels NAME\n", guests[0]->kind);
+    for (const Component* guest : guests) print_wrapped(fmt::format("  {:<10}  ", guest->name), guest->summary);
   }
   fmt::print("\nCounters\n");
   const std::vector<CounterText> counters = counters_of(subject);

@@ -88,9 +88,7 @@ void apply_captures(const ReplayArguments& arguments, config::RunConfig& config)
 // Whether packets come although none is read.
 bool makes_packets(const config::RunConfig& config) {
   return std::any_of(config.devices.begin(), config.devices.end(), [](const config::DeviceConfig& device) {
-    if (device.kind != config::DeviceKind::kSwitch || device.kernels.empty()) return false;
-    const config::Node* generator = device.kernels[0].options.find("packet_generator");
-    return generator && !generator->items.empty();
+    return std::ranges::any_of(device.kernels, [](const auto& kernel) { return kernel.options->makes_packets(); });
   });
 }
 

@@ -98,11 +98,10 @@ Nanos duration_of(const RunArguments& arguments) {
 
 void require_one_core(const config::RunConfig& config, const std::vector<unsigned>& cores) {
   for (const config::DeviceConfig& device : config.devices)
-    if (cores.size() > 1 && device.kind == config::DeviceKind::kSwitch)
-      throw ConfigError(
-          fmt::format("{}: device `{}` is a switch, whose tables and buffer are one: it runs on one "
-                      "core, and {} were asked for",
-                      config.place_text(device.place), device.name, cores.size()));
+    if (cores.size() > 1 && device.whole() && device.whole()->one_core_because())
+      throw ConfigError(fmt::format("{}: device `{}` is a {}, {}: it runs on one core, and {} were asked for",
+                                    config.place_text(device.place), device.name, device.kind->name,
+                                    device.whole()->one_core_because(), cores.size()));
 }
 
 EalOptions eal_options(const RunArguments& arguments, const config::RunConfig& config,

@@ -11,8 +11,7 @@ namespace {
 // Who says where metrics are served.
 std::string place_of_metrics(const RunArguments& arguments, const config::RunConfig& config) {
   if (!arguments.metrics.empty()) return "--metrics";
-  const config::Node* written = config.live_written.find("metrics");
-  return config.place_text(written ? written->place : config::Place{}) + ": live: metrics";
+  return config.place_text(config.metrics_place) + ": live: metrics";
 }
 
 // Nothing where the user or the system says no.

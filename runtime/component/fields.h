@@ -65,15 +65,6 @@ class Fields {
   /// is being parsed this does nothing.
   virtual void refuse(std::string_view name, std::string_view why) = 0;
 
-  /// Says that the kernel makes IP datagrams of up to `bytes` bytes for its output `out`: a live port with a smaller
-  /// MTU there is refused, with `mend`, what to write instead. Where nothing is being parsed this does nothing.
-  virtual void makes_datagrams(unsigned /*out*/, std::uint64_t /*bytes*/, std::string_view /*mend*/) {}
-
-  /// Says that the kernel, which is two-sided, is one end of a pair: the other is of its type, and takes in at this
-  /// very port what this one makes for its output `out`. A configuration in which two stand otherwise to each other is
-  /// refused. Where nothing is being parsed this does nothing.
-  virtual void faces_its_like(unsigned /*out*/) {}
-
   /// A list of entries that `show(Fields&, T&)` shows each: for those that need to know more than themselves.
   template <class T, class Show>
   void list(std::string_view name, std::vector<T>& values, std::size_t count_max, std::string_view doc, Show show) {

@@ -1,36 +1,43 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels that this process can load: the in-tree array and what plugins brought.
+// The components that this process can load: the in-tree array and what plugins brought.
 #pragma once
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "runtime/kernel/kernel.h"
+#include "runtime/component/component.h"
 
 namespace rocebox {
 
-/// The in-tree kernels, an explicit array in kernels/registry.cc. They come through the same door as a plugin's.
-std::span<const KernelType> in_tree_kernels();
+/// The in-tree components, an explicit array in kernels/registry.cc. They come through the same door as a plugin's.
+std::span<const Component> in_tree_components();
 
 class Registry {
  public:
-  /// Starts with the in-tree kernels.
+  /// Starts with the in-tree components.
   Registry();
 
-  /// Loads a plugin .so and adds its kernels. It stays loaded until the process ends. Throws ConfigError that
-  /// names the file and the reason: not found, no rocebox_kernel_types, another ABI number, a name in use.
+  /// Loads a plugin .so and adds its components. It stays loaded until the process ends. Throws ConfigError that
+  /// names the file and the reason: not found, no rocebox_components, another ABI number, a name in use.
   void load_plugin(const std::string& path);
   /// The files that were loaded.
   const std::vector<std::string>& plugins() const { return plugins_; }
+  /// Adds one row, which outlives the registry. Throws ConfigError as load_plugin() does.
+  void add(const Component& component, const std::string& origin);
 
-  /// Null when there is none of that name.
-  const KernelType* find(std::string_view name) const;
-  const std::vector<const KernelType*>& types() const { return types_; }
+  /// Null when there is none of that name and kind.
+  const Component* find(std::string_view kind, std::string_view name) const;
+  /// Null when there is none of that name, whatever its kind.
+  const Component* find(std::string_view name) const;
+  /// Those of a kind, in the order in which they were added.
+  std::vector<const Component*> of_kind(std::string_view kind) const;
+  /// The component of which links are made; null when there is none.
+  const Component* wire() const;
+  const std::vector<const Component*>& all() const { return all_; }
 
  private:
-  void add(const KernelType& type, const std::string& origin);
-  std::vector<const KernelType*> types_;
+  std::vector<const Component*> all_;
   std::vector<std::string> plugins_;
 };
 

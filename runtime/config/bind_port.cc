@@ -19,10 +19,11 @@ void bind_port(RunConfig& config, const std::string& argument) {
     if (link.between[0] == binding.port || link.between[1] == binding.port)
       throw ConfigError(fmt::format("--port {}: the port is joined by link `{}`", argument, link.name));
   Mistakes mistakes("--port " + argument.substr(0, equals));
-  binding.written = parse_yaml(std::string_view(argument).substr(equals + 1), mistakes);
-  FieldsReader reader(&binding.written, mistakes);
+  const Node written = parse_yaml(std::string_view(argument).substr(equals + 1), mistakes);
+  FieldsReader reader(&written, mistakes);
   binding.live.fields(reader);
   reader.finish();
+  binding.values = reader.values();
   if (mistakes.none() && binding.live.bindings != 1)
     mistakes.add({}, fmt::format("bound to {}: give one binding, such as {{af_packet: eth0}}",
                                  binding.live.bindings ? "more than one thing" : "nothing"));

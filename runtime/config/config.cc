@@ -37,7 +37,9 @@ class Loader {
     config_.pool = {static_cast<std::uint32_t>(top.pool_small), static_cast<std::uint32_t>(top.pool_large),
                     static_cast<std::uint32_t>(top.pool_giant)};
     config_.live = top.live;
-    if (const Node* node = root.find("live")) config_.live_written = *node;
+    config_.live_values = top.live_values;
+    if (const Node* live = root.find("live"))
+      if (const Node* metrics = live->find("metrics")) config_.metrics_place = metrics->place;
     devices(root, top);
     links(root, top);
     ports(root, top);
@@ -83,9 +85,9 @@ class Loader {
       const Node* between = node->find("between");
       LinkConfig link;
       link.name = raw.name;
-      link.kernel = {raw.name, registry_.find("link"), without(*node, {"between"})};
+      link.kernel = {raw.name, raw.kernel.type, raw.kernel.options, raw.kernel.values};
       if (!link.kernel.type) {
-        mistakes_.add(node->place, "this build has no kernel named `link`, so devices cannot be joined");
+        mistakes_.add(node->place, "this build has no kernel that joins devices");
         continue;
       }
       if (raw.between.size() != 2) {
@@ -127,7 +129,7 @@ class Loader {
                                                      "..., out: ...}}` or `af_packet: eth0`",
                                                      raw.name));
       if (raw.live.bindings) {
-        config_.live_ports.push_back({binding.port, raw.live, node->place, *node});
+        config_.live_ports.push_back({binding.port, raw.live, node->place, raw.live_values});
         continue;
       }
       for (const std::string& file : raw.in) binding.in.push_back(beside(config_.file, file));
@@ -165,33 +167,6 @@ class Loader {
 };
 
 }  // namespace
-
-std::unique_ptr<Kernel> KernelConfig::make(Stats& stats) const {
-  Mistakes none("");
-  FieldsReader reader(&options, none);
-  return type->make(reader, &stats);
-}
-
-std::vector<MadeDatagrams> KernelConfig::made_datagrams() const {
-  Mistakes none("");
-  FieldsReader reader(&options, none);
-  type->make(reader, nullptr);
-  return reader.made_datagrams();
-}
-
-std::optional<Port> KernelConfig::facing() const {
-  Mistakes none("");
-  FieldsReader reader(&options, none);
-  type->make(reader, nullptr);
-  return reader.facing();
-}
-
-std::unique_ptr<Change> KernelConfig::change(const Kernel& running) const {
-  if (!type->change) throw ConfigError(fmt::format("the options of `{}` cannot be changed while it runs", type->name));
-  Mistakes none("");
-  FieldsReader reader(&options, none);
-  return type->change(reader, running);
-}
 
 RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes,
                     bool follow) {
@@ -256,7 +231,7 @@ bool resolve_port(const RunConfig& config, std::string_view name, PortName& port
 nlohmann::ordered_json schema(const Registry& registry) {
   nlohmann::ordered_json object = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                                    {"title", "rocebox configuration"}};
-  FieldsSchema visitor(object, &registry.types());
+  FieldsSchema visitor(object, &registry);
   TopFields top(registry);
   top.fields(visitor);
   return object;

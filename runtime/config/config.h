@@ -13,37 +13,32 @@
 #include "runtime/config/live_fields.h"
 #include "runtime/config/path.h"
 #include "runtime/config/text_file.h"
+#include "runtime/kernel/kernel_options.h"
 #include "runtime/packet/pool.h"
 
 namespace rocebox::config {
 
-/// A kernel in a device, or a link: its type and what was written for it.
+/// A kernel in a device, a whole device, or a link: its component, and the options that it is made of.
 struct KernelConfig {
   std::string name;
-  const KernelType* type = nullptr;
-  Node options;  ///< what was written, `type:` and `between:` left out
-
-  /// Makes the kernel; the options were checked before.
-  std::unique_ptr<Kernel> make(Stats& stats) const;
-  /// These options for a kernel of the same type that runs with others. Throws ConfigError when that cannot be.
-  std::unique_ptr<Change> change(const Kernel& running) const;
-  /// The longest IP datagrams that it makes itself, by output, where it tells.
-  std::vector<MadeDatagrams> made_datagrams() const;
-  /// The port at which its like must face it, where it is one end of a pair.
-  std::optional<Port> facing() const;
+  const Component* type = nullptr;
+  std::shared_ptr<const KernelOptions> options;
+  OptionValues values;  ///< of these options
 };
-
-enum class DeviceKind { kBump, kSwitch };
-
-/// A bump has a path of kernels; a switch is one kernel of type `switch`, whose inputs and outputs are its ports.
+/// A bump has a path of kernels; another kind is one kernel, whose inputs and outputs are its ports.
 struct DeviceConfig {
   std::string name;
   std::string pipeline;  ///< file that path and kernels are from; empty: they were written in the configuration
   Place place;
-  DeviceKind kind = DeviceKind::kBump;
+  const Component* kind = nullptr;  ///< null: a bump
   std::vector<std::string> path;
   std::vector<KernelConfig> kernels;
   Wiring wiring;
+
+  /// The options of a device that is no bump; null for a bump.
+  const DeviceOptions* whole() const {
+    return kind && !kernels.empty() ? static_cast<const DeviceOptions*>(kernels[0].options.get()) : nullptr;
+  }
 };
 
 /// A device port as `device.port`.
@@ -69,8 +64,8 @@ struct CaptureBinding {
 struct LiveBinding {
   PortName port{};
   LivePort live{};
-  Place place{};   ///< line 0: the command line (--port) says so
-  Node written{};  ///< what was written, for the effective configuration
+  Place place{};  ///< line 0: the command line (--port) says so
+  OptionValues values{};
 };
 
 struct LinkConfig {
@@ -101,7 +96,8 @@ struct RunConfig {
   std::vector<CaptureBinding> captures;
   std::vector<LiveBinding> live_ports;
   LiveOptions live;
-  Node live_written;
+  OptionValues live_values;
+  Place metrics_place{};  ///< of what says where metrics are served
   std::vector<LinkConfig> links;
   std::vector<Expectation> expectations;
 
@@ -138,7 +134,7 @@ void bind_port(RunConfig& config, const std::string& argument);
 /// every packet would come in twice. The mistakes have the place of the second.
 void refuse_shared_interfaces(const RunConfig& config, Mistakes& mistakes);
 
-/// MiB of memory that EAL must be given: for the pool, and for the tables of switches.
+/// MiB of memory that EAL must be given: for the pool, and for what devices keep there.
 std::uint64_t eal_mebibytes(const RunConfig& config);
 
 /// The effective configuration as YAML: every option with its value, groups and lists as far as they were written;

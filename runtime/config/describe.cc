@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/config/units.h"
+#include "runtime/kernel/kernel_options.h"
 
 namespace rocebox::config {
 namespace {
@@ -68,15 +69,15 @@ void FieldsTable::named(std::string_view name, std::string_view doc, const std::
   entry(nested, "*");
 }
 
-std::vector<OptionRow> describe(const KernelType& type) {
+std::vector<OptionRow> describe(const Component& component, const Registry& registry) {
   std::vector<OptionRow> rows;
   FieldsTable table(rows);
-  type.make(table, nullptr);
+  component.options(registry)->fields(table);
   return rows;
 }
 
-FieldsSchema::FieldsSchema(nlohmann::ordered_json& object, const std::vector<const KernelType*>* types)
-    : object_(object), types_(types) {
+FieldsSchema::FieldsSchema(nlohmann::ordered_json& object, const Registry* registry)
+    : object_(object), registry_(registry) {
   object_["type"] = "object";
   object_["additionalProperties"] = false;
   if (!object_.contains("properties")) object_["properties"] = nlohmann::ordered_json::object();
@@ -142,7 +143,7 @@ void FieldsSchema::choice(std::string_view name, int& index, std::span<const std
     p["default"] = words[static_cast<std::size_t>(index)];
 }
 void FieldsSchema::group(std::string_view name, std::string_view doc, const std::function<void(Fields&)>& fields) {
-  FieldsSchema nested(property(name, doc), types_);
+  FieldsSchema nested(property(name, doc), registry_);
   fields(nested);
 }
 void FieldsSchema::items(std::string_view name, std::string_view doc, std::size_t, std::size_t count_max,
@@ -150,26 +151,25 @@ void FieldsSchema::items(std::string_view name, std::string_view doc, std::size_
   auto& p = property(name, doc);
   p["type"] = "array";
   p["maxItems"] = count_max;
-  FieldsSchema nested(p["items"], types_);
+  FieldsSchema nested(p["items"], registry_);
   item(nested, SIZE_MAX);
 }
 void FieldsSchema::named(std::string_view name, std::string_view doc, const std::vector<std::string>&,
                          const std::function<void(ConfigFields&, const std::string&)>& entry) {
   auto& p = property(name, doc);
   p["type"] = "object";
-  FieldsSchema nested(p["additionalProperties"], types_);
+  FieldsSchema nested(p["additionalProperties"], registry_);
   entry(nested, "*");
 }
 
 void FieldsSchema::kernel_options(const std::function<void(Fields&)>&) {
-  if (!types_) return;
+  if (!registry_) return;
   const nlohmann::ordered_json common = object_;
   auto alternatives = nlohmann::ordered_json::array();
-  for (const KernelType* type : *types_) {
-    if (std::string_view(type->name) == "switch") continue;  // a whole device, and no kernel of a path
+  for (const Component* type : registry_->of_kind(kKernelKind)) {
     nlohmann::ordered_json alternative = common;
     FieldsSchema nested(alternative);
-    type->make(nested, nullptr);
+    type->options(*registry_)->fields(nested);
     alternative["title"] = type->name;
     alternative["properties"]["type"]["const"] = type->name;
     alternatives.push_back(std::move(alternative));

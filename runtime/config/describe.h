@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/component/registry.h"
 #include "runtime/config/fields_reader.h"
-#include "runtime/kernel/kernel.h"
 
 namespace rocebox::config {
 
@@ -50,13 +50,13 @@ class FieldsTable final : public ConfigFields {
   std::string prefix_;
 };
 
-/// The options of a kernel type.
-std::vector<OptionRow> describe(const KernelType& type);
+/// Every option of a component, with its default.
+std::vector<OptionRow> describe(const Component& component, const Registry& registry);
 
 /// Writes a JSON Schema (draft 2020-12) object for a fields() function: properties, types, patterns, defaults.
 class FieldsSchema final : public ConfigFields {
  public:
-  explicit FieldsSchema(nlohmann::ordered_json& object, const std::vector<const KernelType*>* types = nullptr);
+  explicit FieldsSchema(nlohmann::ordered_json& object, const Registry* registry = nullptr);
 
   void boolean(std::string_view name, bool& value, std::string_view doc) override;
   void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view doc) override;
@@ -81,7 +81,7 @@ class FieldsSchema final : public ConfigFields {
  private:
   nlohmann::ordered_json& property(std::string_view name, std::string_view doc);
   nlohmann::ordered_json& object_;
-  const std::vector<const KernelType*>* types_;
+  const Registry* registry_;
 };
 
 }  // namespace rocebox::config

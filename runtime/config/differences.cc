@@ -5,25 +5,12 @@
 
 #include <algorithm>
 
+#include "runtime/config/effective.h"
+
 namespace rocebox::config {
 namespace {
 
-using Values = std::vector<std::pair<std::string, std::string>>;
-
-// Every scalar with the way to it. Empty lists and mappings count as scalars, so that nothing written is lost.
-void flatten(const Node& node, const std::string& path, Values& values) {
-  for (const Entry& entry : node.entries)
-    flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, values);
-  for (std::size_t i = 0; i < node.items.size(); i++) flatten(node.items[i], fmt::format("{}[{}]", path, i), values);
-  if (node.entries.empty() && node.items.empty()) values.emplace_back(path, node.scalar);
-}
-
-Values values_of(const RunConfig& config) {
-  Mistakes none(config.file);
-  Values values;
-  flatten(parse_yaml(effective_yaml(config), none), "", values);
-  return values;
-}
+using Values = FlatValues;
 
 const std::string* find(const Values& values, const std::string& path) {
   const auto found = std::find_if(values.begin(), values.end(), [&](const auto& value) { return value.first == path; });
@@ -39,10 +26,10 @@ void name_kernel(const RunConfig& config, Difference& difference) {
   for (unsigned i = 0; i < config.devices.size(); i++)
     for (unsigned k = 0; k < config.devices[i].kernels.size(); k++) {
       const DeviceConfig& device = config.devices[i];
-      const bool is_switch = device.kind == DeviceKind::kSwitch;
-      const std::string prefix = is_switch ? fmt::format("devices.{}.switch", device.name)
-                                           : fmt::format("devices.{}.kernels.{}", device.name, device.kernels[k].name);
-      if (is_option(difference.path, prefix, is_switch ? "ports" : "type"))
+      const std::string prefix = device.kind
+                                     ? fmt::format("devices.{}.{}", device.name, device.kind->name)
+                                     : fmt::format("devices.{}.kernels.{}", device.name, device.kernels[k].name);
+      if (is_option(difference.path, prefix, device.kind ? "ports" : "type"))
         difference.device = i, difference.kernel = k;
     }
   for (unsigned i = 0; i < config.links.size(); i++)
@@ -53,7 +40,7 @@ void name_kernel(const RunConfig& config, Difference& difference) {
 }  // namespace
 
 std::vector<Difference> differences(const RunConfig& before, const RunConfig& after) {
-  const Values old_values = values_of(before), new_values = values_of(after);
+  const Values old_values = flatten(effective_values(before)), new_values = flatten(effective_values(after));
   std::vector<Difference> all;
   for (const auto& [path, value] : old_values) {
     const std::string* now = find(new_values, path);

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "runtime/config/config.h"
+#include "runtime/config/effective.h"
 #include "runtime/config/printable.h"
 #include "runtime/config/units.h"
 
@@ -40,103 +41,6 @@ std::string yaml_text(const std::string& text) {
   return quoted + (control ? '"' : '\'');
 }
 
-// Reads like FieldsReader and writes each value that came out. For single kernels, whose configuration lives only
-// inside their make function.
-class FieldsWriter final : public Fields {
- public:
-  FieldsWriter(const Node* node, std::string& out, unsigned indent, bool only_given = false)
-      : none_(""), reader_(node, none_), out_(out), indent_(indent), only_given_(only_given) {}
-
-  void boolean(std::string_view name, bool& value, std::string_view doc) override {
-    reader_.boolean(name, value, doc);
-    line(name, value ? "true" : "false");
-  }
-  void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view doc) override {
-    reader_.integer(name, value, range, doc);
-    line(name, fmt::format("{}", value));
-  }
-  void duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view doc) override {
-    reader_.duration(name, value, range, doc);
-    line(name, format_duration(value));
-  }
-  void rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override {
-    reader_.rate(name, value, range, doc);
-    line(name, format_rate(value));
-  }
-  void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override {
-    reader_.bytes(name, value, range, doc);
-    line(name, format_bytes(value));
-  }
-  void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) override {
-    reader_.fraction(name, value, range, doc);
-    line(name, format_fraction(value));
-  }
-  void text(std::string_view name, std::string& value, std::string_view doc) override {
-    reader_.text(name, value, doc);
-    line(name, yaml_text(value));
-  }
-  void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) override {
-    reader_.texts(name, values, doc);
-    std::vector<std::string> quoted;
-    for (const std::string& value : values) quoted.push_back(yaml_text(value));
-    line(name, fmt::format("[{}]", fmt::join(quoted, ", ")));
-  }
-  void choice(std::string_view name, int& index, std::span<const std::string_view> words,
-              std::string_view doc) override {
-    reader_.choice(name, index, words, doc);
-    if (index >= 0) line(name, words[static_cast<std::size_t>(index)]);
-  }
-  // A group that was not written is off, or repeats what stands above it; to write it could mean something else.
-  void group(std::string_view name, std::string_view, const std::function<void(Fields&)>& fields) override {
-    if (!child(name)) return;
-    std::string block;
-    FieldsWriter nested(child(name), block, indent_ + 2);
-    fields(nested);
-    line(name, block.empty() ? "{}" : "");
-    out_ += block;
-  }
-  void items(std::string_view name, std::string_view, std::size_t, std::size_t,
-             const std::function<void(Fields&, std::size_t)>& item) override {
-    const Node* node = child(name);
-    if (!node || node->items.empty()) return;
-    line(name, "");
-    for (const Node& entry : node->items) {
-      std::string block;
-      FieldsWriter nested(&entry, block, indent_ + 4, true);
-      item(nested, SIZE_MAX);
-      if (block.size() > indent_ + 4) block[indent_ + 2] = '-';
-      out_ += block;
-    }
-  }
-  bool given(std::string_view name) override { return reader_.given(name); }
-  void refuse(std::string_view, std::string_view) override {}
-
- private:
-  bool keeps_items() const override { return true; }
-  const Node* child(std::string_view name) const { return reader_.node() ? reader_.node()->find(name) : nullptr; }
-  void line(std::string_view name, std::string_view value) {
-    if (only_given_ && !reader_.given(name)) return;
-    out_ += fmt::format("{:{}}{}:{}{}\n", "", indent_, name, value.empty() ? "" : " ", value);
-  }
-
-  Mistakes none_;
-  FieldsReader reader_;
-  std::string& out_;
-  unsigned indent_;
-  bool only_given_;  // in entries of lists, where a field that was not written may not be written
-};
-
-void write_options(const KernelConfig& kernel, std::string& out, unsigned indent) {
-  FieldsWriter writer(&kernel.options, out, indent);
-  kernel.type->make(writer, nullptr);
-}
-
-void write_list(std::string_view name, const std::vector<std::string>& values, unsigned indent, std::string& out) {
-  if (values.empty()) return;
-  out += fmt::format("{:{}}{}:\n", "", indent, name);
-  for (const std::string& value : values) out += fmt::format("{:{}}  - {}\n", "", indent, yaml_text(value));
-}
-
 // A path as it must be written in the configuration: beside its file. Whole paths, `-` and names of streams stay.
 std::string as_written(const RunConfig& config, const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(config.file).parent_path();
@@ -150,55 +54,121 @@ std::vector<std::string> as_written(const RunConfig& config, std::vector<std::st
   return paths;
 }
 
+OptionValue plain(std::string name, std::string text) {
+  return {std::move(name), OptionValue::Kind::kPlain, true, std::move(text)};
+}
+OptionValue text(std::string name, std::string text) {
+  return {std::move(name), OptionValue::Kind::kText, true, std::move(text)};
+}
+OptionValue group(std::string name, OptionValues values) {
+  OptionValue all{std::move(name), OptionValue::Kind::kGroup, true};
+  all.entries.push_back(std::move(values));
+  return all;
+}
+void add_texts(OptionValues& to, std::string name, const std::vector<std::string>& texts) {
+  if (!texts.empty()) to.push_back({std::move(name), OptionValue::Kind::kTexts, true, {}, texts});
+}
+void append(OptionValues& to, const OptionValues& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+OptionValues device_values(const DeviceConfig& device) {
+  if (device.kind) return {plain("kind", device.kind->name), group(device.kind->name, device.kernels[0].values)};
+  OptionValues values = {plain("kind", "bump")};
+  add_texts(values, "path", device.path);
+  OptionValues kernels;
+  for (const KernelConfig& kernel : device.kernels) {
+    OptionValues options = {plain("type", kernel.type->name)};
+    append(options, kernel.values);
+    kernels.push_back(group(kernel.name, std::move(options)));
+  }
+  if (!kernels.empty()) values.push_back(group("kernels", std::move(kernels)));
+  return values;
+}
+
+OptionValues capture_values(const RunConfig& config, const CaptureBinding& binding) {
+  OptionValues values;
+  add_texts(values, "in", as_written(config, binding.in));
+  if (!binding.filter.empty()) values.push_back(text("filter", binding.filter));
+  if (!binding.out.empty()) values.push_back(text("out", as_written(config, binding.out)));
+  if (!binding.in.empty()) {
+    values.push_back(plain("pace", format_pace(binding.pace)));
+    values.push_back(plain("loop", fmt::format("{}", binding.loop)));
+  }
+  return {group("pcap", std::move(values))};
+}
+
+// Values of list entries that were not given may not be written, and a group that was not given could mean something
+// else.
+void print(const OptionValues& values, std::string& out, unsigned indent, bool only_given) {
+  for (const OptionValue& value : values) {
+    if (!value.given && (only_given || value.kind == OptionValue::Kind::kGroup)) continue;
+    if (value.kind == OptionValue::Kind::kItems && value.entries.empty()) continue;
+    out += fmt::format("{:{}}{}:", "", indent, value.name);
+    switch (value.kind) {
+      case OptionValue::Kind::kPlain:
+        out += " " + value.text + "\n";
+        break;
+      case OptionValue::Kind::kText:
+        out += " " + yaml_text(value.text) + "\n";
+        break;
+      case OptionValue::Kind::kTexts: {
+        std::vector<std::string> quoted;
+        for (const std::string& one : value.texts) quoted.push_back(yaml_text(one));
+        out += fmt::format(" [{}]\n", fmt::join(quoted, ", "));
+        break;
+      }
+      case OptionValue::Kind::kGroup: {
+        std::string block;
+        print(value.entries[0], block, indent + 2, false);
+        out += block.empty() ? " {}\n" : "\n" + block;
+        break;
+      }
+      case OptionValue::Kind::kItems:
+        out += "\n";
+        for (const OptionValues& entry : value.entries) {
+          std::string block;
+          print(entry, block, indent + 4, true);
+          if (block.size() > indent + 4) block[indent + 2] = '-';
+          out += block;
+        }
+    }
+  }
+}
+
 }  // namespace
+
+OptionValues effective_values(const RunConfig& config) {
+  const auto number = [](std::string name, auto value) { return plain(std::move(name), fmt::format("{}", value)); };
+  OptionValues all = {number("seed", config.seed), plain("drain", format_duration(config.drain)),
+                      group("pool", {number("small", config.pool.small), number("large", config.pool.large),
+                                     number("giant", config.pool.giant)})};
+  add_texts(all, "plugins", as_written(config, config.plugins));
+  OptionValues devices, links, ports;
+  for (const DeviceConfig& device : config.devices) devices.push_back(group(device.name, device_values(device)));
+  all.push_back(group("devices", std::move(devices)));
+  for (const LinkConfig& link : config.links) {
+    OptionValues values = {plain("between", fmt::format("[{}, {}]", link.between[0].text(), link.between[1].text()))};
+    append(values, link.kernel.values);
+    links.push_back(group(link.name, std::move(values)));
+  }
+  if (!links.empty()) all.push_back(group("links", std::move(links)));
+  for (const CaptureBinding& binding : config.captures)
+    ports.push_back(group(binding.port.text(), capture_values(config, binding)));
+  for (const LiveBinding& binding : config.live_ports) {
+    OptionValues given = binding.values;
+    std::erase_if(given, [](const OptionValue& value) { return !value.given; });
+    ports.push_back(group(binding.port.text(), std::move(given)));
+  }
+  if (!ports.empty()) all.push_back(group("ports", std::move(ports)));
+  all.push_back(group("live", config.live_values));
+  std::vector<std::string> expectations;
+  for (const Expectation& expectation : config.expectations) expectations.push_back(expectation.text);
+  add_texts(all, "expect", expectations);
+  return all;
+}
 
 std::string effective_yaml(const RunConfig& config) {
   std::string out;
-  out += fmt::format("seed: {}\ndrain: {}\n", config.seed, format_duration(config.drain));
-  out += fmt::format("pool:\n  small: {}\n  large: {}\n  giant: {}\n", config.pool.small, config.pool.large,
-                     config.pool.giant);
-  write_list("plugins", as_written(config, config.plugins), 0, out);
-  out += "devices:\n";
-  for (const DeviceConfig& device : config.devices) {
-    out += fmt::format("  {}:\n", device.name);
-    if (device.kind == DeviceKind::kSwitch) {
-      out += "    kind: switch\n    switch:\n";
-      write_options(device.kernels[0], out, 6);
-      continue;
-    }
-    out += "    kind: bump\n";
-    write_list("path", device.path, 4, out);
-    if (!device.kernels.empty()) out += "    kernels:\n";
-    for (const KernelConfig& kernel : device.kernels) {
-      out += fmt::format("      {}:\n        type: {}\n", kernel.name, kernel.type->name);
-      write_options(kernel, out, 8);
-    }
-  }
-  if (!config.links.empty()) out += "links:\n";
-  for (const LinkConfig& link : config.links) {
-    out += fmt::format("  {}:\n    between: [{}, {}]\n", link.name, link.between[0].text(), link.between[1].text());
-    write_options(link.kernel, out, 4);
-  }
-  if (!config.captures.empty() || !config.live_ports.empty()) out += "ports:\n";
-  for (const CaptureBinding& binding : config.captures) {
-    out += fmt::format("  {}:\n    pcap:\n", binding.port.text());
-    write_list("in", as_written(config, binding.in), 6, out);
-    if (!binding.filter.empty()) out += fmt::format("      filter: {}\n", yaml_text(binding.filter));
-    if (!binding.out.empty()) out += fmt::format("      out: {}\n", yaml_text(as_written(config, binding.out)));
-    if (!binding.in.empty())
-      out += fmt::format("      pace: {}\n      loop: {}\n", format_pace(binding.pace), binding.loop);
-  }
-  for (const LiveBinding& binding : config.live_ports) {
-    out += fmt::format("  {}:\n", binding.port.text());
-    FieldsWriter writer(&binding.written, out, 4, true);
-    LivePort(binding.live).fields(writer);
-  }
-  out += "live:\n";
-  FieldsWriter live(&config.live_written, out, 2);
-  LiveOptions().fields(live);
-  std::vector<std::string> expectations;
-  for (const Expectation& expectation : config.expectations) expectations.push_back(expectation.text);
-  write_list("expect", expectations, 0, out);
+  print(effective_values(config), out, 0, false);
   return out;
 }
 

@@ -26,7 +26,7 @@ class Follower {
 
   // Where what leaves this side gets to a kernel of the same type, through links and other two-sided kernels.
   std::optional<Side> like(const Side& from) const {
-    const KernelType* type = from.device->kernels[from.kernel].type;
+    const Component* type = from.device->kernels[from.kernel].type;
     const DeviceConfig* device = from.device;
     Edge edge = device->wiring.outputs[from.kernel][from.port];
     for (std::size_t steps = 0; steps < steps_max_; steps++) {
@@ -34,7 +34,7 @@ class Follower {
         const std::optional<PortName> other = across({device->name, device->wiring.ports[edge.port]});
         if (!other) return {};
         device = find(other->device);
-        if (device->kind != DeviceKind::kBump) return {};
+        if (device->kind) return {};
         const auto& ports = device->wiring.ports;
         edge = device->wiring.inputs[static_cast<std::size_t>(std::ranges::find(ports, other->port) - ports.begin())];
         continue;
@@ -42,7 +42,7 @@ class Follower {
       if (edge.stage < 0) return {};
       const auto kernel = static_cast<std::size_t>(edge.stage);
       if (device->kernels[kernel].type == type) return Side{device, kernel, edge.port};
-      if (device->kernels[kernel].type->shape != Shape::kTwoSided) return {};
+      if (device->kernels[kernel].options->shape() != Shape::kTwoSided) return {};
       edge = device->wiring.outputs[kernel][1u - edge.port];
     }
     return {};
@@ -85,10 +85,11 @@ void check_side(const Follower& follower, const Side& mine, Mistakes& mistakes) 
 void check_facing(const RunConfig& config, Mistakes& mistakes) {
   const Follower follower(config);
   for (const DeviceConfig& device : config.devices) {
-    if (device.kind != DeviceKind::kBump) continue;
+    if (device.kind) continue;
     for (std::size_t kernel = 0; kernel < device.kernels.size(); kernel++) {
-      if (device.kernels[kernel].type->shape != Shape::kTwoSided) continue;
-      if (const auto port = device.kernels[kernel].facing()) check_side(follower, {&device, kernel, *port}, mistakes);
+      if (device.kernels[kernel].options->shape() != Shape::kTwoSided) continue;
+      if (const auto port = device.kernels[kernel].options->faces_its_like())
+        check_side(follower, {&device, kernel, *port}, mistakes);
     }
   }
 }

@@ -10,12 +10,25 @@
 
 namespace rocebox::config {
 
+const OptionValues& ConfigFields::values() const {
+  static const OptionValues kNone;
+  return kNone;
+}
+
 FieldsReader::FieldsReader(const Node* node, Mistakes& mistakes) : node_(node), mistakes_(mistakes) {
   if (node_ && node_->kind == Node::Kind::kNull) node_ = nullptr;
   if (node_ && !node_->is_map()) {
     mistakes_.add(node_->place, fmt::format("expected a mapping, found {}", kind_name(node_->kind)));
     node_ = nullptr;
   }
+}
+
+OptionValue& FieldsReader::record(std::string_view name, OptionValue::Kind kind) {
+  OptionValue& value = values_.emplace_back();
+  value.name = name;
+  value.kind = kind;
+  value.given = given(name);
+  return value;
 }
 
 void FieldsReader::finish() {
@@ -47,9 +60,10 @@ template <class T, class Parse, class Format>
 void FieldsReader::number(std::string_view name, T& value, Range<T> range, std::string_view expected, Parse parse,
                           Format format) {
   const Node* node = use(name, Node::Kind::kScalar, expected);
-  if (!node) return;
-  const auto parsed = parse(node->scalar);
-  if (!parsed) {
+  const auto parsed = node ? parse(node->scalar) : std::nullopt;
+  if (!node) {
+    // the default
+  } else if (!parsed) {
     mistakes_.add(node->place, fmt::format("`{}` must be {}, found `{}`", name, expected, node->scalar));
   } else if (*parsed < range.low || *parsed > range.high) {
     mistakes_.add(node->place, fmt::format("`{}` must be from {} to {}, found `{}`", name, format(range.low),
@@ -57,17 +71,20 @@ void FieldsReader::number(std::string_view name, T& value, Range<T> range, std::
   } else {
     value = *parsed;
   }
+  record(name, format(value));
 }
 
 void FieldsReader::boolean(std::string_view name, bool& value, std::string_view) {
   const Node* node = use(name, Node::Kind::kScalar, "true or false");
-  if (!node) return;
-  if (node->scalar == "true" || node->scalar == "yes" || node->scalar == "on")
+  if (!node)
+    ;  // the default
+  else if (node->scalar == "true" || node->scalar == "yes" || node->scalar == "on")
     value = true;
   else if (node->scalar == "false" || node->scalar == "no" || node->scalar == "off")
     value = false;
   else
     mistakes_.add(node->place, fmt::format("`{}` must be true or false, found `{}`", name, node->scalar));
+  record(name, value ? "true" : "false");
 }
 
 void FieldsReader::integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view) {
@@ -88,22 +105,26 @@ void FieldsReader::fraction(std::string_view name, double& value, Range<double> 
 
 void FieldsReader::text(std::string_view name, std::string& value, std::string_view) {
   if (const Node* node = use(name, Node::Kind::kScalar, "a text")) value = node->scalar;
+  record(name, OptionValue::Kind::kText).text = value;
 }
 
 void FieldsReader::texts(std::string_view name, std::vector<std::string>& values, std::string_view) {
-  const Node* node = use(name);
-  if (!node) return;
+  if (const Node* node = use(name)) read_texts(name, *node, values);
+  record(name, OptionValue::Kind::kTexts).texts = values;
+}
+
+void FieldsReader::read_texts(std::string_view name, const Node& node, std::vector<std::string>& values) {
   values.clear();
-  if (node->kind == Node::Kind::kScalar) {
-    values.push_back(node->scalar);
+  if (node.kind == Node::Kind::kScalar) {
+    values.push_back(node.scalar);
     return;
   }
-  if (node->kind != Node::Kind::kList) {
-    mistakes_.add(node->place,
-                  fmt::format("`{}` must be a text or a list of texts, found {}", name, kind_name(node->kind)));
+  if (node.kind != Node::Kind::kList) {
+    mistakes_.add(node.place,
+                  fmt::format("`{}` must be a text or a list of texts, found {}", name, kind_name(node.kind)));
     return;
   }
-  for (const Node& item : node->items) {
+  for (const Node& item : node.items) {
     if (item.kind == Node::Kind::kScalar)
       values.push_back(item.scalar);
     else
@@ -113,6 +134,11 @@ void FieldsReader::texts(std::string_view name, std::vector<std::string>& values
 
 void FieldsReader::choice(std::string_view name, int& index, std::span<const std::string_view> words,
                           std::string_view) {
+  read_choice(name, index, words);
+  if (index >= 0) record(name, std::string(words[static_cast<std::size_t>(index)]));
+}
+
+void FieldsReader::read_choice(std::string_view name, int& index, std::span<const std::string_view> words) {
   const Node* node = use(name, Node::Kind::kScalar, "a word");
   if (!node) {
     if (index < 0 && node_ && !node_->find(name))
@@ -134,12 +160,17 @@ void FieldsReader::group(std::string_view name, std::string_view, const std::fun
   FieldsReader nested(use(name, Node::Kind::kMap, "a mapping"), mistakes_);
   fields(nested);
   nested.finish();
+  record(name, OptionValue::Kind::kGroup).entries.push_back(std::move(nested.values_));
 }
 
 void FieldsReader::items(std::string_view name, std::string_view, std::size_t, std::size_t count_max,
                          const std::function<void(Fields&, std::size_t)>& item) {
   const Node* node = use(name, Node::Kind::kList, "a list");
-  if (!node) return;
+  OptionValue value{std::string(name), OptionValue::Kind::kItems, given(name)};
+  if (!node) {
+    values_.push_back(std::move(value));
+    return;
+  }
   if (node->items.size() > count_max) {
     mistakes_.add(node->place,
                   fmt::format("`{}` has {} entries, at most {} are possible", name, node->items.size(), count_max));
@@ -149,7 +180,9 @@ void FieldsReader::items(std::string_view name, std::string_view, std::size_t, s
     FieldsReader nested(&entry, mistakes_);
     item(nested, SIZE_MAX);  // a fresh entry
     nested.finish();
+    value.entries.push_back(std::move(nested.values_));
   }
+  values_.push_back(std::move(value));
 }
 
 void FieldsReader::named(std::string_view name, std::string_view, const std::vector<std::string>&,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // FieldsReader: fills config structs from YAML, strictly; every mistake is reported with its place.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/component/fields.h"
+#include "runtime/component/option_values.h"
 #include "runtime/config/document.h"
 
 namespace rocebox::config {
@@ -20,13 +20,8 @@ class ConfigFields : public Fields {
   virtual void kernel_options(const std::function<void(Fields&)>& options) = 0;
   /// Keys that no field has asked for are no mistake here (the mistake was reported otherwise).
   virtual void accept_rest() {}
-};
-
-/// What a kernel said that it makes, see Fields::makes_datagrams().
-struct MadeDatagrams {
-  unsigned out;
-  std::uint64_t bytes;
-  std::string mend;
+  /// What has come out so far, in the order of the calls; where nothing is being read: nothing.
+  virtual const OptionValues& values() const;
 };
 
 class FieldsReader final : public ConfigFields {
@@ -55,13 +50,7 @@ class FieldsReader final : public ConfigFields {
   void accept_rest() override { accept_rest_ = true; }
   bool given(std::string_view name) override;
   void refuse(std::string_view name, std::string_view why) override;
-  void makes_datagrams(unsigned out, std::uint64_t bytes, std::string_view mend) override {
-    made_datagrams_.push_back({out, bytes, std::string(mend)});
-  }
-  const std::vector<MadeDatagrams>& made_datagrams() const { return made_datagrams_; }
-  void faces_its_like(unsigned out) override { facing_ = static_cast<Port>(out); }
-  /// What the kernel said with faces_its_like().
-  std::optional<Port> facing() const { return facing_; }
+  const OptionValues& values() const override { return values_; }
 
   /// Where the value of a field stands (the mapping itself when it was not written).
   Place place_of(std::string_view name) const;
@@ -69,6 +58,12 @@ class FieldsReader final : public ConfigFields {
 
  private:
   bool keeps_items() const override { return true; }
+  OptionValue& record(std::string_view name, OptionValue::Kind kind);
+  void record(std::string_view name, std::string text) {
+    record(name, OptionValue::Kind::kPlain).text = std::move(text);
+  }
+  void read_texts(std::string_view name, const Node& node, std::vector<std::string>& values);
+  void read_choice(std::string_view name, int& index, std::span<const std::string_view> words);
   const Node* use(std::string_view name);
   const Node* use(std::string_view name, Node::Kind kind, std::string_view expected);
   template <class T, class Parse, class Format>
@@ -77,8 +72,7 @@ class FieldsReader final : public ConfigFields {
   const Node* node_;
   Mistakes& mistakes_;
   std::vector<std::string> known_;
-  std::vector<MadeDatagrams> made_datagrams_;
-  std::optional<Port> facing_;
+  OptionValues values_;
   bool accept_rest_ = false;
 };
 

@@ -101,9 +101,9 @@ class Document {
     const std::size_t equals = word.find('=');
     if (equals != std::string::npos) return option(word.substr(0, equals), word.substr(equals + 1), place);
     current_ = nullptr;
-    if (!registry_.find(word)) {
+    if (!registry_.find(kKernelKind, word)) {
       std::vector<std::string> names;
-      for (const KernelType* type : registry_.types()) names.emplace_back(type->name);
+      for (const Component* type : registry_.of_kind(kKernelKind)) names.emplace_back(type->name);
       mistakes_.add(place, fmt::format("there is no kernel `{}`{}", word, suggestion(word, names)));
       wrong_ = true;
       return;

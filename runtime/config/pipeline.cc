@@ -26,6 +26,13 @@ std::vector<std::string> known_pipelines() {
   return names;
 }
 
+// `node` without one of its keys.
+Node without(const Node& node, std::string_view key) {
+  Node result = node;
+  std::erase_if(result.entries, [key](const Entry& entry) { return entry.key == key; });
+  return result;
+}
+
 void move_to(Node& node, Place place) {
   node.place = place;
   for (Node& item : node.items) move_to(item, place);
@@ -73,7 +80,7 @@ class Resolver {
     Entry name{"pipeline", named.place, named};
     name.value.scalar = *path;
     const Place place = device.place;
-    lay_over(pipeline, without(device, {"pipeline"}));
+    lay_over(pipeline, without(device, "pipeline"));
     pipeline.entries.push_back(std::move(name));
     device = std::move(pipeline);
     device.place = place;

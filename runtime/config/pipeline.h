@@ -22,8 +22,6 @@ std::vector<std::string> pipeline_folders();
 /// Checks what was read of a device, and wires it. `node` is what was written.
 DeviceConfig make_device(const TopFields::Device& raw, const Node& node, const Registry& registry, Mistakes& mistakes);
 
-/// `node` without some of its keys.
-Node without(const Node& node, std::initializer_list<std::string_view> keys);
 /// Names stand in paths of the report, so they are plain words.
 void check_name(const std::string& name, Place place, Mistakes& mistakes);
 

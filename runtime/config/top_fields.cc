@@ -9,7 +9,7 @@
 namespace rocebox::config {
 namespace {
 
-constexpr std::string_view kDeviceKinds[] = {"bump", "switch"};
+constexpr std::string_view kBump = "bump";
 
 template <class Row>
 std::vector<std::string> names_of(const std::vector<Row>& rows) {
@@ -27,7 +27,24 @@ Row& row_of(std::vector<Row>& rows, const std::string& name) {
   return rows.back();
 }
 
+// Those that have come out behind the first `before`.
+OptionValues behind(const OptionValues& values, std::size_t before) {
+  return {values.begin() + static_cast<std::ptrdiff_t>(before), values.end()};
+}
+
+std::shared_ptr<KernelOptions> new_options(const Component& component, const Registry& registry) {
+  return std::shared_ptr<KernelOptions>(static_cast<KernelOptions*>(component.options(registry).release()));
+}
+
 }  // namespace
+
+void TopFields::read_defaults(KernelRow& row, const Registry& registry) {
+  Mistakes none("");
+  FieldsReader reader(nullptr, none);
+  row.options = new_options(*row.type, registry);
+  row.options->fields(reader);
+  row.values = reader.values();
+}
 
 void TopFields::fields(ConfigFields& f) {
   f.integer("seed", seed, {0, INT64_MAX}, "seed of all randomness; equal seeds give equal runs");
@@ -41,12 +58,15 @@ void TopFields::fields(ConfigFields& f) {
   f.texts("plugins", plugins, "kernel plugins to load, .so files");
   f.named("devices", "instances with their own state, by name", names_of(devices),
           [&](ConfigFields& g, const std::string& name) { device_fields(g, row_of(devices, name)); });
-  f.named("links", "wires between device ports, each an instance of the kernel `link`, by name", names_of(links),
-          [&](ConfigFields& g, const std::string& name) {
-            g.texts("between", row_of(links, name).between,
-                    "the two device ports; forward is from the first to the second");
-            if (const KernelType* link = registry_.find("link")) link->make(g, nullptr);
-          });
+  const Component* wire = registry_.wire();
+  f.named(
+      "links",
+      fmt::format("wires between device ports, each an instance of the kernel `{}`, by name", wire ? wire->name : ""),
+      names_of(links), [&](ConfigFields& g, const std::string& name) {
+        Link& link = row_of(links, name);
+        g.texts("between", link.between, "the two device ports; forward is from the first to the second");
+        if (wire) fill(g, {name, wire->name, wire}, link.kernel);
+      });
   f.named(
       "ports", "what device ports are bound to, by `device.port` or `port`", names_of(ports),
       [&](ConfigFields& g, const std::string& name) {
@@ -69,9 +89,12 @@ void TopFields::fields(ConfigFields& f) {
           h.integer("loop", row.loop, {0, INT64_C(1) << 32},
                     "when live: how often the captures are sent; 0: until the run is stopped");
         });
+        const std::size_t before = g.values().size();
         row.live.fields(g);
+        row.live_values = behind(g.values(), before);
       });
   f.group("live", "how the live drive runs", [&](Fields& g) { live.fields(g); });
+  if (!f.values().empty()) live_values = f.values().back().entries[0];
   f.texts("expect", expect, "conditions over the report, such as `tap.inspect.naks == 0`; they decide the exit status");
 }
 
@@ -83,10 +106,19 @@ void TopFields::device_fields(ConfigFields& f, Device& device) {
 }
 
 void TopFields::pipeline_fields(ConfigFields& f, Device& device) {
-  f.choice("kind", device.kind, kDeviceKinds, "what the device is; one with `switch:` is a switch");
-  if (const KernelType* type = registry_.find("switch")) {
-    f.group("switch", type->summary, [&](Fields& g) { type->make(g, nullptr); });
-    device.is_switch = f.given("switch");
+  const std::vector<const Component*> kinds = registry_.of_kind(kDeviceKind);
+  std::vector<std::string_view> words = {kBump};
+  for (const Component* kind : kinds) words.emplace_back(kind->name);
+  f.choice("kind", device.kind, words, "what the device is; one with options of its kind, such as `switch:`, is of it");
+  for (const Component* kind : kinds) {
+    KernelRow row{device.name, kind->name, kind, new_options(*kind, registry_), {}};
+    f.group(kind->name, kind->summary, [&](Fields& g) { row.options->fields(g); });
+    if (!f.given(kind->name)) continue;
+    if (device.whole.type)
+      f.refuse(kind->name,
+               fmt::format("and `{}:` exclude each other: a device is of one kind", device.whole.type->name));
+    row.values = f.values().back().entries[0];
+    device.whole = std::move(row);
   }
   f.texts("path", device.path, "the pipeline as arrows, such as `host <-> link <-> wire`");
   f.named("kernels", "kernels of the path by name", names_of(device.kernels),
@@ -96,16 +128,28 @@ void TopFields::pipeline_fields(ConfigFields& f, Device& device) {
 void TopFields::kernel_fields(ConfigFields& f, KernelRow& row) {
   if (row.type_name.empty() && row.name != "*") row.type_name = row.name;
   f.text("type", row.type_name, "the kernel type; the name itself when left out");
-  row.type = registry_.find(row.type_name);
+  row.type = registry_.find(kKernelKind, row.type_name);
   if (!row.type && row.name != "*") {
     std::vector<std::string> names;
-    for (const KernelType* type : registry_.types()) names.emplace_back(type->name);
-    f.refuse("type", fmt::format("names no kernel: `{}`{}", row.type_name, suggestion(row.type_name, names)));
+    for (const Component* type : registry_.of_kind(kKernelKind)) names.emplace_back(type->name);
+    if (registry_.find(kDeviceKind, row.type_name))
+      f.refuse("type", fmt::format("names a whole device: give the device no path, but `{}:`", row.type_name));
+    else
+      f.refuse("type", fmt::format("names no kernel: `{}`{}", row.type_name, suggestion(row.type_name, names)));
     f.accept_rest();
   }
-  f.kernel_options([&](Fields& g) {
-    if (row.type) row.type->make(g, nullptr);
+  const KernelRow named = row;
+  f.kernel_options([&](Fields&) {
+    if (named.type) fill(f, named, row);
   });
+}
+
+void TopFields::fill(ConfigFields& f, const KernelRow& named, KernelRow& row) {
+  const std::size_t before = f.values().size();
+  row = named;
+  row.options = new_options(*row.type, registry_);
+  row.options->fields(f);
+  row.values = behind(f.values(), before);
 }
 
 }  // namespace rocebox::config

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The top of the configuration as declared fields: the one source for reading, schema and dump.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/component/registry.h"
 #include "runtime/config/fields_reader.h"
 #include "runtime/config/live_fields.h"
+#include "runtime/kernel/kernel_options.h"
 
 namespace rocebox::config {
 
@@ -14,18 +16,21 @@ class TopFields {
  public:
   struct KernelRow {
     std::string name, type_name;
-    const KernelType* type = nullptr;
+    const Component* type = nullptr;
+    std::shared_ptr<KernelOptions> options{};
+    OptionValues values{};
   };
   struct Device {
     std::string name, pipeline;
-    int kind = 0;
-    bool is_switch = false;
+    int kind = 0;       ///< 0: a bump, or as `whole` says
+    KernelRow whole{};  ///< the device itself, of another kind; type null: a bump
     std::vector<std::string> path;
     std::vector<KernelRow> kernels;
   };
   struct Link {
     std::string name;
     std::vector<std::string> between;
+    KernelRow kernel{};
   };
   struct PortRow {
     std::string name;
@@ -33,6 +38,7 @@ class TopFields {
     std::string filter, out, pace = "as_captured";
     std::int64_t loop = 1;
     LivePort live;
+    OptionValues live_values{};
   };
 
   explicit TopFields(const Registry& registry) : registry_(registry) {}
@@ -45,16 +51,20 @@ class TopFields {
   std::vector<Link> links;
   std::vector<PortRow> ports;
   LiveOptions live;
+  OptionValues live_values;
 
   /// Shows every field to `f`; reading appends to the vectors. Kernel options are shown too, checked against their
   /// type.
   void fields(ConfigFields& f);
   /// Those of a device that a pipeline file may have: all but `pipeline:`.
   void pipeline_fields(ConfigFields& f, Device& device);
+  /// Options of `row.type` of which none was written.
+  static void read_defaults(KernelRow& row, const Registry& registry);
 
  private:
   void device_fields(ConfigFields& f, Device& device);
   void kernel_fields(ConfigFields& f, KernelRow& row);
+  void fill(ConfigFields& f, const KernelRow& named, KernelRow& row);
   const Registry& registry_;
 };
 

@@ -13,19 +13,24 @@ std::unique_ptr<Device> make_link(const config::LinkConfig& link, Pool& pool, st
                    link.kernel.type->name,
                    Shape::kTwoSided,
                    {{Edge::kOutside, 0}, {Edge::kOutside, 1}},
-                   [&link](Stats& stats) { return link.kernel.make(stats); }});
+                   [&link](Stats& stats) { return link.kernel.options->make(stats); }});
   return std::make_unique<Bump>(link.name, std::vector<std::string>{"a", "b"}, std::vector<Edge>{{0, 0}, {0, 1}},
                                 std::move(plans), pool, seed);
 }
 
 }  // namespace
 
-std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& pool, std::uint64_t seed) {
+std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& pool, std::uint64_t seed,
+                                    Hardware hardware) {
   std::vector<KernelPlan> plans;
   for (std::size_t i = 0; i < device.kernels.size(); i++) {
     const config::KernelConfig& kernel = device.kernels[i];
-    plans.push_back({kernel.name, kernel.type->name, kernel.type->shape, device.wiring.outputs[i],
-                     [&kernel](Stats& stats) { return kernel.make(stats); }});
+    plans.push_back({kernel.name, kernel.type->name, kernel.options->shape(), device.wiring.outputs[i],
+                     [&kernel, hardware](Stats& stats) {
+                       const KernelOptions& options = *kernel.options;
+                       const bool strict = hardware == Hardware::kStrict && options.models_hardware();
+                       return strict ? options.make_strict(stats) : options.make(stats);
+                     }});
   }
   return std::make_unique<Bump>(device.name, device.wiring.ports, device.wiring.inputs, std::move(plans), pool, seed);
 }

@@ -10,8 +10,12 @@
 
 namespace rocebox {
 
+/// Whether what models hardware is held to what that can do, or as its options say.
+enum class Hardware : std::uint8_t { kAsConfigured, kStrict };
+
 /// Makes one device of a configuration that has been checked; throws ConfigError for what only making it shows.
-std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& pool, std::uint64_t seed);
+std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& pool, std::uint64_t seed,
+                                    Hardware hardware = Hardware::kAsConfigured);
 
 class Testbed {
  public:

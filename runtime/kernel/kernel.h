@@ -2,13 +2,12 @@
 // All that a kernel's author needs. No DPDK call, no clock, no global, no thread: a kernel is called with
 // packets and the time, gives each packet a verdict, and says when it wants to be woken.
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <string_view>
 #include <vector>
 
+#include "runtime/component/component.h"
 #include "runtime/component/fields.h"
 #include "runtime/kernel/counter.h"
 #include "runtime/kernel/report.h"
@@ -22,10 +21,10 @@ namespace rocebox {
 class Pipeline;
 struct Stimulus;
 
-/// What makes a configuration unusable; thrown while loading only, and the only exception of the system.
-class ConfigError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
+/// How a kernel is wired.
+enum class Shape : std::uint8_t {
+  kTwoSided,  ///< ports 0 (left) and 1 (right), each in and out; *pass* goes to the other side
+  kOneWay,    ///< numbered inputs and outputs of their own; *pass* goes to output 0
 };
 
 /// The whole outside world of a kernel, valid during one call.
@@ -112,99 +111,4 @@ class Change {
   virtual void apply(Kernel& kernel, Nanos now) = 0;
 };
 
-/// How a kernel is wired.
-enum class Shape : std::uint8_t {
-  kTwoSided,  ///< ports 0 (left) and 1 (right), each in and out; *pass* goes to the other side
-  kOneWay,    ///< numbered inputs and outputs of their own; *pass* goes to output 0
-};
-
-/// A ready configuration of a kernel: shown by `rocebox kernels NAME`, and run by the tests of the contracts.
-struct Example {
-  const char* title;  ///< null ends the array
-  const char* yaml;   ///< the options, as under `kernels: {NAME: ...}`
-};
-
-/// What a kernel runs inside itself, named by one of its options: a program of a switch.
-struct KernelPart {
-  const char* name;         ///< null ends the array; the options of the part are the kernel's group of this name
-  const char* kind;         ///< "program"
-  const char* summary;      ///< one line
-  const char* yaml;         ///< the fewest options with which the kernel runs this part and no other
-  const Example* examples;  ///< options of a kernel that runs it, ended by a null title; may be null
-};
-
-/// A row of the registry, and what a plugin exports.
-struct KernelType {
-  std::uint32_t abi;    ///< refused, with both numbers named, when it is not kKernelAbi
-  const char* name;     ///< null ends a plugin's table
-  const char* summary;  ///< one line
-  Shape shape;
-  Port inputs, outputs;     ///< 2 and 2 when two-sided
-  const Example* examples;  ///< ended by a null title; may be null
-  /// Reads the options from `config` and makes an instance; null when `config` is only to be checked (stats is
-  /// null then). May throw ConfigError for what the fields cannot say.
-  std::unique_ptr<Kernel> (*make)(Fields& config, Stats* stats);
-  /// Reads new options for an instance that runs meanwhile: only what no packet changes may be looked at. Throws
-  /// ConfigError that names what cannot be changed so. Null: nothing can.
-  std::unique_ptr<Change> (*change)(Fields& config, const Kernel& kernel);
-  /// The boolean option with which an instance holds itself to what its hardware can do, and reports `layout`, what it
-  /// takes of it, and the table `violations`, rows of `what` and `times`. Null: it models no hardware.
-  const char* strict_option = nullptr;
-  const KernelPart* parts = nullptr;  ///< ended by a null name; null: the kernel has none
-};
-
-/// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kKernelAbi = 8;
-
-namespace detail {
-template <class K>
-std::unique_ptr<Kernel> make_kernel(Fields& fields, Stats* stats) {
-  typename K::Config config;
-  config.fields(fields);
-  if (!stats) return nullptr;
-  return std::make_unique<K>(config, *stats);
-}
-
-template <class K>
-concept Changeable = requires(const K& kernel, const typename K::Config& config) {
-  { kernel.prepare(config) } -> std::same_as<std::unique_ptr<Change>>;
-};
-template <class K>
-std::unique_ptr<Change> change_kernel(Fields& fields, const Kernel& kernel) {
-  typename K::Config config;
-  config.fields(fields);
-  return static_cast<const K&>(kernel).prepare(config);
-}
-template <class K>
-constexpr auto change_of() -> decltype(KernelType::change) {
-  if constexpr (Changeable<K>) return &change_kernel<K>;
-  return nullptr;
-}
-}  // namespace detail
-
-/// A two-sided inline kernel: `K::Config` with `fields(Fields&)`, and `K(const Config&, Stats&)`. Where it has
-/// `std::unique_ptr<Change> prepare(const Config&) const`, its options can be changed while it runs.
-template <class K>
-constexpr KernelType two_sided_kernel(const char* name, const char* summary, const Example* examples = nullptr) {
-  return {kKernelAbi, name, summary, Shape::kTwoSided, 2, 2, examples, &detail::make_kernel<K>, detail::change_of<K>()};
-}
-
-/// A kernel with its own numbered inputs and outputs.
-template <class K>
-constexpr KernelType one_way_kernel(const char* name, const char* summary, Port inputs, Port outputs,
-                                    const Example* examples = nullptr) {
-  return {kKernelAbi,
-          name,
-          summary,
-          Shape::kOneWay,
-          inputs,
-          outputs,
-          examples,
-          &detail::make_kernel<K>,
-          detail::change_of<K>()};
-}
-
 }  // namespace rocebox
-
-/// What a plugin .so exports: its kernel types, ended by a row with a null name.
-extern "C" const rocebox::KernelType* rocebox_kernel_types();

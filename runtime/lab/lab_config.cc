@@ -104,7 +104,7 @@ void require_lab_name(const std::string& name, const std::string& by) {
 nlohmann::ordered_json schema(const Registry& registry) {
   nlohmann::ordered_json object = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                                    {"title", "rocebox lab"}};
-  config::FieldsSchema visitor(object, &registry.types());
+  config::FieldsSchema visitor(object, &registry);
   LabFields fields(registry);
   fields.fields(visitor);
   object["required"] = {"lab", "hosts"};

@@ -171,9 +171,9 @@ acl:
 }  // namespace
 }  // namespace acl
 
-ProgramType acl_program_type() {
-  return program_type<acl::Acl>("acl", "access list: permit, drop, count, meter, mark, mirror and redirect by rules",
-                                acl::kExamples);
+Component acl_component() {
+  return program<acl::Acl>("acl", "access list: permit, drop, count, meter, mark, mirror and redirect by rules",
+                           acl::kExamples);
 }
 
 }  // namespace rocebox::switch_model

@@ -5,6 +5,6 @@
 
 namespace rocebox::switch_model {
 
-ProgramType acl_program_type();
+Component acl_component();
 
 }  // namespace rocebox::switch_model

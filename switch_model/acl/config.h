@@ -39,6 +39,10 @@ struct Config {
   bool drop_others = false;
   std::vector<RuleConfig> rules;  ///< the first that matches counts
 
+  /// Of rte_acl, as rules with wildcards in many fields were seen to take; twice, for rules that are built beside.
+  std::uint64_t eal_bytes() const {
+    return (std::uint64_t{2 * 16} << 20) + static_cast<std::uint64_t>(tcam_entries) * 2 * 4096;
+  }
   void fields(Fields& fields, const SwitchInfo& info);
 };
 

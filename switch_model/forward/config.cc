@@ -91,6 +91,19 @@ void refuse_doubles(Fields& f, const Config& config) {
 
 }  // namespace
 
+std::uint64_t Config::eal_bytes() const {
+  // Of rte_hash, in both MAC tables.
+  constexpr std::uint64_t kBytesPerMac = 512;
+  // rte_lpm's and rte_lpm6's tables of all /24, of which the system gives what is touched. They hold so many prefixes,
+  // and each more takes its groups of 256.
+  constexpr std::uint64_t kRoutesBytes = std::uint64_t{2 * 144} << 20, kRoutesWithin = 1024,
+                          kBytesPerRoute = 2 * 15 * 1024;
+  std::uint64_t bytes = static_cast<std::uint64_t>(mac_entries) * kBytesPerMac;
+  if (router_mac.empty()) return bytes;  // without routes at the start some may be reloaded, but not without this
+  const auto prefixes = static_cast<std::uint64_t>(route_entries);
+  return bytes + kRoutesBytes + (prefixes - std::min(prefixes, kRoutesWithin)) * kBytesPerRoute;
+}
+
 void Config::tell(SwitchInfo& info) const {
   for (const MacConfig& row : macs)
     if (row.ports.size() > 1) info.equal_ports.push_back({row.mac, row.ports});

@@ -263,8 +263,8 @@ class Forward {
 }  // namespace
 }  // namespace forward
 
-ProgramType forward_program_type() {
-  return program_type<forward::Forward>("forward", "L2 with learning, L3 by longest prefix, ECMP, multicast");
+Component forward_component() {
+  return program<forward::Forward>("forward", "L2 with learning, L3 by longest prefix, ECMP, multicast");
 }
 
 }  // namespace rocebox::switch_model

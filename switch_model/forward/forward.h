@@ -5,6 +5,6 @@
 
 namespace rocebox::switch_model {
 
-ProgramType forward_program_type();
+Component forward_component();
 
 }  // namespace rocebox::switch_model

@@ -82,21 +82,18 @@ bool agrees(std::uint64_t held, const CounterSet& stats) {
   return in_use >= held && in_use <= held + std::min(held, replicated);
 }
 
-Outputs run(const KernelType& type, const config::Node& options, std::span<const Input> inputs, unsigned batch_max) {
+Outputs run(const KernelOptions& options, std::span<const Input> inputs, unsigned batch_max) {
   CounterSet stats;
-  config::Mistakes mistakes("example");
-  config::FieldsReader reader(&options, mistakes);
   std::vector<Stage> stages(1);
-  stages[0].name = type.name;
-  stages[0].kernel = type.make(reader, &stats);
-  stages[0].shape = type.shape;
+  stages[0].name = "kernel";
+  stages[0].kernel = options.make(stats);
+  stages[0].shape = options.shape();
   stages[0].seed = 1;
-  for (Port port = 0; port < type.outputs; port++) stages[0].outputs.push_back({Edge::kOutside, port});
+  for (Port port = 0; port < options.outputs(); port++) stages[0].outputs.push_back({Edge::kOutside, port});
   std::vector<Edge> edges;
-  for (Port port = 0; port < type.inputs; port++) edges.push_back({0, port});
-  require(mistakes.none(), "an example is a right configuration");
+  for (Port port = 0; port < options.inputs(); port++) edges.push_back({0, port});
 
-  Outputs outputs(type.outputs);
+  Outputs outputs(options.outputs());
   Pipeline pipeline(std::move(stages), std::move(edges), *pool, stats);
   pipeline.set_batch_max(batch_max);
   pipeline.set_sink([&](Port port, std::span<Packet> packets, Nanos at) {
@@ -138,18 +135,24 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
-  const auto types = in_tree_kernels();
-  const KernelType& type = types[data[0] % types.size()];
+  static const Registry registry;
+  const Component& component = *registry.all()[data[0] % registry.all().size()];
+  const Component& host = component.host ? *registry.find(component.host) : component;
   unsigned examples = 0;
-  while (type.examples && type.examples[examples].title) examples++;
+  while (component.examples && component.examples[examples].title) examples++;
   const unsigned chosen = data[1] % (examples + 1);
   config::Mistakes mistakes("example");
-  const config::Node options = chosen ? config::parse_yaml(type.examples[chosen - 1].yaml, mistakes) : config::Node{};
-  require(mistakes.none(), "an example is YAML");
-  const std::vector<Input> inputs = cut({data + 2, size - 2}, type.inputs);
-  const Outputs one = run(type, options, inputs, 1);
+  const config::Node written =
+      chosen ? config::parse_yaml(component.examples[chosen - 1].yaml, mistakes) : config::Node{};
+  config::FieldsReader reader(&written, mistakes);
+  const std::unique_ptr<Options> filled = host.options(registry);
+  filled->fields(reader);
+  require(mistakes.none(), "an example is a right configuration");
+  const auto& options = static_cast<const KernelOptions&>(*filled);
+  const std::vector<Input> inputs = cut({data + 2, size - 2}, options.inputs());
+  const Outputs one = run(options, inputs, 1);
   require(pool->in_use() == 0, "all packets are back");
-  const Outputs many = run(type, options, inputs, kBatchMax);
+  const Outputs many = run(options, inputs, kBatchMax);
   require(pool->in_use() == 0, "all packets are back");
   require(one == many, "batches of 1 and of 64 give the same answer");
   return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ttl: lowers the TTL of RoCEv2 packets by one; what is at or below `floor` ends here. The ICRC needs no update: it
 // does not cover the TTL. Example: `path: host <-> ttl <-> wire`.
-#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/kernel_options.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/parse.h"
 
@@ -40,7 +40,7 @@ class Ttl final : public Kernel {
 
 }  // namespace
 
-extern "C" const KernelType* rocebox_kernel_types() {
-  static const KernelType types[] = {two_sided_kernel<Ttl>("ttl", "lowers the TTL of RoCEv2 packets"), {}};
-  return types;
+extern "C" const Component* rocebox_components() {
+  static const Component components[] = {two_sided_kernel<Ttl>("ttl", "lowers the TTL of RoCEv2 packets"), {}};
+  return components;
 }

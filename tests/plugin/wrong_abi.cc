@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A plugin built against another ABI number, which the loader must refuse.
-#include "runtime/kernel/kernel.h"
+#include "runtime/component/component.h"
 
-extern "C" const rocebox::KernelType* rocebox_kernel_types() {
-  static const rocebox::KernelType types[] = {
-      {rocebox::kKernelAbi + 1, "future", "", rocebox::Shape::kTwoSided, 2, 2, nullptr, nullptr, nullptr}, {}};
-  return types;
+extern "C" const rocebox::Component* rocebox_components() {
+  static const rocebox::Component components[] = {
+      {rocebox::kComponentAbi + 1, "kernel", "future", "", nullptr, nullptr, nullptr, nullptr, false}, {}};
+  return components;
 }

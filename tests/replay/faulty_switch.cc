@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A plugin: the switch model with one program of its own, whose ingress control can make each of the mistakes that
-// strict mode knows. `rocebox check --strict` must find them through the command, as in a program that somebody brings
-// along.
-#include "switch_model/datapath.h"
+// A plugin with a program of a switch, whose ingress control can make each of the mistakes that strict mode knows.
+// `rocebox check --strict` must find them through the command, as in a program that somebody brings along.
+#include "switch_model/program.h"
 #include "switch_model/tables/exact_table.h"
 
 namespace rocebox::switch_model {
@@ -52,23 +51,11 @@ class Faulty {
   ExactTable<std::uint32_t, std::uint8_t> qps_;
 };
 
-constexpr ProgramType kPrograms[] = {program_type<Faulty>("faulty", "makes one mistake")};
-
-std::unique_ptr<Kernel> make(Fields& fields, Stats* stats) {
-  SwitchConfig config(kPrograms);
-  config.programs = {"faulty"};
-  config.fields(fields);
-  if (!stats) return nullptr;
-  return std::make_unique<Datapath>(config, *stats);
-}
-
 }  // namespace
 }  // namespace rocebox::switch_model
 
-extern "C" const rocebox::KernelType* rocebox_kernel_types() {
-  using namespace rocebox;
-  static const KernelType types[] = {{kKernelAbi, "faulty_switch", "a switch whose program makes a mistake",
-                                      Shape::kTwoSided, 2, 2, nullptr, &switch_model::make, nullptr, "strict"},
-                                     {}};
-  return types;
+extern "C" const rocebox::Component* rocebox_components() {
+  static const rocebox::Component components[] = {
+      rocebox::switch_model::program<rocebox::switch_model::Faulty>("faulty", "makes one mistake"), {}};
+  return components;
 }

@@ -25,8 +25,8 @@ CLEAN = "strict: no access that the hardware could not do"
 
 class Strict(RoceboxTest):
     def check(self, fault, *words, status, more=""):
-        config = self.config("devices: {d: {path: a <-> faulty_switch <-> b, kernels: {faulty_switch: "
-                             f"{{ports: [a, b], faulty: {{fault: {fault}}}{more}}}}}}}}}\n")
+        config = self.config("devices: {d: {switch: "
+                             f"{{ports: [a, b], programs: [faulty], faulty: {{fault: {fault}}}{more}}}}}}}\n")
         return "".join(self.rocebox("check", config, "--plugin", PLUGIN, *words, status=status))
 
     def found(self, text):

@@ -58,19 +58,22 @@ class Drawing {
   // Options of a link without the braces: half of the links only carry, with some delay.
   std::string link_options() {
     if (below(2)) return fmt::format("delay: {}us", below(300));
-    const std::string all = options_of(*registry_.find("link"));
+    const std::string all = options_of(*registry_.wire());
     return all.starts_with("{") ? all.substr(1, all.size() - 2) : fmt::format("loss: {}%", below(10));
   }
 
   // One of the examples, or drawn from the fields; the defaults when nothing drawn is taken.
-  std::string options_of(const KernelType& type) {
-    unsigned examples = 0;
-    while (type.examples && type.examples[examples].title) examples++;
-    if (examples && below(3) == 0) return type.examples[below(examples)].yaml;
+  std::string options_of(const Component& component) {
+    std::vector<const char*> examples;
+    for (const Component* each : registry_.all())
+      if (each == &component || (each->host && std::string_view(each->host) == component.name))
+        for (const Example* example = each->examples; example && example->title; example++)
+          examples.push_back(example->yaml);
+    if (!examples.empty() && below(3) == 0) return examples[below(static_cast<unsigned>(examples.size()))];
     for (int i = 0; i < 20; i++) {
       RandomOptions options(random_());
       try {
-        type.make(options, nullptr);
+        component.options(registry_)->fields(options);
       } catch (const ConfigError&) {
         continue;
       }
@@ -80,14 +83,16 @@ class Drawing {
   }
 
   std::string bump(unsigned number) {
-    std::vector<const KernelType*> kinds;
-    for (const KernelType* type : registry_.types())
-      if (type->shape == Shape::kTwoSided) kinds.push_back(type);
+    std::vector<const Component*> kinds = registry_.of_kind(kKernelKind);
+    std::erase_if(kinds, [this](const Component* kind) {
+      const std::unique_ptr<Options> options = kind->options(registry_);
+      return static_cast<const KernelOptions&>(*options).shape() != Shape::kTwoSided;
+    });
     std::shuffle(kinds.begin(), kinds.end(), random_);
     kinds.resize(std::min<std::size_t>(below(kKernelsMax + 1), kinds.size()));
     std::string path, options;
     bool has_gateway = false;
-    for (const KernelType* type : kinds) {
+    for (const Component* type : kinds) {
       path += fmt::format("{} <-> ", type->name);
       has_gateway |= std::string_view(type->name) == "lowar";
       const std::string drawn = options_of(*type);
@@ -110,9 +115,9 @@ class Drawing {
     switches_++;
     const std::string drawn = options_of(*registry_.find("switch"));
     note("switch", drawn);
-    for (const switch_model::ProgramType& program : switch_model::in_tree_programs())
-      if (has(drawn, {program.name}) || std::string_view(program.name) == "forward")
-        components.emplace_back(program.name);
+    for (const Component* program : registry_.of_kind(switch_model::kProgramKind))
+      if (has(drawn, {program->name}) || std::string_view(program->name) == "forward")
+        components.emplace_back(program->name);
     lefts_.push_back("p0");
     rights_.push_back(fmt::format("p{}", 1 + below(3)));
     const std::string head = fmt::format("  d{}:\n    switch:\n      ports: [p0, p1, p2, p3]\n", number);

@@ -124,8 +124,7 @@ int main(int argc, char** argv) {
       fmt::print("no seed has reached `{}`\n", name);
       failed++;
     };
-    for (const KernelType& type : in_tree_kernels()) need(type.name);
-    for (const switch_model::ProgramType& program : switch_model::in_tree_programs()) need(program.name);
+    for (const Component& component : in_tree_components()) need(component.name);
   }
   fmt::print(
       "swarm: seeds {} to {}, {} packets each: {} ran, {} packets left, {} payloads compared, {} of them in order, "

@@ -121,7 +121,7 @@ class Tidy(unittest.TestCase):
         for folder in (ROOT / "kernels").iterdir():
             if folder.is_dir():
                 self.assertTrue((folder / "README.md").is_file(), f"{folder.name} has no README")
-                self.assertRegex(TEXTS["kernels/registry.cc"], rf"\b{folder.name}_(kernel|program)_type\(\)", "every kernel and program stands in the registry")
+                self.assertRegex(TEXTS["kernels/registry.cc"], rf"\b{folder.name}_component\(\)", "every kernel and program stands in the registry")
 
     def test_no_path_of_a_machine(self):
         word = re.compile("/" + r"(work|farm|root|home)/[a-z]")

@@ -24,7 +24,7 @@ std::map<std::string, std::string> islands(const config::RunConfig& config) {
 // The device port by which packets leave that go this way, when there are only two-sided kernels on it (paths have no
 // rings); else empty.
 std::string port_at(const config::DeviceConfig& device, Edge edge) {
-  while (edge.stage >= 0 && device.kernels[static_cast<std::size_t>(edge.stage)].type->shape == Shape::kTwoSided)
+  while (edge.stage >= 0 && device.kernels[static_cast<std::size_t>(edge.stage)].options->shape() == Shape::kTwoSided)
     edge = device.wiring.outputs[static_cast<std::size_t>(edge.stage)][1u - edge.port];
   return edge.stage == Edge::kOutside ? device.wiring.ports[edge.port] : "";
 }
@@ -32,7 +32,7 @@ std::string port_at(const config::DeviceConfig& device, Edge edge) {
 // What kernels make must fit, also where `mtu:` was written.
 void check_made(const config::DeviceConfig& device, const std::vector<std::unique_ptr<LivePort>>& ports) {
   for (std::size_t i = 0; i < device.kernels.size(); i++)
-    for (const config::MadeDatagrams& made : device.kernels[i].made_datagrams()) {
+    for (const MadeDatagrams& made : device.kernels[i].options->made_datagrams()) {
       const std::string name = port_at(device, device.wiring.outputs[i][made.out]);
       for (const auto& port : ports)
         if (port->port() == config::PortName{device.name, name} && port->mtu() != 0 && port->mtu() < made.bytes)
@@ -45,7 +45,7 @@ void check_made(const config::DeviceConfig& device, const std::vector<std::uniqu
 
 void check_mtus(const config::RunConfig& config, const std::vector<std::unique_ptr<LivePort>>& ports) {
   for (const config::DeviceConfig& device : config.devices)
-    if (device.kind == config::DeviceKind::kBump) check_made(device, ports);
+    if (!device.kind) check_made(device, ports);
   auto island = islands(config);
   for (const auto& small : ports) {
     if (small->mtu() == 0 || small->settings().mtu != 0) continue;

@@ -51,8 +51,9 @@ std::vector<config::Difference> reload(Live& live, const config::RunConfig& runn
     try {
       for (Shard* shard : live.shards())
         if (!prepared_for(changes, shard, d))
-          changes.push_back({shard, d.device, d.kernel,
-                             config::kernel_of(next, d).change(shard->testbed().device(d.device).kernel(d.kernel))});
+          changes.push_back(
+              {shard, d.device, d.kernel,
+               config::kernel_of(next, d).options->change(shard->testbed().device(d.device).kernel(d.kernel))});
     } catch (const ConfigError& error) {
       refuse(d, error.what());
     }

@@ -58,7 +58,7 @@ TEST(Unbound, PortsThatNothingNames) {
 }
 
 TEST(Describe, ARowForEachOption) {
-  const auto rows = describe(test::kOptionsType);
+  const auto rows = describe(test::kOptionsType, Registry());
   std::string names;
   for (const OptionRow& row : rows) names += row.name + ":" + row.type + ":" + row.fallback + " ";
   EXPECT_EQ(names,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/config/config.h"
+#include "tests/unit/options.h"
 
 namespace rocebox::config {
 namespace {
@@ -22,14 +23,15 @@ struct TextKernel final : Kernel {
   TextKernel(const Config& config, Stats&) { last = config; }
   void process(Context&, Port, Batch&) override {}
 };
-const KernelType kTextType = two_sided_kernel<TextKernel>("texts", "options that are texts");
+const Component kTextType = two_sided_kernel<TextKernel>("texts", "options that are texts");
 
 // The options of kernel k as they come out of the effective configuration of a device with it.
 TextOptions round_trip(const std::string& options, std::string& found) {
   Mistakes mistakes("f");
   RunConfig config;
-  config.devices.push_back(
-      {"d", "", {}, DeviceKind::kBump, {"x <-> k <-> y"}, {{"k", &kTextType, parse_yaml(options, mistakes)}}, {}});
+  KernelConfig kernel{"k", &kTextType, {}, {}};
+  kernel.options = test::options_of(kTextType, options, &kernel.values);
+  config.devices.push_back({"d", "", {}, nullptr, {"x <-> k <-> y"}, {kernel}, {}});
   const Node again = parse_yaml(effective_yaml(config), mistakes);
   const Node* written = again.find("devices")->find("d")->find("kernels")->find("k");
   FieldsReader reader(written, mistakes);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/kernel_options.h"
 
 namespace rocebox::test {
 
@@ -52,6 +52,6 @@ struct OptionsKernel final : Kernel {
   OptionsKernel(const Config&, Stats&) {}
   void process(Context&, Port, Batch&) override {}
 };
-inline const KernelType kOptionsType = two_sided_kernel<OptionsKernel>("options", "one option of each kind");
+inline const Component kOptionsType = two_sided_kernel<OptionsKernel>("options", "one option of each kind");
 
 }  // namespace rocebox::test

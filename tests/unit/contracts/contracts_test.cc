@@ -19,6 +19,7 @@
 #include "tests/unit/contracts/random_fields.h"
 #include "tests/unit/contracts/traffic.h"
 #include "tests/unit/harness.h"
+#include "tests/unit/options.h"
 
 namespace rocebox {
 namespace {
@@ -96,21 +97,21 @@ void expect_in_use(std::uint64_t in_use, std::uint64_t held, std::uint64_t repli
 
 using Make = std::function<std::unique_ptr<Kernel>(Stats&)>;
 
-Result run(const KernelType& type, const Make& make, const std::vector<test::TrafficPacket>& traffic,
+Result run(const KernelOptions& type, const Make& make, const std::vector<test::TrafficPacket>& traffic,
            unsigned batch_max) {
   Result result;
   Pool pool(kSizes);
   {
     CounterSet stats;
     std::vector<Stage> stages(1);
-    stages[0] = {"kernel", make(stats), type.shape, {}, 42};
-    for (Port p = 0; p < type.outputs; p++) stages[0].outputs.push_back({Edge::kOutside, p});
+    stages[0] = {"kernel", make(stats), type.shape(), {}, 42};
+    for (Port p = 0; p < type.outputs(); p++) stages[0].outputs.push_back({Edge::kOutside, p});
     std::vector<Edge> inputs;
-    for (Port p = 0; p < type.inputs; p++) inputs.push_back({0, p});
+    for (Port p = 0; p < type.inputs(); p++) inputs.push_back({0, p});
     Kernel& kernel = *stages[0].kernel;
     Pipeline pipeline(std::move(stages), std::move(inputs), pool, stats);
     pipeline.set_batch_max(batch_max);
-    result.out.resize(type.outputs);
+    result.out.resize(type.outputs());
     pipeline.set_sink([&](Port port, std::span<Packet> packets, Nanos now) {
       test::count_allocations(false);
       for (Packet packet : packets) {
@@ -163,9 +164,10 @@ Result run(const KernelType& type, const Make& make, const std::vector<test::Tra
   return result;
 }
 
-void check_one(const KernelType& type, const Make& make, const std::string& what, bool defaults) {
-  SCOPED_TRACE(std::string(type.name) + ": " + what);
-  const auto traffic = test::mixed_traffic(7, 3000, type.inputs);
+void check_one(const KernelOptions& type, const std::string& what, bool defaults) {
+  SCOPED_TRACE(what);
+  const Make make = [&type](Stats& stats) { return type.make(stats); };
+  const auto traffic = test::mixed_traffic(7, 3000, type.inputs());
   std::set<std::uint64_t> bad_marks;
   for (const auto& packet : traffic)
     if (packet.bad_icrc) bad_marks.insert(packet.mark);
@@ -197,7 +199,7 @@ void check_one(const KernelType& type, const Make& make, const std::string& what
       }
     }
   }
-  if (!defaults || type.shape != Shape::kTwoSided) return;
+  if (!defaults || type.shape() != Shape::kTwoSided) return;
   // With its defaults, an inline kernel passes what is not RoCE untouched and in order.
   for (Port in = 0; in < 2; in++) {
     std::vector<std::uint64_t> sent, received;
@@ -210,60 +212,50 @@ void check_one(const KernelType& type, const Make& make, const std::string& what
   }
 }
 
+// What runs by itself: kernels and whole devices.
+std::vector<const Component*> hosts() {
+  std::vector<const Component*> some = test::in_tree().all();
+  std::erase_if(some, [](const Component* component) { return component->host != nullptr; });
+  return some;
+}
+
 TEST(Contracts, HoldForEveryKernelAndEveryExample) {
-  const Registry registry;
-  ASSERT_FALSE(registry.types().empty());
-  for (const KernelType* type : registry.types()) {
-    const auto from_yaml = [type](const char* yaml) {
-      return [type, yaml](Stats& stats) {
-        config::Mistakes mistakes("example");
-        const config::Node node = config::parse_yaml(yaml, mistakes);
-        config::FieldsReader reader(&node, mistakes);
-        auto kernel = type->make(reader, &stats);
-        reader.finish();
-        EXPECT_TRUE(mistakes.none()) << mistakes.text();
-        return kernel;
-      };
-    };
-    check_one(*type, from_yaml(""), "defaults", true);
-    for (const Example* example = type->examples; example && example->title; example++)
-      check_one(*type, from_yaml(example->yaml), example->title, false);
+  ASSERT_FALSE(hosts().empty());
+  for (const Component* host : hosts())
+    check_one(*test::options_of(*host, ""), std::string(host->name) + ": defaults", true);
+  for (const Component* component : test::in_tree().all()) {
+    const Component& host = component->host ? test::component(component->host) : *component;
+    for (const Example* example = component->examples; example && example->title; example++)
+      check_one(*test::options_of(host, example->yaml), std::string(component->name) + ": " + example->title, false);
   }
 }
 
 // Fields may be refused when they are read, and what they ask for together when the kernel is made: a strict switch
 // refuses tables for which the chip has no room.
-bool can_be_made(const KernelType& type, std::uint64_t seed) {
-  test::RandomFields probe(seed);
-  type.make(probe, nullptr);
-  if (probe.refused()) return false;
+std::shared_ptr<KernelOptions> drawn(const Component& component, std::uint64_t seed) {
+  test::RandomFields fields(seed);
+  const auto options = test::options_by(component, fields);
+  if (fields.refused()) return nullptr;
   try {
     CounterSet stats;
-    test::RandomFields fields(seed);
-    type.make(fields, &stats);
+    options->make(stats);
   } catch (const ConfigError&) {
-    return false;
+    return nullptr;
   }
-  return true;
+  return options;
 }
 
 TEST(Contracts, HoldForConfigurationsDrawnFromTheRanges) {
-  const Registry registry;
-  for (const KernelType* type : registry.types()) {
+  for (const Component* host : hosts()) {
     unsigned tried = 0;
     for (std::uint64_t seed = 0; seed < 400 && tried < 12; seed++) {
-      if (!can_be_made(*type, seed)) continue;
+      const auto options = drawn(*host, seed);
+      if (!options) continue;
       tried++;
-      check_one(
-          *type,
-          [type, seed](Stats& stats) {
-            test::RandomFields fields(seed);
-            return type->make(fields, &stats);
-          },
-          "random configuration " + std::to_string(seed), false);
+      check_one(*options, std::string(host->name) + ": random configuration " + std::to_string(seed), false);
       if (testing::Test::HasFailure()) return;
     }
-    EXPECT_GT(tried, 0u) << type->name;
+    EXPECT_GT(tried, 0u) << host->name;
   }
 }
 

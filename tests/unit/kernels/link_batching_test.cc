@@ -57,7 +57,7 @@ void expect_same_for_any_batching(const link::Config& config, std::string_view w
 }
 
 TEST(LinkBatching, EveryExample) {
-  const KernelType type = link_kernel_type();
+  const Component type = link_component();
   for (const Example* example = type.examples; example->title; example++) {
     config::Mistakes mistakes("example");
     const config::Node node = config::parse_yaml(example->yaml, mistakes);

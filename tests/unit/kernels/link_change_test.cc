@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A link whose options change while packets are on their way.
-#include "runtime/config/config.h"
+#include <random>
+
 #include "tests/unit/kernels/link_kit.h"
+#include "tests/unit/options.h"
 
 namespace rocebox::test {
 namespace {
 
-using config::Mistakes;
-
 // Gives the link in `box` these options at `now`. Throws ConfigError.
 void change(KernelBox& box, const std::string& yaml, Nanos now) {
-  static const KernelType type = link_kernel_type();
-  Mistakes mistakes("");
-  config::KernelConfig wanted{"link", &type, config::parse_yaml(yaml, mistakes)};
-  ASSERT_TRUE(mistakes.none()) << mistakes.text();
-  const std::unique_ptr<Change> change = wanted.change(*box.kernel);
+  const std::unique_ptr<Change> change = options_of(link_component(), yaml)->change(*box.kernel);
   change->apply(*box.kernel, now);
 }
 

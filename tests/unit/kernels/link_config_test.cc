@@ -5,6 +5,7 @@
 #include "kernels/link/link.h"
 #include "runtime/config/describe.h"
 #include "runtime/config/fields_reader.h"
+#include "tests/unit/options.h"
 
 namespace rocebox {
 namespace {
@@ -120,7 +121,7 @@ TEST(LinkConfig, WhatAnEventDoesMustBeWritten) {
   link::Event().fields(fields);
   EXPECT_EQ(schema["required"].dump(), R"(["do"])");
   EXPECT_FALSE(schema["properties"]["do"].contains("default"));
-  for (const config::OptionRow& row : config::describe(link_kernel_type()))
+  for (const config::OptionRow& row : config::describe(link_component(), test::in_tree()))
     if (row.name == "events[].do") {
       EXPECT_EQ(row.fallback, "required");
     }
@@ -147,7 +148,7 @@ TEST(LinkConfig, MatchIsInheritedFieldByField) {
 }
 
 TEST(LinkConfig, EveryExampleIsRight) {
-  const KernelType type = link_kernel_type();
+  const Component type = link_component();
   unsigned count = 0;
   for (const Example* example = type.examples; example->title; example++, count++)
     EXPECT_EQ(read(example->yaml).mistakes, "") << example->title;

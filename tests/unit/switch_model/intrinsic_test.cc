@@ -30,7 +30,7 @@ class Watch {
   }
   static constexpr bool kOwnsWhatItWrites = true;
 };
-constexpr ProgramType kWatch = program_type<Watch>("watch", "for the tests");
+const Component kWatch = program<Watch>("watch", "for the tests");
 
 // 1082 bytes of frame, 1106 on the wire: at 8.848 Mbps a millisecond.
 constexpr std::uint32_t kFrameBytes = 14 + 20 + 8 + 12 + 1024 + 4;
@@ -54,8 +54,8 @@ struct WatchBox : test::SwitchBox {
                    more)
                       .c_str(),
                   types()) {}
-  static std::span<const ProgramType> types() {
-    static const std::array all = {forward_program_type(), kWatch};
+  static std::span<const Component> types() {
+    static const std::array all = {forward_component(), kWatch};
     return all;
   }
 };

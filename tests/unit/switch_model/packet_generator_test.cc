@@ -95,7 +95,7 @@ class Tell {
     }
   }
 };
-constexpr ProgramType kTellTypes[] = {program_type<Tell>("tell", "for the tests")};
+const Component kTellTypes[] = {program<Tell>("tell", "for the tests")};
 
 struct GeneratorBox : test::SwitchBox {
   explicit GeneratorBox(const std::string& applications)

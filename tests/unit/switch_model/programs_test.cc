@@ -83,7 +83,7 @@ class Demo {
   Timer timer_;
 };
 
-constexpr ProgramType kTypes[] = {program_type<Demo>("demo", "for the tests")};
+const Component kTypes[] = {program<Demo>("demo", "for the tests")};
 constexpr const char* kYaml = R"(strict: true
 ports: [a, b, c, d]
 programs: [demo]

@@ -121,7 +121,7 @@ struct Again {
 };
 
 TEST(Replicas, ThatGoRoundAgainAreWrittenApart) {
-  constexpr ProgramType kAgainTypes[] = {program_type<Again>("again", "for the tests")};
+  const Component kAgainTypes[] = {program<Again>("again", "for the tests")};
   test::SwitchBox box("pipes: 2\nprograms: [again]\nmulticast_groups: [{group: 5, ports: [p1, p2, p3]}]\n",
                       kAgainTypes);
   for (Port port = 0; port < 4; port++) box.pipeline->allow_shared(port);

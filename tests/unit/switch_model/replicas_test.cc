@@ -32,12 +32,9 @@ struct Writer {
   }
 };
 
-std::span<const ProgramType> types() {
-  static const std::vector<ProgramType> all = [] {
-    std::vector<ProgramType> list(in_tree_programs().begin(), in_tree_programs().end());
-    list.push_back(program_type<Silent>("silent", "for the tests"));
-    list.push_back(program_type<Writer>("writer", "for the tests"));
-    return list;
+std::span<const Component> types() {
+  static const std::vector<Component> all = [] {
+    return std::vector{program<Silent>("silent", "for the tests"), program<Writer>("writer", "for the tests")};
   }();
   return all;
 }

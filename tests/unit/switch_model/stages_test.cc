@@ -125,7 +125,7 @@ class Late {
  private:
   RegisterArray<std::uint32_t> packets_;
 };
-constexpr ProgramType kLate = program_type<Late>("late", "for the tests");
+const Component kLate = program<Late>("late", "for the tests");
 
 Json layout_of(test::SwitchBox& box) {
   Json json;
@@ -135,7 +135,7 @@ Json layout_of(test::SwitchBox& box) {
 }
 
 TEST(Stages, AProgramThatReadsWhatForwardDecidesComesBehindIt) {
-  const std::array types = {forward_program_type(), kLate};
+  const std::array types = {forward_component(), kLate};
   test::SwitchBox box(
       "strict: true\nprograms: [forward, late]\n"
       "forward: {learning: false, macs: [{mac: 02:00:00:00:00:02, ports: [p2, p3]}]}\n",
@@ -167,9 +167,9 @@ TEST(Stages, NextHopsAreInUseWhereAnAddressHasEqualPaths) {
 
 TEST(Stages, WhatIsAcceptedUnjudgedMustBeThere) {
   CounterSet stats;
-  EXPECT_TRUE(test::make_switch("accept_unjudged: [forward.rewrite]\n", stats, in_tree_programs()));
+  EXPECT_TRUE(test::make_switch("accept_unjudged: [forward.rewrite]\n", stats));
   try {
-    test::make_switch("accept_unjudged: [forward.rewrote]\n", stats, in_tree_programs());
+    test::make_switch("accept_unjudged: [forward.rewrote]\n", stats);
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_STREQ(error.what(),

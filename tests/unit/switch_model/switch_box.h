@@ -3,23 +3,22 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include "runtime/config/fields_reader.h"
 #include "switch_model/datapath.h"
-#include "switch_model/switch.h"
 #include "tests/unit/harness.h"
+#include "tests/unit/options.h"
 
 namespace rocebox::test {
 
-inline std::unique_ptr<Kernel> make_switch(const char* yaml, Stats& stats,
-                                           std::span<const switch_model::ProgramType> types) {
-  config::Mistakes mistakes("switch");
-  const config::Node node = config::parse_yaml(yaml, mistakes);
-  config::FieldsReader reader(&node, mistakes);
-  switch_model::SwitchConfig config(types);
-  config.fields(reader);
-  reader.finish();
-  EXPECT_TRUE(mistakes.none()) << mistakes.text();
-  return std::make_unique<switch_model::Datapath>(config, stats);
+/// The in-tree components, and programs of a test.
+inline Registry with_programs(std::span<const Component> programs) {
+  Registry registry;
+  for (const Component& program : programs)
+    if (!registry.find(program.name)) registry.add(program, "the test");
+  return registry;
+}
+
+inline std::unique_ptr<Kernel> make_switch(const char* yaml, Stats& stats, std::span<const Component> programs = {}) {
+  return options_of(component("switch"), yaml, nullptr, with_programs(programs))->make(stats);
 }
 
 /// What is wrong with the options of a switch; empty: nothing.
@@ -27,17 +26,14 @@ inline std::string switch_mistakes(const std::string& yaml) {
   config::Mistakes mistakes("switch");
   const config::Node node = config::parse_yaml(yaml, mistakes);
   config::FieldsReader reader(&node, mistakes);
-  switch_model::SwitchConfig config(switch_model::in_tree_programs());
-  config.fields(reader);
+  options_by(component("switch"), reader);
   reader.finish();
   return mistakes.text();
 }
 
 struct SwitchBox : KernelBox {
-  explicit SwitchBox(const char* yaml,
-                     std::span<const switch_model::ProgramType> types = switch_model::in_tree_programs(),
-                     Port ports = 4)
-      : KernelBox([&](Stats& s) { return make_switch(yaml, s, types); }, 1, Shape::kOneWay, ports, ports) {}
+  explicit SwitchBox(const char* yaml, std::span<const Component> programs = {}, Port ports = 4)
+      : KernelBox([&](Stats& s) { return make_switch(yaml, s, programs); }, 1, Shape::kOneWay, ports, ports) {}
 
   /// Ports by which packets have left since the last call, in order.
   std::vector<int> ports() {
@@ -50,12 +46,7 @@ struct SwitchBox : KernelBox {
 
 /// New options for a switch of the in-tree programs that runs, as `rocebox reload` makes them.
 inline std::unique_ptr<Change> prepare_change(KernelBox& box, const std::string& yaml) {
-  config::Mistakes mistakes("new");
-  const config::Node node = config::parse_yaml(yaml, mistakes);
-  config::FieldsReader reader(&node, mistakes);
-  std::unique_ptr<Change> change = switch_kernel_type().change(reader, *box.kernel);
-  EXPECT_TRUE(mistakes.none()) << mistakes.text();
-  return change;
+  return options_of(component("switch"), yaml)->change(*box.kernel);
 }
 
 }  // namespace rocebox::test

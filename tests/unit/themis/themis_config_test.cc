@@ -14,8 +14,7 @@ constexpr const char* kOne = "{local: 10.0.0.1, local_qpn: 0x11, remote: 10.0.1.
 TEST(ThemisConfig, NoHosts) {
   CounterSet stats;
   const auto make = [&](const char* options) {
-    return test::make_switch((std::string("programs: [forward, themis]\nthemis: {") + options + "}\n").c_str(), stats,
-                             switch_model::in_tree_programs());
+    return test::make_switch((std::string("programs: [forward, themis]\nthemis: {") + options + "}\n").c_str(), stats);
   };
   EXPECT_THROW(make("paths: 2"), ConfigError);
   EXPECT_TRUE(make("spray: off"));

@@ -17,7 +17,7 @@ struct Part {
 
 std::map<std::string, Part> parts_of(const std::string& yaml) {
   CounterSet stats;
-  const auto kernel = test::make_switch(yaml.c_str(), stats, switch_model::in_tree_programs());
+  const auto kernel = test::make_switch(yaml.c_str(), stats);
   rocebox::Json json;
   JsonReport report(json);
   kernel->report(report);
@@ -99,12 +99,12 @@ TEST(ThemisResources, SlotsAreWhereTheNicsAre) {
 TEST(ThemisResources, WhatDoesNotFitIsRefused) {
   CounterSet stats;
   const std::string more = std::string(kReference) + "profile: {stages: 8}\n";
-  EXPECT_THROW(test::make_switch(more.c_str(), stats, switch_model::in_tree_programs()), ConfigError);
+  EXPECT_THROW(test::make_switch(more.c_str(), stats), ConfigError);
 }
 
 TEST(ThemisResources, StimuliReachConnectionsByEachWayOfForwarding) {
   CounterSet stats;
-  const auto kernel = test::make_switch(tor_yaml(kConnection).c_str(), stats, switch_model::in_tree_programs());
+  const auto kernel = test::make_switch(tor_yaml(kConnection).c_str(), stats);
   std::vector<Stimulus> all;
   kernel->stimuli(all);
   for (const bool inbound : {false, true}) {

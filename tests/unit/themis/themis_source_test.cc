@@ -166,9 +166,7 @@ TEST_P(ThemisS, ADestinationWithOtherPathsIsLeftAlone) {
 
 TEST(ThemisConfig, SprayingByPortNeedsForward) {
   CounterSet stats;
-  EXPECT_THROW(
-      test::make_switch("programs: [themis]\nthemis: {hosts: [p0]}\n", stats, switch_model::in_tree_programs()),
-      ConfigError);
+  EXPECT_THROW(test::make_switch("programs: [themis]\nthemis: {hosts: [p0]}\n", stats), ConfigError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Pipes, ThemisS, testing::Values(1, 2));

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What came out when options were filled, as texts: for who shows or compares configurations.
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rocebox {
+
+struct OptionValue;
+using OptionValues = std::vector<OptionValue>;
+
+/// One option, group or list, in the order of declaration.
+struct OptionValue {
+  enum class Kind {
+    kPlain,  ///< a word or number, with its unit: `text`
+    kText,   ///< any characters: `text`
+    kTexts,  ///< a list of these: `texts`
+    kGroup,  ///< entries[0]
+    kItems,  ///< a list of groups: `entries`
+  };
+  std::string name;
+  Kind kind = Kind::kPlain;
+  bool given = false;  ///< it was written, and is not a default
+  std::string text{};
+  std::vector<std::string> texts{};
+  std::vector<OptionValues> entries{};
+};
+
+/// Paths, such as `forward.loss` or `events[0].psn`, with their values. Groups that were not given are off, or repeat
+/// what stands above them, and are left out; so are values of list entries that were not given.
+using FlatValues = std::vector<std::pair<std::string, std::string>>;
+FlatValues flatten(const OptionValues& values, const std::string& prefix = "");
+
+}  // namespace rocebox
