@@ -61,7 +61,7 @@ inline constexpr std::size_t kPacketsPerInstant = 1024;
 inline constexpr std::int64_t kPoolMax = std::int64_t{1} << 24;
 
 /// Made packets that one stage can queue in one call before its list would have to allocate.
-inline constexpr std::size_t kFollowersReserved = 4096;
+inline constexpr std::size_t kEmittedReserved = 4096;
 
 /// Bytes held of one packet. rte_mbuf keeps segment lengths in 16 bits and rocebox packets have one segment;
 /// a longer record of a capture (a big-TCP super-packet) is held cut to this, with its wire length kept.

@@ -236,10 +236,7 @@ void Datapath::leave(Leaving& leaving, PacketState& p, Cause cause) {
     return recirculate(leaving, p, cause);
   if (!traffic_.idle() && hold(leaving, p, cause)) return;
   if (!cause.owned) return leaving.batch->send(cause.after, p.egress_port);
-  if (leaving.batch)
-    leaving.batch->follow(cause.after, PacketPtr(p.packet), p.egress_port);
-  else
-    leaving.context.emit(PacketPtr(p.packet), p.egress_port);
+  leaving.context.emit(PacketPtr(p.packet), p.egress_port, cause.after);
 }
 
 void Datapath::end(Leaving& leaving, PacketState& p, Cause cause, Counter& reason) {

@@ -49,7 +49,7 @@ bool Datapath::hold(Leaving& leaving, PacketState& p, Cause cause) {
   if (traffic_.ends_at(p.egress_port, leaving.context.now()) <= leaving.context.now()) return false;
   Transmission& transmission = transmissions_[p.egress_port];
   // A timer of the same instant came before the one that ends the last transmission.
-  if (transmission.packet) leaving.context.emit(std::move(transmission.packet), p.egress_port);
+  if (transmission.packet) leaving.context.emit(std::move(transmission.packet), p.egress_port, cause.after);
   transmission.packet = cause.owned ? PacketPtr(p.packet) : leaving.batch->take(cause.after);
   return true;
 }
@@ -106,10 +106,7 @@ void Datapath::send_pauses(Leaving& leaving, unsigned before) {
     data[11] = request.port;
     data[17] = static_cast<std::uint8_t>(1u << request.traffic_class);
     reinterpret_cast<roce::Be16*>(data + 18)[request.traffic_class] = request.quanta;
-    if (leaving.batch)
-      leaving.batch->follow(pauses_[sent].after, std::move(frame), request.port);
-    else
-      leaving.context.emit(std::move(frame), request.port);
+    leaving.context.emit(std::move(frame), request.port, pauses_[sent].after);
   }
   pauses_.erase(pauses_.begin(), pauses_.begin() + static_cast<std::ptrdiff_t>(sent));
 }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "runtime/engine/device.h"
+#include "runtime/engine/pipeline_device.h"
 
 namespace rocebox::bench {
 

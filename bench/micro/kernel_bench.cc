@@ -58,7 +58,7 @@ void run(benchmark::State& state, const Case& which, bool acked = false) {
   auto burst = [&] {
     const Arrivals arrivals{which.in, traffic.next()};
     device->step(now += kBurstNanos, {&arrivals, 1});
-    traffic.restore(device->conservation().dropped);
+    traffic.restore(device->books().conservation().dropped);
     if (!acked) return;
     const Arrivals answers{0, traffic.acks()};
     if (!answers.packets.empty()) device->step(now += 1, {&answers, 1});
@@ -73,7 +73,7 @@ void run(benchmark::State& state, const Case& which, bool acked = false) {
     }
   }
   while (device->next_deadline() != kNever) device->step(device->next_deadline(), {});
-  if (device->conservation().held() != 0) state.SkipWithError("packets went missing");
+  if (device->books().conservation().held() != 0) state.SkipWithError("packets went missing");
 }
 void kernel(benchmark::State& state) { run(state, kCases[state.range(0)]); }
 BENCHMARK(kernel)

@@ -77,8 +77,8 @@ class Subject {
   bool right() const {
     const std::uint64_t expected = data_packets_ / which_.r * which_.c;
     const std::uint64_t slack = psns_.size() * which_.c * 2;  // blocks that have not ended
-    return repairs_ + slack >= expected && repairs_ <= expected + slack && near_->conservation().dropped == 0 &&
-           far_->conservation().dropped == repairs_ && far_->conservation().held() == 0;
+    return repairs_ + slack >= expected && repairs_ <= expected + slack && near_->books().conservation().dropped == 0 &&
+           far_->books().conservation().dropped == repairs_ && far_->books().conservation().held() == 0;
   }
 
  private:

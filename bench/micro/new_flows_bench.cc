@@ -87,7 +87,7 @@ class NewFlows {
       }
     }
     while (device->next_deadline() < now + 100 * kSecond) device->step(device->next_deadline(), {});
-    return device->conservation().held() == 0;
+    return device->books().conservation().held() == 0;
   }
 
   void report(benchmark::State& state) {

@@ -2,7 +2,7 @@
 // What the engine itself costs: chains of kernels that let everything pass.
 #include "bench/micro/bump.h"
 #include "bench/micro/packets.h"
-#include "runtime/engine/device.h"
+#include "runtime/engine/pipeline_device.h"
 
 namespace rocebox::bench {
 namespace {
@@ -37,7 +37,11 @@ template <class Stepped>
 void run(benchmark::State& state, Stepped& stepped) {
   std::vector<Packet> packets = packets_of(state.range(1));
   std::uint64_t left = 0;
-  stepped.set_sink([&left](Port, std::span<Packet> out, Nanos) { left += out.size(); });
+  stepped.set_sink([&left](Port, std::span<Packet> out, Nanos) {
+    left += out.size();
+    if constexpr (std::is_same_v<Stepped, PipelineDevice>)
+      for (Packet packet : out) as_if_new(packet);
+  });
   Nanos now = 0;
   {
     PerItem per_packet(state, packets.size());
@@ -71,7 +75,7 @@ void bump(benchmark::State& state) {
   for (int i = 0; i < kernels; i++)
     plans.push_back({"nothing" + std::to_string(i), "nothing", Shape::kTwoSided, outputs_of(i, kernels),
                      [](Stats&) { return std::make_unique<Nothing>(); }});
-  Bump stepped("bump", {"a", "b"}, inputs_of(kernels), std::move(plans), pool(), 1);
+  PipelineDevice stepped("bump", {"a", "b"}, inputs_of(kernels), std::move(plans), pool(), 1);
   run(state, stepped);
 }
 BENCHMARK(bump)->ArgNames({"kernels", "burst"})->ArgsProduct({{0, 1, 4}, {1, 8, 32, 64}});

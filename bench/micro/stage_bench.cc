@@ -8,7 +8,7 @@
 #include "bench/micro/themis_options.h"
 #include "bench/micro/traffic.h"
 #include "runtime/config/fields_reader.h"
-#include "runtime/engine/device.h"
+#include "runtime/engine/pipeline_device.h"
 #include "runtime/roce/parse.h"
 #include "switch_model/datapath.h"
 
@@ -92,7 +92,7 @@ std::unique_ptr<Device> make_marked(const std::string& written) {
   std::vector<KernelPlan> plans;
   plans.push_back(
       {"switch", "switch", Shape::kOneWay, outputs, [&options](Stats& stats) { return options.make(stats); }});
-  return std::make_unique<Bump>("d", options.ports(), std::move(inputs), std::move(plans), pool(), 1);
+  return std::make_unique<PipelineDevice>("d", options.ports(), std::move(inputs), std::move(plans), pool(), 1);
 }
 
 struct Case {
@@ -142,17 +142,17 @@ void stages(benchmark::State& state) {
     const Arrivals arrivals{which.in, traffic.next()};
     if (parse_alone) {
       const std::uint64_t before = rte_rdtsc();
-      roce::parse(std::span<const Packet>(arrivals.packets));
+      roce::parse_new(arrivals.packets);
       sums.parse += rte_rdtsc() - before;
       sums.bursts_parsed++;
     }
-    const std::uint64_t dropped = device->conservation().dropped;
+    const std::uint64_t dropped = device->books().conservation().dropped;
     step_cycles = {};
     last_reading = rte_rdtsc();
     device->step(now += kBurstNanos, {&arrivals, 1});
     reach(kLeave);
-    if (!parse_alone && device->conservation().dropped == dropped) sums.add_step();
-    traffic.restore(device->conservation().dropped);
+    if (!parse_alone && device->books().conservation().dropped == dropped) sums.add_step();
+    traffic.restore(device->books().conservation().dropped);
     const Arrivals answers{0, which.in ? traffic.acks() : std::span<Packet>()};
     if (!answers.packets.empty()) device->step(now += 1, {&answers, 1});
   };
@@ -167,7 +167,7 @@ void stages(benchmark::State& state) {
   if (sums.bursts == 0) return state.SkipWithError("no burst went through whole");
   sums.report(state);
   while (device->next_deadline() != kNever) device->step(device->next_deadline(), {});
-  if (device->conservation().held() != 0) state.SkipWithError("packets went missing");
+  if (device->books().conservation().held() != 0) state.SkipWithError("packets went missing");
 }
 BENCHMARK(stages)
     ->ArgNames({"case", "flows"})

@@ -126,10 +126,7 @@ void Direction::arm(Context& context) { context.arm_by(timer_, std::min(on_their
 
 void Direction::leave(Call& call, PacketPtr packet) {
   count_.delivered.add();
-  if (call.batch)
-    call.batch->follow(call.slot, std::move(packet), out_);
-  else
-    call.context.emit(std::move(packet), out_);
+  call.context.emit(std::move(packet), out_, call.slot);
 }
 
 void Direction::drop(Call& call, Item item, Counter& reason) {

@@ -89,12 +89,7 @@ class Decoder {
     unsigned slot;
     Port out;
     const Named* names = nullptr;  // of the batch's packets
-    void deliver(PacketPtr packet) {
-      if (batch)
-        batch->follow(slot, std::move(packet), out);
-      else
-        context.emit(std::move(packet), out);
-    }
+    void deliver(PacketPtr packet) { context.emit(std::move(packet), out, slot); }
   };
   enum class Outcome : std::uint8_t { kUnused, kUsed, kWaits, kShort, kFailed, kFull };
   // What a repair packet needs: the packets in the buffer that it covers, and the unit with those handed over.

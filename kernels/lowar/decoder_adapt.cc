@@ -140,7 +140,7 @@ void Decoder::ask(Exit& exit, Stream& stream, const Named& named, Packet packet)
   PacketPtr made = make_packet_back(exit.context, packet, encode(header));
   if (!made) return count_.pool_dry.add();
   count_.requests.add();
-  exit.batch->follow(exit.slot, std::move(made), link_);
+  exit.context.emit(std::move(made), link_, exit.slot);
 }
 
 void Decoder::negotiate(Exit& exit, const NegotiationHeader& header, Packet packet) {

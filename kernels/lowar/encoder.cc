@@ -61,7 +61,7 @@ void Encoder::one(Call& call, const Named& named) {
     announce(call, stream, packet, NegotiationKind::kAnnounce, responses);
   else if (tells_status(stream))
     announce(call, stream, packet, NegotiationKind::kStatus, responses);
-  if (call.taken) call.batch.follow(call.slot, std::move(call.taken), out_);
+  if (call.taken) call.context.emit(std::move(call.taken), out_, call.slot);
   stream.since_status++;
   stream.sent++;
   if (stream.coding.off()) return leave_uncoded(stream, packet);
@@ -148,7 +148,7 @@ void Encoder::send_repair(Call& call, Packet like, const RepairHeader& header, s
   if (!made) return count_.pool_dry.add();
   count_.repairs.add();
   count_.repair_bytes.add(made->wire_bytes());
-  call.batch.follow(call.slot, std::move(made), out_);
+  call.context.emit(std::move(made), out_, call.slot);
 }
 
 }  // namespace rocebox::lowar

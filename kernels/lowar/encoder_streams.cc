@@ -49,7 +49,7 @@ void Encoder::announce(Call& call, Stream& stream, Packet packet, NegotiationKin
   stream.status_due = false;
   stream.since_status = 0;
   call.go_ahead();
-  call.batch.follow(call.slot, std::move(made), out_);
+  call.context.emit(std::move(made), out_, call.slot);
 }
 
 // Only where the sequence is remains known, so that what the host sends again is announced.

@@ -16,13 +16,13 @@ inline constexpr std::uint8_t kHostPort = 0, kLinkPort = 1;
 inline constexpr unsigned kBlockPacketsMax = 256;
 
 /// Interleaving depth: the paper goes to 16. A stream's unit numbers stay within one cache line, and what a batch of
-/// block ends makes stays within the followers that the engine has room for.
+/// block ends makes stays within what the engine has room for.
 inline constexpr unsigned kInterleavingMax = 32;
 
-/// Packets in the reordering buffer: all may leave behind one packet, and the engine has room for so many followers.
+/// Packets in the reordering buffer: all may leave behind one packet, and the engine has room for so many.
 inline constexpr std::int64_t kReorderingMin = 16, kReorderingMax = 3072;
-static_assert(kReorderingMax + kBatchMax * 2 <= static_cast<std::int64_t>(kFollowersReserved));
-static_assert(kBatchMax * (kInterleavingMax + 1) <= kFollowersReserved);
+static_assert(kReorderingMax + kBatchMax * 2 <= static_cast<std::int64_t>(kEmittedReserved));
+static_assert(kBatchMax * (kInterleavingMax + 1) <= kEmittedReserved);
 
 /// Coding units of one direction; their numbers are kept in 16 bits, 0 being none. The paper has 1024.
 inline constexpr std::int64_t kUnitsMax = 65535;

@@ -148,7 +148,7 @@ bool check_hardware(const config::RunConfig& config, bool strict, bool resources
     }
     Json report;
     JsonReport writer(report);
-    device->report(writer);
+    device->books().report(writer);
     for (const config::KernelConfig& kernel : written.kernels) {
       if (!kernel.options->models_hardware()) continue;
       const Json& told = report["kernels"][kernel.name];

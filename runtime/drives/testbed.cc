@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/engine/pipeline_device.h"
+
 namespace rocebox {
 namespace {
 
@@ -14,8 +16,8 @@ std::unique_ptr<Device> make_link(const config::LinkConfig& link, Pool& pool, st
                    Shape::kTwoSided,
                    {{Edge::kOutside, 0}, {Edge::kOutside, 1}},
                    [&link](Stats& stats) { return link.kernel.options->make(stats); }});
-  return std::make_unique<Bump>(link.name, std::vector<std::string>{"a", "b"}, std::vector<Edge>{{0, 0}, {0, 1}},
-                                std::move(plans), pool, seed);
+  return std::make_unique<PipelineDevice>(link.name, std::vector<std::string>{"a", "b"},
+                                          std::vector<Edge>{{0, 0}, {0, 1}}, std::move(plans), pool, seed);
 }
 
 }  // namespace
@@ -32,7 +34,8 @@ std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& po
                        return strict ? options.make_strict(stats) : options.make(stats);
                      }});
   }
-  return std::make_unique<Bump>(device.name, device.wiring.ports, device.wiring.inputs, std::move(plans), pool, seed);
+  return std::make_unique<PipelineDevice>(device.name, device.wiring.ports, device.wiring.inputs, std::move(plans),
+                                          pool, seed);
 }
 
 Testbed::Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed, Fabric::Output output,
@@ -67,7 +70,7 @@ void Testbed::report(Json& report, Detail detail) const {
   for (std::size_t i = 0; i < devices_.size(); i++) {
     Json device;
     JsonReport writer(device);
-    devices_[i]->report(writer, detail);
+    devices_[i]->books().report(writer, detail);
     if (i < first_link) {
       report["devices"][devices_[i]->name()] = std::move(device);
       continue;

@@ -39,7 +39,7 @@ void Tracer::record(const TraceEvent& event) {
   std::string port;
   if (event.verdict == TraceVerdict::kArrive || event.verdict == TraceVerdict::kLeave)
     port = device_.ports()[event.port];
-  const std::string_view reason = event.reason ? device_.counter_name(event.reason) : std::string_view();
+  const std::string_view reason = event.reason ? device_.books().counter_name(event.reason) : std::string_view();
   output_.write(number_, origin_ + event.at, {event.packet.bytes(), event.packet.wire_bytes()},
                 trace_line(event, device_.name(), port, reason));
 }

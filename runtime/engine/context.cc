@@ -33,9 +33,17 @@ PacketPtr Context::share(Packet packet) {
 
 bool Context::own(Packet& packet) { return pipeline_.pool_.own(packet); }
 
-void Context::emit(PacketPtr packet, Port out) {
-  if (!in_timer_) broken("emit() outside on_timer; use Batch::follow", pipeline_.stages_[stage_].name, out);
-  pipeline_.followers_[stage_].push_back({0, out, std::move(packet)});
+void Context::emit(PacketPtr packet, Port out, unsigned behind) {
+  auto& emitted = pipeline_.emitted_[stage_];
+  if (!batch_) {
+    emitted.push_back({0, out, std::move(packet)});
+    return;
+  }
+  if (behind >= batch_->size_ || (!emitted.empty() && emitted.back().behind > behind))
+    broken("a kernel emitted behind a packet that its batch does not have, or not in order",
+           pipeline_.stages_[stage_].name, behind);
+  batch_->mixed_ = true;
+  emitted.push_back({behind, out, std::move(packet)});
 }
 
 void Context::drop(PacketPtr packet, Counter& reason) {

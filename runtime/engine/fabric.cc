@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace rocebox {
 
@@ -33,6 +34,7 @@ unsigned Fabric::add(Device& device) {
   member.device = &device;
   member.number = number;
   member.peers.assign(device.ports().size(), -1);
+  device.set_identities(identities_);
   device.set_sink([this, number](Port out, std::span<Packet> packets, Nanos now) {
     const int peer = members_[number].peers[out];
     if (peer < 0)
@@ -40,11 +42,21 @@ unsigned Fabric::add(Device& device) {
     else
       deliver(far_ends_[static_cast<std::size_t>(peer)], packets);
   });
-  schedule(number);  // what kernels armed at their start
+  if (number == 0)
+    alone_ = true;
+  else
+    end_alone();
+  if (!alone_) schedule(number);  // what kernels armed at their start
   return number;
 }
 
+void Fabric::end_alone() {
+  if (!std::exchange(alone_, false)) return;
+  schedule(0);
+}
+
 void Fabric::join(FabricPort a, FabricPort b) {
+  end_alone();
   members_[a.device].peers[a.port] = static_cast<int>(far_ends_.size());
   far_ends_.push_back(b);
   members_[b.device].peers[b.port] = static_cast<int>(far_ends_.size());
@@ -58,11 +70,13 @@ void Fabric::let_output_share() {
 }
 
 void Fabric::deliver(FabricPort to, std::span<Packet> packets) {
-  Member& member = members_[to.device];
-  member.next.add(to.port, packets);
-  if (member.queued) return;
-  member.queued = true;
-  next_round_.push_back(to.device);
+  members_[to.device].next.add(to.port, packets);
+  wake(to.device);
+}
+
+void Fabric::wake(unsigned device) {
+  if (std::exchange(members_[device].queued, true)) return;
+  next_round_.push_back(device);
 }
 
 void Fabric::advance_to(Nanos now) {
@@ -70,12 +84,25 @@ void Fabric::advance_to(Nanos now) {
 }
 
 void Fabric::run(Nanos now) {
-  while (wake_ups_.next() <= now) {
-    Member& member = static_cast<Member&>(wake_ups_.pop());
-    if (member.queued) continue;
-    member.queued = true;
-    next_round_.push_back(member.number);
+  if (alone_) {
+    if (next_deadline() <= now) wake(0);
+  } else {
+    while (wake_ups_.next() <= now) wake(static_cast<Member&>(wake_ups_.pop()).number);
   }
+  run_rounds(now);
+}
+
+void Fabric::run(Nanos now, FabricPort to, std::span<Packet> packets) {
+  if (!alone_ || !next_round_.empty()) {
+    inject(to, packets);
+    return run(now);
+  }
+  work_ += 1 + packets.size();
+  const Arrivals arrivals{to.port, packets};
+  members_[0].device->step(now, {&arrivals, 1});
+}
+
+void Fabric::run_rounds(Nanos now) {
   for (unsigned rounds = 0; !next_round_.empty(); rounds++) {
     if (rounds == kRoundsPerInstantMax)
       throw std::runtime_error("devices hand packets round without end in one instant: device `" +
@@ -101,7 +128,7 @@ void Fabric::step(unsigned device, Nanos now) {
   }
   member.device->step(now, arrivals_);
   member.now.clear();
-  schedule(device);
+  if (!alone_) schedule(device);
 }
 
 void Fabric::schedule(unsigned device) {
@@ -115,7 +142,7 @@ void Fabric::schedule(unsigned device) {
 
 std::uint64_t Fabric::held() const {
   std::uint64_t sum = 0;
-  for (const Member& member : members_) sum += member.device->conservation().held();
+  for (const Member& member : members_) sum += member.device->books().conservation().held();
   return sum;
 }
 

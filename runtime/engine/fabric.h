@@ -42,15 +42,16 @@ class Fabric {
   /// Runs the instant `now`: timers that are due, what was injected, and what these set off in the same instant.
   /// Throws std::runtime_error when devices hand a packet round within one instant without end.
   void run(Nanos now);
-  /// run() and next_deadline() for a fabric of one device, whose packets need not be gathered first. A drive uses
-  /// these only, or none of them.
-  void run_alone(Nanos now, std::span<const Arrivals> arrivals) { members_[0].device->step(now, arrivals); }
-  Nanos deadline_alone() const { return members_[0].device->next_deadline(); }
+  /// The same for `packets`, which arrive at `to` in this instant, and whatever was injected. They need not be gathered
+  /// where a device is alone: a step then costs no more than the device's.
+  void run(Nanos now, FabricPort to, std::span<Packet> packets);
+  /// Steps the device in the instant that the next run() runs: its host has posted something.
+  void wake(unsigned device);
   /// The earliest armed timer; kNever when there is none.
-  Nanos next_deadline() const { return wake_ups_.next(); }
+  Nanos next_deadline() const { return alone_ ? members_[0].device->next_deadline() : wake_ups_.next(); }
 
   /// Devices that wait for a time: what the event queue holds, whatever their number of timers.
-  std::size_t wake_ups() const { return wake_ups_.size(); }
+  std::size_t wake_ups() const { return alone_ ? next_deadline() != kNever : wake_ups_.size(); }
 
   /// What run() has done: devices stepped, and packets handed to them.
   std::uint64_t work() const { return work_; }
@@ -77,11 +78,15 @@ class Fabric {
     bool queued = false;
   };
 
+  void run_rounds(Nanos now);
   void step(unsigned device, Nanos now);
   void deliver(FabricPort to, std::span<Packet> packets);
+  void end_alone();
   void schedule(unsigned device);
 
   std::deque<Member> members_;  // which stay where they are
+  bool alone_ = false;          // one device, and no wire from it to itself: it keeps its deadline, and needs no rounds
+  PacketIdentities identities_;
   std::vector<FabricPort> far_ends_;
   DeadlineHeap wake_ups_;                     // one of each device at most: its next deadline
   std::vector<unsigned> round_, next_round_;  // devices with something to do, in order of number

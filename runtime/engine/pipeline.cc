@@ -18,7 +18,8 @@ void broken(const char* what, std::string_view who, std::uint64_t value) {
 
 TraceInfo trace_info(Packet packet) {
   const PacketMeta& meta = packet.meta();
-  TraceInfo info{meta.sequence, 0, 0, meta.opcode, meta.traced, meta.bth_offset != 0, roce::has_qpn_and_psn(packet)};
+  TraceInfo info{meta.identity, 0, 0, meta.opcode, meta.traced, meta.bth_offset != 0, roce::has_qpn_and_psn(packet),
+                 meta.made != 0};
   if (info.has_qpn_and_psn) {
     info.qpn = static_cast<std::uint32_t>(roce::bth(packet).destination_qp);
     info.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
@@ -30,19 +31,21 @@ Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& po
     : stages_(std::move(stages)),
       inputs_(std::move(inputs)),
       packets_in_(std::make_unique<Counter[]>(stages_.size())),
-      followers_(stages_.size()),
+      emitted_(stages_.size()),
       pool_(pool),
       drop_hop_limit_(stats.counter("drop_hop_limit", "reflected between kernels more often than kHopsMax")),
       drop_no_packet_(stats.counter("drop_no_packet", "had its bytes together with others, and the pool was dry")),
       drop_not_connected_(stats.counter("drop_not_connected", "left by an output that leads nowhere")) {
-  for (Stage& stage : stages_) {
+  for (unsigned i = 0; i < stages_.size(); i++) {
+    Stage& stage = stages_[i];
+    if (HostSide* host = stage.kernel->host_side()) hosts_.push_back({host, i});
     if (stage.outputs.empty()) stage.outputs.emplace_back();  // a sink: what it lets pass leads nowhere, and is counted
     pass_.push_back(stage.shape == Shape::kTwoSided ? std::array<Port, 2>{1, 0} : std::array<Port, 2>{0, 0});
   }
-  for (auto& list : followers_) list.reserve(kFollowersReserved);
+  for (auto& list : emitted_) list.reserve(kEmittedReserved);
   timers_.reserve(kTimersReserved);
   for (unsigned i = 0; i < stages_.size(); i++) {
-    Context context(*this, i, now_, &stages_[i].seed, true);
+    Context context(*this, i, now_, &stages_[i].seed);
     stages_[i].kernel->start(context);
   }
 }
@@ -51,6 +54,7 @@ void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
   if (now < now_) broken("time went back", "step", static_cast<std::uint64_t>(now_ - now));
   now_ = now;
   if (next_deadline() <= now_) fire_timers();
+  for (const Host& host : hosts_) look_at(host);
   for (const Arrivals& arrival : arrivals) {
     books_.in.add(arrival.packets.size());
     if (inputs_[arrival.in].stage == Edge::kOutside && !trace_) {  // a wire: nothing is to be decided
@@ -69,15 +73,23 @@ void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
   if (next_deadline() <= now_) fire_timers();
 }
 
+void Pipeline::look_at(const Host& host) {
+  if (!host.side->has_posted()) return;
+  Stage& stage = stages_[host.stage];
+  Context context(*this, host.stage, now_, &stage.seed);
+  stage.kernel->on_host(context);
+  if (!emitted_[host.stage].empty()) flush_outputs(host.stage, Batch(), 0);
+}
+
 void Pipeline::fire_timers() {
   for (unsigned fired = 0; timers_.next() <= now_; fired++) {
     Timer& timer = static_cast<Timer&>(timers_.pop());
     const unsigned number = timer.stage_;
     Stage& stage = stages_[number];
     if (fired == kTimersPerInstantMax) broken("a kernel re-arms for now without end", stage.name, fired);
-    Context context(*this, number, now_, &stage.seed, true);
+    Context context(*this, number, now_, &stage.seed);
     stage.kernel->on_timer(context, timer);
-    if (!followers_[number].empty()) flush_outputs(number, Batch(), 0);
+    if (!emitted_[number].empty()) flush_outputs(number, Batch(), 0);
   }
 }
 
@@ -88,7 +100,7 @@ void Pipeline::run(Edge at, Batch& batch, unsigned hops) {
     if (at.stage == Edge::kNowhere) return discard(batch, drop_not_connected_);
     if (hops >= kHopsMax) return discard(batch, drop_hop_limit_);
     const auto index = static_cast<unsigned>(at.stage);
-    batch.start(pass_[index][at.port & 1], &followers_[index]);
+    batch.start(pass_[index][at.port & 1]);
     call(index, at.port, batch);
     if (batch.mixed_) return distribute(index, batch, hops + 1);
     at = stages_[index].outputs[batch.pass_];
@@ -97,7 +109,7 @@ void Pipeline::run(Edge at, Batch& batch, unsigned hops) {
 
 void Pipeline::call(unsigned stage, Port in, Batch& batch) {
   packets_in_[stage].add(batch.size_);
-  Context context(*this, stage, now_, &stages_[stage].seed, false);
+  Context context(*this, stage, now_, &stages_[stage].seed, &batch);
   const Packet first = batch.packets_[0];
   const bool probed = probe_ && probe_->sampling;
   if (probed) [[unlikely]]
@@ -127,11 +139,11 @@ void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
   flush_outputs(stage, batch, hops);
 }
 
-// Hands on what a call left behind: for each output in turn, the batch's packets with their followers between.
+// Hands on what a call left behind: for each output in turn, the batch's packets with those emitted behind each.
 void Pipeline::flush_outputs(unsigned stage, const Batch& batch, unsigned hops) {
   const std::size_t outputs = stages_[stage].outputs.size();
   ByOutput packets({batch.verdicts_.data(), batch.size_}, batch.packets_.data());
-  if (followers_[stage].empty()) {
+  if (emitted_[stage].empty()) {
     std::size_t first = 0;
     packets.for_each(outputs, [&](Port port) {
       const std::size_t end = packets.end[port];
@@ -140,16 +152,15 @@ void Pipeline::flush_outputs(unsigned stage, const Batch& batch, unsigned hops) 
     });
     return;
   }
-  std::vector<Follower> followers = std::move(followers_[stage]);  // the stage may be entered again below
-  followers_[stage].clear();
-  for (const Follower& follower : followers) {
-    if (follower.out >= outputs)
-      broken("a kernel sent to an output that it does not have", stages_[stage].name, follower.out);
-    packets.use(follower.out);
+  std::vector<Emitted> emitted = std::move(emitted_[stage]);  // the stage may be entered again below
+  emitted_[stage].clear();
+  for (const Emitted& one : emitted) {
+    if (one.out >= outputs) broken("a kernel sent to an output that it does not have", stages_[stage].name, one.out);
+    packets.use(one.out);
   }
-  packets.for_each(outputs, [&](Port port) { gather_output(stage, port, batch, followers, hops); });
-  followers.clear();
-  if (followers_[stage].empty()) followers_[stage].swap(followers);  // keeps the reserved room
+  packets.for_each(outputs, [&](Port port) { gather_output(stage, port, batch, emitted, hops); });
+  emitted.clear();
+  if (emitted_[stage].empty()) emitted_[stage].swap(emitted);  // keeps the reserved room
 }
 
 void Pipeline::send_output(unsigned stage, Port port, std::span<Packet> packets, unsigned hops) {
@@ -164,7 +175,7 @@ void Pipeline::send_output(unsigned stage, Port port, std::span<Packet> packets,
   }
 }
 
-void Pipeline::gather_output(unsigned stage, Port port, const Batch& batch, std::vector<Follower>& followers,
+void Pipeline::gather_output(unsigned stage, Port port, const Batch& batch, std::vector<Emitted>& emitted,
                              unsigned hops) {
   const Edge edge = stages_[stage].outputs[port];
   Batch next;
@@ -175,28 +186,28 @@ void Pipeline::gather_output(unsigned stage, Port port, const Batch& batch, std:
     next.size_ = 0;
   };
   std::size_t made = 0;
-  auto put_followers = [&](unsigned after) {
-    for (; made < followers.size() && followers[made].after <= after; made++)
-      if (followers[made].out == port)
-        if (const Packet packet = enter_made(stage, followers[made])) put(packet);
+  auto put_emitted = [&](unsigned behind) {
+    for (; made < emitted.size() && emitted[made].behind <= behind; made++)
+      if (emitted[made].out == port)
+        if (const Packet packet = enter_made(stage, emitted[made])) put(packet);
   };
   for (unsigned i = 0; i < batch.size_; i++) {
     if (batch.verdicts_[i] == port) put(batch.packets_[i]);
-    put_followers(i);
+    put_emitted(i);
   }
-  put_followers(kBatchMax);  // what a timer emitted follows no packet
+  put_emitted(kBatchMax);  // what a timer emitted follows no packet
   if (next.size_) run(edge, next, hops);
 }
 
 // A packet that a kernel made is parsed when it first goes on; one that shares its bytes gets its own, where the next
 // one may write them. Empty when that could not be, and the packet was dropped.
-Packet Pipeline::enter_made(unsigned stage, Follower& follower) {
-  Packet packet = follower.packet.release();
+Packet Pipeline::enter_made(unsigned stage, Emitted& one) {
+  Packet packet = one.packet.release();
   if (packet.meta().shared) [[unlikely]] {
-    const Edge edge = stages_[stage].outputs[follower.out];
+    const Edge edge = stages_[stage].outputs[one.out];
     if (edge.stage != Edge::kOutside || !shared_outputs_[edge.port]) {
       if (!pool_.own(packet)) {
-        Context(*this, stage, now_, nullptr, true).drop(PacketPtr(packet), drop_no_packet_);
+        Context(*this, stage, now_, nullptr).drop(PacketPtr(packet), drop_no_packet_);
         return {};
       }
       packet.meta().shared = 0;
@@ -204,15 +215,19 @@ Packet Pipeline::enter_made(unsigned stage, Follower& follower) {
   }
   PacketMeta& meta = packet.meta();
   if (meta.status == ParseStatus::kUnparsed) roce::parse(packet);
+  const bool is_new = meta.identity == 0;
+  if (is_new) {
+    meta.identity = ++identities_->last;
+    meta.made = 1;
+  }
   if (meta.entered != 0) [[unlikely]] {
     if (probe_) probe_->kernel_left(stage, probe_->now() - meta.entered);
     meta.entered = 0;
   }
   if (trace_) [[unlikely]] {
-    if (!meta.traced && meta.sequence == 0) meta.traced = trace_->follows(packet);
+    if (is_new) meta.traced = trace_->follows(packet);
     if (meta.traced)
-      trace_->record(
-          {now_, stages_[stage].name, TraceVerdict::kEmit, follower.out, nullptr, trace_info(packet), packet});
+      trace_->record({now_, stages_[stage].name, TraceVerdict::kEmit, one.out, nullptr, trace_info(packet), packet});
   }
   return packet;
 }

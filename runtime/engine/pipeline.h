@@ -37,6 +37,13 @@ struct Stage {
   std::uint64_t seed = 0;     ///< start of the kernel's random stream
 };
 
+/// A packet that a kernel emitted, which leaves by `out` right behind packet `behind` of its batch.
+struct Emitted {
+  unsigned behind;
+  Port out;
+  PacketPtr packet;
+};
+
 /// Packets that arrive together by one input, in order. step() takes them over.
 struct Arrivals {
   Port in;
@@ -61,10 +68,14 @@ class Pipeline {
   Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& pool, Stats& stats);
 
   void set_sink(Sink sink) { sink_ = std::move(sink); }
+  /// Where packets that kernels make get their identity from; its own, until set before the first step().
+  PacketIdentities& identities() { return *identities_; }
+  void set_identities(PacketIdentities& identities) { identities_ = &identities; }
 
-  /// One instant: timers due by `now`, then the arrivals, then timers set for this very instant; equal times go by
-  /// stage, part (Context::arm), then arming order. `now` never goes back. Packets are parsed and have their metadata
-  /// filled. A drive may call again with the same `now` when another device hands over without delay.
+  /// One instant: timers due by `now`, then what hosts have posted, then the arrivals, then timers set for this very
+  /// instant; equal times go by stage, part (Context::arm), then arming order. `now` never goes back. Packets are
+  /// parsed and have their metadata filled. A drive may call again with the same `now` when another device hands over
+  /// without delay.
   void step(Nanos now, std::span<const Arrivals> arrivals);
 
   /// Books packets that went from an input straight to an output without step().
@@ -81,6 +92,8 @@ class Pipeline {
     return {books_.in.read(), books_.made.read(), books_.out.read(), books_.dropped.read()};
   }
   const std::vector<Stage>& stages() const { return stages_; }
+  /// Of the kernel that hosts use; null when none does. A device has one host at most.
+  HostSide* host_side() const { return hosts_.empty() ? nullptr : hosts_[0].side; }
   /// Packets that came to a kernel, by any of its inputs. May be asked for on any thread.
   std::uint64_t packets_in(std::size_t stage) const { return packets_in_[stage].read(); }
 
@@ -99,15 +112,20 @@ class Pipeline {
 
  private:
   friend class Context;
+  struct Host {
+    HostSide* side;
+    unsigned stage;
+  };
+  void look_at(const Host& host);
   void fire_timers();
   void run(Edge at, Batch& batch, unsigned hops);
   void distribute(unsigned stage, Batch& batch, unsigned hops);
   void flush_outputs(unsigned stage, const Batch& batch, unsigned hops);
   void send_output(unsigned stage, Port port, std::span<Packet> packets, unsigned hops);
-  void gather_output(unsigned stage, Port port, const Batch& batch, std::vector<Follower>& followers, unsigned hops);
+  void gather_output(unsigned stage, Port port, const Batch& batch, std::vector<Emitted>& emitted, unsigned hops);
   void leave(Port out, std::span<Packet> packets);
   void discard(Batch& batch, Counter& reason);
-  Packet enter_made(unsigned stage, Follower& follower);
+  Packet enter_made(unsigned stage, Emitted& one);
   void call(unsigned stage, Port in, Batch& batch);
   void trace_process(unsigned stage, Port in, Context& context, Batch& batch);
   bool traces_drop(Packet packet) const { return trace_ && (trace_->every_drop || packet.meta().traced); }
@@ -116,9 +134,12 @@ class Pipeline {
   std::vector<Stage> stages_;
   std::vector<std::array<Port, 2>> pass_;  // by stage: the pass port for inputs 0 and 1 (others: 0)
   std::vector<Edge> inputs_;
-  std::unique_ptr<Counter[]> packets_in_;         // by stage
-  std::vector<std::vector<Follower>> followers_;  // one free list a stage, kept for its capacity
+  std::unique_ptr<Counter[]> packets_in_;      // by stage
+  std::vector<std::vector<Emitted>> emitted_;  // one free list a stage, kept for its capacity
+  std::vector<Host> hosts_;
   Pool& pool_;
+  PacketIdentities own_identities_;
+  PacketIdentities* identities_ = &own_identities_;
   Sink sink_;
   TraceSink* trace_ = nullptr;
   Probe* probe_ = nullptr;

@@ -22,12 +22,13 @@ enum class TraceVerdict : std::uint8_t {
 
 /// What identifies a packet after its bytes are gone.
 struct TraceInfo {
-  std::uint64_t sequence;  ///< number of arrival at the device; 0: made
+  std::uint64_t identity;  ///< the same in all devices that hand packets to each other
   std::uint32_t qpn, psn;
   std::uint8_t opcode;
   std::uint8_t traced;  ///< what TraceSink::follows() said
   bool has_opcode;
   bool has_qpn_and_psn;
+  bool made;  ///< by a kernel of the device
 };
 /// Takes the identity of a packet; cheap enough for traced runs only.
 TraceInfo trace_info(Packet packet);

@@ -36,7 +36,7 @@ class Context {
   /// The next number of this kernel's own stream, seeded by (run seed, device, kernel). Draw in packet order.
   std::uint64_t random() { return splitmix64::next(*random_state_); }
 
-  /// A new packet of `bytes` uninitialised bytes with fresh metadata, to be given to Batch::follow or emit.
+  /// A new packet of `bytes` uninitialised bytes with fresh metadata, to be given to emit().
   /// Empty when the pool is dry or `bytes` exceeds kPacketBytesMax: count it and carry on.
   PacketPtr allocate(std::uint32_t bytes);
 
@@ -44,15 +44,18 @@ class Context {
   PacketPtr copy(Packet packet);
 
   /// The same without copying the bytes: both packets have them, and none may write them before own(). `packet` and
-  /// what is made must be the kernel's (Batch::take), and leave by Batch::follow or emit. Empty when the pool is dry.
+  /// what is made must be the kernel's (Batch::take), and leave by emit(). Empty when the pool is dry.
   PacketPtr share(Packet packet);
   /// Puts a copy in the place of a packet of the kernel that shares its bytes: then they may be written. False, and
   /// nothing is changed, when the pool is dry.
   bool own(Packet& packet);
 
-  /// From on_timer only: `packet` leaves by `out`, in emitting order. (In process() a packet follows another,
-  /// Batch::follow: "behind the whole batch" would depend on how the input was cut into batches.)
-  void emit(PacketPtr packet, Port out);
+  /// `packet`, which the kernel made (allocate, copy, share) or held (Batch::take), leaves by `out`. From process() it
+  /// leaves right behind packet `behind` of the batch, in its place when that one is dropped or taken; `behind` never
+  /// goes down within a call, and those behind one packet keep their order. Tying each to its cause is what makes the
+  /// answer independent of how the input was cut into batches. From on_timer() and on_host() packets leave in the order
+  /// of the calls, whatever `behind` says.
+  void emit(PacketPtr packet, Port out, unsigned behind = 0);
 
   /// Lets go of a packet that the kernel holds; `reason` is counted by one and named in traces.
   void drop(PacketPtr packet, Counter& reason);
@@ -76,13 +79,27 @@ class Context {
 
  private:
   friend class Pipeline;
-  Context(Pipeline& pipeline, unsigned stage, Nanos now, std::uint64_t* random_state, bool in_timer)
-      : pipeline_(pipeline), random_state_(random_state), now_(now), stage_(stage), in_timer_(in_timer) {}
+  Context(Pipeline& pipeline, unsigned stage, Nanos now, std::uint64_t* random_state, Batch* batch = nullptr)
+      : pipeline_(pipeline), batch_(batch), random_state_(random_state), now_(now), stage_(stage) {}
   Pipeline& pipeline_;
+  Batch* batch_;  // that process() is called with; null in on_timer() and on_host()
   std::uint64_t* random_state_;
   Nanos now_;
   unsigned stage_;
-  bool in_timer_;
+};
+
+/// The host's side of a kernel that has one: what a host does to a device otherwise than by packets, such as ringing a
+/// doorbell. Its calls are for one thread, the device's; a host on another thread is the implementation's matter.
+class HostSide {
+ public:
+  /// Whether the kernel has to look at something that it has not seen yet. Cheap: one load while there is nothing.
+  virtual bool has_posted() const = 0;
+  /// A descriptor that becomes readable when has_posted() turns true while wake_on() holds; -1: there is none.
+  virtual int wake_descriptor() { return -1; }
+  virtual void wake_on(bool /*on*/) {}
+
+ protected:
+  ~HostSide() = default;
 };
 
 /// A pluggable packet function: one instance per place in a pipeline and shard.
@@ -96,6 +113,11 @@ class Kernel {
   /// allocates; cutting the same packets into other batches must change nothing.
   virtual void process(Context& context, Port in, Batch& batch) = 0;
   virtual void on_timer(Context& /*context*/, Timer& /*timer*/) {}
+  /// What is behind a device that hosts use: null for all others. Asked for once, before start().
+  virtual HostSide* host_side() { return nullptr; }
+  /// Called when its host_side() has posted; what is posted before it returns must be seen by it or lead to another
+  /// call.
+  virtual void on_host(Context& /*context*/) {}
   /// Adds to the report what counters do not say. Called between packets or after the run, not in the datapath.
   virtual void report(Report& /*report*/) const {}
   /// Adds headers of packets that its options make it act upon; `rocebox check` sends packets of every kind under each.

@@ -3,20 +3,12 @@
 #pragma once
 #include <array>
 #include <cassert>
-#include <vector>
 
 #include "runtime/kernel/counter.h"
 #include "runtime/limits.h"
 #include "runtime/packet/packet.h"
 
 namespace rocebox {
-
-/// A packet that a kernel made or held, waiting to leave by `out` right behind packet `after` of its batch.
-struct Follower {
-  unsigned after;
-  Port out;
-  PacketPtr packet;
-};
 
 /// Up to kBatchMax packets in arrival order, each with one verdict. The default verdict is *pass*: the other
 /// side in a two-sided kernel, output 0 otherwise. While all packets pass, nothing is copied.
@@ -41,25 +33,16 @@ class Batch {
     set(i, kDropped);
   }
 
-  /// The kernel owns packet i from now on. It gives it back later through follow(), Context::emit or
-  /// Context::drop; until then the packet counts as held.
+  /// The kernel owns packet i from now on. It gives it back later through Context::emit or Context::drop; until then
+  /// the packet counts as held.
   PacketPtr take(unsigned i) {
     set(i, kTaken);
     return PacketPtr(packets_[i]);
   }
 
-  /// `packet` (made by Context::allocate, copy or share, or taken before) leaves by `out` right behind packet i of this
-  /// batch, in the place of packet i when that is dropped or taken. Followers of one packet keep their order.
-  /// Tying each to its cause is what makes the answer independent of how the input was cut into batches.
-  /// Call with ascending i.
-  void follow(unsigned i, PacketPtr packet, Port out) {
-    assert(packet && (followers_->empty() || followers_->back().after <= i));
-    followers_->push_back({i, out, std::move(packet)});
-    mixed_ = true;
-  }
-
  private:
   friend class Pipeline;
+  friend class Context;
   static constexpr Port kTaken = 0xFE, kDropped = 0xFF;
 
   void set(unsigned i, Port verdict) {
@@ -67,9 +50,8 @@ class Batch {
     verdicts_[i] = verdict;
     mixed_ |= verdict != pass_;
   }
-  void start(Port pass, std::vector<Follower>* followers) {
+  void start(Port pass) {
     pass_ = pass;
-    followers_ = followers;
     mixed_ = false;
     verdicts_.fill(pass);
   }
@@ -80,7 +62,6 @@ class Batch {
   unsigned size_ = 0;
   Port pass_ = 0;
   bool mixed_ = false;
-  std::vector<Follower>* followers_ = nullptr;
 };
 
 }  // namespace rocebox

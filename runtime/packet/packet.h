@@ -60,10 +60,16 @@ struct HostOffload {
   std::uint16_t header_bytes = 0, segment_bytes = 0, checksum_start = 0, checksum_offset = 0;
 };
 
+/// The numbers by which packets are told apart as long as they live, wherever they go: each gets the next one, from 1,
+/// when it comes to the first device, or when a kernel that made it lets it go.
+struct PacketIdentities {
+  std::uint64_t last = 0;
+};
+
 /// Metadata beside the packet bytes, in the mbuf's private area: one cache line.
 struct PacketMeta {
   Nanos arrival = 0;                 ///< when it came to the present device
-  std::uint64_t sequence = 0;        ///< number of arrival at the present device, from 1; 0: made by a kernel
+  std::uint64_t identity = 0;        ///< see PacketIdentities; copies have that of their original
   std::uint32_t wire_bytes = 0;      ///< frame length on the wire without FCS; may exceed the bytes held
   std::uint32_t payload_bytes = 0;   ///< RoCE payload on the wire, without pad and ICRC
   std::uint32_t datagram_end = 0;    ///< offset just behind the IP datagram (behind the ICRC), as its length says
@@ -71,16 +77,17 @@ struct PacketMeta {
   std::uint16_t udp_offset = 0;      ///< UDP header
   std::uint16_t bth_offset = 0;      ///< BTH; 0 when there is none that can be read
   std::uint16_t payload_offset = 0;  ///< first byte behind the last extended transport header
-  ParseStatus status = ParseStatus::kUnparsed;
-  Port input = 0;               ///< device port by which it came in
-  std::uint8_t opcode = 0;      ///< BTH opcode, valid when bth_offset is
-  std::uint8_t ip_version = 0;  ///< 4 or 6, 0 when not IP
-  std::uint8_t pad_bytes = 0;   ///< BTH PadCnt
-  std::uint8_t traced = 0;      ///< the packet trace follows this packet; see TraceSink::follows
-  HostOffload offload;          ///< of packets from an interface of this machine
-  std::uint8_t shared = 0;      ///< other packets may have the same bytes; see Packet::is_shared()
-  std::uint8_t watched = 0;     ///< a trace holds a reference, for the time of a call
-  std::uint8_t spare[2] = {};
+  ParseStatus status = ParseStatus::kUnparsed;  ///< kUnparsed: the next who needs what parsing fills must parse
+  Port input = 0;                               ///< device port by which it came in
+  std::uint8_t opcode = 0;                      ///< BTH opcode, valid when bth_offset is
+  std::uint8_t ip_version = 0;                  ///< 4 or 6, 0 when not IP
+  std::uint8_t pad_bytes = 0;                   ///< BTH PadCnt
+  std::uint8_t traced = 0;                      ///< the packet trace follows this packet; see TraceSink::follows
+  HostOffload offload;                          ///< of packets from an interface of this machine
+  std::uint8_t shared = 0;                      ///< other packets may have the same bytes; see Packet::is_shared()
+  std::uint8_t watched = 0;                     ///< a trace holds a reference, for the time of a call
+  std::uint8_t made = 0;                        ///< a kernel of the present device made it
+  std::uint8_t spare = 0;
   Nanos entered = 0;  ///< when it entered the present kernel, of packets in a probe's sample; else 0
 };
 static_assert(sizeof(PacketMeta) == 64, "one cache line");
@@ -119,12 +126,13 @@ class Packet {
     if (bytes < meta().wire_bytes) meta().wire_bytes = bytes;
   }
 
-  /// Makes it `bytes` long, on the wire too; what is new is not initialised, and offsets are not re-parsed. False, and
+  /// Makes it `bytes` long, on the wire too; what is new is not initialised, and it is to be parsed again. False, and
   /// nothing is changed, when the buffer has no room.
   bool resize(std::uint32_t bytes) const {
     if (bytes > size() && bytes - size() > rte_pktmbuf_tailroom(mbuf_)) return false;
     mbuf_->data_len = static_cast<std::uint16_t>(bytes);
     mbuf_->pkt_len = meta().wire_bytes = bytes;
+    meta().status = ParseStatus::kUnparsed;
     return true;
   }
 

@@ -188,12 +188,13 @@ void parse(Packet packet) {
   if (!parse_usual(packet)) parse_unusual(packet);
 }
 
-void parse(std::span<const Packet> packets) {
+void parse_new(std::span<const Packet> packets) {
   constexpr std::size_t kAhead = 4;
   for (std::size_t i = 0; i < packets.size(); i++) {
     const Packet ahead = packets[std::min(i + kAhead, packets.size() - 1)];
     __builtin_prefetch(ahead.data());
     __builtin_prefetch(&ahead.meta(), 1);
+    if (packets[i].meta().status != ParseStatus::kUnparsed) continue;
     if (!parse_usual(packets[i])) [[unlikely]]
       parse_unusual(packets[i]);
   }

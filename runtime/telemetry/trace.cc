@@ -149,7 +149,7 @@ std::string trace_line(const TraceEvent& event, std::string_view device, std::st
     default:
       break;
   }
-  std::string packet = event.info.sequence ? fmt::format("#{}", event.info.sequence) : "made";
+  std::string packet = fmt::format("#{}{}", event.info.identity, event.info.made ? " made" : "");
   if (event.info.has_opcode) packet += fmt::format(" {}", roce::opcode_text(event.info.opcode));
   if (event.info.has_qpn_and_psn) packet += fmt::format(" qpn {:#x} psn {}", event.info.qpn, event.info.psn);
   return fmt::format("{:>14.9f}  {:<20} {:<24} {}", static_cast<double>(event.at) / 1e9, where, what, packet);

@@ -61,7 +61,7 @@ Packet make(const Input& input, Nanos now, std::uint64_t sequence) {
   meta.wire_bytes += input.wire_more;
   meta.arrival = now;
   meta.input = input.in;
-  meta.sequence = sequence;
+  meta.identity = sequence;
   roce::parse(*packet);
   if (input.sealed && roce::icrc_held(*packet)) roce::icrc_store(*packet);
   return packet.release();

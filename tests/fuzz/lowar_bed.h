@@ -161,7 +161,7 @@ class Gateway {
   std::vector<Left> send(Nanos now, Port in, Bytes bytes) {
     timers(now - 1);
     PacketPtr packet = parsed(bytes);
-    packet->meta().arrival = now, packet->meta().input = in, packet->meta().sequence = ++sequence_;
+    packet->meta().arrival = now, packet->meta().input = in, packet->meta().identity = ++sequence_;
     Packet one = packet.release();
     const Arrivals arrivals{in, {&one, 1}};
     pipeline_->step(now, {&arrivals, 1});

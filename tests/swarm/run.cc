@@ -45,6 +45,8 @@ class Run {
     outcome_.delivered += packets.size();
     std::uint64_t& hash = outcome_.hashes[{from.device, from.port}];
     for (Packet packet : packets) {
+      if (!test::parsed_right(packet) && outcome_.mistakes.empty())
+        outcome_.mistakes.emplace_back("metadata of a packet that left is not true to its bytes");
       const std::uint64_t head[3] = {hash, static_cast<std::uint64_t>(now), packet.wire_bytes()};
       hash = XXH3_64bits_withSeed(packet.data(), packet.size(), XXH3_64bits(head, sizeof head));
       if (keep_) keep(from, packet, now);
@@ -100,12 +102,12 @@ class Run {
   void check_books() {
     std::uint64_t in = 0, made = 0, out = 0, dropped = 0, held = 0, replicated = 0;
     for (unsigned i = 0; i < testbed_.device_count(); i++) {
-      const Conservation books = testbed_.device(i).conservation();
+      const Conservation books = testbed_.device(i).books().conservation();
       in += books.in, made += books.made, out += books.out, dropped += books.dropped, held += books.held();
       if (books.held() > books.in + books.made)
         mistake("device {}: more left than came: in {} made {} out {} dropped {}", testbed_.device(i).name(), books.in,
                 books.made, books.out, books.dropped);
-      testbed_.device(i).for_each_counter([&](const CounterView& view) {
+      testbed_.device(i).books().for_each_counter([&](const CounterView& view) {
         if (view.name == "replicated") replicated += view.value;
       });
     }

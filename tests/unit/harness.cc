@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 namespace rocebox::test {
 
@@ -15,10 +16,22 @@ std::vector<std::uint8_t> frame(const roce::PacketSpec& spec) {
   return {packet->data(), packet->data() + packet->size()};
 }
 
+bool parsed_right(Packet packet) {
+  const auto facts = [](const PacketMeta& m) {
+    return std::tuple(m.status, m.l3_offset, m.ip_version, m.udp_offset, m.bth_offset, m.payload_offset,
+                      m.payload_bytes, m.datagram_end, m.bth_offset ? m.opcode : 0, m.bth_offset ? m.pad_bytes : 0);
+  };
+  const PacketMeta before = packet.meta();
+  if (before.status == ParseStatus::kUnparsed) return true;
+  roce::parse(packet);
+  return facts(before) == facts(packet.meta());
+}
+
 void KernelBox::start(std::vector<Stage> stages, std::vector<Edge> inputs) {
   pipeline = std::make_unique<Pipeline>(std::move(stages), std::move(inputs), pool, stats);
   pipeline->set_sink([this](Port port, std::span<Packet> packets, Nanos now) {
     for (Packet packet : packets) {
+      EXPECT_TRUE(parsed_right(packet)) << "what comes behind believes the metadata";
       out.push_back({now, port, {packet.data(), packet.data() + packet.size()}, packet.wire_bytes(), packet.meta()});
       rte_pktmbuf_free(packet.mbuf());
     }
@@ -40,7 +53,7 @@ Packet KernelBox::make(Nanos now, Port in, std::span<const std::uint8_t> bytes, 
   if (wire_bytes) meta.wire_bytes = wire_bytes;
   meta.arrival = now;
   meta.input = in;
-  meta.sequence = ++sequence_;
+  meta.identity = ++sequence_;
   roce::parse(*packet);
   return packet.release();
 }

@@ -29,6 +29,9 @@ struct Out {
   }
 };
 
+/// Whether the metadata says of the packet what parsing it again does, which leaves its metadata right.
+bool parsed_right(Packet packet);
+
 /// A frame's bytes.
 std::vector<std::uint8_t> frame(const roce::PacketSpec& spec);
 

@@ -31,7 +31,7 @@ class CapturePort final : public LivePort {
   Sent send(unsigned queue, std::span<Packet> packets) override;
   bool fills_metadata() const override { return true; }
   Nanos next_due() const override;
-  bool patient() const override { return in_ && pace_ == 0; }
+  bool tolerates_waiting() const override { return in_ && pace_ == 0; }
   LivePortCounts counts() const override { return {.tx_errors = unwritten_.read()}; }
   LinkState link() const override { return LinkState::kUp; }
   void add_to(Json& row) const override;

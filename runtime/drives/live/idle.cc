@@ -19,17 +19,17 @@ timespec to_timespec(Nanos nanos) { return {nanos / 1'000'000'000, nanos % 1'000
 
 }  // namespace
 
-void Idler::watch(LivePort& port, unsigned queue) {
-  const int descriptor = port.wake_descriptor(queue);
+void Idler::watch(Source& source) {
+  const int descriptor = source.wake_descriptor();
   deaf_ |= descriptor < 0;
-  watched_.push_back({&port, queue});
+  watched_.push_back(&source);
   descriptors_.push_back({descriptor, POLLIN, 0});
 }
 
 void Idler::start() { prctl(PR_SET_TIMERSLACK, 1000); }
 
 void Idler::arm(bool on) {
-  for (const Queue& queue : watched_) queue.port->wake_on(queue.queue, on);
+  for (Source* source : watched_) source->wake_on(on);
   armed_ = on;
 }
 

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/drives/live/live_port.h"
+#include "runtime/config/config.h"
+#include "runtime/drives/live/source.h"
 
 namespace rocebox {
 
@@ -14,8 +15,8 @@ class Idler {
  public:
   Idler(config::Idle how, Nanos longest) : how_(how), longest_(longest) {}
 
-  /// A queue that shall wake this core. One that cannot makes it pause instead of sleep.
-  void watch(LivePort& port, unsigned queue);
+  /// A source that shall wake this core. One that cannot makes it pause instead of sleep.
+  void watch(Source& source);
   /// To be called on the core, before its first loop: pauses shall be as short as they are asked for.
   void start();
 
@@ -28,15 +29,11 @@ class Idler {
 
  private:
   void arm(bool on);
-  struct Queue {
-    LivePort* port;
-    unsigned queue;
-  };
   config::Idle how_;
   Nanos longest_;
   std::uint32_t idle_loops_ = 0;
   bool armed_ = false, deaf_ = false;
-  std::vector<Queue> watched_;
+  std::vector<Source*> watched_;
   std::vector<pollfd> descriptors_;
 };
 

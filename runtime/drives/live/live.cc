@@ -34,15 +34,15 @@ Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsign
   make_ports();
   const auto shards = static_cast<unsigned>(cores.size());
   const unsigned entries = shards > 1 ? common_hash_entries(ports_, shards) : 0;
-  if (shards > 1 && entries == 0) exchange_ = std::make_unique<Exchange>(shards, ports_.size());
+  if (shards > 1 && entries == 0) rss_ = std::make_unique<SoftwareRss>(shards, ports_.size());
   check_pool();
-  for (const auto& port : ports_) port->set_up(exchange_ ? 1 : shards, entries, pool);
+  for (const auto& port : ports_) port->set_up(rss_ ? 1 : shards, entries, pool);
   check_pool();  // again: a driver may have taken packets for itself, net_pcap's infinite_rx its whole capture
   check_mtus(config, ports_);
   for (unsigned shard = 0; shard < shards; shard++) {
     // The first packets of a flow must not wait for pages: what comes meanwhile would be missed.
     const flows::TouchedWhenMade touched(kTouchedAtStartBytes);
-    shards_.push_back(std::make_unique<Shard>(shard, config, pool, ports_, exchange_.get(), clock_));
+    shards_.push_back(std::make_unique<Shard>(shard, config, pool, ports_, rss_.get(), clock_));
   }
   link_watch_ = std::make_unique<LinkWatch>(
       ports_, clock_, config.live.port_lost == config::PortLost::kEnd,
@@ -99,8 +99,8 @@ std::string Live::lost() const {
 
 void Live::check_pool() const {
   const auto shards = static_cast<unsigned>(cores_.size());
-  std::uint64_t needed = exchange_ ? std::uint64_t{2} * shards * ports_.size() * kExchangePackets / 4 : 0;
-  for (const auto& port : ports_) needed += port->packets_needed(exchange_ ? 1 : shards);
+  std::uint64_t needed = rss_ ? std::uint64_t{2} * shards * ports_.size() * kExchangePackets / 4 : 0;
+  for (const auto& port : ports_) needed += port->packets_needed(rss_ ? 1 : shards);
   needed += pool_.in_use();
   if (needed > config_.pool.small)
     throw ConfigError(

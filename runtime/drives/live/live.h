@@ -73,18 +73,18 @@ class Live {
   Histogram port_latency(std::size_t port) const;
   // How long packets stay in a device or a link as a whole (`kernel` is empty) or in a kernel, held time included; of
   // all shards.
-  struct StayView {
+  struct SojournView {
     bool link;
     const std::string& name;
     const std::string& kernel;
-    Histogram stays;
+    Histogram times;
   };
-  void for_each_stay(const std::function<void(const StayView&)>& each) const;
-  void report_stays(Json& report) const;
+  void for_each_sojourn(const std::function<void(const SojournView&)>& each) const;
+  void report_sojourns(Json& report) const;
   void report_shards(Json& report) const;
   void add_run_metrics(Metrics& metrics, const Json& report) const;
   void add_port_metrics(Metrics& metrics, const Json& report) const;
-  void add_stay_metrics(Metrics& metrics) const;
+  void add_sojourn_metrics(Metrics& metrics) const;
 
   const config::RunConfig& config_;
   Pool& pool_;
@@ -95,7 +95,7 @@ class Live {
   LiveCaptures captures_;                         // fills and refers to ports_
   std::unique_ptr<LinkWatch> link_watch_;
   std::unique_ptr<InterfaceClaims> claims_;
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<SoftwareRss> rss_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Launch> launches_;     // read by the cores until stop()
   unsigned launched_ = 0;            // cores

@@ -35,7 +35,7 @@ std::string_view port_sentence(std::string_view name) {
 
 // A device's numbers. The kernel of a link is the link.
 void add_device(Metrics& metrics, const Device& device, bool is_link) {
-  device.for_each_counter([&](const CounterView& counter) {
+  device.books().for_each_counter([&](const CounterView& counter) {
     Metrics::Labels labels = {{is_link ? "link" : "device", device.name()}};
     std::string prefix = "rocebox_device_";
     if (!counter.kernel.empty()) {
@@ -101,19 +101,19 @@ void Live::add_port_metrics(Metrics& metrics, const Json& report) const {
   }
 }
 
-void Live::add_stay_metrics(Metrics& metrics) const {
-  for_each_stay([&](const StayView& view) {
+void Live::add_sojourn_metrics(Metrics& metrics) const {
+  for_each_sojourn([&](const SojournView& view) {
     Metrics::Labels labels = {{view.link ? "link" : "device", view.name}};
     if (!view.kernel.empty()) labels.emplace_back("kernel", view.kernel);
     if (view.link)
       metrics.summary("rocebox_link_latency_seconds", "time that packets are under way on the link, of a sample",
-                      labels, view.stays);
+                      labels, view.times);
     else if (view.kernel.empty())
       metrics.summary("rocebox_device_latency_seconds", "time that packets stay in the device, of a sample", labels,
-                      view.stays);
+                      view.times);
     else
       metrics.summary("rocebox_kernel_latency_seconds",
-                      "time that packets stay in the kernel, held time included, of a sample", labels, view.stays);
+                      "time that packets stay in the kernel, held time included, of a sample", labels, view.times);
   });
 }
 
@@ -125,7 +125,7 @@ void Live::add_metrics(Metrics& metrics) const {
   for (const auto& shard : shards_)
     for (unsigned i = 0; i < shard->testbed().device_count(); i++)
       add_device(metrics, std::as_const(shard->testbed()).device(i), i >= config_.devices.size());
-  add_stay_metrics(metrics);
+  add_sojourn_metrics(metrics);
 }
 
 }  // namespace rocebox

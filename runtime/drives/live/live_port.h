@@ -68,7 +68,7 @@ class LivePort {
   /// When the next packet is to be received, as far as that is known; INT64_MAX: it is not.
   virtual Nanos next_due() const { return INT64_MAX; }
   /// Whether packets that are not received now lose nothing by waiting.
-  virtual bool patient() const { return false; }
+  virtual bool tolerates_waiting() const { return false; }
 
   /// A descriptor that becomes readable when packets arrive while wake_on() holds; -1: there is none.
   virtual int wake_descriptor(unsigned /*queue*/) { return -1; }

@@ -42,19 +42,19 @@ void Live::report_ports(Json& report) const {
   }
 }
 
-void Live::for_each_stay(const std::function<void(const StayView&)>& each) const {
+void Live::for_each_sojourn(const std::function<void(const SojournView&)>& each) const {
   auto tell = [&](bool link, const std::string& name, const std::string& kernel, auto histogram_of) {
-    StayView view{link, name, kernel, {}};
-    for (const auto& shard : shards_) view.stays.add(histogram_of(*shard));
+    SojournView view{link, name, kernel, {}};
+    for (const auto& shard : shards_) view.times.add(histogram_of(*shard));
     each(view);
   };
   unsigned i = 0;
-  const auto whole = [&i](const Shard& shard) -> const Histogram& { return shard.stay(i).device(); };
+  const auto whole = [&i](const Shard& shard) -> const Histogram& { return shard.sojourn(i).device(); };
   for (const config::DeviceConfig& device : config_.devices) {
     tell(false, device.name, "", whole);
     for (std::size_t k = 0; k < device.kernels.size(); k++)
       tell(false, device.name, device.kernels[k].name,
-           [=](const Shard& shard) -> const Histogram& { return shard.stay(i).kernel(k); });
+           [=](const Shard& shard) -> const Histogram& { return shard.sojourn(i).kernel(k); });
     i++;
   }
   for (const config::LinkConfig& link : config_.links) {
@@ -63,13 +63,13 @@ void Live::for_each_stay(const std::function<void(const StayView&)>& each) const
   }
 }
 
-void Live::report_stays(Json& report) const {
-  for_each_stay([&](const StayView& view) {
+void Live::report_sojourns(Json& report) const {
+  for_each_sojourn([&](const SojournView& view) {
     Json& whole = report[view.link ? "links" : "devices"][view.name];
     Json& row = (view.kernel.empty() ? whole : whole["kernels"][view.kernel])["latency"];
-    row["samples"] = view.stays.count();
-    add_percentiles(row, "", view.stays);
-    row["max_ns"] = view.stays.max();
+    row["samples"] = view.times.count();
+    add_percentiles(row, "", view.times);
+    row["max_ns"] = view.times.max();
   });
 }
 
@@ -102,12 +102,12 @@ Json Live::report() const {
                    {"shards", shards_.size()},
                    {"cores", fmt::format("{}", fmt::join(cores_, ","))},
                    {"spread_by", shards_.size() == 1 ? "nothing"
-                                 : exchange_         ? "software"
+                                 : rss_              ? "software"
                                                      : "ports"},
                    {"hugepages", eal_has_hugepages()},
                    {"loops", loops},
                    {"busy_loops", busy},
-                   {"drop_exchange_full", exchange_ ? exchange_->full() : 0},
+                   {"drop_exchange_full", rss_ ? rss_->full() : 0},
                    {"drop_unbound", unbound},
                    {"packets_held", held},
                    {"pool_idle", pool_idle_},
@@ -120,7 +120,7 @@ Json Live::report() const {
     shard->testbed().report(part, running_ ? Detail::kCounters : Detail::kAll);
     add_report(report, part);
   }
-  report_stays(report);
+  report_sojourns(report);
   return report;
 }
 

@@ -79,7 +79,7 @@ void Recording::select_drops() {
     for (unsigned d = 0; d < testbed.device_count(); d++) {
       const Device& device = testbed.device(d);
       Selection& selection = selections_[s][d];
-      device.for_each_counter([&](const CounterView& view) {
+      device.books().for_each_counter([&](const CounterView& view) {
         const std::string full = reason_name(device, testbed.is_link(d), view.kernel, view.name);
         if (!view.counter || !names_a_drop(view.name)) return;
         if (s == 0) known += (known.empty() ? "" : ", ") + full;
@@ -125,7 +125,7 @@ unsigned Recording::interface_of(const Record& record) const {
   const std::vector<unsigned>& table = interface_table_[record.device];
   if (request_.trace) return table.back();
   if (record.verdict != TraceVerdict::kDrop) return table[record.port];
-  return record.info.sequence == 0 ? table.back() : table[record.input];
+  return record.info.made ? table.back() : table[record.input];
 }
 
 void Recording::write(unsigned shard, const Record& record, const std::byte* held) {
@@ -145,7 +145,7 @@ void Recording::write(unsigned shard, const Record& record, const std::byte* hel
   if (at_port) frame.direction = record.verdict == TraceVerdict::kArrive ? Direction::kInbound : Direction::kOutbound;
   output_->write(interface_of(record), record.at, frame,
                  trace_line(event, device.name(), at_port ? device.ports()[record.port] : std::string(),
-                            record.reason ? device.counter_name(record.reason) : std::string_view()));
+                            record.reason ? device.books().counter_name(record.reason) : std::string_view()));
   written_++;
 }
 

@@ -2,28 +2,89 @@
 #include "runtime/drives/live/shard.h"
 
 #include <algorithm>
-#include <new>
-
-#include "runtime/drives/live/checksums.h"
 
 namespace rocebox {
 namespace {
 
-// One loop in so many, or the next one, takes the time a second time, after sending, for the histograms of latency.
-constexpr std::uint64_t kLatencyEveryLoops = 64;
-// Loops between two looks at the stop flag and the end of the drain; one burst each at most.
+// Loops between two looks at the stop flag; one burst each at most.
 constexpr unsigned kLoopsPerRound = 64;
+
+bool has_kernels(const config::RunConfig& config) {
+  return !config.links.empty() || std::any_of(config.devices.begin(), config.devices.end(),
+                                              [](const auto& device) { return !device.kernels.empty(); });
+}
+
+// Nothing looks at packets but for where they come from.
+bool is_bare(const config::RunConfig& config, const TransmitQueues& queues) {
+  for (std::size_t i = 0; i < queues.ports(); i++)
+    if (queues.port(i).fills_metadata()) return false;
+  return !has_kernels(config);
+}
+
+// By port: whether its packets may leave by another one as they have come.
+std::vector<bool> can_pass(const config::RunConfig& config, const TransmitQueues& queues, bool spread) {
+  const bool bare = is_bare(config, queues) && !spread;
+  std::vector<bool> can;
+  for (std::size_t i = 0; i < queues.ports(); i++)
+    can.push_back(bare && !queues.port(i).tolerates_waiting() && !finishes_checksums(queues.port(i)));
+  return can;
+}
 
 }  // namespace
 
+Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
+             const std::vector<std::unique_ptr<LivePort>>& ports, SoftwareRss* rss, const Clock& clock)
+    : number_(number),
+      rss_(rss),
+      clock_(clock),
+      counters_(ports.size()),
+      sample_(clock, ports.size()),
+      queues_(number, ports, rss, static_cast<unsigned>(config.live.burst), sample_, counters_),
+      devices_(number, config, pool, clock_, queues_, sample_),
+      relay_(number, static_cast<unsigned>(config.live.burst), can_pass(config, queues_, rss != nullptr), devices_,
+             queues_, counters_),
+      idler_(config.live.idle, config.live.idle_sleep) {
+  add_sources(config);
+}
+
+void Shard::add_sources(const config::RunConfig& config) {
+  const auto burst = static_cast<unsigned>(config.live.burst);
+  const bool bare = is_bare(config, queues_);
+  bool waits = false;
+  for (std::size_t i = 0; i < queues_.ports(); i++) waits |= queues_.port(i).tolerates_waiting();
+  for (std::size_t i = 0; i < queues_.ports(); i++) {
+    if (!rss_ || rss_->owner(i) == number_) {
+      ports_.push_back(
+          std::make_unique<PortSource>(i, rss_ ? 0 : number_, burst, bare, devices_, queues_, rss_, counters_[i]));
+      sources_.push_back(ports_.back().get());
+    }
+    if (!rss_) continue;
+    handed_over_.push_back(std::make_unique<HandoverSource>(i, number_, burst, waits, devices_, queues_, *rss_));
+    sources_.push_back(handed_over_.back().get());
+  }
+  for (unsigned device = 0; device < testbed().device_count(); device++) {
+    HostSide* host = testbed().device(device).host_side();
+    if (!host) continue;
+    hosts_.push_back(std::make_unique<HostSource>(device, *host, devices_));
+    sources_.push_back(hosts_.back().get());
+  }
+  sources_.push_back(&mailbox_);
+  if (config.live.idle == config::Idle::kInterrupt)
+    for (Source* source : sources_) idler_.watch(*source);
+}
+
 void Shard::run(const std::atomic<bool>& stop, Nanos drain) {
   idler_.start();
-  read_clock();
-  if (!alone_) testbed_.fabric().run(now_);  // what was armed for time 0: the clock begins here
+  clock_.read();
+  devices_.start();
   while (!stop.load(std::memory_order_relaxed)) {
-    mailbox_.serve();
-    if (!wires_.empty() && wire_from(rx_[0]) >= 0) {  // while no trace and no capture looks at packets
-      if (loop()) relay(kLoopsPerRound - 1);
+    if (relay_.is_open()) {
+      if (!loop()) continue;
+      sample_.switch_off();
+      const WireRelay::Loops loops = relay_.run(kLoopsPerRound - 1);
+      loops_.add(loops.done);
+      busy_loops_.add(loops.busy);
+      clock_.count_busy();
       continue;
     }
     for (unsigned i = 0; i < kLoopsPerRound; i++)
@@ -33,221 +94,74 @@ void Shard::run(const std::atomic<bool>& stop, Nanos drain) {
 }
 
 void Shard::change(unsigned device, unsigned kernel, Change& change) {
-  change.apply(testbed_.device(device).kernel(kernel), now_);
+  change.apply(testbed().device(device).kernel(kernel), clock_.now());
 }
 
-// One burst from every queue. False when the core has slept, and other things than packets may have come to pass.
+// One burst from every source. False when the core has slept, and other things than packets may have come to pass.
 bool Shard::loop() {
-  const std::uint64_t number = loops_.read();
-  read_clock();
-  const bool on = number >= next_sampled_loop_;
-  if (on != sampled_) sample(on);
-  if (on) next_sampled_loop_ = number + kLatencyEveryLoops;
-  const bool busy = receive();
-  if ((!alone_ && busy) || next_deadline() <= now_) step(now_);
-  flush();
+  const Nanos now = clock_.read();
+  sample_.begin_loop(loops_.read());
+  bool busy = false;
+  for (Source* source : sources_) busy |= source->poll(now);
+  devices_.run_timers();
+  queues_.flush();
+  sample_.end_loop();
   loops_.add();
-  busy_since_clock_ |= busy;
   if (busy) {
+    clock_.count_busy();
     busy_loops_.add();
     idler_.busy();
     return true;
   }
   const Nanos next = next_event();
-  idler_.idle(next == kNever ? kSecond : std::max<Nanos>(next - now_, 0));
+  idler_.idle(next == kNever ? kSecond : std::max<Nanos>(next - now, 0));
   return false;
-}
-
-void Shard::read_clock() {
-  const Nanos before = now_;
-  now_ = clock_.now();
-  if (busy_since_clock_) busy_nanos_.add(static_cast<std::uint64_t>(now_ - before));
-  busy_since_clock_ = false;
 }
 
 Nanos Shard::next_event() const {
-  Nanos next = next_deadline();
-  for (const RxQueue& rx : rx_)
-    if (rx.owned) next = std::min(next, rx.port->next_due());
+  Nanos next = devices_.next_deadline();
+  for (const Source* source : sources_) next = std::min(next, source->next_due());
   return next;
 }
 
-bool Shard::receive() {
-  bool busy = false;
-  for (RxQueue& rx : rx_) {
-    busy |= receive(rx);
-    // A burst is done with while the first-level cache holds it, before the next port's comes.
-    if (alone_ && !arrivals_.empty()) step(now_);
-  }
-  return busy;
+// Nothing is taken from the ports any more. What other shards still hand in comes in, what the devices hold leaves in
+// its own time, and what other shards hand out is sent; these one after the other, so that none can come too late.
+void Shard::let_go(Nanos drain) {
+  // What shards hand to each other is there at once, unless a core does not get to run.
+  constexpr Nanos kHandOver = kSecond;
+  const Nanos end = clock_.clock().now() + drain;
+  sample_.switch_off();
+  const auto close = [this](SoftwareRss::Direction direction, Nanos limit) {
+    if (!rss_) return;
+    rss_->close(direction);
+    run_until(limit, [&] { return rss_->closed(direction) && rss_->empty(direction, number_); });
+  };
+  close(SoftwareRss::Direction::kIn, clock_.clock().now() + kHandOver);
+  run_until(end, [&] { return testbed().fabric().held() == 0; });
+  queues_.flush();
+  close(SoftwareRss::Direction::kOut, std::max(end, clock_.clock().now()) + kHandOver);
+  send_rest();
+  mailbox_.close();
 }
 
-bool Shard::receive(RxQueue& rx) {
-  bool busy = false;
-  if (rx.owned && !(rx.patient && can_wait(rx))) {
-    std::array<Packet, kBatchMax>& room = room_[rx.index];
-    const unsigned count = rx.port->receive(rx.queue, {room.data(), burst_});
-    if (count) {
-      counters_[rx.index].rx_packets.add(count);
-      const int wire = exchange_ ? -1 : wire_from(rx);
-      const unsigned kept = wire_ && wire >= 0 ? count : prepare(rx, {room.data(), count});
-      if (exchange_)
-        for (unsigned i = 0; i < kept; i++)
-          exchange_->put(Exchange::Way::kIn, rx.index, shard_of(room[i], exchange_->shards()), {&room[i], 1});
-      else
-        deliver(rx, wire, {room.data(), kept});
-      busy = true;
-    }
-  }
-  if (exchange_) busy |= take_over(rx);
-  return busy;
-}
-
-// What the port's owner hands in for this shard.
-bool Shard::take_over(RxQueue& rx) {
-  if (patient_ && congested_) return false;
-  // Only the owner hands in what arrived there, so its room is free again by now.
-  std::array<Packet, kBatchMax>& room = room_[rx.index];
-  const unsigned count = exchange_->take(Exchange::Way::kIn, rx.index, number_, {room.data(), burst_});
-  deliver(rx, wire_from(rx), {room.data(), count});
-  return count != 0;
-}
-
-// Whether more packets would only be dropped further on: for ports whose packets lose nothing by waiting.
-bool Shard::can_wait(const RxQueue& rx) const {
-  if (congested_) return true;
-  for (unsigned shard = 0; exchange_ && shard < exchange_->shards(); shard++)
-    if (!exchange_->has_room(Exchange::Way::kIn, rx.index, shard)) return true;
-  return false;
-}
-
-// Fresh metadata, one segment, whole checksums. Returns how many packets are left.
-unsigned Shard::prepare(RxQueue& rx, std::span<Packet> packets) {
-  for (Packet packet : packets) rte_prefetch0(rte_mbuf_to_priv(packet.mbuf()));
-  unsigned kept = 0;
-  for (Packet packet : packets) {
-    rte_mbuf* mbuf = packet.mbuf();
-    if (rx.fills_metadata) {
-      packets[kept++] = packet;
-      continue;
-    }
-    if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0) [[unlikely]] {
-      counters_[rx.index].rx_too_long.add();
-      rte_pktmbuf_free(mbuf);
-      continue;
-    }
-    PacketMeta* meta = new (rte_mbuf_to_priv(mbuf)) PacketMeta;
-    meta->wire_bytes = mbuf->data_len;
-    if (rx.finish_checksums && finish_checksum(packet)) counters_[rx.index].rx_checksums_finished.add();
-    packets[kept++] = packet;
-  }
-  return kept;
-}
-
-// `wire`: where nothing looks at packets on their way, the device port by which they leave.
-void Shard::deliver(const RxQueue& rx, int wire, std::span<Packet> packets) {
-  if (packets.empty()) return;
-  if (!alone_) return testbed_.fabric().inject(rx.to, packets);
-  if (wire >= 0) return pass(rx, static_cast<Port>(wire), packets);
-  arrivals_.push_back({rx.to.port, packets});
-}
-
-void Shard::step(Nanos now) {
-  if (alone_) {
-    testbed_.fabric().run_alone(now, arrivals_);
-    return arrivals_.clear();
-  }
-  testbed_.fabric().advance_to(now);
-  testbed_.fabric().run(now);
-}
-
-void Shard::send(std::size_t port, std::span<Packet> packets, Nanos arrival) {
-  TxQueue& tx = tx_[port];
-  if (tx.finishes) packets = packets.first(finish(port, packets));
-  if (!tx.owned) return exchange_->put(Exchange::Way::kOut, port, number_, packets);
-  if (sampled_ && tx.sampled_arrival == 0) tx.sampled_arrival = arrival;
-  if (tx.count == 0 && packets.size() >= burst_) {  // a whole burst that nothing stands before goes out as it is
-    packets = packets.subspan(hand_over(tx, counters_[port], packets));
-  }
-  if (packets.size() > tx.packets.size() - tx.count && tx.count) transmit(tx, counters_[port]);
-  const std::size_t kept = std::min(packets.size(), tx.packets.size() - tx.count);
-  std::copy_n(packets.begin(), kept, tx.packets.begin() + tx.count);
-  tx.count += static_cast<unsigned>(kept);
-  unsent_ |= kept != 0;
-  if (kept == packets.size()) return;
-  counters_[port].tx_full.add(packets.size() - kept);
-  free_all(packets.subspan(kept));
-}
-
-// Does what a host on this machine left to hardware, for a port that has none. Returns how many packets are left.
-unsigned Shard::finish(std::size_t port, std::span<Packet> packets) {
-  unsigned kept = 0;
-  for (Packet packet : packets) {
-    const HostOffload& offload = packet.meta().offload;
-    if (offload.gso_type != 0) [[unlikely]] {
-      counters_[port].tx_too_long.add();
-      rte_pktmbuf_free(packet.mbuf());
-      continue;
-    }
-    if (offload.flags) [[unlikely]]
-      finish_checksum(packet, offload);
-    packets[kept++] = packet;
-  }
-  return kept;
-}
-
-// How many packets are the port's now. A packet is sent, or it is an error.
-unsigned Shard::hand_over(TxQueue& tx, ShardPortCounters& counters, std::span<Packet> packets) {
-  const LivePort::Sent sent = tx.port->send(tx.queue, packets);
-  counters.tx_packets.add(sent.taken - sent.failed);
-  if (sent.failed) [[unlikely]]
-    counters.tx_errors.add(sent.failed);
-  return sent.taken;
-}
-
-// Sends what waits. What the port does not take waits for the next loop.
-void Shard::transmit(TxQueue& tx, ShardPortCounters& counters) {
-  const unsigned sent = hand_over(tx, counters, {tx.packets.data(), tx.count});
-  std::copy(tx.packets.begin() + sent, tx.packets.begin() + tx.count, tx.packets.begin());
-  tx.count -= sent;
-}
-
-void Shard::flush() {
-  if (unsent_ || exchange_) flush_queues();
-  if (sampled_) sample_latency();
-}
-
-void Shard::flush_queues() {
-  congested_ = unsent_ = false;
-  for (std::size_t i = 0; i < tx_.size(); i++) {
-    TxQueue& tx = tx_[i];
-    if (exchange_ && tx.owned) {
-      for (unsigned from = 0; from < exchange_->shards(); from++) {
-        const auto room = std::span(tx.packets).subspan(tx.count);
-        tx.count +=
-            exchange_->take(Exchange::Way::kOut, i, from, {room.data(), std::min<std::size_t>(room.size(), burst_)});
-      }
-    }
-    if (tx.count) transmit(tx, counters_[i]);
-    unsent_ |= tx.count != 0;
-    congested_ |= tx.count != 0;
-    if (patient_ && !tx.owned) congested_ |= !exchange_->has_room(Exchange::Way::kOut, i, number_);
+template <class Done>
+void Shard::run_until(Nanos limit, Done done) {
+  while (clock_.read() < limit && !done()) {
+    mailbox_.poll(clock_.now());
+    bool busy = false;
+    for (const auto& source : handed_over_) busy |= source->poll(clock_.now());
+    busy |= devices_.run_timers();
+    queues_.flush();
+    if (!busy) idler_.idle(std::clamp<Nanos>(devices_.next_deadline() - clock_.now(), 0, kMillisecond));
   }
 }
 
-void Shard::sample(bool on) {
-  sampled_ = on;
-  for (Stay& stay : stays_) stay.sampling = on;
-}
-
-void Shard::sample_latency() {
-  Nanos sent = 0;
-  for (TxQueue& tx : tx_) {
-    if (tx.sampled_arrival == 0) continue;
-    if (sent == 0) sent = clock_.now();
-    tx.latency.add(sent - tx.sampled_arrival);
-    tx.sampled_arrival = 0;
-  }
+void Shard::send_rest() {
+  // What a port does not take for so long at the end is lost: it is down, or nobody is at its other side.
+  constexpr Nanos kLastSend = 100 * kMillisecond;
+  const Nanos end = clock_.clock().now() + kLastSend;
+  for (queues_.flush(); queues_.congested() && clock_.clock().now() < end; queues_.flush()) idler_.idle(kMillisecond);
+  queues_.drop_all();
 }
 
 }  // namespace rocebox

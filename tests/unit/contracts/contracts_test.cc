@@ -139,7 +139,7 @@ Result run(const KernelOptions& type, const Make& make, const std::vector<test::
         packet->meta().wire_bytes = traffic[i].wire_bytes;
         packet->meta().arrival = first.at;
         packet->meta().input = first.in;
-        packet->meta().sequence = ++sequence;
+        packet->meta().identity = ++sequence;
         roce::parse(*packet);
         packets.push_back(packet.release());
       }

@@ -94,7 +94,7 @@ class Bed {
   std::uint64_t most(const std::string& name) const {
     Json report;
     JsonReport writer(report);
-    device_->report(writer);
+    device_->books().report(writer);
     return most(report, name);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/engine/device.h"
+#include "runtime/engine/pipeline_device.h"
 
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ class BumpBox {
                        stats.counter("drop_mine", "");
                        return std::make_unique<test::ScriptKernel>(process);
                      }});
-    bump = std::make_unique<Bump>(name, std::vector<std::string>{"host", "wire"}, std::vector<Edge>{{0, 0}, {0, 1}},
-                                  std::move(plans), pool, seed);
+    bump = std::make_unique<PipelineDevice>(name, std::vector<std::string>{"host", "wire"},
+                                            std::vector<Edge>{{0, 0}, {0, 1}}, std::move(plans), pool, seed);
     bump->set_sink([this](Port, std::span<Packet> packets, Nanos) {
       for (Packet packet : packets) {
         left.push_back(packet.meta());
@@ -42,15 +42,15 @@ class BumpBox {
   Json report() const {
     Json json;
     JsonReport writer(json);
-    bump->report(writer);
+    bump->books().report(writer);
     return json;
   }
   Pool pool;
-  std::unique_ptr<Bump> bump;
+  std::unique_ptr<PipelineDevice> bump;
   std::vector<PacketMeta> left;
 };
 
-TEST(Bump, CountsPortsAndParseStatuses) {
+TEST(PipelineDevice, CountsPortsAndParseStatuses) {
   BumpBox box("tap");
   const auto roce = test::frame({});
   std::vector<std::uint8_t> arp(60);
@@ -75,20 +75,20 @@ TEST(Bump, CountsPortsAndParseStatuses) {
   EXPECT_EQ(report["kernels"]["k"]["type"], "script");
 }
 
-TEST(Bump, FillsSequenceArrivalAndInput) {
+TEST(PipelineDevice, FillsSequenceArrivalAndInput) {
   BumpBox box("tap");
   box.send(10, 0, {test::frame({}), test::frame({})});
   box.send(25, 1, {test::frame({})});
   ASSERT_EQ(box.left.size(), 3u);
   for (unsigned i = 0; i < 3; i++) {
-    EXPECT_EQ(box.left[i].sequence, i + 1);
+    EXPECT_EQ(box.left[i].identity, i + 1);
     EXPECT_EQ(box.left[i].arrival, i < 2 ? 10 : 25);
     EXPECT_EQ(box.left[i].input, i < 2 ? 0 : 1);
     EXPECT_EQ(box.left[i].status, ParseStatus::kRoce);
   }
 }
 
-TEST(Bump, SeedsGoByDeviceName) {
+TEST(PipelineDevice, SeedsGoByDeviceName) {
   auto draws = [](const char* name, std::uint64_t seed) {
     std::vector<std::uint64_t> numbers;
     BumpBox box(
@@ -101,11 +101,11 @@ TEST(Bump, SeedsGoByDeviceName) {
   EXPECT_NE(draws("a", 1), draws("a", 2));
 }
 
-TEST(Bump, NamesItsOwnCountersOnly) {
+TEST(PipelineDevice, NamesItsOwnCountersOnly) {
   BumpBox box("tap");
   Counter stranger;
-  EXPECT_EQ(box.bump->counter_name(&stranger), "");
-  EXPECT_EQ(box.bump->counter_name(nullptr), "");
+  EXPECT_EQ(box.bump->books().counter_name(&stranger), "");
+  EXPECT_EQ(box.bump->books().counter_name(nullptr), "");
 }
 
 TEST(CounterSet, OneCounterANameAndAddressesStay) {

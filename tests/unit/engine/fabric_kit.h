@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/engine/fabric.h"
+#include "runtime/engine/pipeline_device.h"
 #include "tests/unit/engine/script_kernel.h"
 
 namespace rocebox::test {
@@ -38,8 +39,8 @@ class FabricBox {
     plans.push_back({"k", "script", Shape::kTwoSided, {out(0), out(1)}, [logged, logged_timer](Stats&) {
                        return std::make_unique<ScriptKernel>(logged, logged_timer);
                      }});
-    devices.push_back(std::make_unique<Bump>(name, std::vector<std::string>{"a", "b"},
-                                             std::vector<Edge>{{0, 0}, {0, 1}}, std::move(plans), pool, 1));
+    devices.push_back(std::make_unique<PipelineDevice>(name, std::vector<std::string>{"a", "b"},
+                                                       std::vector<Edge>{{0, 0}, {0, 1}}, std::move(plans), pool, 1));
     return fabric.add(*devices.back());
   }
   void inject(unsigned device, Port port, unsigned number) {
@@ -51,7 +52,7 @@ class FabricBox {
 
   Pool pool;
   std::vector<std::string> log;
-  std::deque<std::unique_ptr<Bump>> devices;
+  std::deque<std::unique_ptr<PipelineDevice>> devices;
   Fabric fabric;  // after devices: it refers to them
 };
 

@@ -88,7 +88,7 @@ TEST(Fabric, EndlessReflectionIsAnErrorAndFreesItsPackets) {
 TEST(Fabric, PacketsInFlightAreFreedWithTheFabric) {
   Pool pool({.small = 64, .large = 16, .giant = 2});
   {
-    Bump bump("x", {"a"}, {{Edge::kOutside, 0}}, {}, pool, 1);
+    PipelineDevice bump("x", {"a"}, {{Edge::kOutside, 0}}, {}, pool, 1);
     Fabric fabric([](FabricPort, std::span<Packet>, Nanos) {});
     fabric.add(bump);
     fabric.inject({0, 0}, pool.allocate(1).release());

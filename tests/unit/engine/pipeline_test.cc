@@ -125,14 +125,14 @@ Stage mixer(std::vector<Edge> outputs, CounterSet& stats, std::vector<PacketPtr>
             if (n % 9 == 0) {  // a follower takes the place of a dropped packet
               PacketPtr made = c.allocate(1);
               made->data()[0] = 200;
-              b.follow(i, std::move(made), 1);
+              c.emit(std::move(made), 1, i);
             }
           } else {
             b.send(i, n % 2 ? 1 : 0);
           }
           if (n % 5 == 0)
-            for (Port port : {Port{1}, Port{0}, Port{1}}) b.follow(i, c.copy(b[i]), port);
-          if (n % 11 == 0) b.follow(i, c.copy(b[i]), 2);
+            for (Port port : {Port{1}, Port{0}, Port{1}}) c.emit(c.copy(b[i]), port, i);
+          if (n % 11 == 0) c.emit(c.copy(b[i]), 2, i);
         }
       },
       [&](Context& c, std::uint64_t tag) {
@@ -205,7 +205,7 @@ TEST(Pipeline, KernelsSeeNoMoreThanABatchAndNoEmptyOne) {
       for (unsigned i = 0; i < b.size(); i++) {  // twice as many behind
         PacketPtr made = c.allocate(1);
         made->data()[0] = 200;
-        b.follow(i, std::move(made), 0);
+        c.emit(std::move(made), 0, i);
       }
   };
   std::vector<Stage> stages;

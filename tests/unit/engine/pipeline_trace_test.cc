@@ -2,7 +2,7 @@
 // What the engine tells a trace, the random streams, and invariants that end the process.
 #include <gtest/gtest.h>
 
-#include "runtime/engine/device.h"
+#include "runtime/engine/pipeline_device.h"
 #include "tests/unit/engine/script_kernel.h"
 
 namespace rocebox {
@@ -23,7 +23,7 @@ class EventLog final : public TraceSink {
       line += std::to_string(e.port);
     if (!e.note.empty()) line += " " + std::string(e.note);
     if (e.reason) line += " " + std::string(stats_.name_of(e.reason));
-    line += " #" + std::to_string(e.info.sequence);
+    line += " #" + std::to_string(e.info.identity);
     lines.push_back(line);
     ASSERT_TRUE(e.packet) << "a capture of the trace wants its bytes";
     bytes.push_back(e.packet.data()[0]);
@@ -59,12 +59,12 @@ TEST(PipelineTrace, AnEventForEachVerdict) {
               held.push_back(b.take(i));
               break;
             case 105:
-              b.follow(i, c.copy(b[i]), 1);
+              c.emit(c.copy(b[i]), 1, i);
               break;
             case 106: {
               PacketPtr made = c.allocate(1);
               made->data()[0] = 150;
-              b.follow(i, std::move(made), 1);
+              c.emit(std::move(made), 1, i);
               break;
             }
             default:
@@ -106,8 +106,8 @@ TEST(PipelineTrace, AnEventForEachVerdict) {
                                              "a pass #7",
                                              "b pass #7",
                                              " drop drop_not_connected #7",
-                                             "a emit1 #0",
-                                             " leave1 #0",
+                                             "a emit1 #9",
+                                             " leave1 #9",
                                              "a drop drop_test #5",
                                              "a emit1 #4",
                                              " leave1 #4"};
@@ -254,8 +254,8 @@ TEST_F(PipelineDeath, BrokenInvariantsEndTheProcessWithWords) {
   };
   EXPECT_DEATH(run({}), "time went back");
   EXPECT_DEATH(run([](Context&, Port, Batch& b) { b.send(0, 7); }), "does not have.*culprit, 7");
-  EXPECT_DEATH(run([](Context& c, Port, Batch& b) { b.follow(0, c.copy(b[0]), 9); }), "does not have.*culprit, 9");
-  EXPECT_DEATH(run([](Context& c, Port, Batch& b) { c.emit(c.copy(b[0]), 0); }), "outside on_timer.*culprit");
+  EXPECT_DEATH(run([](Context& c, Port, Batch& b) { c.emit(c.copy(b[0]), 9); }), "does not have.*culprit, 9");
+  EXPECT_DEATH(run([](Context& c, Port, Batch& b) { c.emit(c.copy(b[0]), 0, 1); }), "does not have.*culprit, 1");
   EXPECT_DEATH(run([](Context& c, Port, Batch&) { test::arm_once(c, 0, 0); },
                    [](Context& c, std::uint64_t) { test::arm_once(c, c.now(), 0); }),
                "without end.*culprit");

@@ -78,7 +78,7 @@ class PipelineBox {
   Packet packet(unsigned number) {
     PacketPtr packet = pool.allocate(1);
     packet->data()[0] = static_cast<std::uint8_t>(number);
-    packet->meta().sequence = ++sequence_;
+    packet->meta().identity = ++pipeline.identities().last;
     roce::parse(*packet);
     return packet.release();
   }
@@ -100,9 +100,6 @@ class PipelineBox {
   Pipeline pipeline;
   std::vector<Left> left;
   std::vector<unsigned> bursts;
-
- private:
-  std::uint64_t sequence_ = 0;
 };
 
 inline std::vector<unsigned> range(unsigned first, unsigned count) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/engine/fabric.h"
+#include "runtime/engine/pipeline_device.h"
 #include "tests/unit/harness.h"
 
 namespace rocebox {
@@ -49,13 +50,13 @@ TEST(Start, TimeZeroIsTheFirstStepOfALateClock) {
 TEST(Start, AFabricWakesADeviceThatHasHadNoPacket) {
   Pool pool(test::kPoolSizes);
   std::vector<Nanos> left;
-  Bump beacon("beacon", {"p"}, {{Edge::kOutside, 0}},
-              {{"beacon",
-                "beacon",
-                Shape::kOneWay,
-                {{Edge::kOutside, 0}},
-                [](Stats&) { return std::make_unique<Beacon>(100); }}},
-              pool, 1);
+  PipelineDevice beacon("beacon", {"p"}, {{Edge::kOutside, 0}},
+                        {{"beacon",
+                          "beacon",
+                          Shape::kOneWay,
+                          {{Edge::kOutside, 0}},
+                          [](Stats&) { return std::make_unique<Beacon>(100); }}},
+                        pool, 1);
   Fabric fabric([&](FabricPort, std::span<Packet> packets, Nanos now) {
     for (Packet packet : packets) {
       left.push_back(now);

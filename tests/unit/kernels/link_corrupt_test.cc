@@ -218,8 +218,8 @@ TEST(LinkDuplicate, CopiesAreEqualAndRightBehind) {
     ASSERT_EQ(box.out.size(), 3000 + copies);
     std::uint64_t equal = 0;
     for (std::size_t i = 1; i < box.out.size(); i++) {
-      ASSERT_GE(box.out[i].meta.sequence, box.out[i - 1].meta.sequence);
-      if (box.out[i].meta.sequence != box.out[i - 1].meta.sequence) continue;
+      ASSERT_GE(box.out[i].meta.identity, box.out[i - 1].meta.identity);
+      if (box.out[i].meta.identity != box.out[i - 1].meta.identity) continue;
       equal++;
       ASSERT_TRUE(box.out[i] == box.out[i - 1]);
     }

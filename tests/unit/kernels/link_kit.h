@@ -13,7 +13,7 @@ inline auto with(const link::Config& config) {
 /// The input sequence numbers of what left, in order.
 inline std::vector<std::uint64_t> sequences(const test::KernelBox& box) {
   std::vector<std::uint64_t> result;
-  for (const test::Out& out : box.out) result.push_back(out.meta.sequence);
+  for (const test::Out& out : box.out) result.push_back(out.meta.identity);
   return result;
 }
 

@@ -27,7 +27,7 @@ std::vector<bool> survivors(const link::Config& config, unsigned count, std::uin
   const auto bytes = packet();
   std::vector<bool> left(count);
   auto note = [&] {
-    for (const test::Out& out : box.out) left[out.meta.sequence - 1] = true;
+    for (const test::Out& out : box.out) left[out.meta.identity - 1] = true;
     box.out.clear();
   };
   for (unsigned i = 0; i < count; i++) {
@@ -151,7 +151,7 @@ TEST(LinkStreams, LossShiftsNoOtherPattern) {
     const auto bytes = packet();
     for (int i = 0; i < 5000; i++) box.send(i, 0, bytes);
     std::vector<std::vector<std::uint8_t>> by_sequence(5001);
-    for (const test::Out& out : box.out) by_sequence[out.meta.sequence] = out.bytes;
+    for (const test::Out& out : box.out) by_sequence[out.meta.identity] = out.bytes;
     return by_sequence;
   };
   const auto clean = corrupted(0, 0), lossy = corrupted(0.2, 0.1);
@@ -174,7 +174,7 @@ TEST(LinkStreams, DirectionsAreIndependent) {
     box.send(i, 0, bytes);
   }
   std::vector<bool> forward(4000), reverse(4000);
-  for (const test::Out& out : box.out) (out.port == 1 ? forward : reverse)[(out.meta.sequence - 1) / 2] = true;
+  for (const test::Out& out : box.out) (out.port == 1 ? forward : reverse)[(out.meta.identity - 1) / 2] = true;
   EXPECT_EQ(forward, alone);
   EXPECT_EQ(reverse, reverse_alone);
 }

@@ -145,7 +145,7 @@ TEST(LinkMatch, EveryRandomFaultSparesTheOthersAndMovesNoPattern) {
       std::vector<unsigned> whole(sent.size() + 1);
       std::uint64_t high = 0;
       for (const test::Out& out : box.out) {
-        const std::uint64_t n = out.meta.sequence;
+        const std::uint64_t n = out.meta.identity;
         if (out.bytes == sent[n - 1] && n > high)
           whole[n]++;
         else

@@ -36,9 +36,9 @@ TEST(LinkReorder, DisplacementIsExact) {
       box.drain();
       ASSERT_EQ(box.out.size(), 40u);
       const auto place = static_cast<std::size_t>(4 + by);  // that many have gone before
-      EXPECT_EQ(box.out[place].meta.sequence, 5u);
+      EXPECT_EQ(box.out[place].meta.identity, 5u);
       EXPECT_EQ(box.out[place].at, box.out[place - 1].at) << "right behind the last of them";
-      EXPECT_EQ(box.out[place - 1].meta.sequence, static_cast<std::uint64_t>(5 + by));
+      EXPECT_EQ(box.out[place - 1].meta.identity, static_cast<std::uint64_t>(5 + by));
     }
 }
 
@@ -144,12 +144,12 @@ TEST(LinkJitter, IsUniformAndOvertakesWhenAllowed) {
   box.drain();
   ASSERT_EQ(box.out.size(), kPackets);
   for (const test::Out& out : box.out) {
-    const Nanos jitter = out.at - static_cast<Nanos>(out.meta.sequence) * 10;
+    const Nanos jitter = out.at - static_cast<Nanos>(out.meta.identity) * 10;
     ASSERT_GE(jitter, 0);
     ASSERT_LE(jitter, 99);
     histogram[static_cast<std::size_t>(jitter)]++;
-    overtaken += out.meta.sequence < highest;
-    highest = std::max(highest, out.meta.sequence);
+    overtaken += out.meta.identity < highest;
+    highest = std::max(highest, out.meta.identity);
   }
   EXPECT_GT(overtaken, kPackets / 10);
   for (unsigned count : histogram) EXPECT_NEAR(count, 1000, 4.5 * 31.5);
@@ -165,7 +165,7 @@ TEST(LinkJitter, TiesLeaveInTheOrderOfArrival) {
   box.drain();
   for (std::size_t i = 1; i < box.out.size(); i++)
     if (box.out[i].at == box.out[i - 1].at) {
-      ASSERT_GT(box.out[i].meta.sequence, box.out[i - 1].meta.sequence);
+      ASSERT_GT(box.out[i].meta.identity, box.out[i - 1].meta.identity);
     }
 }
 

@@ -170,7 +170,7 @@ TEST(Pool, CopyKeepsBytesAndMetadataAndIsApart) {
   PacketMeta& meta = packet->meta();
   meta.wire_bytes = 1500;
   meta.arrival = 77;
-  meta.sequence = 5;
+  meta.identity = 5;
   meta.status = ParseStatus::kNotUdp;
   meta.input = 3;
   meta.traced = 1;
@@ -180,9 +180,9 @@ TEST(Pool, CopyKeepsBytesAndMetadataAndIsApart) {
   EXPECT_TRUE(std::equal(copy->bytes().begin(), copy->bytes().end(), packet->bytes().begin(), packet->bytes().end()));
   EXPECT_EQ(std::memcmp(&copy->meta(), &meta, sizeof meta), 0);
   copy->data()[0] = 0xEE;
-  copy->meta().sequence = 0;
+  copy->meta().identity = 0;
   EXPECT_EQ(packet->data()[0], 0);
-  EXPECT_EQ(meta.sequence, 5u);
+  EXPECT_EQ(meta.identity, 5u);
 }
 
 TEST(Pool, CopyOfADryPoolIsEmpty) {

@@ -154,16 +154,16 @@ TEST(TraceLine, ANoteStandsInThePlaceOfTheVerdict) {
 TEST(TraceLine, SaysWhereWhatAndWhich) {
   Pool pool({.small = 64, .large = 16, .giant = 2});
   PacketPtr p = packet(pool, 0x11, 42);
-  p->meta().sequence = 9;
+  p->meta().identity = 9;
   TraceEvent event{1'500'000'000, "inspect", TraceVerdict::kDrop, 1, nullptr, trace_info(*p), *p};
   std::string line = trace_line(event, "tap", "", "drop_loss");
   for (const char* word : {"1.500000000", "tap.inspect", "drop drop_loss", "#9", "RC SEND Only", "qpn 0x11", "psn 42"})
     EXPECT_NE(line.find(word), std::string::npos) << word << " in " << line;
   event.stage = {};
   event.verdict = TraceVerdict::kArrive;
-  event.info.sequence = 0;
+  event.info.made = true;
   line = trace_line(event, "tap", "host", "");
-  for (const char* word : {"tap ", "arrive host", "made"})
+  for (const char* word : {"tap ", "arrive host", "#9 made"})
     EXPECT_NE(line.find(word), std::string::npos) << word << " in " << line;
   EXPECT_EQ(line.find('\n'), std::string::npos);
   for (int i = 0; i <= static_cast<int>(TraceVerdict::kNote); i++)

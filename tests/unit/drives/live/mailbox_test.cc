@@ -2,6 +2,7 @@
 #include "runtime/drives/live/mailbox.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <thread>
 
@@ -14,7 +15,7 @@ TEST(Mailbox, WorkIsDoneOnTheServingThreadBeforeTheCallReturns) {
   std::thread::id where;
   box.open();
   std::thread core([&] {
-    while (!stop.load(std::memory_order_relaxed)) box.serve();
+    while (!stop.load(std::memory_order_relaxed)) box.poll(0);
     box.close();
   });
   unsigned done = 0;  // no atomic: the box orders both threads' accesses
@@ -42,7 +43,7 @@ TEST(Mailbox, NoWorkIsLostWhileItCloses) {
     Mailbox box;
     box.open();
     std::thread core([&] {
-      for (unsigned i = 0; i < round; i++) box.serve();
+      for (unsigned i = 0; i < round; i++) box.poll(0);
       box.close();
     });
     unsigned done = 0;
@@ -50,6 +51,28 @@ TEST(Mailbox, NoWorkIsLostWhileItCloses) {
     core.join();
     EXPECT_EQ(done, 3u);
   }
+}
+
+bool is_readable(int descriptor) {
+  pollfd watched{descriptor, POLLIN, 0};
+  return ::poll(&watched, 1, 0) == 1;
+}
+
+TEST(Mailbox, WakesACoreThatSleepsAndNoLongerThanThere) {
+  Mailbox box;
+  ASSERT_GE(box.wake_descriptor(), 0);
+  box.open();
+  EXPECT_FALSE(is_readable(box.wake_descriptor()));
+  std::atomic<bool> done{false};
+  std::thread who([&] { box.have_done([&] { done = true; }); });
+  pollfd watched{box.wake_descriptor(), POLLIN, 0};
+  ASSERT_EQ(::poll(&watched, 1, -1), 1) << "which waits until it is woken";
+  box.poll(0);
+  who.join();
+  EXPECT_TRUE(done);
+  box.wake_on(false);
+  EXPECT_FALSE(is_readable(box.wake_descriptor()));
+  box.close();
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/engine/device.h"
+#include "runtime/engine/pipeline_device.h"
 #include "tests/unit/harness.h"
 
 namespace rocebox {
@@ -32,13 +32,13 @@ class TapTest : public testing::Test {
                     }};
     std::vector<KernelPlan> plans;
     plans.push_back(std::move(plan));
-    device = std::make_unique<Bump>("bump", std::vector<std::string>{"a", "z"}, std::vector<Edge>{{0, 0}, {0, 1}},
-                                    std::move(plans), pool, 1);
+    device = std::make_unique<PipelineDevice>("bump", std::vector<std::string>{"a", "z"},
+                                              std::vector<Edge>{{0, 0}, {0, 1}}, std::move(plans), pool, 1);
     device->set_sink([this](Port, std::span<Packet> packets, Nanos) {
       left += packets.size();
       for (Packet packet : packets) rte_pktmbuf_free(packet.mbuf());
     });
-    device->for_each_counter([this](const CounterView& view) {
+    device->books().for_each_counter([this](const CounterView& view) {
       if (view.kernel == "odd" && view.name == "drop_odd") drop_odd = view.counter;
     });
   }
@@ -81,7 +81,7 @@ class TapTest : public testing::Test {
   Pool pool{test::kPoolSizes};
   RecordBox box;
   Tap tap;
-  std::unique_ptr<Bump> device;
+  std::unique_ptr<PipelineDevice> device;
   const Counter* drop_odd = nullptr;
   Kept frame;  // the last that was sent
   std::vector<Kept> kept;
@@ -135,7 +135,7 @@ TEST_F(TinyTap, AFullRingLosesRecordsAndCountsThem) {
   EXPECT_GE(box.lost[4].read(), 99u);
   EXPECT_EQ(box.lost[0].read(), 0u);
   EXPECT_EQ(left, 100u);
-  EXPECT_EQ(device->conservation().held(), 0u);
+  EXPECT_EQ(device->books().conservation().held(), 0u);
 }
 
 }  // namespace

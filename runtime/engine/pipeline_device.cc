@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/engine/device.h"
+#include "runtime/engine/pipeline_device.h"
 
 #include <xxhash.h>
 
@@ -46,8 +46,8 @@ std::array<BookRow, 5> book_rows(const Conservation& c) {
 
 }  // namespace
 
-Bump::Bump(std::string name, std::vector<std::string> ports, std::vector<Edge> inputs, std::vector<KernelPlan> plans,
-           Pool& pool, std::uint64_t run_seed)
+PipelineDevice::PipelineDevice(std::string name, std::vector<std::string> ports, std::vector<Edge> inputs,
+                               std::vector<KernelPlan> plans, Pool& pool, std::uint64_t run_seed)
     : name_(std::move(name)), ports_(std::move(ports)), port_counters_(ports_.size()) {
   std::vector<Stage> stages;
   for (KernelPlan& plan : plans) {
@@ -69,9 +69,9 @@ Bump::Bump(std::string name, std::vector<std::string> ports, std::vector<Edge> i
   pipeline_ = std::make_unique<Pipeline>(std::move(stages), std::move(inputs), pool, stats_);
 }
 
-Bump::~Bump() = default;
+PipelineDevice::~PipelineDevice() = default;
 
-void Bump::count_wire(Port in, Port out, std::uint64_t packets, std::uint64_t bytes) {
+void PipelineDevice::count(Port in, Port out, std::uint64_t packets, std::uint64_t bytes) {
   port_counters_[in].rx_packets.add(packets);
   port_counters_[in].rx_bytes.add(bytes);
   port_counters_[out].tx_packets.add(packets);
@@ -79,15 +79,17 @@ void Bump::count_wire(Port in, Port out, std::uint64_t packets, std::uint64_t by
   pipeline_->count_wire(packets);
 }
 
-void Bump::enter(Nanos now, const Arrivals& arrival) {
-  roce::parse(std::span<const Packet>(arrival.packets));
+void PipelineDevice::enter(Nanos now, const Arrivals& arrival) {
+  roce::parse_new(arrival.packets);
   std::uint64_t bytes = 0, run = 0;  // packets of one status in a row are counted at once
+  std::uint64_t last = pipeline_->identities().last;
   ParseStatus status = ParseStatus::kUnparsed;
   for (Packet packet : arrival.packets) {
     PacketMeta& meta = packet.meta();
     meta.arrival = now;
     meta.input = arrival.in;
-    meta.sequence = ++sequence_;
+    if (meta.identity == 0) meta.identity = ++last;
+    meta.made = 0;
     bytes += meta.wire_bytes;
     if (meta.status != status) {
       if (run) status_counters_[static_cast<std::size_t>(status)]->add(run);
@@ -96,6 +98,7 @@ void Bump::enter(Nanos now, const Arrivals& arrival) {
     }
     run++;
   }
+  pipeline_->identities().last = last;
   if (run) status_counters_[static_cast<std::size_t>(status)]->add(run);
   port_counters_[arrival.in].rx_packets.add(arrival.packets.size());
   port_counters_[arrival.in].rx_bytes.add(bytes);
@@ -108,12 +111,12 @@ void Bump::enter(Nanos now, const Arrivals& arrival) {
   }
 }
 
-void Bump::step(Nanos now, std::span<const Arrivals> arrivals) {
+void PipelineDevice::step(Nanos now, std::span<const Arrivals> arrivals) {
   for (const Arrivals& arrival : arrivals) enter(now, arrival);
   pipeline_->step(now, arrivals);
 }
 
-void Bump::set_sink(Sink sink) {
+void PipelineDevice::set_sink(Sink sink) {
   pipeline_->set_sink([this, sink = std::move(sink)](Port out, std::span<Packet> packets, Nanos now) {
     std::uint64_t bytes = 0;
     for (Packet packet : packets) bytes += packet.wire_bytes();
@@ -123,12 +126,12 @@ void Bump::set_sink(Sink sink) {
   });
 }
 
-void Bump::set_trace(TraceSink* trace) {
+void PipelineDevice::set_trace(TraceSink* trace) {
   trace_ = trace;
   pipeline_->set_trace(trace);
 }
 
-void Bump::report(Report& report, Detail detail) const {
+void PipelineDevice::report(Report& report, Detail detail) const {
   report.object("ports", [&](Report& ports) {
     for (std::size_t i = 0; i < ports_.size(); i++) {
       ports.object(ports_[i], [&](Report& port) {
@@ -154,7 +157,7 @@ void Bump::report(Report& report, Detail detail) const {
   });
 }
 
-void Bump::for_each_counter(const std::function<void(const CounterView&)>& each) const {
+void PipelineDevice::for_each_counter(const std::function<void(const CounterView&)>& each) const {
   for (std::size_t i = 0; i < ports_.size(); i++)
     for (const PortRow& row : kPortRows)
       each({ports_[i],
@@ -178,7 +181,7 @@ void Bump::for_each_counter(const std::function<void(const CounterView&)>& each)
             &row.counter});
 }
 
-std::string_view Bump::counter_name(const Counter* counter) const {
+std::string_view PipelineDevice::counter_name(const Counter* counter) const {
   if (std::string_view name = stats_.name_of(counter); !name.empty()) return name;
   for (const CounterSet& set : kernel_stats_)
     if (std::string_view name = set.name_of(counter); !name.empty()) return name;

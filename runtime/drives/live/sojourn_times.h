@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stay: histograms of how long packets stay in a device and in its kernels, of one shard.
+// SojournTimes: histograms of how long packets stay in a device and in its kernels, of one shard.
 #pragma once
 #include <vector>
 
@@ -9,9 +9,9 @@
 
 namespace rocebox {
 
-class Stay final : public Probe {
+class SojournTimes final : public Probe {
  public:
-  Stay(const Clock& clock, std::size_t kernels) : clock_(clock), kernels_(kernels) {}
+  SojournTimes(const Clock& clock, std::size_t kernels) : clock_(clock), kernels_(kernels) {}
   Nanos now() override { return clock_.now(); }
   void kernel_left(unsigned stage, Nanos spent) override { kernels_[stage].add(spent); }
   void device_left(Nanos spent) override { device_.add(spent); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/drives/live/exchange.h"
+#include "runtime/drives/live/software_rss.h"
 
 #include <fmt/format.h>
 #include <rte_ring.h>
@@ -12,7 +12,7 @@
 
 namespace rocebox {
 
-Exchange::Exchange(unsigned shards, std::size_t ports)
+SoftwareRss::SoftwareRss(unsigned shards, std::size_t ports)
     : shards_(shards), ports_(ports), rings_(2 * std::size_t{shards} * ports), full_(shards) {
   for (std::size_t i = 0; i < rings_.size(); i++) {
     rings_[i] = rte_ring_create(fmt::format("rb_exchange_{}", i).c_str(), kExchangePackets, SOCKET_ID_ANY,
@@ -21,7 +21,7 @@ Exchange::Exchange(unsigned shards, std::size_t ports)
   }
 }
 
-Exchange::~Exchange() {
+SoftwareRss::~SoftwareRss() {
   for (rte_ring* ring : rings_) {
     void* packet = nullptr;
     while (ring && rte_ring_dequeue(ring, &packet) == 0) rte_pktmbuf_free(static_cast<rte_mbuf*>(packet));
@@ -29,32 +29,34 @@ Exchange::~Exchange() {
   }
 }
 
-void Exchange::put(Way way, std::size_t port, unsigned shard, std::span<Packet> packets) {
+void SoftwareRss::put(Direction direction, std::size_t port, unsigned shard, std::span<Packet> packets) {
   void* const* objects = reinterpret_cast<void* const*>(packets.data());
   const auto count = static_cast<unsigned>(packets.size());
-  const unsigned done = rte_ring_sp_enqueue_burst(ring(way, port, shard), objects, count, nullptr);
+  const unsigned done = rte_ring_sp_enqueue_burst(ring(direction, port, shard), objects, count, nullptr);
   if (done == count) return;
-  full_[way == Way::kIn ? owner(port) : shard].add(count - done);
+  full_[direction == Direction::kIn ? owner(port) : shard].add(count - done);
   for (Packet packet : packets.subspan(done)) rte_pktmbuf_free(packet.mbuf());
 }
 
-unsigned Exchange::take(Way way, std::size_t port, unsigned shard, std::span<Packet> room) {
+unsigned SoftwareRss::take(Direction direction, std::size_t port, unsigned shard, std::span<Packet> room) {
   void** objects = reinterpret_cast<void**>(room.data());
-  return rte_ring_sc_dequeue_burst(ring(way, port, shard), objects, static_cast<unsigned>(room.size()), nullptr);
+  return rte_ring_sc_dequeue_burst(ring(direction, port, shard), objects, static_cast<unsigned>(room.size()), nullptr);
 }
 
-bool Exchange::has_room(Way way, std::size_t port, unsigned shard) const {
-  return rte_ring_free_count(ring(way, port, shard)) >= 2 * kBatchMax;
+bool SoftwareRss::has_room(Direction direction, std::size_t port, unsigned shard) const {
+  return rte_ring_free_count(ring(direction, port, shard)) >= 2 * kBatchMax;
 }
 
-bool Exchange::empty(Way way, unsigned reader) const {
+bool SoftwareRss::empty(Direction direction, unsigned reader) const {
   for (std::size_t port = 0; port < ports_; port++)
     for (unsigned shard = 0; shard < shards_; shard++)
-      if ((way == Way::kIn ? shard : owner(port)) == reader && !rte_ring_empty(ring(way, port, shard))) return false;
+      if ((direction == Direction::kIn ? shard : owner(port)) == reader &&
+          !rte_ring_empty(ring(direction, port, shard)))
+        return false;
   return true;
 }
 
-std::uint64_t Exchange::full() const {
+std::uint64_t SoftwareRss::full() const {
   std::uint64_t sum = 0;
   for (const Counter& counter : full_) sum += counter.read();
   return sum;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/drives/live/exchange.h"
+#include "runtime/drives/live/software_rss.h"
 
 #include <gtest/gtest.h>
 
@@ -76,44 +76,44 @@ TEST(ShardOf, ATagChangesNothingAndWhatIsNotIpIsTheFirst) {
   EXPECT_EQ(shard_of_bytes(arp), 0u);
 }
 
-TEST(Exchange, HandsOverInOrderAndCountsWhatDoesNotFit) {
+TEST(SoftwareRss, HandsOverInOrderAndCountsWhatDoesNotFit) {
   Pool pool(kQueueSizes);
   {
-    Exchange exchange(2, 2);
+    SoftwareRss rss(2, 2);
     constexpr unsigned kTooMany = kExchangePackets + 10;
     std::vector<rte_mbuf*> sent;
     for (unsigned i = 0; i < kTooMany; i++) {
       Packet packet = pool.allocate(64).release();
       sent.push_back(packet.mbuf());
-      exchange.put(Exchange::Way::kIn, 1, 0, {&packet, 1});
+      rss.put(SoftwareRss::Direction::kIn, 1, 0, {&packet, 1});
     }
-    const std::uint64_t room = kTooMany - exchange.full();
+    const std::uint64_t room = kTooMany - rss.full();
     EXPECT_LT(room, kTooMany);
     EXPECT_EQ(pool.in_use(), room) << "what did not fit is back in the pool";
     std::array<Packet, 64> got;
-    EXPECT_EQ(exchange.take(Exchange::Way::kIn, 1, 1, got), 0u);
-    EXPECT_EQ(exchange.take(Exchange::Way::kIn, 0, 0, got), 0u);
-    EXPECT_EQ(exchange.take(Exchange::Way::kOut, 1, 0, got), 0u);
-    EXPECT_FALSE(exchange.has_room(Exchange::Way::kIn, 1, 0));
-    EXPECT_TRUE(exchange.has_room(Exchange::Way::kIn, 1, 1));
-    EXPECT_FALSE(exchange.empty(Exchange::Way::kIn, 0)) << "port 1, which shard 1 owns, has something for shard 0";
-    EXPECT_TRUE(exchange.empty(Exchange::Way::kIn, 1) && exchange.empty(Exchange::Way::kOut, 0));
-    ASSERT_EQ(exchange.take(Exchange::Way::kIn, 1, 0, got), 64u);
+    EXPECT_EQ(rss.take(SoftwareRss::Direction::kIn, 1, 1, got), 0u);
+    EXPECT_EQ(rss.take(SoftwareRss::Direction::kIn, 0, 0, got), 0u);
+    EXPECT_EQ(rss.take(SoftwareRss::Direction::kOut, 1, 0, got), 0u);
+    EXPECT_FALSE(rss.has_room(SoftwareRss::Direction::kIn, 1, 0));
+    EXPECT_TRUE(rss.has_room(SoftwareRss::Direction::kIn, 1, 1));
+    EXPECT_FALSE(rss.empty(SoftwareRss::Direction::kIn, 0)) << "port 1, which shard 1 owns, has something for shard 0";
+    EXPECT_TRUE(rss.empty(SoftwareRss::Direction::kIn, 1) && rss.empty(SoftwareRss::Direction::kOut, 0));
+    ASSERT_EQ(rss.take(SoftwareRss::Direction::kIn, 1, 0, got), 64u);
     for (unsigned i = 0; i < 64; i++) {
       EXPECT_EQ(got[i].mbuf(), sent[i]);
       rte_pktmbuf_free(got[i].mbuf());
     }
   }
-  EXPECT_EQ(pool.in_use(), 0u) << "the exchange lets go of what it still holds";
+  EXPECT_EQ(pool.in_use(), 0u) << "the rss lets go of what it still holds";
 }
 
-TEST(Exchange, IsClosedWhenEveryShardHasSaidSo) {
-  Exchange exchange(2, 1);
-  exchange.close(Exchange::Way::kIn);
-  EXPECT_FALSE(exchange.closed(Exchange::Way::kIn));
-  exchange.close(Exchange::Way::kIn);
-  EXPECT_TRUE(exchange.closed(Exchange::Way::kIn));
-  EXPECT_FALSE(exchange.closed(Exchange::Way::kOut));
+TEST(SoftwareRss, IsClosedWhenEveryShardHasSaidSo) {
+  SoftwareRss rss(2, 1);
+  rss.close(SoftwareRss::Direction::kIn);
+  EXPECT_FALSE(rss.closed(SoftwareRss::Direction::kIn));
+  rss.close(SoftwareRss::Direction::kIn);
+  EXPECT_TRUE(rss.closed(SoftwareRss::Direction::kIn));
+  EXPECT_FALSE(rss.closed(SoftwareRss::Direction::kOut));
 }
 
 }  // namespace

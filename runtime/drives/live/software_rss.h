@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exchange: hands packets between shards when ports cannot spread them by themselves.
+// SoftwareRss: receive-side scaling for ports that cannot do it: hands packets between shards.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -16,39 +16,41 @@ namespace rocebox {
 /// Every port has one queue, served by the shard port % shards, its owner. The owner sends each packet that arrives to
 /// the shard which its addresses name, and sends out what the others hand it. For each port and each shard there is one
 /// queue each way, with one writer and one reader; full queues drop and count.
-class Exchange {
+class SoftwareRss {
  public:
   /// Throws ConfigError when there is no memory.
-  Exchange(unsigned shards, std::size_t ports);
-  ~Exchange();
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
+  SoftwareRss(unsigned shards, std::size_t ports);
+  ~SoftwareRss();
+  SoftwareRss(const SoftwareRss&) = delete;
+  SoftwareRss& operator=(const SoftwareRss&) = delete;
 
   unsigned shards() const { return shards_; }
   unsigned owner(std::size_t port) const { return static_cast<unsigned>(port % shards_); }
 
   /// In: from the owner of a port to a shard. Out: from a shard to the owner of a port.
-  enum class Way : std::uint8_t { kIn, kOut };
+  enum class Direction : std::uint8_t { kIn, kOut };
   /// Takes the packets over.
-  void put(Way way, std::size_t port, unsigned shard, std::span<Packet> packets);
+  void put(Direction direction, std::size_t port, unsigned shard, std::span<Packet> packets);
   /// What waits, up to the room given.
-  unsigned take(Way way, std::size_t port, unsigned shard, std::span<Packet> room);
+  unsigned take(Direction direction, std::size_t port, unsigned shard, std::span<Packet> room);
   /// Whether two bursts fit.
-  bool has_room(Way way, std::size_t port, unsigned shard) const;
+  bool has_room(Direction direction, std::size_t port, unsigned shard) const;
 
-  /// The end of a run: a shard says that it puts nothing more that way.
-  void close(Way way) { closed_[static_cast<unsigned>(way)].fetch_add(1, std::memory_order_release); }
+  /// The end of a run: a shard says that it puts nothing more in that direction.
+  void close(Direction direction) { closed_[static_cast<unsigned>(direction)].fetch_add(1, std::memory_order_release); }
   /// Whether all shards have said so.
-  bool closed(Way way) const { return closed_[static_cast<unsigned>(way)].load(std::memory_order_acquire) == shards_; }
+  bool closed(Direction direction) const {
+    return closed_[static_cast<unsigned>(direction)].load(std::memory_order_acquire) == shards_;
+  }
   /// Whether nothing waits for shard `reader`.
-  bool empty(Way way, unsigned reader) const;
+  bool empty(Direction direction, unsigned reader) const;
 
   /// Packets dropped because a queue was full.
   std::uint64_t full() const;
 
  private:
-  rte_ring* ring(Way way, std::size_t port, unsigned shard) const {
-    return rings_[(static_cast<std::size_t>(way) * ports_ + port) * shards_ + shard];
+  rte_ring* ring(Direction direction, std::size_t port, unsigned shard) const {
+    return rings_[(static_cast<std::size_t>(direction) * ports_ + port) * shards_ + shard];
   }
   unsigned shards_;
   std::size_t ports_;

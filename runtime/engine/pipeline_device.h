@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// PipelineDevice: a pipeline with ports. Every kind of device is one: a bump of the kernels in its path, a switch of
+// one kernel that is the whole device.
+#pragma once
+#include <array>
+#include <deque>
+#include <memory>
+
+#include "runtime/engine/device.h"
+#include "runtime/kernel/counter_set.h"
+
+namespace rocebox {
+
+/// The packets and bytes of one device port, and what parsing said of what came in.
+struct PortCounters {
+  Counter rx_packets, rx_bytes, tx_packets, tx_bytes;
+};
+
+/// A kernel of a device, before it is made.
+struct KernelPlan {
+  std::string name, type;
+  Shape shape;
+  std::vector<Edge> outputs;
+  std::function<std::unique_ptr<Kernel>(Stats&)> make;
+};
+
+class PipelineDevice final : public Device, private DeviceBooks, private WirePath {
+ public:
+  /// `inputs[p]` is where packets of port p enter. `run_seed` and the names seed each kernel's random stream.
+  /// Throws ConfigError when a kernel cannot be made.
+  PipelineDevice(std::string name, std::vector<std::string> ports, std::vector<Edge> inputs,
+                 std::vector<KernelPlan> plans, Pool& pool, std::uint64_t run_seed);
+  ~PipelineDevice() override;
+
+  const std::string& name() const override { return name_; }
+  const std::vector<std::string>& ports() const override { return ports_; }
+  void step(Nanos now, std::span<const Arrivals> arrivals) override;
+  Nanos next_deadline() const override { return pipeline_->next_deadline(); }
+  void set_sink(Sink sink) override;
+  void set_batch_max(unsigned packets) override { pipeline_->set_batch_max(packets); }
+  void allow_shared(Port out) override { pipeline_->allow_shared(out); }
+  void set_identities(PacketIdentities& identities) override { pipeline_->set_identities(identities); }
+  void set_trace(TraceSink* trace) override;
+  void set_probe(Probe* probe) override { pipeline_->set_probe(probe); }
+  Kernel& kernel(unsigned number) override { return *pipeline_->stages()[number].kernel; }
+  const DeviceBooks& books() const override { return *this; }
+  WirePath* wire_path() override { return this; }
+  HostSide* host_side() override { return pipeline_->host_side(); }
+
+ private:
+  void enter(Nanos now, const Arrivals& arrival);
+
+  Conservation conservation() const override { return pipeline_->conservation(); }
+  void report(Report& report, Detail detail) const override;
+  void for_each_counter(const std::function<void(const CounterView&)>& each) const override;
+  std::string_view counter_name(const Counter* counter) const override;
+
+  int out(Port in) const override { return trace_ ? -1 : wires_[in]; }
+  void count(Port in, Port out, std::uint64_t packets, std::uint64_t bytes) override;
+
+  std::string name_;
+  std::vector<std::string> ports_;
+  CounterSet stats_;
+  std::deque<CounterSet> kernel_stats_;
+  std::vector<std::string> kernel_types_;
+  std::vector<PortCounters> port_counters_;  // sized once: their addresses stay valid
+  std::array<Counter*, static_cast<std::size_t>(ParseStatus::kCount)> status_counters_{};
+  std::unique_ptr<Pipeline> pipeline_;
+  TraceSink* trace_ = nullptr;
+  std::vector<int> wires_;  // by input: where it leads when that is an output; else -1
+};
+
+/// The seed of a stream of its own for (run seed, device, kernel): adding a device shifts no other's draws.
+std::uint64_t stream_seed(std::uint64_t run_seed, std::string_view device, std::string_view kernel);
+
+}  // namespace rocebox
