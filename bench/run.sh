@@ -21,7 +21,7 @@ build=$(realpath "$build")
 targets=(rocebox bare_copy make_capture)
 micro=()
 known=$(cmake --build "$build" --target help 2> /dev/null) || exit 2
-for name in parse icrc pipeline kernel stage lowar; do
+for name in parse icrc hash pipeline kernel stage lowar; do
   # Without Google Benchmark CMake leaves these out, and says so.
   if grep -q "^${name}_bench:" <<< "$known"; then micro+=("$name") targets+=("${name}_bench"); fi
 done

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of claims, from the results of the benchmarks. usage: table.py RESULTS_FOLDER
-Reads parse*.json, icrc*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json (Google Benchmark) and replay.json. Exit
+Reads parse*.json, icrc*.json, hash*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json (Google Benchmark) and replay.json. Exit
 status 1 when a claim fails."""
 import glob
 import json
@@ -10,6 +10,7 @@ import sys
 NS_PARSE, RATIO_ICRC, NS_EDIT, RATIO_REPLAY, GROWTH_REPLAY = 20.0, 1.25, 15.0, 0.5, 1.10
 US_NEW_FLOW, US_NEW_FLOW_P99 = 5.0, 20.0
 EVENT_QUEUE, RATIO_EVENT_QUEUE = "indexed heap, 4", 5.0  # the structure in use: others are 50 times slower at worst, or grow
+FLOW_KEYS, RATIO_HASH = (20, 32, 36, 40), 1.0  # bytes of the keys that there are
 RATIO_LOWAR, SLOWER_LOWAR = 0.7, 1.25  # with 64 streams; from 1 stream to 512
 # What a kernel edits in a packet for its protocol's sake; addresses and ECN are reported beside.
 CLAIMED_EDITS = ("PSN", "destination QP", "UDP source port", "IPv6 address")
@@ -157,6 +158,16 @@ def new_flow_rows(table, folder):
         table.at_most(f"{what}, more than a known one, p99", us["first/p99"] - us["known/p99"], US_NEW_FLOW_P99, "us")
 
 
+def hash_rows(table, best):
+    """The hash of flow tables beside xxHash."""
+    sizes = sorted(int(name.split("/")[2]) for name in best if name.startswith("hash_bytes/burst/"))
+    for size in sizes:
+        ours, other = (f"{best[f'{name}/burst/{size}']['ns']:.1f} ns" for name in ("hash_bytes", "XXH3_64bits"))
+        table.row(f"hash of {size} bytes, each of a burst  (XXH3 {other})", ours)
+    ratio = max(best[f"hash_bytes/burst/{size}"]["ns"] / best[f"XXH3_64bits/burst/{size}"]["ns"] for size in FLOW_KEYS)
+    table.at_most("hash of a flow's key against XXH3, at worst", ratio, RATIO_HASH, "x")
+
+
 def event_queue_rows(table, folder):
     """What an event costs by structure and load, and by how much each structure is slower than the best for a load at worst."""
     loads, worst = {}, {}
@@ -189,6 +200,7 @@ def main():
     folder = sys.argv[1]
     table = Table()
     for stem, rows, read in (("parse", parse_rows, best_of), ("icrc", icrc_rows, best_of),
+                             ("hash", hash_rows, best_of),
                              ("pipeline", pipeline_rows, best_of), ("kernel", kernel_rows, best_of),
                              ("stage", stage_rows, best_parts_of), ("lowar", lowar_rows, best_parts_of)):
         best = read(folder, stem)

@@ -216,7 +216,7 @@ void report_resources(Report& report, const Layout& layout, const Profile& profi
   }
   report.object("share_of_a_pipe", [&](Report& share) {
     const auto of = [&](std::string_view name, std::int64_t part, std::int64_t whole) {
-      share.real(name, whole ? static_cast<double>(part) / static_cast<double>(whole * profile.stages) : 0);
+      share.setting(name, whole ? static_cast<double>(part) / static_cast<double>(whole * profile.stages) : 0.0);
     };
     of("sram", sum.sram_pages, profile.sram_pages);
     of("map_ram", sum.map_ram, profile.map_ram);

@@ -44,11 +44,6 @@ def names(sock, command):
             return found
 
 
-def is_level(counter):
-    """Whether a counter does not only grow as things happen."""
-    return counter == "packets_held" or counter.endswith("_max")
-
-
 def latency(answer, labels, prefix=""):
     return [("latency_seconds", answer[prefix + key] / 1e9, {**labels, "quantile": quantile})
             for key, quantile in QUANTILES if answer.get(prefix + key) is not None]
@@ -89,7 +84,7 @@ def device_metrics(sock):
     for name in names(sock, "/rocebox/devices"):
         answer = sock.cmd("/rocebox/device", name)
         for counter, value in answer["counters"].items():
-            if is_level(counter):
+            if counter in answer["kinds"]:  # the others are counts
                 values.append(("device_held", value, {"device": name}))
             else:
                 values.append(("device_counter", value, {"device": name, "counter": counter}))
@@ -105,7 +100,7 @@ def part_metrics(sock, part):
         device, _, kernel = name.rpartition(".")
         labels = {"device": device, "kernel": kernel} if part == "kernel" else {"link": name}
         for counter, value in answer.get("counters", {}).items():
-            kind = "level" if is_level(counter) else "counter"
+            kind = "level" if counter in answer["kinds"] else "counter"
             values.append((f"{part}_{kind}", value, {**labels, "counter": counter}))
         values += latency(answer["latency"], {**labels, "of": part})
     return values

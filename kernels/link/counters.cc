@@ -24,6 +24,6 @@ Counters::Counters(Stats& s, const std::string& p)
       ecn_not_ect(s.counter(p + "ecn_not_ect", "to be marked, but not ECN capable")),
       events_fired(s.counter(p + "events_fired", "explicit events that met their packet")),
       events_not_applied(s.counter(p + "events_not_applied", "fired, but the packet did not allow it")),
-      queue_bytes_max(s.counter(p + "queue_bytes_max", "most bytes before the transmitter so far")) {}
+      queue_bytes_max(s.peak(p + "queue_bytes_max", "most bytes before the transmitter so far")) {}
 
 }  // namespace rocebox::link

@@ -15,7 +15,8 @@ struct Counters {
   Counter &corrupted, &corrupted_icrc_repaired, &duplicated, &copy_failed;
   Counter &reordered, &reorder_refused, &reorder_timeout;
   Counter &trimmed, &ecn_marked, &ecn_not_ect;
-  Counter &events_fired, &events_not_applied, &queue_bytes_max;
+  Counter &events_fired, &events_not_applied;
+  Peak& queue_bytes_max;
 };
 
 }  // namespace rocebox::link

@@ -39,11 +39,12 @@ struct EncodeCounters {
         drop_lowar_host(s.counter("drop_lowar_host",
                                   "LoWAR packets from the host's side, where no gateway is: forged, or "
                                   "this gateway stands the wrong way round")),
-        units_max(s.counter("encode_units_max", "most coding units bound so far")) {}
+        units_max(s.peak("encode_units_max", "most coding units bound so far")) {}
   Counter &packets, &bytes, &blocks, &blocks_cut, &repairs, &repair_bytes, &announcements, &streams, &streams_aged;
   Counter &uncoded, &changes, &requests, &requests_ignored, &requests_refused, &requests_old;
   Counter &unprotected_streams, &unprotected_units, &unprotected_icrc, &unprotected_snapped, &unprotected_size;
-  Counter &link_mtu, &pool_dry, &drop_lowar_host, &units_max;
+  Counter &link_mtu, &pool_dry, &drop_lowar_host;
+  Peak& units_max;
 };
 
 struct DecodeCounters {
@@ -59,7 +60,7 @@ struct DecodeCounters {
         missed(s.counter("decode_missed",
                          "lost packets that only the far end's count tells of: the next message may begin anywhere")),
         held(s.counter("decode_held", "packets kept back for a lost one before them")),
-        held_max(s.counter("decode_held_max", "most packets in the reordering buffer so far")),
+        held_max(s.peak("decode_held_max", "most packets in the reordering buffer so far")),
         answers_icrc(s.counter("decode_answers_icrc", "ACKs and NAKs with a wrong ICRC that did not wait, but passed")),
         old(s.counter("decode_old", "data packets before the expected one, passed: duplicates, retransmissions")),
         restarts(s.counter("decode_restarts", "sequences taken up anew: a retransmission, or a PSN far ahead")),
@@ -91,8 +92,9 @@ struct DecodeCounters {
         changes(s.counter("adapt_changes", "times that another (r, c) was asked for")),
         unheeded(s.counter("adapt_unheeded", "of these, given up: the far end did not heed them")) {}
   Counter &packets, &recovered, &recovered_hops, &rebuild_failed, &released, &released_timeout, &released_full, &missed,
-      &held, &held_max, &answers_icrc, &old, &restarts, &announcements, &streams, &streams_aged, &streams_full,
-      &units_full;
+      &held;
+  Peak& held_max;
+  Counter &answers_icrc, &old, &restarts, &announcements, &streams, &streams_aged, &streams_full, &units_full;
   Counter &drop_icrc, &drop_late, &drop_repair_used, &drop_repair_unused, &drop_repair_short, &drop_repair_failed,
       &drop_repair_full, &drop_repair_unknown, &drop_lowar_icrc, &drop_lowar_malformed, &drop_negotiation,
       &drop_rebuilt, &pool_dry, &requests, &changes, &unheeded;

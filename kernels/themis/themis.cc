@@ -57,7 +57,7 @@ class Themis {
   }
   void on_timer(Pass& pass, Timer& timer) { control_.on_timer(pass, timer); }
   void report(Report& report) const {
-    report.count("paths", shared_.source.paths());
+    report.setting("paths", static_cast<std::int64_t>(shared_.source.paths()));
     control_.report(report);
   }
   void stimuli(std::vector<Stimulus>& all) const {

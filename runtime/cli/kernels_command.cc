@@ -107,6 +107,7 @@ std::vector<OptionRow> without_repetitions(const std::vector<OptionRow>& rows) {
 
 struct CounterText {
   std::string name, sentence;
+  CounterKind kind;
 };
 
 // Those of a guest: what its host with it alone has beyond what it has with every one of its guests.
@@ -115,7 +116,7 @@ std::vector<CounterText> counters_of(const Subject& subject) {
   const auto rows_of = [&](const std::string& yaml) {
     std::vector<CounterText> rows;
     const CounterSet set = counters_of(host, subject.registry, yaml);
-    for (const CounterSet::Row& row : set.rows()) rows.push_back({row.name, row.sentence});
+    for (const CounterSet::Row& row : set.rows()) rows.push_back({row.name, row.sentence, row.kind()});
     return rows;
   };
   const std::vector<const Component*> guests = guests_of(host, subject.registry);
@@ -157,7 +158,7 @@ nlohmann::ordered_json to_json(const Subject& subject) {
         {{"name", row.name}, {"type", row.type}, {"range", row.range}, {"default", row.fallback}, {"doc", row.doc}});
   json["counters"] = nlohmann::ordered_json::array();
   for (const CounterText& row : counters_of(subject))
-    json["counters"].push_back({{"name", row.name}, {"doc", row.sentence}});
+    json["counters"].push_back({{"name", row.name}, {"kind", kind_name(row.kind)}, {"doc", row.sentence}});
   json["examples"] = nlohmann::ordered_json::array();
   for (const Example& example : examples_of(subject))
     json["examples"].push_back({{"title", example.title}, {"yaml", example.yaml}});
@@ -200,7 +201,9 @@ void print(const Subject& subject) {
   const std::vector<CounterText> counters = counters_of(subject);
   std::size_t width = 0;
   for (const CounterText& row : counters) width = std::max(width, row.name.size());
-  for (const CounterText& row : counters) print_wrapped(fmt::format("  {:<{}}  ", row.name, width), row.sentence);
+  for (const CounterText& row : counters)
+    print_wrapped(fmt::format("  {:<{}}  ", row.name, width),
+                  row.sentence + (row.kind == CounterKind::kCount ? "" : fmt::format(" ({})", kind_name(row.kind))));
   if (counters.empty()) fmt::print("  none\n");
   for (const Example& example : examples_of(subject)) fmt::print("\nExample: {}\n{}\n", example.title, example.yaml);
 }

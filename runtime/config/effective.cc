@@ -4,42 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
 #include "runtime/config/config.h"
 #include "runtime/config/effective.h"
-#include "runtime/config/printable.h"
 #include "runtime/config/units.h"
+#include "runtime/config/yaml_text.h"
 
 namespace rocebox::config {
 namespace {
-
-// Quoted where a plain scalar could be read as something else; with escapes when it has control characters.
-std::string yaml_text(const std::string& text) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./%-";
-  const bool plain = !text.empty() && text.find_first_not_of(kPlain) == std::string::npos &&
-                     std::isalnum(static_cast<unsigned char>(text[0])) && text != "null" && text != "Null" &&
-                     text != "NULL";
-  if (plain) return text;
-  const bool control = printable(text) != text;
-  std::string quoted(1, control ? '"' : '\'');
-  for (std::size_t i = 0; i < text.size(); i++) {
-    const char c = text[i];
-    if (!control) {
-      quoted += c == '\'' ? "''" : std::string(1, c);
-    } else if (c == '"' || c == '\\') {
-      quoted += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else if (c == '\xc2' && i + 1 < text.size() && (text[i + 1] & 0xE0) == 0x80) {  // C1 control characters
-      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + (control ? '"' : '\'');
-}
 
 // A path as it must be written in the configuration: beside its file. Whole paths, `-` and names of streams stay.
 std::string as_written(const RunConfig& config, const std::string& path) {

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 namespace rocebox::config {
-namespace {
 
-// Bytes of the UTF-8 sequence that the text begins with; 0 when it is none, or a control character.
-std::size_t printable_bytes(std::string_view text) {
+std::size_t utf8_bytes(std::string_view text) {
   const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
-  if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
+  if (first < 0x80) return 1;
   const std::size_t size = first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
   if (first < 0xC2 || size == 0 || text.size() < size) return 0;
   char32_t code = first & (0xFFu >> (size + 1));
@@ -19,8 +17,19 @@ std::size_t printable_bytes(std::string_view text) {
     code = code << 6 | (byte(i) & 0x3F);
   }
   const bool too_long = code < (size == 2 ? 0x80u : size == 3 ? 0x800u : 0x10000u);
-  const bool surrogate = code >= 0xD800 && code < 0xE000, control = code < 0xA0;
-  return too_long || surrogate || control || code > 0x10FFFF ? 0 : size;
+  const bool surrogate = code >= 0xD800 && code < 0xE000;
+  return too_long || surrogate || code > 0x10FFFF ? 0 : size;
+}
+
+namespace {
+
+// The same; 0 for a control character, too.
+std::size_t printable_bytes(std::string_view text) {
+  const std::size_t size = utf8_bytes(text);
+  const auto first = static_cast<unsigned char>(text[0]);
+  const bool control = size == 1 ? first < 0x20 || first == 0x7F
+                                 : size == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
+  return control ? 0 : size;
 }
 
 }  // namespace

@@ -6,6 +6,9 @@
 
 namespace rocebox::config {
 
+/// Bytes of the UTF-8 sequence that a text begins with; 0 where it is none.
+std::size_t utf8_bytes(std::string_view text);
+
 /// The text with every control character (ESC, a line's end, C1 controls), and every byte that is no UTF-8, written as
 /// `\x1b`: it can neither move a terminal's cursor nor look like a line of ours.
 std::string printable(std::string_view text);

@@ -65,18 +65,21 @@ FabricPort Testbed::port(const config::PortName& name) const {
   throw ConfigError("there is no port `" + name.text() + "`");  // load() has checked all names
 }
 
-void Testbed::report(Json& report, Detail detail) const {
-  const std::size_t first_link = devices_.size() - links_.size();
-  for (std::size_t i = 0; i < devices_.size(); i++) {
+void Testbed::report_sum(const std::vector<const Testbed*>& shards, Json& report, Detail detail) {
+  const Testbed& any = *shards[0];
+  const std::size_t first_link = any.devices_.size() - any.links_.size();
+  for (std::size_t i = 0; i < any.devices_.size(); i++) {
+    const std::string& name = any.devices_[i]->name();
     Json device;
     JsonReport writer(device);
-    devices_[i]->books().report(writer, detail);
+    for (const Testbed* shard : shards) shard->devices_[i]->books().report(writer, detail);
     if (i < first_link) {
-      report["devices"][devices_[i]->name()] = std::move(device);
+      report["devices"][name] = std::move(device);
       continue;
     }
-    Json& link = report["links"][devices_[i]->name()];
-    link["between"] = links_[i - first_link]->between[0].text() + " <-> " + links_[i - first_link]->between[1].text();
+    Json& link = report["links"][name];
+    const auto& ends = any.links_[i - first_link]->between;
+    link["between"] = ends[0].text() + " <-> " + ends[1].text();
     Json& kernel = device["kernels"]["link"];
     kernel.erase("type");
     link.update(kernel);

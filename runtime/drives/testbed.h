@@ -35,7 +35,10 @@ class Testbed {
   bool is_link(unsigned number) const { return number >= devices_.size() - links_.size(); }
 
   /// Adds `devices` and `links`; see Device::report.
-  void report(Json& report, Detail detail = Detail::kAll) const;
+  void report(Json& report, Detail detail = Detail::kAll) const { report_sum({this}, report, detail); }
+  /// The same of the shards of a run, each of which has a testbed of the same configuration: what is counted is summed
+  /// up as its kind says (see JsonReport).
+  static void report_sum(const std::vector<const Testbed*>& shards, Json& report, Detail detail);
 
  private:
   std::vector<std::unique_ptr<Device>> devices_;

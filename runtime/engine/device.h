@@ -52,8 +52,9 @@ enum class Detail : std::uint8_t { kCounters, kAll };
 struct CounterView {
   std::string_view port, kernel, kernel_type;
   std::string_view name, sentence;
+  CounterKind kind;
   std::uint64_t value;
-  const Counter* counter;  ///< where it is counted, and what drops name as their reason; null: it is computed
+  const Counter* counter;  ///< what drops name as their reason; null: it is computed, or no count of events
 };
 
 /// What a device counts and reports.

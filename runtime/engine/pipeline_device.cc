@@ -15,8 +15,13 @@ std::uint64_t stream_seed(std::uint64_t run_seed, std::string_view device, std::
 namespace {
 
 void report_counters(Report& report, const CounterSet& counters) {
-  for (const CounterSet::Row& row : counters.rows())
-    report.count(row.name, static_cast<std::int64_t>(row.counter.read()));
+  for (const CounterSet::Row& row : counters.rows()) {
+    const auto value = static_cast<std::int64_t>(row.read());
+    if (row.kind() == CounterKind::kPeak)
+      report.peak(row.name, value);
+    else
+      report.count(row.name, value);
+  }
 }
 
 // What a port counts.
@@ -34,14 +39,16 @@ constexpr PortRow kPortRows[] = {
 // The books of a device.
 struct BookRow {
   std::string_view name, sentence;
+  CounterKind kind;
   std::uint64_t value;
 };
 std::array<BookRow, 5> book_rows(const Conservation& c) {
-  return {{{"packets_in", "packets that came in", c.in},
-           {"packets_made", "packets that kernels made", c.made},
-           {"packets_out", "packets that left", c.out},
-           {"packets_dropped", "packets that were dropped, each counted by its reason too", c.dropped},
-           {"packets_held", "packets that kernels hold now", c.held()}}};
+  constexpr CounterKind kCount = CounterKind::kCount;
+  return {{{"packets_in", "packets that came in", kCount, c.in},
+           {"packets_made", "packets that kernels made", kCount, c.made},
+           {"packets_out", "packets that left", kCount, c.out},
+           {"packets_dropped", "packets that were dropped, each counted by its reason too", kCount, c.dropped},
+           {"packets_held", "packets that kernels hold now", CounterKind::kLevel, c.held()}}};
 }
 
 }  // namespace
@@ -165,11 +172,13 @@ void PipelineDevice::for_each_counter(const std::function<void(const CounterView
             {},
             row.name,
             row.sentence,
+            CounterKind::kCount,
             (port_counters_[i].*row.counter).read(),
             &(port_counters_[i].*row.counter)});
-  for (const BookRow& row : book_rows(conservation())) each({{}, {}, {}, row.name, row.sentence, row.value, nullptr});
+  for (const BookRow& row : book_rows(conservation()))
+    each({{}, {}, {}, row.name, row.sentence, row.kind, row.value, nullptr});
   for (const CounterSet::Row& row : stats_.rows())
-    each({{}, {}, {}, row.name, row.sentence, row.counter.read(), &row.counter});
+    each({{}, {}, {}, row.name, row.sentence, row.kind(), row.read(), row.counter()});
   for (std::size_t i = 0; i < kernel_types_.size(); i++)
     for (const CounterSet::Row& row : kernel_stats_[i].rows())
       each({{},
@@ -177,8 +186,9 @@ void PipelineDevice::for_each_counter(const std::function<void(const CounterView
             kernel_types_[i],
             row.name,
             row.sentence,
-            row.counter.read(),
-            &row.counter});
+            row.kind(),
+            row.read(),
+            row.counter()});
 }
 
 std::string_view PipelineDevice::counter_name(const Counter* counter) const {

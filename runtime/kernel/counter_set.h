@@ -2,8 +2,10 @@
 // CounterSet: the counters of one kernel or device, in the order in which they were asked for.
 #pragma once
 #include <deque>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "runtime/kernel/counter.h"
 
@@ -13,34 +15,53 @@ class CounterSet final : public Stats {
  public:
   struct Row {
     std::string name, sentence;
-    Counter counter;
+    std::variant<Counter, Level, Peak> number;
+
+    CounterKind kind() const {
+      return std::visit([](const auto& n) { return n.kKind; }, number);
+    }
+    std::uint64_t read() const {
+      return std::visit([](const auto& n) { return n.read(); }, number);
+    }
+    /// What drops name as their reason; null for levels and peaks.
+    const Counter* counter() const { return std::get_if<Counter>(&number); }
   };
 
-  Counter& counter(std::string_view name, std::string_view sentence) override {
-    for (Row& row : rows_)
-      if (row.name == name) return row.counter;
-    Row& row = rows_.emplace_back();
-    row.name = name;
-    row.sentence = sentence;
-    return row.counter;
-  }
+  Counter& counter(std::string_view name, std::string_view sentence) override { return get<Counter>(name, sentence); }
+  Level& level(std::string_view name, std::string_view sentence) override { return get<Level>(name, sentence); }
+  Peak& peak(std::string_view name, std::string_view sentence) override { return get<Peak>(name, sentence); }
 
   const std::deque<Row>& rows() const { return rows_; }
 
   /// The name of a counter of this set; empty when it is of another.
   std::string_view name_of(const Counter* counter) const {
+    if (!counter) return {};
     for (const Row& row : rows_)
-      if (&row.counter == counter) return row.name;
+      if (row.counter() == counter) return row.name;
     return {};
   }
   /// Current value by name; 0 when there is no such counter.
   std::uint64_t read(std::string_view name) const {
     for (const Row& row : rows_)
-      if (row.name == name) return row.counter.read();
+      if (row.name == name) return row.read();
     return 0;
   }
 
  private:
+  template <class Number>
+  Number& get(std::string_view name, std::string_view sentence) {
+    for (Row& row : rows_) {
+      if (row.name != name) continue;
+      if (auto* const number = std::get_if<Number>(&row.number)) return *number;
+      throw std::logic_error("`" + row.name + "` is a " + std::string(kind_name(row.kind())) + " and cannot be a " +
+                             std::string(kind_name(Number::kKind)));
+    }
+    Row& row = rows_.emplace_back();
+    row.name = name;
+    row.sentence = sentence;
+    return row.number.emplace<Number>();
+  }
+
   std::deque<Row> rows_;  // a deque: addresses stay valid
 };
 

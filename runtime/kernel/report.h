@@ -22,6 +22,12 @@ class Report {
  public:
   virtual ~Report() = default;
   virtual void count(std::string_view name, std::int64_t value) = 0;
+  /// A high-water mark. The shards of a live run report one after another into the same object: counts and levels add
+  /// up there, of high-water marks the highest stays.
+  virtual void peak(std::string_view name, std::int64_t value) { count(name, value); }
+  /// What is the same in each shard, such as an option: the first one's stays.
+  virtual void setting(std::string_view name, std::int64_t value) { count(name, value); }
+  virtual void setting(std::string_view name, double value) { real(name, value); }
   /// A number with a fraction. Give values that are exact functions of the packets, never of a clock.
   virtual void real(std::string_view name, double value) = 0;
   virtual void flag(std::string_view name, bool value) = 0;

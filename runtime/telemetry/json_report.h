@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // JsonReport: the report as JSON; the text is made from the same JSON, so it holds nothing else.
 #pragma once
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "runtime/kernel/report.h"
 #include "runtime/telemetry/histogram.h"
@@ -14,22 +16,30 @@ using Json = nlohmann::ordered_json;
 /// Raised when a key of the report changes its meaning or goes away.
 inline constexpr int kReportSchemaVersion = 1;
 
+/// Writes into an object. What is there already is another shard's: counts add up, of peaks the highest stays, settings
+/// and texts stay as they are, and the rows of tables follow one another.
 class JsonReport final : public Report {
  public:
   explicit JsonReport(Json& object) : object_(object) {
     if (object_.is_null()) object_ = Json::object();
   }
-  void count(std::string_view name, std::int64_t value) override { object_[std::string(name)] = value; }
-  void real(std::string_view name, double value) override { object_[std::string(name)] = value; }
-  void flag(std::string_view name, bool value) override { object_[std::string(name)] = value; }
-  void text(std::string_view name, std::string_view value) override { object_[std::string(name)] = value; }
-  void duration(std::string_view name, std::int64_t nanos) override { object_[std::string(name) + "_ns"] = nanos; }
+  void count(std::string_view name, std::int64_t value) override { add(name, value); }
+  void peak(std::string_view name, std::int64_t value) override {
+    Json& there = first(name, value);
+    there = std::max(there.get<std::int64_t>(), value);
+  }
+  void setting(std::string_view name, std::int64_t value) override { first(name, value); }
+  void setting(std::string_view name, double value) override { first(name, value); }
+  void real(std::string_view name, double value) override { add(name, value); }
+  void flag(std::string_view name, bool value) override { first(name, value); }
+  void text(std::string_view name, std::string_view value) override { first(name, value); }
+  void duration(std::string_view name, std::int64_t nanos) override { add(std::string(name) + "_ns", nanos); }
   void object(std::string_view name, const std::function<void(Report&)>& fill) override {
     JsonReport nested(object_[std::string(name)]);
     fill(nested);
   }
   void table(std::string_view name, std::size_t rows, const std::function<void(Report&, std::size_t)>& fill) override {
-    Json& array = object_[std::string(name)] = Json::array();
+    Json& array = first(name, Json::array());
     for (std::size_t row = 0; row < rows; row++) {
       JsonReport nested(array.emplace_back(Json::object()));
       fill(nested, row);
@@ -37,6 +47,18 @@ class JsonReport final : public Report {
   }
 
  private:
+  // What stands under a name; `value` where nothing does.
+  Json& first(std::string_view name, Json value) {
+    Json& there = object_[std::string(name)];
+    if (there.is_null()) there = std::move(value);
+    return there;
+  }
+  template <class Number>
+  void add(std::string_view name, Number value) {
+    Json& sum = first(name, Number{0});
+    sum = sum.get<Number>() + value;
+  }
+
   Json& object_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <stdexcept>
@@ -34,7 +35,7 @@ std::string escaped(std::string_view text) {
 }
 
 // Counts are whole, and stay so up to 2^53.
-std::string number(double value) {
+std::string number_text(double value) {
   if (value == std::floor(value) && std::abs(value) < 9007199254740992.0) return fmt::format("{:.0f}", value);
   return fmt::format("{:.9g}", value);
 }
@@ -59,7 +60,7 @@ std::string Metrics::labels_text(const Labels& labels) const {
 }
 
 void Metrics::add(Kind kind, std::string_view name, std::string_view sentence, std::string_view suffix,
-                  const Labels& labels, double value) {
+                  const Labels& labels, double value, Same same) {
   const auto [place, is_new] = by_name_.try_emplace(safe_name(name), families_.size());
   if (is_new) families_.push_back({place->first, std::string(sentence), kind, {}, {}});
   Family& family = families_[place->second];
@@ -69,10 +70,25 @@ void Metrics::add(Kind kind, std::string_view name, std::string_view sentence, s
                                        kTypes[static_cast<std::size_t>(kind)]));
   const std::string text = labels_text(labels);
   const auto [sample, is_first] = family.places.try_emplace(std::string(suffix) + text, family.samples.size());
-  if (is_first)
+  if (is_first) {
     family.samples.push_back({std::string(suffix), text, value});
-  else if (kind != Kind::kInfo)
-    family.samples[sample->second].value += value;
+    return;
+  }
+  double& there = family.samples[sample->second].value;
+  if (same == Same::kSum) there += value;
+  if (same == Same::kHighest) there = std::max(there, value);
+}
+
+void Metrics::number(CounterKind kind, std::string_view name, std::string_view sentence, const Labels& labels,
+                     double value) {
+  switch (kind) {
+    case CounterKind::kCount:
+      return counter(name, sentence, labels, value);
+    case CounterKind::kLevel:
+      return gauge(name, sentence, labels, value);
+    case CounterKind::kPeak:
+      return add(Kind::kGauge, name, sentence, "", labels, value, Same::kHighest);
+  }
 }
 
 void Metrics::counter(std::string_view name, std::string_view sentence, const Labels& labels, double value) {
@@ -85,7 +101,7 @@ void Metrics::gauge(std::string_view name, std::string_view sentence, const Labe
 }
 
 void Metrics::info(std::string_view name, std::string_view sentence, const Labels& labels) {
-  add(Kind::kInfo, name, sentence, "_info", labels, 1);
+  add(Kind::kInfo, name, sentence, "_info", labels, 1, Same::kFirst);
 }
 
 void Metrics::summary(std::string_view name, std::string_view sentence, const Labels& labels, const Histogram& nanos) {
@@ -108,8 +124,9 @@ std::string Metrics::text() const {
       out += fmt::format("# UNIT {} {}\n", family.name, unit);
     out += fmt::format("# HELP {} {}\n", family.name, escaped(family.sentence));
     for (const Sample& sample : family.samples)
-      out += fmt::format("{}{}{}{}{} {}\n", family.name, sample.suffix, sample.labels.empty() ? "" : "{", sample.labels,
-                         sample.labels.empty() ? "" : "}", std::isnan(sample.value) ? "NaN" : number(sample.value));
+      out +=
+          fmt::format("{}{}{}{}{} {}\n", family.name, sample.suffix, sample.labels.empty() ? "" : "{", sample.labels,
+                      sample.labels.empty() ? "" : "}", std::isnan(sample.value) ? "NaN" : number_text(sample.value));
   }
   return out + "# EOF\n";
 }

@@ -9,13 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/kernel/counter.h"
 #include "runtime/telemetry/histogram.h"
 
 namespace rocebox {
 
 /// One exposition. Families keep the order in which they were first named. Numbers with the same name and labels are
-/// added up (shards of a run). Names are made of letters, digits and `_`; other characters become `_`. A family has one
-/// kind and the sentence that it was given first.
+/// those of the shards of a run: they are added up; of high-water marks the highest is told. Names are made of letters,
+/// digits and `_`; other characters become `_`. A family has one kind and the sentence that it was given first.
 class Metrics {
  public:
   using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
@@ -23,6 +24,8 @@ class Metrics {
   /// `instance`: a label of every number; empty: none.
   explicit Metrics(std::string instance) : instance_(std::move(instance)) {}
 
+  /// What a counter says, by its kind: counter() or gauge(); of the gauges of a high-water mark the highest.
+  void number(CounterKind kind, std::string_view name, std::string_view sentence, const Labels& labels, double value);
   /// Something that only grows; `name` comes without `_total`.
   void counter(std::string_view name, std::string_view sentence, const Labels& labels, double value);
   /// Something that grows and shrinks.
@@ -47,8 +50,10 @@ class Metrics {
     std::vector<Sample> samples;
     std::unordered_map<std::string, std::size_t> places;  // of samples, by suffix and labels
   };
+  // How numbers with the same name and labels become one.
+  enum class Same { kSum, kHighest, kFirst };
   void add(Kind kind, std::string_view name, std::string_view sentence, std::string_view suffix, const Labels& labels,
-           double value);
+           double value, Same same = Same::kSum);
   std::string labels_text(const Labels& labels) const;
 
   std::string instance_;

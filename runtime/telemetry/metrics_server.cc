@@ -15,8 +15,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -37,59 +37,15 @@ constexpr auto kContentType = "application/openmetrics-text; version=1.0.0; char
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// A request that is there whole, and its answer: the library neither waits for a client nor sees its connection. A body
-// is not read; no page here has a use for one.
-class Request final : public httplib::Stream {
- public:
-  explicit Request(const std::string& head) : head_(head) {}
-  bool is_readable() const override { return at_ < head_.size(); }
-  bool is_writable() const override { return true; }
-  ssize_t read(char* to, std::size_t size) override {
-    const std::size_t count = head_.copy(to, size, at_);
-    at_ += count;
-    return static_cast<ssize_t>(count);
-  }
-  ssize_t write(const char* from, std::size_t size) override {
-    answer.append(from, size);
-    return static_cast<ssize_t>(size);
-  }
-  // Nobody here asks for them.
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
-  socket_t socket() const override { return INVALID_SOCKET; }
-
-  std::string answer;
-
- private:
-  const std::string& head_;
-  std::size_t at_ = 0;
-};
-
 // A client's connection: one request, then its answer, each within its time as a whole, so that one who dribbles is not
 // served for ever.
 class Client {
  public:
   Client(int socket, SteadyTime now, std::chrono::milliseconds patience)
       : socket_(socket), came_(now), end_(now + patience) {}
-  ~Client() {
-    if (socket_ >= 0) close(socket_);
-  }
-  Client(Client&& other) noexcept
-      : socket_(std::exchange(other.socket_, -1)),
-        came_(other.came_),
-        end_(other.end_),
-        head_(std::move(other.head_)),
-        answer_(std::move(other.answer_)),
-        sent_(other.sent_) {}
-  Client& operator=(Client&& other) noexcept {
-    std::swap(socket_, other.socket_);
-    came_ = other.came_;
-    end_ = other.end_;
-    head_ = std::move(other.head_);
-    answer_ = std::move(other.answer_);
-    sent_ = other.sent_;
-    return *this;
-  }
+  ~Client() { close(socket_); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
 
   bool answering() const { return !answer_.empty(); }
   SteadyTime came() const { return came_; }
@@ -122,14 +78,14 @@ class Client {
   }
 
  private:
-  int socket_;
-  SteadyTime came_, end_;
+  const int socket_;
+  const SteadyTime came_;
+  SteadyTime end_;
   std::string head_, answer_;
   std::size_t sent_ = 0;
 };
 
-// The library's routes behind a loop of our own. The library gives each connection a thread that waits for it: a few
-// that say nothing would keep all others out.
+// The library's requests, routes and answers, behind a loop of our own; metrics_server.h says why.
 class Server final : public httplib::Server {
  public:
   explicit Server(std::chrono::milliseconds patience) : patience_(patience) {}
@@ -195,16 +151,19 @@ class Server final : public httplib::Server {
     }
   }
 
+  // To a request that is there whole. A body is not read; no page here has a use for one.
   std::string answer(const std::string& head) {
-    Request request(head);
+    httplib::detail::BufferStream stream;  // what is written into it follows what is to be read from it
+    stream.write(head.data(), head.size());
     bool closed = false;
-    process_request(request, true, closed, nullptr);
-    if (request.answer.empty()) request.answer = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
-    return std::move(request.answer);
+    process_request(stream, true, closed, nullptr);
+    std::string answer = stream.get_buffer().substr(head.size());
+    if (answer.empty()) answer = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+    return answer;
   }
 
   const std::chrono::milliseconds patience_;
-  std::deque<Client> clients_;  // in the order in which they came
+  std::list<Client> clients_;  // in the order in which they came
   SteadyTime no_accept_until_;
 };
 

@@ -12,9 +12,19 @@ namespace rocebox {
 
 /// One thread, which waits for all clients at once and for none in particular: one that says nothing keeps no other
 /// waiting. One whose request has not come whole within `patience`, or that has not taken the answer so long after it
-/// began, is hung up on; so is, when a 65th comes, the one that has kept us waiting longest (for a
-/// tenth of a second at least, or the 65th waits). Nothing here runs on a
-/// polling core or touches the datapath.
+/// began, is hung up on; so is, when a 65th comes, the one that has kept us waiting longest (for a tenth of a second at
+/// least, or the 65th waits). Nothing here runs on a polling core or touches the datapath.
+///
+/// Requests, routes and answers are cpp-httplib's. Waiting for the sockets is ours, as no library at hand keeps these
+/// promises:
+/// - cpp-httplib gives a thread to each connection while it lasts, and times single reads. As many silent clients as it
+///   has threads keep all others out, one who dribbles keeps its thread for ever, and the end of the run waits for
+///   both: it hands out no socket to hang up on.
+/// - prometheus-cpp has the same in civetweb's two threads, writes the older text format and not OpenMetrics, and does
+///   not say why an address cannot be had.
+/// - libmicrohttpd does with one thread, but times in whole seconds since the last byte, which one who dribbles puts
+/// off
+///   for ever, and does not answer those who send empty lines.
 class MetricsServer {
  public:
   /// Takes the address; port 0 is any that is free. `place` is who says so, for messages: `FILE:LINE:COLUMN`, or an

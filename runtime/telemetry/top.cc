@@ -66,12 +66,15 @@ std::int64_t kernel_rate(const Span& span) {
   return span.rate("counters", "forward_packets") + span.rate("counters", "reverse_packets");
 }
 
+// Levels and high-water marks have no rate; the answer names their kinds.
+bool has_rate(const Json& answer, const std::string& counter) { return !member(answer, "kinds").contains(counter); }
+
 // What a kernel is busy with: those of its counters that move most. Drops have a list of their own.
 void add_moving(Json& rows, const std::string& at, const Span& span) {
   constexpr std::size_t kShown = 6;
   std::vector<Json> moving;
   for (const auto& [name, value] : member(span.after, "counters").items()) {
-    if (is_drop(name) || name.ends_with("bytes") || name.ends_with("_max")) continue;
+    if (is_drop(name) || name.ends_with("bytes") || !has_rate(span.after, name)) continue;
     if (const std::int64_t rate = span.rate("counters", name); rate > 0)
       moving.push_back({{"at", at}, {"counter", name}, {"total", value}, {"per_second", rate}});
   }

@@ -35,7 +35,7 @@ TrafficManager::TrafficManager(const TrafficManagerConfig& config, const SwitchI
       drop_buffer_full_(stats.counter("drop_buffer_full", "beyond what the shared buffer grants the packet's queue")),
       ecn_not_marked_(stats.counter("ecn_not_marked", "replicas that were to be marked: the pool was dry")),
       ecn_marked_(stats.counter("ecn_marked_packets", "packets marked CE as they entered a queue")),
-      buffer_bytes_max_(stats.counter("buffer_bytes_max", "the most bytes that were in the shared buffer at once")),
+      buffer_bytes_max_(stats.peak("buffer_bytes_max", "the most bytes that were in the shared buffer at once")),
       rx_pause_(stats.counter("rx_pause_frames", "pause frames that came in, PFC or 802.3x; they end here")),
       tx_pause_(stats.counter("tx_pause_frames", "PFC frames made")) {
   bool rated = config.rate != 0;

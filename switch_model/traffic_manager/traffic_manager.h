@@ -93,7 +93,9 @@ class TrafficManager {
   std::vector<PortState> ports_;
   StateSlab slab_;
   std::vector<PauseRequest> pauses_;
-  Counter &drop_buffer_full_, &ecn_not_marked_, &ecn_marked_, &buffer_bytes_max_, &rx_pause_, &tx_pause_;
+  Counter &drop_buffer_full_, &ecn_not_marked_, &ecn_marked_;
+  Peak& buffer_bytes_max_;
+  Counter &rx_pause_, &tx_pause_;
 };
 
 }  // namespace rocebox::switch_model

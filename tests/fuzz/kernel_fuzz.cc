@@ -77,7 +77,7 @@ void run_timers(Pipeline& pipeline, Nanos until) {
 bool agrees(std::uint64_t held, const CounterSet& stats) {
   std::uint64_t replicated = 0;
   for (const CounterSet::Row& row : stats.rows())
-    if (row.name == "replicated") replicated = row.counter.read();
+    if (row.name == "replicated") replicated = row.read();
   const std::uint64_t in_use = pool->in_use();
   return in_use >= held && in_use <= held + std::min(held, replicated);
 }

@@ -325,7 +325,9 @@ class Describe(RoceboxTest):
             if counter:
                 self.assertIn(counter, [row["name"] for row in rows[name]["counters"]])
                 self.assertNotIn(counter, [row["name"] for row in rows["switch"]["counters"]])
-        self.assertIn("buffer_bytes_max", [row["name"] for row in rows["switch"]["counters"]])
+        kinds = {row["name"]: row["kind"] for row in rows["switch"]["counters"]}
+        self.assertEqual((kinds["buffer_bytes_max"], kinds["tx_pause_frames"]), ("peak", "count"))
+        self.assertRegex(self.rocebox("kernels", "switch")[0], r"(?m)^  buffer_bytes_max +the most bytes[^()]*\(peak\)$")
         for row in rows["switch"]["options"]:
             self.assertNotIn(row["name"].split(".")[0], ("themis", "forward", "acl"))
         self.assertIn("did you mean `themis`?", self.rocebox("kernels", "themys", status=2)[1])

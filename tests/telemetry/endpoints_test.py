@@ -53,6 +53,10 @@ class Endpoints(kit.RunTest):
         self.assertGreater(parts["kernel"]["near.link"]["counters"]["forward_drop_loss"], 10)
         for key in ("counters", "latency", "between"):
             self.assertEqual(parts["link"]["haul"][key], report["links"]["haul"][key])
+        peaks = {"forward_queue_bytes_max": "peak", "reverse_queue_bytes_max": "peak"}
+        self.assertEqual({name: answer["kinds"] for name, answer in parts["kernel"].items()}, {"near.link": peaks, "near.inspect": {}})
+        self.assertEqual([answer["kinds"] for answer in parts["device"].values()], 2 * [{"packets_held": "level"}])
+        self.assertEqual(parts["link"]["haul"]["kinds"], {"packets_held": "level", **peaks})
 
     def test_names_that_are_none_are_answered_with_the_nearest(self):
         self.start(self.config())

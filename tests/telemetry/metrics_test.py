@@ -260,6 +260,8 @@ class Exporter(kit.RunTest):
         self.assertEqual(value("device_port", device="near", port="a", counter="rx_bytes"), near["ports"]["a"]["rx_bytes"])
         self.assertEqual(value("kernel_counter", device="near", kernel="link", counter="forward_drop_loss"),
                          near["kernels"]["link"]["counters"]["forward_drop_loss"])
+        for counter in ("forward_queue_bytes_max", "packets_held"):
+            self.assertEqual(value("link_level", link="haul", counter=counter), report["links"]["haul"]["counters"][counter])
         self.assertEqual(value("link_counter", link="haul", counter="forward_packets"), report["links"]["haul"]["counters"]["forward_packets"])
         self.assertEqual(value("latency_seconds", of="link", link="haul", quantile="0.5"), report["links"]["haul"]["latency"]["p50_ns"] / 1e9)
         self.assertEqual(value("port_packets", device="far", port="d", counter="tx_packets"), report["ports"][1]["tx_packets"])

@@ -46,6 +46,8 @@ class Live {
   /// Gives the outputs their names, the JSON report among them. After stop(). Throws std::runtime_error.
   void publish(const Json& report);
   const Clock& clock() const { return clock_; }
+  /// The devices and links of the first shard: what they are called and count is the same in all.
+  const Testbed& testbed() const { return shards_[0]->testbed(); }
 
   /// What happened: counts while packets flow, with the kernels' own tables after stop(). On any thread.
   Json report() const;
@@ -111,8 +113,5 @@ class Live {
 /// The CPUs that shards run on: `list` such as "0,2-3", or the last `shards` that this process may use when it is
 /// empty. Throws ConfigError.
 std::vector<unsigned> choose_cores(const std::string& list, const config::LiveOptions& options);
-
-/// Adds the numbers of one shard's report to those of another; rows of tables follow one another.
-void add_report(Json& sum, const Json& more);
 
 }  // namespace rocebox

@@ -126,14 +126,35 @@ Json LiveEndpoints::device(const std::string& name) {
   const Json& device = report_["devices"][name];
   Json answer;
   for (const char* key : {"counters", "latency"}) answer[key] = device[key];
+  answer["kinds"] = kinds(false, name, "");
   return answer;
 }
 
 Json LiveEndpoints::kernel(const std::string& name) {
   const auto [device, kernel] = parted(report_, name);
-  return report_["devices"][device]["kernels"][kernel];
+  Json answer = report_["devices"][device]["kernels"][kernel];
+  answer["kinds"] = kinds(false, device, kernel);
+  return answer;
 }
 
-Json LiveEndpoints::link(const std::string& name) { return report_["links"][name]; }
+Json LiveEndpoints::link(const std::string& name) {
+  Json answer = report_["links"][name];
+  answer["kinds"] = kinds(true, name, "");
+  return answer;
+}
+
+Json LiveEndpoints::kinds(bool is_link, const std::string& name, const std::string& kernel) const {
+  const Testbed& testbed = live_.testbed();
+  Json kinds = Json::object();
+  for (unsigned i = 0; i < testbed.device_count(); i++) {
+    if (testbed.is_link(i) != is_link || testbed.device(i).name() != name) continue;
+    testbed.device(i).books().for_each_counter([&](const CounterView& counter) {
+      const bool asked_for =
+          is_link || (counter.port.empty() && counter.kernel == kernel);  // a link tells its kernel's
+      if (asked_for && counter.kind != CounterKind::kCount) kinds[std::string(counter.name)] = kind_name(counter.kind);
+    });
+  }
+  return kinds;
+}
 
 }  // namespace rocebox

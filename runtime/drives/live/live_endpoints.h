@@ -26,6 +26,8 @@ class LiveEndpoints {
   Json device(const std::string& name);
   Json kernel(const std::string& name);
   Json link(const std::string& name);
+  /// The kinds of those counters of a link, device or kernel that are no counts, by their names.
+  Json kinds(bool is_link, const std::string& name, const std::string& kernel) const;
   /// A part of the report, or an error with the nearest of the names that there are.
   using Part = Json (LiveEndpoints::*)(const std::string& name);
   using Names = std::vector<std::string> (*)(const Json& report);

@@ -10,7 +10,11 @@ namespace rocebox {
 namespace {
 
 // What the numbers of a port's row in the report mean; its latency is told as a summary.
-constexpr std::pair<std::string_view, std::string_view> kPortSentences[] = {
+struct PortNumber {
+  std::string_view name, sentence;
+  CounterKind kind = CounterKind::kCount;
+};
+constexpr PortNumber kPortNumbers[] = {
     {"rx_packets", "packets taken from the port"},
     {"tx_packets", "packets that the port took"},
     {"rx_missed", "packets that arrived while the receive queue was full"},
@@ -19,6 +23,10 @@ constexpr std::pair<std::string_view, std::string_view> kPortSentences[] = {
     {"rx_other_mac", "packets for another MAC address, and the port is not promiscuous"},
     {"rx_unsent", "packets of the capture that the run did not take"},
     {"pacing_packets", "packets of the capture that came by its schedule"},
+    {"pacing_p50_ns", "how late packets of the capture come, against its schedule", CounterKind::kLevel},
+    {"pacing_p99_ns", "how late packets of the capture come, against its schedule", CounterKind::kLevel},
+    {"pacing_p999_ns", "how late packets of the capture come, against its schedule", CounterKind::kLevel},
+    {"pacing_max_ns", "how late packets of the capture come, against its schedule", CounterKind::kPeak},
     {"rx_too_long", "dropped: in more segments than fit into one"},
     {"rx_checksums_finished", "packets whose checksum a host had left to its hardware"},
     {"tx_full", "dropped: the port did not take packets for as long as the buffer lasted"},
@@ -27,10 +35,10 @@ constexpr std::pair<std::string_view, std::string_view> kPortSentences[] = {
     {"link_down_events", "times that the link went down, or the interface away"},
 };
 
-std::string_view port_sentence(std::string_view name) {
-  for (const auto& [known, sentence] : kPortSentences)
-    if (known == name) return sentence;
-  return "a count of the port";
+PortNumber port_number(std::string_view name) {
+  for (const PortNumber& known : kPortNumbers)
+    if (known.name == name) return known;
+  return {name, "a count of the port"};
 }
 
 // A device's numbers. The kernel of a link is the link.
@@ -49,11 +57,8 @@ void add_device(Metrics& metrics, const Device& device, bool is_link) {
       prefix = "rocebox_device_port_";
       labels.emplace_back("port", counter.port);
     }
-    const auto value = static_cast<double>(counter.value);
-    if (counter.name == "packets_held" || counter.name.ends_with("_max"))
-      metrics.gauge(prefix + std::string(counter.name), counter.sentence, labels, value);
-    else
-      metrics.counter(prefix + std::string(counter.name), counter.sentence, labels, value);
+    metrics.number(counter.kind, prefix + std::string(counter.name), counter.sentence, labels,
+                   static_cast<double>(counter.value));
   });
 }
 
@@ -90,11 +95,10 @@ void Live::add_port_metrics(Metrics& metrics, const Json& report) const {
     metrics.gauge("rocebox_port_up", "whether the link is up", labels, row["link"] == "up");
     for (const auto& [name, value] : row.items()) {
       if (!value.is_number_integer() || name.starts_with("latency_")) continue;
-      if (!name.ends_with("_ns"))
-        metrics.counter("rocebox_port_" + name, port_sentence(name), labels, value.get<double>());
-      else
-        metrics.gauge("rocebox_port_" + name.substr(0, name.size() - 3) + "_seconds",
-                      "how late packets of the capture come, against its schedule", labels, value.get<double>() / 1e9);
+      const PortNumber number = port_number(name);
+      const bool is_time = name.ends_with("_ns");  // OpenMetrics has seconds
+      const std::string metric = "rocebox_port_" + (is_time ? name.substr(0, name.size() - 3) + "_seconds" : name);
+      metrics.number(number.kind, metric, number.sentence, labels, value.get<double>() / (is_time ? 1e9 : 1));
     }
     metrics.summary("rocebox_port_latency_seconds", "time from arrival at any port until sent by this one, of a sample",
                     labels, port_latency(i));

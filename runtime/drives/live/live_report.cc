@@ -115,29 +115,11 @@ Json Live::report() const {
   report_shards(report);
   report_ports(report);
   if (!running_) captures_.report(report);
-  for (const auto& shard : shards_) {
-    Json part;
-    shard->testbed().report(part, running_ ? Detail::kCounters : Detail::kAll);
-    add_report(report, part);
-  }
+  std::vector<const Testbed*> testbeds;
+  for (const auto& shard : shards_) testbeds.push_back(&shard->testbed());
+  Testbed::report_sum(testbeds, report, running_ ? Detail::kCounters : Detail::kAll);
   report_sojourns(report);
   return report;
-}
-
-void add_report(Json& sum, const Json& more) {
-  for (const auto& [key, value] : more.items()) {
-    if (!sum.contains(key)) {
-      sum[key] = value;
-    } else if (value.is_object()) {
-      add_report(sum[key], value);
-    } else if (value.is_array()) {
-      for (const Json& row : value) sum[key].push_back(row);
-    } else if (value.is_number_integer()) {
-      sum[key] = sum[key].get<std::int64_t>() + value.get<std::int64_t>();
-    } else if (value.is_number()) {
-      sum[key] = sum[key].get<double>() + value.get<double>();
-    }
-  }
 }
 
 }  // namespace rocebox

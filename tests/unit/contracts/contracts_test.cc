@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The contracts of design.md over every kernel in the registry, those to come included: the same answer for any
 // batching, conservation, the pool back to idle, equal runs, metadata that tells the truth, no laundered corruption,
-// foreign traffic untouched, and no allocation per packet.
+// foreign traffic untouched, no allocation per packet, and counters summed up by their kinds.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,6 +16,7 @@
 #include "runtime/roce/parse.h"
 #include "runtime/telemetry/json_report.h"
 #include "tests/unit/contracts/allocations.h"
+#include "tests/unit/contracts/counter_kinds.h"
 #include "tests/unit/contracts/random_fields.h"
 #include "tests/unit/contracts/traffic.h"
 #include "tests/unit/harness.h"
@@ -85,7 +86,7 @@ Leaving leaving_of(Packet packet, Nanos now) {
 
 std::uint64_t replicated(const CounterSet& stats) {
   for (const CounterSet::Row& row : stats.rows())
-    if (row.name == "replicated") return row.counter.read();
+    if (row.name == "replicated") return row.read();
   return 0;
 }
 
@@ -155,7 +156,7 @@ Result run(const KernelOptions& type, const Make& make, const std::vector<test::
     kernel.report(report);
     result.counters = json.dump();
     for (const CounterSet::Row& row : stats.rows())
-      result.counters += row.name + "=" + std::to_string(row.counter.read()) + "\n";
+      result.counters += row.name + "=" + std::to_string(row.read()) + "\n";
     result.conservation = pipeline.conservation();
     result.pool_in_use = pool.in_use();
     result.replicated = replicated(stats);
@@ -199,6 +200,7 @@ void check_one(const KernelOptions& type, const std::string& what, bool defaults
       }
     }
   }
+  test::check_counter_kinds(type, make);
   if (!defaults || type.shape() != Shape::kTwoSided) return;
   // With its defaults, an inline kernel passes what is not RoCE untouched and in order.
   for (Port in = 0; in < 2; in++) {
@@ -228,6 +230,7 @@ TEST(Contracts, HoldForEveryKernelAndEveryExample) {
     for (const Example* example = component->examples; example && example->title; example++)
       check_one(*test::options_of(host, example->yaml), std::string(component->name) + ": " + example->title, false);
   }
+  EXPECT_GT(test::peaks_compared(), 0u) << "no kernel showed how high-water marks are summed up";
 }
 
 // Fields may be refused when they are read, and what they ask for together when the kernel is made: a strict switch

@@ -117,9 +117,27 @@ TEST(CounterSet, OneCounterANameAndAddressesStay) {
   EXPECT_EQ(set.read("n999"), 999u);
   EXPECT_EQ(set.read("none"), 0u);
   EXPECT_EQ(set.name_of(&first), "a");
-  first.raise_to(5);
-  first.raise_to(3);
-  EXPECT_EQ(first.read(), 5u);
+}
+
+TEST(CounterSet, ACounterHasOneKind) {
+  CounterSet set;
+  set.counter("count", "").add(2);
+  set.level("level", "").set(7);
+  set.level("level", "").set(4);
+  Peak& peak = set.peak("peak", "");
+  peak.raise_to(5);
+  peak.raise_to(3);
+  const std::pair<CounterKind, std::uint64_t> wanted[] = {
+      {CounterKind::kCount, 2}, {CounterKind::kLevel, 4}, {CounterKind::kPeak, 5}};
+  ASSERT_EQ(set.rows().size(), 3u);
+  for (std::size_t i = 0; i < 3; i++) {
+    const CounterSet::Row& row = set.rows()[i];
+    EXPECT_EQ(std::pair(row.kind(), row.read()), wanted[i]) << row.name;
+    EXPECT_EQ(row.counter() != nullptr, i == 0) << "only a count can be why packets are dropped";
+  }
+  EXPECT_EQ(&set.peak("peak", "again"), &peak);
+  EXPECT_THROW(set.counter("peak", ""), std::logic_error);
+  EXPECT_THROW(set.peak("count", ""), std::logic_error);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ Result run(const link::Config& config, unsigned batch_max, std::uint64_t seed = 
   box.drain();
   Result result;
   for (test::Out& out : box.out) result.out[out.port].push_back(std::move(out));
-  for (const auto& row : box.stats.rows()) result.counters.push_back(row.counter.read());
+  for (const auto& row : box.stats.rows()) result.counters.push_back(row.read());
   EXPECT_EQ(box.conservation().held(), 0u);
   return result;
 }

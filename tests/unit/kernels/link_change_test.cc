@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A link whose options change while packets are on their way.
+#include <gtest/gtest.h>
+
 #include <random>
 
 #include "tests/unit/kernels/link_kit.h"

@@ -37,8 +37,14 @@ TEST(Metrics, OfShardsAreAddedUpAndInfoIsNot) {
     metrics.counter("x", "s", {{"a", "1"}}, 5);
     metrics.gauge("y", "s", {}, 2);
     metrics.info("z", "s", {});
+    metrics.number(CounterKind::kCount, "count", "s", {}, 10 + shard);
+    metrics.number(CounterKind::kLevel, "level", "s", {}, 10 + shard);
+    metrics.number(CounterKind::kPeak, "peak", "s", {}, shard == 1 ? 12 : 10);
   }
   const std::string text = metrics.text();
+  EXPECT_NE(text.find("# TYPE count counter\n# HELP count s\ncount_total 33\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("# TYPE level gauge\n# HELP level s\nlevel 33\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("# TYPE peak gauge\n# HELP peak s\npeak 12\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nx_total{a=\"1\"} 15\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\ny 6\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nz_info 1\n"), std::string::npos) << text;

@@ -35,6 +35,7 @@ Json sample(std::int64_t seconds) {
                                   {"encode_units_max", seconds},
                                   {"decode_recovered", 0},
                                   {"encode_repairs", 10 * seconds}}},
+                                {"kinds", {{"encode_units_max", "peak"}}},
                                 {"latency", latency}};
   all["links"] = Json::object();
   return all;

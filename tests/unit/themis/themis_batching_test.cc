@@ -61,7 +61,7 @@ Answer run(const std::vector<Burst>& bursts, const std::string& more, unsigned b
   for (const Burst& burst : bursts) tor.send_burst(burst.at, burst.in, burst.frames);
   tor.drain();
   Answer answer;
-  for (const CounterSet::Row& row : tor.stats.rows()) answer.counters[row.name] = row.counter.read();
+  for (const CounterSet::Row& row : tor.stats.rows()) answer.counters[row.name] = row.read();
   std::stable_sort(tor.out.begin(), tor.out.end(), [](const auto& a, const auto& b) { return a.port < b.port; });
   answer.out = std::move(tor.out);
   return answer;

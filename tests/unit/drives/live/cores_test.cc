@@ -46,11 +46,5 @@ TEST(Cores, AreThoseOfTheListOrTheLastOnes) {
     EXPECT_THROW(choose_cores(list, options), ConfigError) << list;
 }
 
-TEST(AddReport, CountsAddUpAndRowsFollowOneAnother) {
-  Json sum = Json::parse(R"({"a": {"n": 1, "word": "x", "rows": [{"q": 1}]}, "f": 0.5})");
-  add_report(sum, Json::parse(R"({"a": {"n": 41, "word": "x", "rows": [{"q": 2}], "new": 3}, "f": 0.25})"));
-  EXPECT_EQ(sum, Json::parse(R"({"a": {"n": 42, "word": "x", "rows": [{"q": 1}, {"q": 2}], "new": 3}, "f": 0.75})"));
-}
-
 }  // namespace
 }  // namespace rocebox
