@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const config::KernelConfig& kernel : device.kernels) {
       CounterSet stats;
       try {
-        require(kernel.make(stats) != nullptr, "a checked kernel can be made");
+        require(kernel.options->make(stats) != nullptr, "a checked kernel can be made");
       } catch (const ConfigError&) {
       }
     }
