@@ -33,6 +33,7 @@ class CodingUnits {
   /// Dissolves the binding.
   void release(std::uint16_t unit);
   std::uint32_t bound() const { return count_ - free_; }
+  bool all_bound() const { return free_ == 0; }
 
   /// The memory that a transport packet of so many bytes needs of the unit; kNone: of that which will be bound next.
   roce::Ahead ahead(std::uint16_t unit, std::uint32_t bytes) const;

@@ -37,34 +37,36 @@ class Encoder {
     Nanos heeded;                                       // when the last request was, 0: none yet
     std::array<std::uint16_t, kInterleavingMax> units;  // by ISN
   };
-  struct Call {
+  // The packet that is worked on.
+  struct Current {
     Context& context;
     Batch& batch;
-    const std::array<Named, kBatchMax>& names;
     unsigned slot;
     PacketPtr taken;  // the packet in the slot, when something goes ahead of it
-    void go_ahead() {
+    // Something is to leave ahead of it.
+    void take_out() {
       if (!taken) taken = batch.take(slot);
     }
   };
 
-  roce::Ahead unit_ahead(Packet packet, const Named& named);
-  void one(Call& call, const Named& named);
-  bool can_be_coded(Packet packet, const Named& named);
+  roce::Ahead unit_ahead(Packet packet, const PacketClass& kind);
+  void data(Current& current, const PacketClass& kind);
+  bool admit(Packet packet, const PacketClass& kind);
   bool begins_anew(const Stream& stream, Packet packet) const;
-  auto release_idle() {
-    return [this](const Stream& stream) { return release(stream); };
+  auto retire_idle() {
+    return [this](const Stream& stream) { return retire(stream); };
   }
-  bool release(const Stream& stream);
+  bool retire(const Stream& stream);
   void begin_stream(Context& context, Stream& stream, bool responses);
-  void take_up(Stream& stream);
-  bool tells_status(Stream& stream) const;
-  void announce(Call& call, Stream& stream, Packet packet, NegotiationKind kind, bool responses);
-  void leave_uncoded(Stream& stream, Packet packet);
+  void apply_request(Stream& stream);
+  bool status_is_due(const Stream& stream) const;
+  void announce(Current& current, Stream& stream, Packet packet, NegotiationKind kind, bool responses);
+  void follow_uncoded(Stream& stream, Packet packet);
   void begin_block(Stream& stream, Packet packet, bool responses, bool anew);
-  void code(const Call& call, Stream& stream, Packet packet);
-  void end_block(Call& call, Stream& stream, Packet like, std::uint32_t qpn);
-  void send_repair(Call& call, Packet like, const RepairHeader& header, std::uint16_t unit, std::uint16_t next_unit);
+  void add_to_block(const Current& current, Stream& stream, Packet packet);
+  void end_block(Current& current, Stream& stream, Packet like, std::uint32_t qpn);
+  void send_repair(Current& current, Packet like, const RepairHeader& header, std::uint16_t unit,
+                   std::uint16_t next_unit);
 
   Config config_;
   Port out_;

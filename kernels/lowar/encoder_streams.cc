@@ -7,8 +7,8 @@
 
 namespace rocebox::lowar {
 
-// Of an idle stream that gives its place: its units.
-bool Encoder::release(const Stream& stream) {
+// An idle stream gives its place: its units are free.
+bool Encoder::retire(const Stream& stream) {
   for (unsigned isn = 0; isn < std::min<unsigned>(stream.block.coding.c, stream.block.packets); isn++)
     if (stream.units[isn] != CodingUnits::kNone) units_.release(stream.units[isn]);
   count_.streams_aged.add();
@@ -18,13 +18,13 @@ bool Encoder::release(const Stream& stream) {
 void Encoder::begin_stream(Context& context, Stream& stream, bool responses) {
   count_.streams.add();
   stream.begun = true;
-  stream.lenient = responses;
+  stream.may_skip_psns = responses;
   stream.coding = stream.asked_for = config_.coding();
   if (config_.adapt) stream.token = static_cast<std::uint32_t>(context.random() >> 32) | 1;
 }
 
 // A message begins, or a sequence: now (r, c) may change.
-void Encoder::take_up(Stream& stream) {
+void Encoder::apply_request(Stream& stream) {
   if (stream.taken_serial == stream.serial) return;
   stream.taken_serial = stream.serial;
   stream.status_due = true;
@@ -32,30 +32,30 @@ void Encoder::take_up(Stream& stream) {
   stream.coding = stream.asked_for;
 }
 
-bool Encoder::tells_status(Stream& stream) const {
+bool Encoder::status_is_due(const Stream& stream) const {
   if (stream.block.packets != 0 || stream.token == 0) return false;
   return stream.status_due || stream.since_status >= kStatusPackets;
 }
 
 // Goes ahead of the packet, so that the far end knows where the sequence begins even if that is lost.
-void Encoder::announce(Call& call, Stream& stream, Packet packet, NegotiationKind kind, bool responses) {
+void Encoder::announce(Current& current, Stream& stream, Packet packet, NegotiationKind kind, bool responses) {
   NegotiationHeader header{qpn_of(packet), kind, stream.coding, psn_of(packet), responses};
   header.serial = stream.taken_serial;
   header.token = stream.token;
   header.sent = stream.sent;
-  PacketPtr made = make_packet(call.context, packet, encode(header));
+  PacketPtr made = make_packet(current.context, packet, encode(header));
   if (!made) return count_.pool_dry.add();
   count_.announcements.add();
   stream.status_due = false;
   stream.since_status = 0;
-  call.go_ahead();
-  call.context.emit(std::move(made), out_, call.slot);
+  current.take_out();
+  current.context.emit(std::move(made), out_, current.slot);
 }
 
 // Only where the sequence is remains known, so that what the host sends again is announced.
-void Encoder::leave_uncoded(Stream& stream, Packet packet) {
+void Encoder::follow_uncoded(Stream& stream, Packet packet) {
   count_.uncoded.add();
-  stream.go_on(packet, psn_of(packet));
+  stream.advance(packet, psn_of(packet));
 }
 
 void Encoder::requested(const StreamKey& key, const NegotiationHeader& header, Nanos now) {

@@ -27,7 +27,7 @@ static_assert(kBatchMax * (kInterleavingMax + 1) <= kEmittedReserved);
 /// Coding units of one direction; their numbers are kept in 16 bits, 0 being none. The paper has 1024.
 inline constexpr std::int64_t kUnitsMax = 65535;
 
-/// Streams of one direction, 216 B in the encoder and 840 B in the decoder each: more QPs than a NIC keeps in its
+/// Streams of one direction, 216 B in the encoder and 856 B in the decoder each: more QPs than a NIC keeps in its
 /// cache.
 inline constexpr std::int64_t kStreamsMax = 65536;
 

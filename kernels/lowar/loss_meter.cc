@@ -136,13 +136,13 @@ void LossMeter::take_back() {
   block_.clusters = std::min(block_.clusters, window_.clusters);
 }
 
-void LossMeter::forget_half() {
-  Counts half = window_;
-  half.packets /= 2;
-  half.lost /= 2;
-  half.clusters /= 2;
-  for (std::uint16_t& after : half.after) after /= 2;
-  begin_window(half);
+void LossMeter::forget_older_half() {
+  Counts newer = window_;
+  newer.packets /= 2;
+  newer.lost /= 2;
+  newer.clusters /= 2;
+  for (std::uint16_t& after : newer.after) after /= 2;
+  begin_window(newer);
 }
 
 bool LossMeter::has_become_clean() const {
@@ -164,7 +164,10 @@ bool LossMeter::look() {
 
 void LossMeter::done() {
   const bool enough = window_.clusters >= kClustersEnough || window_.lost >= kLossesEnough;
-  enough || window_.packets >= kPacketsMax ? forget_half() : plan_decision();
+  if (enough || window_.packets >= kPacketsMax)
+    forget_older_half();
+  else
+    plan_decision();
 }
 
 bool LossMeter::is_exact() const { return window_.clusters >= kClustersExact; }

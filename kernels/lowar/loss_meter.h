@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the link does to one stream: how many packets are lost, and how losses stick together. Fed with the fate of each
-// packet in the order of PSNs, recovered or not; answers with bounds, not with ratios.
+// What the link does to one stream: how many packets are lost, and how losses stick together. Fed with what became of
+// each packet in the order of PSNs, recovered or not; answers with bounds, not with ratios.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -29,9 +29,9 @@ class LossMeter {
 
   /// Whether it is time to look().
   bool due() const { return window_.packets >= next_look_; }
-  /// Whether the bounds are to be looked at: since done(), packets or clusters of losses of the window have doubled, or
-  /// a new window has begun because the newest losses, or their absence, are certainly of another rate. A stream's n
-  /// packets mean O(log n) decisions.
+  /// Looks at the window, when due(). True: (r, c) is to be chosen again, then done(): since then packets or clusters
+  /// of losses of the window have doubled, or a new window has begun because the newest losses, or their absence, are
+  /// certainly of another rate. A stream's n packets mean O(log n) decisions.
   bool look();
   /// The bounds have been looked at.
   void done();
@@ -58,7 +58,7 @@ class LossMeter {
   void begin_window(const Counts& counts);
   void plan_decision();
   void plan_look();
-  void forget_half();
+  void forget_older_half();
   bool has_become_clean() const;
 
   Counts window_, block_;        // block_: as the window was when its newest block of kBlockClusters began

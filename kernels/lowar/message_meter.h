@@ -32,8 +32,8 @@ class MessageMeter {
 
   /// Whether it is time to look(): 256 packets of whole messages have come, and 1024 since.
   bool due() const { return since_look_ >= kLookPackets; }
-  /// Whether (r, c) is to be chosen again: `current` costs more than `redundancy_max`, or messages have become twice as
-  /// long, or half, since decided().
+  /// Looks at the window, when due(). True: (r, c) is to be chosen again, as `current` costs more than
+  /// `redundancy_max`, or messages have become twice as long, or half, since decided().
   bool look(Coding current, double redundancy_max);
   /// (r, c) has been chosen.
   void decided() { decided_ = static_cast<float>(share(kBlockPacketsMax, 1)); }

@@ -23,9 +23,9 @@ class ReorderingBuffer {
   };
   /// What kind of packet waits.
   struct Kind {
-    bool answer = false;   ///< takes no PSN: goes behind all up to `psn`
-    bool usable = false;   ///< held whole, so that it can be XORed
-    bool rebuilt = false;  ///< its original may still come
+    bool unsequenced = false;  ///< takes no place in the sequence: goes behind all up to `psn`
+    bool usable = false;       ///< held whole, so that it can be XORed
+    bool rebuilt = false;      ///< its original may still come
   };
   struct Slot : Kind {
     std::uint16_t older = kNone, newer = kNone;
@@ -49,8 +49,8 @@ class ReorderingBuffer {
   /// Takes the packet in behind those with a PSN up to its own. Must not be full. None in the list came later.
   void insert(List& list, PacketPtr packet, std::uint32_t psn, Nanos at, Kind kind) {
     assert(!full());
-    const std::uint16_t mine = free_;
-    Slot& slot = slots_[mine];
+    const std::uint16_t index = free_;
+    Slot& slot = slots_[index];
     free_ = slot.next;
     used_++;
     std::uint16_t before = list.tail;
@@ -60,21 +60,21 @@ class ReorderingBuffer {
     slot.at = at, slot.psn = psn;
     slot.previous = before;
     slot.next = before == kNone ? list.head : slots_[before].next;
-    (before == kNone ? list.head : slots_[before].next) = mine;
-    (slot.next == kNone ? list.tail : slots_[slot.next].previous) = mine;
+    (before == kNone ? list.head : slots_[before].next) = index;
+    (slot.next == kNone ? list.tail : slots_[slot.next].previous) = index;
     slot.older = list.newest, slot.newer = kNone;
-    (list.newest == kNone ? list.oldest : slots_[list.newest].newer) = mine;
-    list.newest = mine;
+    (list.newest == kNone ? list.oldest : slots_[list.newest].newer) = index;
+    list.newest = index;
   }
 
-  PacketPtr remove(List& list, std::uint16_t mine) {
-    Slot& slot = slots_[mine];
+  PacketPtr remove(List& list, std::uint16_t index) {
+    Slot& slot = slots_[index];
     (slot.previous == kNone ? list.head : slots_[slot.previous].next) = slot.next;
     (slot.next == kNone ? list.tail : slots_[slot.next].previous) = slot.previous;
     (slot.older == kNone ? list.oldest : slots_[slot.older].newer) = slot.newer;
     (slot.newer == kNone ? list.newest : slots_[slot.newer].older) = slot.older;
     slot.next = free_;
-    free_ = mine;
+    free_ = index;
     used_--;
     return std::exchange(slot.packet, PacketPtr());
   }
@@ -91,7 +91,8 @@ class ReorderingBuffer {
 
   /// The first slot from `from` on that holds a data packet with this PSN or a later one; kNone: none.
   std::uint16_t find(std::uint16_t from, std::uint32_t psn) const {
-    while (from != kNone && (slots_[from].answer || roce::psn_before(slots_[from].psn, psn))) from = slots_[from].next;
+    while (from != kNone && (slots_[from].unsequenced || roce::psn_before(slots_[from].psn, psn)))
+      from = slots_[from].next;
     return from;
   }
 

@@ -21,6 +21,9 @@ struct StreamKey {
 };
 inline constexpr std::uint32_t kResponsesBit = 1u << 24;
 
+/// No PSN has it.
+inline constexpr std::uint32_t kNoPsn = ~0u;
+
 inline StreamKey stream_key(Packet packet, std::uint32_t qpn, bool responses) {
   return {roce::addresses(packet), qpn | (responses ? kResponsesBit : 0)};
 }
@@ -33,11 +36,11 @@ inline StreamKey stream_key_back(Packet packet, std::uint32_t qpn, bool response
 
 /// What a packet is to LoWAR.
 enum class Role : std::uint8_t {
-  kOther,     ///< passes untouched
-  kRequest,   ///< RC or UC request: protected
-  kResponse,  ///< RC READ response: protected
-  kAnswer,    ///< RC ACK, NAK, ATOMIC ACK: unprotected, but kept behind the responses before it
-  kLowar,     ///< a repair or negotiation packet
+  kOther,        ///< passes untouched
+  kRequest,      ///< RC or UC request: protected
+  kResponse,     ///< RC READ response: protected
+  kAcknowledge,  ///< RC ACK, NAK, ATOMIC ACK: unprotected, but kept behind the responses before it
+  kLowar,        ///< a repair or negotiation packet
 };
 
 inline Role role_of(Packet packet) {
@@ -47,7 +50,7 @@ inline Role role_of(Packet packet) {
   const roce::OpcodeInfo& info = roce::opcode_info(meta.opcode);
   if (info.service != roce::Service::kRc && info.service != roce::Service::kUc) return Role::kOther;
   if (info.has(roce::kIsRequest)) return Role::kRequest;
-  return info.has(roce::kIsReadResponse) ? Role::kResponse : Role::kAnswer;
+  return info.has(roce::kIsReadResponse) ? Role::kResponse : Role::kAcknowledge;
 }
 
 inline std::uint32_t psn_of(Packet packet) { return static_cast<std::uint32_t>(roce::bth(packet).psn); }
@@ -59,20 +62,20 @@ struct Sequence {
   std::uint32_t last_psn = 0;  ///< that of the last packet
   std::uint16_t pmtu = 0;      ///< path MTU, as seen in requests; 0: not known
   bool message_ended = false;  ///< the last packet ended its message
-  bool lenient = false;        ///< the next message may begin at any PSN ahead
+  bool may_skip_psns = false;  ///< the next message may begin at any PSN ahead
 
   /// READ responses have PSNs of the requests between them, and after a READ of unknown length any PSN may follow.
   bool is_next(Packet packet, std::uint32_t psn) const {
     if (psn == expected) return true;
-    return message_ended && lenient && roce::opcode_info(packet).has(roce::kStartsMessage);
+    return message_ended && may_skip_psns && roce::opcode_info(packet).has(roce::kStartsMessage);
   }
   /// The sequence goes on at `psn`. So far away it is another connection's, whose path MTU may be another one.
   void jump(std::uint32_t psn) {
     if (std::abs(roce::psn_distance(psn, expected)) > kWindowPsns) pmtu = 0;
     expected = psn;
   }
-  /// The packet has its place in the sequence.
-  void go_on(Packet packet, std::uint32_t psn) {
+  /// The packet has its place in the sequence; the next one is expected.
+  void advance(Packet packet, std::uint32_t psn) {
     const roce::OpcodeInfo& info = roce::opcode_info(packet);
     last_psn = psn;
     expected = roce::psn_add(psn, 1);
@@ -84,14 +87,14 @@ struct Sequence {
     else if (payload > pmtu)  // it was another one's
       pmtu = 0;
     const roce::Reth* reth = packet.meta().opcode == IBV_OPCODE_RC_RDMA_READ_REQUEST ? roce::reth(packet) : nullptr;
-    lenient = reth && !pmtu;
+    may_skip_psns = reth && !pmtu;
     if (reth && pmtu && reth->dma_length > 1)
       expected = roce::psn_add(psn, static_cast<std::int64_t>((reth->dma_length + pmtu - 1) / pmtu));
   }
 };
 
-/// A packet's role, and the stream that it belongs to where it is data.
-struct Named {
+/// What a packet of a batch is: its role, and the stream that it belongs to where it is data.
+struct PacketClass {
   Role role;
   StreamKey key;
   std::uint64_t hash;
@@ -99,21 +102,22 @@ struct Named {
   bool is_data() const { return role == Role::kRequest || role == Role::kResponse; }
 };
 
-/// Names the packets of a batch, and brings what `table` has of their streams nearer.
+/// Classifies the packets of a batch, and brings what `table` has of their streams nearer.
 template <class Table>
-void name_packets(const Batch& batch, const Table& table, std::array<Named, kBatchMax>& names) {
+void classify(const Batch& batch, const Table& table, std::array<PacketClass, kBatchMax>& classes) {
   for (unsigned i = 0; i < batch.size(); i++) {
-    Named& named = names[i];
-    named.role = role_of(batch[i]);
-    if (!named.is_data()) continue;
-    named.key = stream_key(batch[i], qpn_of(batch[i]), named.role == Role::kResponse);
-    named.hash = table.hash(named.key);
-    table.prefetch(named.hash);
+    PacketClass& kind = classes[i];
+    kind.role = role_of(batch[i]);
+    if (!kind.is_data()) continue;
+    kind.key = stream_key(batch[i], qpn_of(batch[i]), kind.role == Role::kResponse);
+    kind.hash = table.hash(kind.key);
+    table.prefetch(kind.hash);
   }
   for (unsigned i = 0; i < batch.size(); i++) {
-    if (!names[i].is_data()) continue;
-    names[i].index = table.find(names[i].key, names[i].hash);
-    if (names[i].index != Table::kNone) table.prefetch_stream(names[i].index);
+    PacketClass& kind = classes[i];
+    if (!kind.is_data()) continue;
+    kind.index = table.find(kind.key, kind.hash);
+    if (kind.index != Table::kNone) table.prefetch_stream(kind.index);
   }
 }
 

@@ -23,7 +23,9 @@ class Hosts {
         mtu_[stream] = kMtus[packets % kMtus.size()];
         return message(stream, packets);
       case 5:
-        return stream == 0 ? take_psns(packets) : stream == 1 ? forge(packets) : answer();
+        if (stream == 0) return take_psns(packets);
+        if (stream == 1) return forge(packets);
+        return acknowledge();
       case 6:
         return go_back(stream, packets);
       case 7:
@@ -77,7 +79,7 @@ class Hosts {
     add(0, IBV_OPCODE_RC_RDMA_READ_REQUEST, 0);
     psn_[0] += packets - 1;
   }
-  void answer() { put(made(qpn_of(2), psn_[2]++, IBV_OPCODE_RC_ACKNOWLEDGE, 0), 2); }
+  void acknowledge() { put(made(qpn_of(2), psn_[2]++, IBV_OPCODE_RC_ACKNOWLEDGE, 0), 2); }
   // Back into the last message, whose bytes have changed since.
   void go_back(unsigned stream, unsigned packets) {
     const auto& last = last_[stream];

@@ -106,12 +106,12 @@ TEST(LowarAdapt, WhereNobodyHeedsRequestsEnd) {
 TEST(LowarAdapt, StreamsAreIndependent) {
   Pair pair(adaptive(1e-3), adaptive(1e-3));
   Sender a(0, 0x10), b(5000, 0x20);
-  oracle::Fates lossy(bernoulli(0.02), 3);
+  oracle::LossProcess lossy(bernoulli(0.02), 3);
   for (unsigned i = 0; i < 1500; i++) {
     pair.link.change({});
     pair.send(a.write(16, 256));
     for (const Frame& frame : b.write(16, 256)) {
-      pair.link.change({lossy.lost() ? 1.0 : 0.0, 1});
+      pair.link.change({lossy.next_is_lost() ? 1.0 : 0.0, 1});
       pair.send(frame);
     }
   }

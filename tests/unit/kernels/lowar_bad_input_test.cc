@@ -51,19 +51,19 @@ TEST_F(LowarBadInput, EveryFlippedBitOfARepairPacketIsHarmless) {
 }
 
 // What comes of a repair packet with another byte and a right ICRC, by the byte's place in the header and behind it.
-enum class Fate : std::uint8_t {
+enum class Outcome : std::uint8_t {
   kRefused,  // it is of another stream or type
   kUsed,     // nothing depends on the byte, or what hops may change does
   kFailed,   // the rebuilt packet does not prove right
   kAny,      // it depends on the value: impossible, of another block, or without effect on the lost packet
 };
-Fate fate_of(std::size_t place) {
+Outcome outcome_of(std::size_t place) {
   const auto within = [place](std::size_t from, std::size_t count) { return place >= from && place < from + count; };
   const std::size_t hop_limit = sizeof(HeaderBytes) + offsetof(CodedPrefix, hop_limit);
-  if (place <= offsetof(HeaderBytes, type)) return Fate::kRefused;
+  if (place <= offsetof(HeaderBytes, type)) return Outcome::kRefused;
   if (place == offsetof(HeaderBytes, sent) || within(offsetof(HeaderBytes, hop_sum), 2) || within(hop_limit, 4))
-    return Fate::kUsed;
-  return place < offsetof(HeaderBytes, set_sum) ? Fate::kAny : Fate::kFailed;
+    return Outcome::kUsed;
+  return place < offsetof(HeaderBytes, set_sum) ? Outcome::kAny : Outcome::kFailed;
 }
 
 TEST_F(LowarBadInput, ForgedRepairPacketsDeliverNoWrongByte) {
@@ -85,14 +85,15 @@ TEST_F(LowarBadInput, ForgedRepairPacketsDeliverNoWrongByte) {
             forged(crossings[repair], [&](Frame& frame) { frame[at] ^= static_cast<std::uint8_t>(flip); });
         for (const Frame& frame : fresh.decode(link)) ASSERT_TRUE(sent.contains(frame));
         ASSERT_EQ(fresh.conservation().held(), 0u);
-        const Fate fate = fate_of(at - kHeader);
+        const Outcome outcome = outcome_of(at - kHeader);
         const std::uint64_t failed = fresh.count("decode_rebuild_failed"), used = fresh.count("decode_recovered");
         ASSERT_EQ(fresh.count("drop_repair_failed"), failed);
-        failed_by_header += fate == Fate::kAny && failed;
-        if (fate == Fate::kAny) continue;
-        ASSERT_EQ(failed, fate == Fate::kFailed);
-        ASSERT_EQ(used, fate == Fate::kUsed);
-        ASSERT_EQ(fresh.count("drop_repair_unknown") + fresh.count("drop_lowar_malformed"), fate == Fate::kRefused);
+        failed_by_header += outcome == Outcome::kAny && failed;
+        if (outcome == Outcome::kAny) continue;
+        ASSERT_EQ(failed, outcome == Outcome::kFailed);
+        ASSERT_EQ(used, outcome == Outcome::kUsed);
+        ASSERT_EQ(fresh.count("drop_repair_unknown") + fresh.count("drop_lowar_malformed"),
+                  outcome == Outcome::kRefused);
       }
     }
   }

@@ -25,10 +25,10 @@ std::vector<Frame> reads(Sender& sender, unsigned count) {
 }
 
 TEST(LowarCount, EveryLostMessageOfOnePacketIsCounted) {
-  for (const bool answers : {true, false}) {
+  for (const bool read_responses : {true, false}) {
     Gateway near(coding(8, 1)), far(coding(8, 1));
     Sender sender{10};
-    const std::vector<Crossing> all = near.encode(answers ? responses(sender, 600) : reads(sender, 600));
+    const std::vector<Crossing> all = near.encode(read_responses ? responses(sender, 600) : reads(sender, 600));
     std::set<std::size_t> lost;
     const auto lose = [&](std::uint32_t number, bool repair) {
       lost.insert(at_psn(all, 10 + 4 * number));

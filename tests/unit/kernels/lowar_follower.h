@@ -43,22 +43,25 @@ struct Follower {
   std::uint64_t run_packets = 0;
   double repairs = 0;
 
-  void run(Fates& fates, std::uint64_t count) {
+  void run(LossProcess& losses, std::uint64_t count) {
     for (std::uint64_t end = run_packets + count; run_packets < end;) {
       const auto length = lengths.empty() ? static_cast<unsigned>(count) : lengths[random() % lengths.size()];
-      message(fates, length);
+      message(losses, length);
       if (!lengths.empty()) messages.ended(length);
       run_packets += length;
     }
   }
   // A message in use has the setting that it began with; one without end, the newest from the next block on.
-  void message(Fates& fates, unsigned length) {
+  void message(LossProcess& losses, unsigned length) {
     Coding used = coding;
     for (unsigned i = 0, block = 0; i < length; i++) {
-      fates.lost() ? meter.lost(1) : meter.came();
+      if (losses.next_is_lost())
+        meter.lost(1);
+      else
+        meter.came();
       if (meter.due() || messages.due()) consider(i + 1);
       if (!used.off() && ++block < used.r && i + 1 < length) continue;
-      for (unsigned repair = 0; repair < std::min<unsigned>(block, used.c); repair++) (void)fates.lost();
+      for (unsigned repair = 0; repair < std::min<unsigned>(block, used.c); repair++) (void)losses.next_is_lost();
       repairs += std::min<unsigned>(block, used.c);
       block = 0;
       if (lengths.empty()) used = coding;

@@ -17,7 +17,7 @@ using namespace kit;
 class SlowLink {
  public:
   SlowLink(const Config& config, oracle::Channel channel, std::uint32_t seed)
-      : near_(config), far_(config), fates_(channel, seed), random_(seed) {}
+      : near_(config), far_(config), losses_(channel, seed), random_(seed) {}
 
   void at(Nanos time, const Frame& frame) { events_.push({time, count_++, kNear, kHost, frame}); }
 
@@ -31,7 +31,10 @@ class SlowLink {
       if (event.side == kFar && event.data) inside_[event.frame].push_back(event.time);
       gateway.send(event.time, event.port, event.frame);
       if (far_.count("drop_late") != dropped) inside_[event.frame].pop_back();  // a rebuilt one goes or went for it
-      event.side == kNear ? cross(event.time) : leave();
+      if (event.side == kNear)
+        cross(event.time);
+      else
+        leave();
     }
     far_.out.clear();
     far_.drain();
@@ -55,7 +58,7 @@ class SlowLink {
   };
   void cross(Nanos now) {
     for (const test::Out& o : near_.out) {
-      if (o.port != kLink || fates_.lost()) continue;
+      if (o.port != kLink || losses_.next_is_lost()) continue;
       Nanos arrival = now + kMillisecond;
       if (random_() % 20 == 0) arrival += random_() % 60'000;
       const bool data = o.meta.status == ParseStatus::kRoce;
@@ -76,7 +79,7 @@ class SlowLink {
     }
   }
   Gateway near_, far_;
-  oracle::Fates fates_;
+  oracle::LossProcess losses_;
   std::mt19937 random_;
   std::priority_queue<Event> events_;
   std::uint64_t count_ = 0;

@@ -151,11 +151,11 @@ TEST(LowarMessages, TheLeastThatIsEnoughIsChosenWithinTheBound) {
         for (const double most : {0.25, 0.5, 1.0}) {
           SCOPED_TRACE(name(lengths) + " " + name(channel) + " target " + std::to_string(target) + " within " +
                        std::to_string(most));
-          Fates fates(channel, 21);
+          LossProcess losses(channel, 21);
           Follower follower;
           follower.aim = {target, most, 32};
           follower.lengths = lengths;
-          follower.run(fates, static_cast<std::uint64_t>(3000 * channel.burst / channel.rate));
+          follower.run(losses, static_cast<std::uint64_t>(3000 * channel.burst / channel.rate));
           SCOPED_TRACE(name(follower.coding));
           EXPECT_LE(overhead(follower.coding, lengths), most * 1.001);
           EXPECT_LE(follower.changes, 7u);
@@ -185,15 +185,15 @@ TEST(LowarMessages, ALongRunHasFewChangesAndKeepsToTheBound) {
   for (const Lengths& lengths : kStreams)
     for (const double most : {0.25, 0.5}) {
       SCOPED_TRACE(name(lengths) + " within " + std::to_string(most));
-      Fates fates(bernoulli(0.01), 5);
+      LossProcess losses(bernoulli(0.01), 5);
       Follower follower;
       follower.aim = {1e-3, most, 32};
       follower.lengths = lengths;
-      follower.run(fates, 1'000'000);
+      follower.run(losses, 1'000'000);
       const unsigned found = follower.changes;
       EXPECT_LE(found, 7u);
       follower.repairs = 0;
-      follower.run(fates, 5'000'000);
+      follower.run(losses, 5'000'000);
       bool on_the_bound = false;  // left and taken up again, ever more seldom
       each_setting([&](Coding coding) { on_the_bound |= std::abs(overhead(coding, lengths) / most - 1) < 0.05; });
       EXPECT_LE(follower.changes - found, on_the_bound ? 10u : 2u);
@@ -205,27 +205,27 @@ TEST(LowarMessages, ALongRunHasFewChangesAndKeepsToTheBound) {
 TEST(LowarMessages, LengthsAboutTheBoundDoNotMoveItToAndFro) {
   const Lengths mix = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 400};
   for (const double part : {0.9, 0.95, 1.0, 1.05}) {
-    Fates fates(bernoulli(0.01), 5);
+    LossProcess losses(bernoulli(0.01), 5);
     Follower follower;
     follower.aim = {1e-4, overhead({16, 1}, mix) / part, 32};
     follower.lengths = mix;
-    follower.run(fates, 20'000'000);
+    follower.run(losses, 20'000'000);
     EXPECT_LE(follower.changes, 24u) << part;
     EXPECT_LE(follower.repairs / 2e7, follower.aim.redundancy_max * 1.01) << part;
   }
 }
 
 TEST(LowarMessages, FollowsStepsOfTheirLength) {
-  Fates fates(bernoulli(0.01), 5);
+  LossProcess losses(bernoulli(0.01), 5);
   Follower follower;
   follower.aim = {2e-3, 0.25, 32};
   follower.lengths = {512};
-  follower.run(fates, 300'000);
+  follower.run(losses, 300'000);
   EXPECT_FALSE(follower.coding.off());
   for (const Lengths& lengths : {Lengths{1}, {512}, {3}, {64}, {2}, {1, 2, 3}, {300}}) {
     SCOPED_TRACE(name(lengths));
     follower.lengths = lengths;
-    follower.run(fates, 100'000);
+    follower.run(losses, 100'000);
     EXPECT_LE(overhead(follower.coding, lengths), 0.25) << name(follower.coding);
     if (least_overhead(bernoulli(0.01), lengths, 1e-3, 0.18) > 1) continue;
     EXPECT_LE(residual(follower.coding, bernoulli(0.01), lengths), 2.2e-3) << name(follower.coding);
@@ -235,16 +235,16 @@ TEST(LowarMessages, FollowsStepsOfTheirLength) {
 // (4, 1) is what is needed, and costs 25%: decisions that are made in mid-message must see that it does not cost more.
 TEST(LowarMessages, WhatCostsTheBoundExactlyIsTakenAndKept) {
   for (const Lengths& lengths : {Lengths{64}, {512}, {20'000}, {}}) {
-    Fates fates(bernoulli(0.05), 3);
+    LossProcess losses(bernoulli(0.05), 3);
     Follower follower;
     follower.aim.target_loss = 0.0105;
     follower.aim.redundancy_max = 0.25;
     follower.lengths = lengths;
-    follower.run(fates, 300'000);
+    follower.run(losses, 300'000);
     EXPECT_EQ(redundancy(follower.coding), 0.25) << name(lengths) << " has " << name(follower.coding);
     const unsigned changes = follower.changes;
     for (unsigned slice = 0; slice < 8; slice++) {
-      follower.run(fates, 100'000);
+      follower.run(losses, 100'000);
       EXPECT_EQ(redundancy(follower.coding), 0.25) << name(lengths) << " has " << name(follower.coding);
     }
     EXPECT_LE(follower.changes, changes + 2) << name(lengths);

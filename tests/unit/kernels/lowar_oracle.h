@@ -21,12 +21,13 @@ struct Channel {
 };
 inline Channel bernoulli(double rate) { return {rate, 1 / (1 - rate)}; }
 
-/// The fates of the packets of a channel, one after the other.
-class Fates {
+/// Which packets a channel loses, one after the other.
+class LossProcess {
  public:
-  Fates(Channel channel, std::uint64_t seed) : channel_(channel), random_(seed) {}
+  LossProcess(Channel channel, std::uint64_t seed) : channel_(channel), random_(seed) {}
   void change(Channel channel) { channel_ = channel; }
-  bool lost() {
+  /// Draws for the next packet.
+  bool next_is_lost() {
     const double p = std::uniform_real_distribution<double>()(random_);
     return bad_ = bad_ ? p >= channel_.leave() : p < channel_.enter();
   }

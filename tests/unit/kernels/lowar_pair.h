@@ -59,7 +59,7 @@ class Pair {
   Coding setting(const Sender& sender) const { return on_link.at(sender.qpn); }
 
   std::unique_ptr<Gateway> near, far;
-  oracle::Fates link, back_link;
+  oracle::LossProcess link, back_link;
   std::deque<std::pair<Nanos, Frame>> back;  ///< what the far gateway sends, and when it is there
   std::map<std::uint32_t, Coding> on_link;
   std::map<std::uint32_t, std::deque<Frame>> sent;  ///< and not delivered, by QPN
@@ -82,13 +82,18 @@ class Pair {
       ASSERT_TRUE(repair);
       on_link[repair->qpn] = repair->block.coding;
     }
-    if (link.lost()) {
+    if (link.next_is_lost()) {
       data_lost += o.meta.status == ParseStatus::kRoce;
       return;
     }
     far->out.clear();
     far->send(clock, kLink, o.bytes);
-    for (const test::Out& left : far->out) left.port == kLink ? requested(left) : deliver(left);
+    for (const test::Out& left : far->out) {
+      if (left.port == kLink)
+        requested(left);
+      else
+        deliver(left);
+    }
   }
   void requested(const test::Out& o) {
     const auto header = negotiation_of(o);
@@ -96,7 +101,7 @@ class Pair {
     requests++;
     if (const auto newest = std::exchange(serial_[header->qpn], header->serial); newest != header->serial)
       asked_at.push_back(clock);
-    if (!back_link.lost()) back.emplace_back(clock + round_trip, o.bytes);
+    if (!back_link.next_is_lost()) back.emplace_back(clock + round_trip, o.bytes);
   }
   // In order, as it was sent.
   void deliver(const test::Out& o) {

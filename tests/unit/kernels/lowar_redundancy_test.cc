@@ -35,11 +35,11 @@ TEST(LowarRedundancy, FindsTheLeastThatIsEnough) {
     const unsigned wanted = most_packets_a_repair(c.channel, c.target);
     ASSERT_NE(wanted, 0u) << c.channel.rate << " " << c.channel.burst;
     for (std::uint64_t seed = 1; seed <= (c.channel.rate < 5e-3 ? 1 : 2); seed++) {
-      Fates fates(c.channel, seed);
+      LossProcess losses(c.channel, seed);
       Follower follower;
       follower.aim = {c.target, 1, 32};
       const auto enough = static_cast<std::uint64_t>(2500 * c.channel.burst / c.channel.rate);
-      follower.run(fates, enough);
+      follower.run(losses, enough);
       const std::string what = "rate " + std::to_string(c.channel.rate) + " burst " + std::to_string(c.channel.burst) +
                                " target " + std::to_string(c.target * 1e6) + "e-6 seed " + std::to_string(seed) +
                                ": (" + std::to_string(follower.coding.r) + ", " + std::to_string(follower.coding.c) +
@@ -60,13 +60,13 @@ TEST(LowarRedundancy, ALongSteadyRunHasFewChanges) {
                         // On the border between two settings.
                         {bernoulli(0.01), 7.726e-4},
                         {bernoulli(0.01), 0.0101}}) {
-    Fates fates(c.channel, 77);
+    LossProcess losses(c.channel, 77);
     Follower follower;
     follower.aim = {c.target, 0.25, 32};
-    follower.run(fates, 5'000'000);
+    follower.run(losses, 5'000'000);
     const unsigned found = follower.changes;
     EXPECT_LE(found, 6u) << c.channel.rate << " " << c.channel.burst;
-    follower.run(fates, 20'000'000);
+    follower.run(losses, 20'000'000);
     EXPECT_LE(follower.changes - found, 2u) << c.channel.rate << " " << c.channel.burst;
   }
 }
@@ -75,18 +75,18 @@ TEST(LowarRedundancy, ALongSteadyRunHasFewChanges) {
 std::uint64_t packets_to_switch_off(const Aim& aim) { return static_cast<std::uint64_t>(7 / (0.8 * aim.target_loss)); }
 
 TEST(LowarRedundancy, IsOffOnACleanLinkAndOnAgainWithinFewLosses) {
-  Fates fates({0, 1}, 5);
+  LossProcess losses({0, 1}, 5);
   Follower follower;
   follower.aim = {1e-6, 0.25, 32};
-  follower.run(fates, packets_to_switch_off(follower.aim) - 1);
+  follower.run(losses, packets_to_switch_off(follower.aim) - 1);
   EXPECT_FALSE(follower.coding.off());
-  follower.run(fates, packets_to_switch_off(follower.aim) + 2);
+  follower.run(losses, packets_to_switch_off(follower.aim) + 2);
   EXPECT_TRUE(follower.coding.off()) << "within twice that";
-  follower.run(fates, 100'000'000);
+  follower.run(losses, 100'000'000);
   EXPECT_EQ(follower.changes, 1u);
   for (const double rate : {1e-4, 1e-3, 0.01}) {
     Follower after = follower;
-    Fates lossy(bernoulli(rate), 6);
+    LossProcess lossy(bernoulli(rate), 6);
     after.run(lossy, static_cast<std::uint64_t>(40 / rate));
     EXPECT_FALSE(after.coding.off()) << rate;
     after.run(lossy, static_cast<std::uint64_t>(500 / rate));
@@ -98,20 +98,20 @@ TEST(LowarRedundancy, IsOffOnACleanLinkAndOnAgainWithinFewLosses) {
 TEST(LowarRedundancy, FollowsStepsOfTheLossRate) {
   Follower follower;
   follower.aim = {1e-3, 1, 32};
-  Fates fates(bernoulli(1e-4), 9);
-  follower.run(fates, 1'000'000);
+  LossProcess losses(bernoulli(1e-4), 9);
+  follower.run(losses, 1'000'000);
   EXPECT_TRUE(follower.coding.off());
   for (const Channel channel : {bernoulli(0.03), {0.01, 4}, bernoulli(0.005), bernoulli(1e-4), {0.02, 2}}) {
-    fates.change(channel);
+    losses.change(channel);
     const unsigned wanted = most_packets_a_repair(channel, 1e-3), changes = follower.changes;
     // README: within 256 clusters, and 33 to notice; within 2500, and 2048 to forget another rate. Each may take twice
     // as long.
     const auto in_clusters = [&](double count) {
       return static_cast<std::uint64_t>(std::min(2 * count * channel.burst / channel.rate, 6e6));
     };
-    follower.run(fates, in_clusters(256 + 33));
+    follower.run(losses, in_clusters(256 + 33));
     EXPECT_LE(residual(follower.coding, channel), wanted ? 1e-3 : 1) << channel.rate << " " << channel.burst;
-    follower.run(fates, in_clusters(2500 + 2048));
+    follower.run(losses, in_clusters(2500 + 2048));
     EXPECT_LE(residual(follower.coding, channel), wanted ? 1e-3 : 1) << channel.rate << " " << channel.burst;
     EXPECT_GE(packets_a_repair(follower.coding), wanted / 2) << channel.rate << " " << channel.burst;
     EXPECT_LE(follower.changes - changes, 6u) << channel.rate << " " << channel.burst;
@@ -121,8 +121,8 @@ TEST(LowarRedundancy, FollowsStepsOfTheLossRate) {
 TEST(LowarRedundancy, WhereNothingIsEnoughTheBestStays) {
   Follower follower;
   follower.aim = {1e-6, 0.25, 32};
-  Fates fates(bernoulli(0.02), 3);
-  follower.run(fates, 5'000'000);
+  LossProcess losses(bernoulli(0.02), 3);
+  follower.run(losses, 5'000'000);
   EXPECT_EQ(packets_a_repair(follower.coding), 4u);
   EXPECT_LE(follower.changes, 4u);
 }
@@ -130,11 +130,11 @@ TEST(LowarRedundancy, WhereNothingIsEnoughTheBestStays) {
 TEST(LowarRedundancy, AnOutageIsNoReasonForRedundancy) {
   Follower follower;
   follower.aim = {1e-4, 0.25, 32};
-  Fates fates({0, 1}, 3);
-  follower.run(fates, 300'000);
+  LossProcess losses({0, 1}, 3);
+  follower.run(losses, 300'000);
   ASSERT_TRUE(follower.coding.off());
   follower.meter.lost(4096);
-  follower.run(fates, 10'000);
+  follower.run(losses, 10'000);
   EXPECT_TRUE(follower.coding.off()) << "nothing would have helped";
 }
 
