@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every in-tree component, one row each. Deleting a folder and its row removes it entirely.
+// The kinds of components that there are, and every in-tree component, one row each. Deleting a folder and its row
+// removes it entirely.
 #include "runtime/component/registry.h"
 
 #include <array>
@@ -10,9 +11,15 @@
 #include "kernels/themis/themis.h"
 #include "switch_model/acl/acl.h"
 #include "switch_model/forward/forward.h"
+#include "switch_model/program.h"
 #include "switch_model/switch.h"
 
 namespace rocebox {
+
+std::span<const char* const> component_kinds() {
+  static constexpr const char* kKinds[] = {kKernelKind, kDeviceKind, switch_model::kProgramKind};
+  return kKinds;
+}
 
 std::span<const Component> in_tree_components() {
   static const std::array components = {inspect_component(),

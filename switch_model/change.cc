@@ -19,14 +19,13 @@ bool is_within(std::string_view path, std::string_view name) {
 }  // namespace
 
 // What cannot be changed while the switch runs, with its value.
-OptionTexts Datapath::fixed_options(const Config& config) const {
-  // Fields are shown as references that a reader writes to; the recorder does not.
-  OptionTexts texts = option_texts([&](Fields& fields) { const_cast<Config&>(config).fields(fields); });
+FlatValues Datapath::fixed_options(const Config& config) const {
+  FlatValues values = flatten_all(config.values);
   const std::vector<std::string> changeable = changeable_options(config);
-  std::erase_if(texts, [&](const auto& option) {
+  std::erase_if(values, [&](const auto& option) {
     return std::ranges::any_of(changeable, [&](const std::string& name) { return is_within(option.first, name); });
   });
-  return texts;
+  return values;
 }
 
 std::vector<std::string> Datapath::changeable_options(const Config& config) const {
@@ -71,7 +70,7 @@ class Datapath::NewOptions final : public Change {
 };
 
 std::unique_ptr<Change> Datapath::prepare(const Config& config) const {
-  const OptionTexts fixed = fixed_options(config);
+  const FlatValues fixed = fixed_options(config);
   if (fixed != fixed_options_) {
     const std::size_t size = std::min(fixed.size(), fixed_options_.size());
     std::size_t at = 0;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "runtime/engine/pipeline.h"
-#include "switch_model/option_texts.h"
 #include "switch_model/packet_generator/packet_generator.h"
 #include "switch_model/state_queue.h"
 #include "switch_model/switch_config.h"
@@ -62,7 +61,7 @@ class Datapath final : public Kernel {
 
   // change.cc
   class NewOptions;
-  OptionTexts fixed_options(const Config& config) const;
+  FlatValues fixed_options(const Config& config) const;
   std::vector<std::string> changeable_options(const Config& config) const;
 
   // judged.cc
@@ -136,7 +135,7 @@ class Datapath final : public Kernel {
   std::vector<Pause> pauses_;                // decided in this call, not yet sent
   Profile profile_;
   std::vector<Usage> used_;  // by stage
-  OptionTexts fixed_options_;
+  FlatValues fixed_options_;
   std::vector<std::string> accepted_;  // resources that need not be judged
   bool strict_;
   bool shares_;  // replicas have their bytes together: what writes them in egress makes sure that it may

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "runtime/packet/packet.h"
-#include "switch_model/addresses.h"
+#include "runtime/roce/address.h"
 
 namespace rocebox::switch_model {
+
+using roce::Mac;
 
 /// A port, and the MAC address that a routed packet gets there. Bridged packets keep theirs.
 struct NextHop {

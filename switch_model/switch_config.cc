@@ -111,6 +111,7 @@ void SwitchConfig::fields(Fields& f) {
   f.texts(
       "accept_unjudged", accept_unjudged,
       "tables, registers and hash units, as `program.name`, that no packet of `rocebox check --strict` need come to");
+  values = f.values();
 }
 
 }  // namespace rocebox::switch_model

@@ -35,6 +35,7 @@ struct SwitchConfig {
   bool strict = false;
   std::vector<std::string> accept_unjudged;  ///< `program.resource`
   Nanos recirculation_delay = kMicrosecond;
+  OptionValues values;  ///< what came out of all these, while a configuration was read
 
  private:
   bool runs(std::string_view program) const;

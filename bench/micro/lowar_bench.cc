@@ -110,7 +110,7 @@ class Subject {
     }
     cover(wan_);
     for (const Packet packet : wan_)  // one more owner of what the far end will free
-      if (packet.meta().opcode == roce::kOpcodeLowar) rte_mbuf_refcnt_update(packet.mbuf(), 1);
+      if (packet.meta().opcode == roce::kOpcodeReserved) rte_mbuf_refcnt_update(packet.mbuf(), 1);
     for (const bool isal : {isal_first, !isal_first}) {
       touch(wan_);
       const std::int64_t start = cpu_nanos();
@@ -118,7 +118,7 @@ class Subject {
       times[isal ? kDecodeIsal : kDecode] = static_cast<double>(cpu_nanos() - start);
     }
     for (const Packet packet : wan_)
-      if (packet.meta().opcode == roce::kOpcodeLowar) rte_pktmbuf_free(packet.mbuf());
+      if (packet.meta().opcode == roce::kOpcodeReserved) rte_pktmbuf_free(packet.mbuf());
     repairs_ += wan_.size() - input.size();
     data_packets_ += input.size();
     benchmark::DoNotOptimize(encode_isal_.sum() + decode_isal_.sum());
@@ -144,7 +144,7 @@ class Subject {
     for (const Packet packet : packets) {
       const PacketMeta& meta = packet.meta();
       const std::uint32_t bytes = meta.datagram_end - meta.l3_offset - roce::kIcrcBytes;
-      const std::uint32_t stream = meta.opcode == roce::kOpcodeLowar
+      const std::uint32_t stream = meta.opcode == roce::kOpcodeReserved
                                        ? Covered::kRepair
                                        : static_cast<std::uint32_t>(roce::bth(packet).destination_qp) - kFirstQpn;
       covered_.push_back(

@@ -74,7 +74,7 @@ std::span<Packet> Traffic::acks() {
 
 void Traffic::back(std::span<Packet> packets) {
   for (Packet packet : packets) {
-    if (packet.meta().opcode == roce::kOpcodeLowar || packet.meta().opcode == IBV_OPCODE_RC_ACKNOWLEDGE)
+    if (packet.meta().opcode == roce::kOpcodeReserved || packet.meta().opcode == IBV_OPCODE_RC_ACKNOWLEDGE)
       rte_pktmbuf_free(packet.mbuf());
     else
       free_.push_back(as_if_new(packet));

@@ -20,14 +20,15 @@ namespace {
 
 // Each half of a connection belongs to one pair, and its ends speak one IP.
 void check_pairs(Fields& fields, const std::vector<StaticPair>& pairs) {
-  std::set<std::tuple<std::array<std::uint8_t, 16>, std::array<std::uint8_t, 16>, std::int64_t>> halves;
+  std::set<std::tuple<roce::IpAddress, roce::IpAddress, std::int64_t>> halves;
   for (const StaticPair& row : pairs) {
-    const std::string what =
-        row.a + " QP " + std::to_string(row.a_qpn) + " and " + row.b + " QP " + std::to_string(row.b_qpn) + ": ";
-    if (roce::is_ipv4(row.a_address) != roce::is_ipv4(row.b_address))
+    if (!row.a || !row.b) continue;  // refused where they stand
+    const std::string what = roce::address_text(*row.a) + " QP " + std::to_string(row.a_qpn) + " and " +
+                             roce::address_text(*row.b) + " QP " + std::to_string(row.b_qpn) + ": ";
+    if (roce::is_ipv4(*row.a) != roce::is_ipv4(*row.b))
       return fields.refuse("pairs", "has " + what + "one end has IPv4, the other IPv6");
-    const bool fresh = halves.insert({row.a_address, row.b_address, row.b_qpn}).second;
-    if (!halves.insert({row.b_address, row.a_address, row.a_qpn}).second || !fresh)
+    const bool fresh = halves.insert({*row.a, *row.b, row.b_qpn}).second;
+    if (!halves.insert({*row.b, *row.a, row.a_qpn}).second || !fresh)
       return fields.refuse("pairs", "has " + what + "one of these QPs is in another pair between these addresses");
   }
 }
@@ -35,14 +36,9 @@ void check_pairs(Fields& fields, const std::vector<StaticPair>& pairs) {
 }  // namespace
 
 void StaticPair::fields(Fields& fields) {
-  const auto address = [&](std::string_view name, std::string& value, std::array<std::uint8_t, 16>& bytes,
-                           std::string_view doc) {
-    fields.text(name, value, doc);
-    if (!roce::parse_address(value, bytes)) fields.refuse(name, "not an IPv4 or IPv6 address");
-  };
-  address("a", a, a_address, "IP address of one end");
+  fields.address("a", a, Presence::kRequired, "IP address of one end");
   fields.integer("a_qpn", a_qpn, {2, 0xFFFFFF}, "its queue pair number");
-  address("b", b, b_address, "IP address of the other end");
+  fields.address("b", b, Presence::kRequired, "IP address of the other end");
   fields.integer("b_qpn", b_qpn, {2, 0xFFFFFF}, "its queue pair number");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +11,8 @@ namespace rocebox::inspect {
 
 /// An RC connection that the configuration names.
 struct StaticPair {
-  std::string a, b;
+  std::optional<roce::IpAddress> a, b;
   std::int64_t a_qpn = 2, b_qpn = 2;
-  std::array<std::uint8_t, 16> a_address{}, b_address{};
   bool operator==(const StaticPair&) const = default;
   void fields(Fields& fields);
 };

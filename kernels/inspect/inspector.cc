@@ -39,8 +39,8 @@ Inspector::Inspector(const Config& config, Stats& stats)
       address_pair_pmtus_(table_.capacity()),
       pairing_(pairing_limits(config)) {
   for (const StaticPair& pair : config.pairs)
-    pairing_.connect(pair.a_address, static_cast<std::uint32_t>(pair.a_qpn), pair.b_address,
-                     static_cast<std::uint32_t>(pair.b_qpn), flows::PairSource::kConfig);
+    pairing_.connect(*pair.a, static_cast<std::uint32_t>(pair.a_qpn), *pair.b, static_cast<std::uint32_t>(pair.b_qpn),
+                     flows::PairSource::kConfig);
 }
 
 struct Inspector::Switch final : Change {
@@ -143,7 +143,7 @@ std::uint32_t Inspector::make(const Lookup& lookup, Packet packet) {
 
 void Inspector::count_other(Packet packet) {
   const PacketMeta& meta = packet.meta();
-  if (meta.status == ParseStatus::kLowar) return counters_.lowar.add();
+  if (meta.status == ParseStatus::kReservedOpcode) return counters_.lowar.add();
   switch (roce::class_of(meta.status)) {
     case PacketClass::kRoce:
     case PacketClass::kOther:

@@ -102,8 +102,8 @@ void EventTable::report_events(Report& report) const {
   const bool relative = used([](const Event& e) { return e.relative_psn >= 0; });
   const bool opcode = used([](const Event& e) { return e.opcode >= 0; });
   const bool kind = used([](const Event& e) { return !e.kind.empty(); });
-  const bool source = used([](const Event& e) { return !e.source.empty(); });
-  const bool destination = used([](const Event& e) { return !e.destination.empty(); });
+  const bool source = used([](const Event& e) { return e.source.has_value(); });
+  const bool destination = used([](const Event& e) { return e.destination.has_value(); });
   report.table("events", events_.size(), [&](Report& row, std::size_t i) {
     const Event& event = events_[i];
     row.count("event", static_cast<std::int64_t>(i + 1));
@@ -113,8 +113,8 @@ void EventTable::report_events(Report& report) const {
     if (relative) row.count("relative_psn", event.relative_psn);
     if (opcode) row.text("opcode", event.opcode < 0 ? "-" : roce::opcode_text(static_cast<std::uint8_t>(event.opcode)));
     if (kind) row.text("kind", event.kind.empty() ? "-" : kind_text(event));
-    if (source) row.text("source", event.source.empty() ? "-" : event.source);
-    if (destination) row.text("destination", event.destination.empty() ? "-" : event.destination);
+    if (source) row.text("source", event.source ? roce::address_text(*event.source) : "-");
+    if (destination) row.text("destination", event.destination ? roce::address_text(*event.destination) : "-");
     row.text("do", action_name(event.action));
     row.count("fired", static_cast<std::int64_t>(states_[i].fired));
   });

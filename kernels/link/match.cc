@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "runtime/roce/address.h"
-
 namespace rocebox::link {
 namespace {
 
@@ -64,13 +62,8 @@ void Match::fields(Fields& f) {
   f.texts("kind", kind, "kinds of packets, any of: " + all_kinds() + "; none: any packet");
   for (const std::string& word : kind)
     if (!bit_of(word)) f.refuse("kind", "has no word `" + word + "`; known: " + all_kinds());
-  const auto address = [&f](std::string_view name, std::string& value, std::string_view doc) {
-    std::array<std::uint8_t, 16> bytes;
-    f.text(name, value, doc);
-    if (!value.empty() && !roce::parse_address(value, bytes)) f.refuse(name, "must be an IPv4 or IPv6 address");
-  };
-  address("source", source, "IP address that the packet comes from; empty: any");
-  address("destination", destination, "IP address that the packet goes to; empty: any");
+  f.address("source", source, Presence::kOptional, "IP address that the packet comes from; empty: any");
+  f.address("destination", destination, Presence::kOptional, "IP address that the packet goes to; empty: any");
 }
 
 Facts facts_of(Packet packet) {
@@ -97,14 +90,11 @@ Matcher::Matcher(const Match& match)
     : qpn_(match.qpn),
       opcode_(match.opcode),
       kinds_(match.kinds()),
-      has_source_(!match.source.empty()),
-      has_destination_(!match.destination.empty()),
       reads_bth_(qpn_ >= 0 || opcode_ >= 0 || kinds_ != 0),
-      reads_addresses_(has_source_ || has_destination_),
-      on_(reads_bth_ || reads_addresses_) {
-  if (has_source_) roce::parse_address(match.source, source_);
-  if (has_destination_) roce::parse_address(match.destination, destination_);
-}
+      reads_addresses_(match.source || match.destination),
+      on_(reads_bth_ || reads_addresses_),
+      source_(match.source),
+      destination_(match.destination) {}
 
 bool Matcher::bth_matches(const Facts& facts) const {
   return facts.has_bth && (qpn_ < 0 || (facts.has_qpn_and_psn && qpn_ == facts.qpn)) &&
@@ -112,8 +102,8 @@ bool Matcher::bth_matches(const Facts& facts) const {
 }
 
 bool Matcher::addresses_match(const Facts& facts) const {
-  return !reads_addresses_ || (facts.has_addresses && (!has_source_ || source_ == facts.addresses.source) &&
-                               (!has_destination_ || destination_ == facts.addresses.destination));
+  return !reads_addresses_ || (facts.has_addresses && (!source_ || *source_ == facts.addresses.source) &&
+                               (!destination_ || *destination_ == facts.addresses.destination));
 }
 
 }  // namespace rocebox::link

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which packets a fault may befall: by QP, addresses, opcode and kind of packet.
 #pragma once
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/component/fields.h"
+#include "runtime/roce/address.h"
 #include "runtime/roce/parse.h"
 
 namespace rocebox::link {
@@ -30,9 +31,9 @@ struct Match {
   std::int64_t qpn = -1;          ///< destination QP; -1: any
   std::int64_t opcode = -1;       ///< of BTH; -1: any
   std::vector<std::string> kind;  ///< any of these words; empty: any packet
-  std::string source, destination;
+  std::optional<roce::IpAddress> source, destination;
 
-  bool any() const { return qpn < 0 && opcode < 0 && kind.empty() && source.empty() && destination.empty(); }
+  bool any() const { return qpn < 0 && opcode < 0 && kind.empty() && !source && !destination; }
   /// The words of `kind` as bits; 0 when there are none.
   std::uint16_t kinds() const;
   bool operator==(const Match&) const = default;
@@ -65,8 +66,8 @@ class Matcher {
 
   std::int64_t qpn_, opcode_;
   std::uint16_t kinds_;
-  bool has_source_, has_destination_, reads_bth_, reads_addresses_, on_;
-  std::array<std::uint8_t, 16> source_{}, destination_{};
+  bool reads_bth_, reads_addresses_, on_;
+  std::optional<roce::IpAddress> source_, destination_;
 };
 
 }  // namespace rocebox::link

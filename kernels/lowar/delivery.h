@@ -19,9 +19,7 @@ struct Outlet {
   Batch* batch;  ///< null: a timer's
   unsigned slot;
   Port host;
-  void emit(PacketPtr packet) {
-    context.emit(std::move(packet), host, slot);
-  }
+  void emit(PacketPtr packet) { context.emit(std::move(packet), host, slot); }
 };
 
 /// Each call leaves the stream so that nothing waits that could leave, and a timer stands for the rest, where it says

@@ -14,7 +14,7 @@ constexpr std::uint8_t kHasFirst = 1, kHasLast = 2, kResponses = 4, kAnew = 8, k
 
 HeaderBytes common(std::uint8_t type, std::uint32_t qpn, Coding coding, std::uint32_t base_psn, unsigned flags) {
   HeaderBytes bytes{};
-  bytes.opcode = roce::kOpcodeLowar;
+  bytes.opcode = roce::kOpcodeReserved;
   bytes.qpn = qpn;
   bytes.type = type;
   bytes.version_flags = static_cast<std::uint8_t>(kVersion << 4 | flags);
@@ -29,7 +29,7 @@ bool read(std::span<const std::uint8_t> bytes, std::uint8_t type, HeaderBytes& h
   if (bytes.size() < sizeof(HeaderBytes)) return false;
   std::memcpy(&header, bytes.data(), sizeof(HeaderBytes));
   coding = {static_cast<std::uint16_t>(header.r), header.c};
-  return header.opcode == roce::kOpcodeLowar && header.type == type && header.version_flags >> 4 == kVersion &&
+  return header.opcode == roce::kOpcodeReserved && header.type == type && header.version_flags >> 4 == kVersion &&
          coding.c <= kInterleavingMax && coding.r >= coding.c && coding.r <= kBlockPacketsMax &&
          (coding.off() ? type == kTypeNegotiation && coding.r == 0 : true);
 }

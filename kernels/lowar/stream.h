@@ -45,7 +45,7 @@ enum class Role : std::uint8_t {
 
 inline Role role_of(Packet packet) {
   const PacketMeta& meta = packet.meta();
-  if (meta.status == ParseStatus::kLowar) return Role::kLowar;
+  if (meta.status == ParseStatus::kReservedOpcode) return Role::kLowar;
   if (meta.status != ParseStatus::kRoce) return Role::kOther;
   const roce::OpcodeInfo& info = roce::opcode_info(meta.opcode);
   if (info.service != roce::Service::kRc && info.service != roce::Service::kUc) return Role::kOther;

@@ -95,14 +95,16 @@ void check_path_map(Fields& f, const Config& config) {
 
 // Each direction of a connection is of one only, and its ends speak one IP.
 void check_connections(Fields& f, const std::vector<ConnectionConfig>& connections) {
-  std::set<std::tuple<std::array<std::uint8_t, 16>, std::array<std::uint8_t, 16>, std::int64_t>> halves;
+  std::set<std::tuple<roce::IpAddress, roce::IpAddress, std::int64_t>> halves;
   for (const ConnectionConfig& row : connections) {
-    const auto what = fmt::format("{} QP {} and {} QP {}", row.local, row.local_qpn, row.remote, row.remote_qpn);
-    if (row.local_address == row.remote_address) return f.refuse("connections", what + ": both ends have one address");
-    if (roce::is_ipv4(row.local_address) != roce::is_ipv4(row.remote_address))
+    if (!row.local || !row.remote) continue;  // refused where they stand
+    const auto what = fmt::format("{} QP {} and {} QP {}", roce::address_text(*row.local), row.local_qpn,
+                                  roce::address_text(*row.remote), row.remote_qpn);
+    if (row.local == row.remote) return f.refuse("connections", what + ": both ends have one address");
+    if (roce::is_ipv4(*row.local) != roce::is_ipv4(*row.remote))
       return f.refuse("connections", what + ": one end has IPv4, the other IPv6");
-    const bool fresh = halves.insert({row.local_address, row.remote_address, row.remote_qpn}).second;
-    if (!halves.insert({row.remote_address, row.local_address, row.local_qpn}).second || !fresh)
+    const bool fresh = halves.insert({*row.local, *row.remote, row.remote_qpn}).second;
+    if (!halves.insert({*row.remote, *row.local, row.local_qpn}).second || !fresh)
       return f.refuse("connections", what + ": one of these QPs has another connection between these addresses");
   }
 }
@@ -110,14 +112,9 @@ void check_connections(Fields& f, const std::vector<ConnectionConfig>& connectio
 }  // namespace
 
 void ConnectionConfig::fields(Fields& f) {
-  const auto address = [&](std::string_view name, std::string& value, std::array<std::uint8_t, 16>& bytes,
-                           std::string_view doc) {
-    f.text(name, value, doc);
-    if (!roce::parse_address(value, bytes)) f.refuse(name, "must be an IPv4 or IPv6 address");
-  };
-  address("local", local, local_address, "IP address of the end in this rack");
+  f.address("local", local, Presence::kRequired, "IP address of the end in this rack");
   f.integer("local_qpn", local_qpn, {2, 0xFFFFFF}, "its queue pair number");
-  address("remote", remote, remote_address, "IP address of the end elsewhere");
+  f.address("remote", remote, Presence::kRequired, "IP address of the end elsewhere");
   f.integer("remote_qpn", remote_qpn, {2, 0xFFFFFF}, "its queue pair number");
   f.integer(
       "first_psn", first_psn, {-1, roce::kPsnMask},

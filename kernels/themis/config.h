@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,8 @@ namespace rocebox::themis {
 
 /// A connection that is known beforehand.
 struct ConnectionConfig {
-  std::string local, remote;
+  std::optional<roce::IpAddress> local, remote;
   std::int64_t local_qpn = 2, remote_qpn = 2, first_psn = -1;
-  std::array<std::uint8_t, 16> local_address{}, remote_address{};
   void fields(Fields& fields);
 };
 

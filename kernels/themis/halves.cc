@@ -11,10 +11,10 @@ namespace rocebox::themis {
 namespace {
 
 HalfKey inbound_of(const ConnectionConfig& row) {
-  return {{row.remote_address, row.local_address}, static_cast<std::uint32_t>(row.local_qpn)};
+  return {{*row.remote, *row.local}, static_cast<std::uint32_t>(row.local_qpn)};
 }
 HalfKey outbound_of(const ConnectionConfig& row) {
-  return {{row.local_address, row.remote_address}, static_cast<std::uint32_t>(row.remote_qpn)};
+  return {{*row.local, *row.remote}, static_cast<std::uint32_t>(row.remote_qpn)};
 }
 
 }  // namespace
@@ -99,9 +99,8 @@ void ControlPlane::tell(const ConnectionConfig& row) {
       if (half != flows::Pairing::kNone && notes_[half].connection) end(notes_[half].connection - 1, true);
       if (const std::uint32_t left = pairing_.find(key); left != flows::Pairing::kNone) forget(left);
     }
-    if (!make_room(2, -1) ||
-        !pairing_.connect(row.local_address, static_cast<std::uint32_t>(row.local_qpn), row.remote_address,
-                          static_cast<std::uint32_t>(row.remote_qpn), PairSource::kConfig))
+    if (!make_room(2, -1) || !pairing_.connect(*row.local, static_cast<std::uint32_t>(row.local_qpn), *row.remote,
+                                               static_cast<std::uint32_t>(row.remote_qpn), PairSource::kConfig))
       return count_.pairing_full.add();
     outbound = pairing_.find(outbound_of(row));
   }

@@ -8,7 +8,7 @@ namespace rocebox::cli {
 namespace {
 
 void add_plugins(CLI::App& command, std::vector<std::string>& plugins) {
-  command.add_option("--plugin", plugins, "Load kernels from this .so as well (may be given again)")
+  command.add_option("--plugin", plugins, "Load the components of this .so as well (may be given again)")
       ->type_name("FILE")
       ->allow_extra_args(false);
 }

@@ -34,11 +34,12 @@ struct Example {
   const char* yaml;   ///< the options of the component, or of its host
 };
 
-/// A row of the registry, and of a plugin's table.
+/// A row of the registry, and of a plugin's table. `abi`, `kind` and `name` stay its first members: they are read of
+/// rows of other ABIs, too.
 struct Component {
   std::uint32_t abi;    ///< refused, with both numbers named, when it is not kComponentAbi
-  const char* kind;     ///< "kernel", "device", "program", ...: who looks for components asks for one kind
-  const char* name;     ///< null ends a plugin's table; no two of all kinds share one
+  const char* kind;     ///< one of component_kinds(): who looks for components asks for one kind
+  const char* name;     ///< letters, digits, _ and -; no two of all kinds share one; null ends a plugin's table
   const char* summary;  ///< one line
   /// New options with their defaults; `registry` outlives them. Never null.
   std::unique_ptr<Options> (*options)(const Registry& registry);

@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/component/option_values.h"
 #include "runtime/packet/packet.h"
+#include "runtime/roce/address.h"
 
 namespace rocebox {
 
@@ -20,6 +23,9 @@ struct Range {
   T low;
   T high;
 };
+
+/// Whether an address must come out. One that need not may be written as '' too, which is none.
+enum class Presence : std::uint8_t { kOptional, kRequired };
 
 inline constexpr Nanos kMicrosecond = 1'000;
 inline constexpr Nanos kMillisecond = 1'000'000;
@@ -44,6 +50,14 @@ class Fields {
   virtual void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) = 0;
   /// A probability or share from 0 to 1, written `0.01%` or `0.0001`.
   virtual void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) = 0;
+  /// Written `02:00:00:00:00:01`.
+  virtual void mac(std::string_view name, std::optional<roce::Mac>& value, Presence presence, std::string_view doc) = 0;
+  /// Of IPv4 or IPv6, written `10.0.0.1` or `2001:db8::1`.
+  virtual void address(std::string_view name, std::optional<roce::IpAddress>& value, Presence presence,
+                       std::string_view doc) = 0;
+  /// Written `10.0.0.0/24` or `2001:db8::/64`, without address bits behind the length.
+  virtual void prefix(std::string_view name, std::optional<roce::Prefix>& value, Presence presence,
+                      std::string_view doc) = 0;
   virtual void text(std::string_view name, std::string& value, std::string_view doc) = 0;
   /// A list of strings.
   virtual void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) = 0;
@@ -64,6 +78,12 @@ class Fields {
   /// Says that the value of field `name` cannot be used, and why; call after the field was read. Where nothing
   /// is being parsed this does nothing.
   virtual void refuse(std::string_view name, std::string_view why) = 0;
+
+  /// What has come out so far of this mapping, in the order of the calls; where nothing is being read: nothing.
+  virtual const OptionValues& values() const {
+    static const OptionValues kNone;
+    return kNone;
+  }
 
   /// A list of entries that `show(Fields&, T&)` shows each: for those that need to know more than themselves.
   template <class T, class Show>

@@ -28,7 +28,28 @@ void add(FlatValues& flat, const OptionValues& values, const std::string& prefix
   }
 }
 
+void add_all(FlatValues& flat, const OptionValues& values, const std::string& prefix) {
+  for (const OptionValue& value : values) {
+    const std::string path = prefix + value.name;
+    std::string text = value.text;
+    if (value.kind == OptionValue::Kind::kTexts)
+      for (const std::string& one : value.texts) text += one + '\n';
+    if (value.kind == OptionValue::Kind::kItems) text = std::to_string(value.entries.size());
+    if (value.kind != OptionValue::Kind::kGroup) flat.emplace_back(path, std::move(text));
+    for (std::size_t i = 0; i < value.entries.size(); i++) {
+      const bool is_group = value.kind == OptionValue::Kind::kGroup;
+      add_all(flat, value.entries[i], path + (is_group ? "." : "[" + std::to_string(i) + "]."));
+    }
+  }
+}
+
 }  // namespace
+
+FlatValues flatten_all(const OptionValues& values, const std::string& prefix) {
+  FlatValues flat;
+  add_all(flat, values, prefix);
+  return flat;
+}
 
 FlatValues flatten(const OptionValues& values, const std::string& prefix) {
   FlatValues flat;

@@ -32,5 +32,8 @@ struct OptionValue {
 /// what stands above them, and are left out; so are values of list entries that were not given.
 using FlatValues = std::vector<std::pair<std::string, std::string>>;
 FlatValues flatten(const OptionValues& values, const std::string& prefix = "");
+/// All of them, given or not, for who asks whether two configurations come to the same. A list of texts is one value; a
+/// list of groups is the number of its entries, and then these.
+FlatValues flatten_all(const OptionValues& values, const std::string& prefix = "");
 
 }  // namespace rocebox

@@ -7,22 +7,69 @@
 #include <algorithm>
 
 namespace rocebox {
+namespace {
 
-Registry::Registry() {
-  for (const Component& component : in_tree_components()) add(component, "the in-tree registry");
+bool is_name(std::string_view text) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  return !text.empty() && text.find_first_not_of(kLetters) == std::string_view::npos;
 }
 
-void Registry::add(const Component& component, const std::string& origin) {
-  const std::string name = component.name;
+std::string known_kinds() {
+  std::string list;
+  for (const char* kind : component_kinds()) (list += list.empty() ? "" : ", ") += kind;
+  return list;
+}
+
+}  // namespace
+
+Registry::Registry() { add(in_tree_components(), "the in-tree registry"); }
+
+void Registry::add(std::span<const Component> components, const std::string& origin) {
+  const std::size_t before = all_.size();
+  try {
+    for (const Component& component : components) {
+      check(component, origin);
+      all_.push_back(&component);
+      origins_.push_back(origin);
+    }
+    for (const Component& component : components) check_host(component, origin);
+  } catch (const ConfigError&) {
+    all_.resize(before);
+    origins_.resize(before);
+    throw;
+  }
+}
+
+void Registry::check(const Component& component, const std::string& origin) const {
+  const std::string name = component.name ? component.name : "";
+  const auto refuse = [&](const std::string& why) { throw ConfigError(origin + ": " + why); };
+  // Before all else: of a row of another ABI nothing behind the name may be looked at.
   if (component.abi != kComponentAbi)
-    throw ConfigError(origin + ": `" + name + "` was built for component ABI " + std::to_string(component.abi) +
-                      ", this rocebox has ABI " + std::to_string(kComponentAbi) +
-                      "; build it again with these headers");
-  if (!component.kind || !component.options || !component.summary)
-    throw ConfigError(origin + ": the row of `" + name + "` has no kind, no summary or no options function");
-  if (const Component* other = find(name))
-    throw ConfigError(origin + ": there is already a " + other->kind + " named `" + name + "`");
-  all_.push_back(&component);
+    refuse("`" + name + "` was built for component ABI " + std::to_string(component.abi) + ", this rocebox has ABI " +
+           std::to_string(kComponentAbi) + "; build it again with these headers");
+  if (!is_name(name)) refuse("a component is named `" + name + "`, which is no name: use letters, digits, _ and -");
+  for (const auto& [missing, what] : {std::pair(!component.kind, "kind"),
+                                      {!component.summary, "summary"},
+                                      {!component.options, "options function"},
+                                      {component.host && !component.host_options, "host_options function"}})
+    if (missing) refuse("the row of `" + name + "` has no " + what);
+  if (std::ranges::find(component_kinds(), std::string_view(component.kind)) == component_kinds().end())
+    refuse("`" + name + "` is of kind `" + component.kind + "`, which nothing asks for; known: " + known_kinds());
+  const auto other = std::ranges::find(all_, name, [](const Component* c) { return std::string_view(c->name); });
+  if (other != all_.end())
+    refuse(std::string("there is already a ") + (*other)->kind + " named `" + name + "`, from " +
+           origins_[static_cast<std::size_t>(other - all_.begin())]);
+}
+
+void Registry::check_host(const Component& component, const std::string& origin) const {
+  if (!component.host) return;
+  const Component* host = find(component.host);
+  if (!host)
+    throw ConfigError(origin + ": `" + component.name + "` runs in `" + component.host +
+                      "`, and there is no component of that name");
+  if (host->host)
+    throw ConfigError(origin + ": `" + component.name + "` runs in `" + component.host + "`, which runs in `" +
+                      host->host + "` and in which nothing runs");
 }
 
 void Registry::load_plugin(const std::string& path) {
@@ -44,7 +91,11 @@ void Registry::load_plugin(const std::string& path) {
     throw ConfigError("cannot load plugin " + path + ": it does not export rocebox_components()" +
                       (older ? ", but was built for an older rocebox; build it again with these headers" : ""));
   }
-  for (const Component* component = components(); component->name; component++) add(*component, "plugin " + path);
+  const Component* rows = components();
+  std::size_t count = 0;
+  while (rows && rows[count].name && (count == 0 || rows[count - 1].abi == kComponentAbi)) count++;
+  if (count == 0) throw ConfigError("cannot load plugin " + path + ": its rocebox_components() has no component");
+  add(std::span(rows, count), "plugin " + path);
   plugins_.push_back(file);
 }
 

@@ -12,6 +12,9 @@ namespace rocebox {
 
 /// The in-tree components, an explicit array in kernels/registry.cc. They come through the same door as a plugin's.
 std::span<const Component> in_tree_components();
+/// The kinds that somebody asks for, in the same file: "kernel", "device", "program", ... A component of another one
+/// could never be used, and is refused.
+std::span<const char* const> component_kinds();
 
 class Registry {
  public:
@@ -19,12 +22,14 @@ class Registry {
   Registry();
 
   /// Loads a plugin .so and adds its components. It stays loaded until the process ends. Throws ConfigError that
-  /// names the file and the reason: not found, no rocebox_components, another ABI number, a name in use.
+  /// names the file and the reason, and then nothing is added: not found, no rocebox_components, another ABI number, a
+  /// name that is none or in use, a kind or host that there is not, a row without options.
   void load_plugin(const std::string& path);
   /// The files that were loaded.
   const std::vector<std::string>& plugins() const { return plugins_; }
-  /// Adds one row, which outlives the registry. Throws ConfigError as load_plugin() does.
-  void add(const Component& component, const std::string& origin);
+  /// Adds rows, which outlive the registry and may name each other as hosts. Throws ConfigError as load_plugin() does.
+  void add(std::span<const Component> components, const std::string& origin);
+  void add(const Component& component, const std::string& origin) { add(std::span(&component, 1), origin); }
 
   /// Null when there is none of that name and kind.
   const Component* find(std::string_view kind, std::string_view name) const;
@@ -37,7 +42,11 @@ class Registry {
   const std::vector<const Component*>& all() const { return all_; }
 
  private:
+  void check(const Component& component, const std::string& origin) const;
+  void check_host(const Component& component, const std::string& origin) const;
+
   std::vector<const Component*> all_;
+  std::vector<std::string> origins_;  // of each of all_
   std::vector<std::string> plugins_;
 };
 

@@ -176,7 +176,9 @@ RunConfig load_text(std::string_view text, const std::string& file, Registry& re
     mistakes.add(root.place, fmt::format("expected a mapping with `devices:`, found {}", kind_name(root.kind)));
     return {};
   }
-  for (const char* key : {"path", "switch"}) {
+  std::vector<std::string_view> keys = {"path"};
+  for (const Component* kind : registry.of_kind(kDeviceKind)) keys.emplace_back(kind->name);
+  for (const std::string_view key : keys) {
     const Node* node = root.find(key);
     if (!node || root.find("devices")) continue;
     mistakes.add(node->place,

@@ -15,6 +15,11 @@ std::string range_text(Range<T> range, Format format) {
 }
 std::string plain(std::int64_t value) { return fmt::format("{}", value); }
 
+template <class T, class Format>
+std::string text_of(const std::optional<T>& value, Format format) {
+  return value ? format(*value) : "";
+}
+
 }  // namespace
 
 void FieldsTable::row(std::string_view name, std::string type, std::string range, std::string fallback,
@@ -39,6 +44,22 @@ void FieldsTable::bytes(std::string_view name, std::uint64_t& value, Range<std::
 }
 void FieldsTable::fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) {
   row(name, "share", range_text(range, format_fraction), format_fraction(value), doc);
+}
+void FieldsTable::address_row(std::string_view name, std::string type, std::string value, Presence presence,
+                              std::string_view doc) {
+  if (value.empty() && presence == Presence::kRequired) value = "required";
+  row(name, std::move(type), "", std::move(value), doc);
+}
+void FieldsTable::mac(std::string_view name, std::optional<roce::Mac>& value, Presence presence, std::string_view doc) {
+  address_row(name, "mac", text_of(value, roce::mac_text), presence, doc);
+}
+void FieldsTable::address(std::string_view name, std::optional<roce::IpAddress>& value, Presence presence,
+                          std::string_view doc) {
+  address_row(name, "address", text_of(value, roce::address_text), presence, doc);
+}
+void FieldsTable::prefix(std::string_view name, std::optional<roce::Prefix>& value, Presence presence,
+                         std::string_view doc) {
+  address_row(name, "prefix", text_of(value, roce::prefix_text), presence, doc);
 }
 void FieldsTable::text(std::string_view name, std::string& value, std::string_view doc) {
   row(name, "text", "", value, doc);
@@ -123,6 +144,28 @@ void FieldsSchema::fraction(std::string_view name, double& value, Range<double> 
   p["anyOf"] = {{{"type", "number"}, {"minimum", range.low}, {"maximum", range.high}},
                 {{"type", "string"}, {"pattern", "^[0-9.eE+-]+ ?%$"}}};
   p["default"] = value;
+}
+void FieldsSchema::address_property(std::string_view name, const std::string& pattern, const std::string& value,
+                                    Presence presence, std::string_view doc) {
+  auto& p = property(name, doc);
+  p["type"] = "string";
+  p["pattern"] = presence == Presence::kRequired ? "^" + pattern + "$" : "^(" + pattern + ")?$";
+  if (!value.empty())
+    p["default"] = value;
+  else if (presence == Presence::kRequired)
+    object_["required"].push_back(name);
+}
+void FieldsSchema::mac(std::string_view name, std::optional<roce::Mac>& value, Presence presence,
+                       std::string_view doc) {
+  address_property(name, "([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", text_of(value, roce::mac_text), presence, doc);
+}
+void FieldsSchema::address(std::string_view name, std::optional<roce::IpAddress>& value, Presence presence,
+                           std::string_view doc) {
+  address_property(name, "[0-9a-fA-F:.]+", text_of(value, roce::address_text), presence, doc);
+}
+void FieldsSchema::prefix(std::string_view name, std::optional<roce::Prefix>& value, Presence presence,
+                          std::string_view doc) {
+  address_property(name, "[0-9a-fA-F:.]+/[0-9]{1,3}", text_of(value, roce::prefix_text), presence, doc);
 }
 void FieldsSchema::text(std::string_view name, std::string& value, std::string_view doc) {
   auto& p = property(name, doc);

@@ -13,7 +13,8 @@ namespace rocebox::config {
 /// One option, as `rocebox kernels NAME` shows it.
 struct OptionRow {
   std::string name;      ///< with its group: `forward.loss`, `events[].psn`
-  std::string type;      ///< duration, rate, bytes, share, integer, boolean, text, list of texts, a|b|c
+  std::string type;      ///< duration, rate, bytes, share, integer, boolean, mac, address, prefix, text, list of
+                         ///< texts, a|b|c
   std::string range;     ///< "0ns .. 10s"; empty when there is none
   std::string fallback;  ///< the default, as it would be written
   std::string doc;
@@ -31,6 +32,11 @@ class FieldsTable final : public ConfigFields {
   void rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
   void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
   void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) override;
+  void mac(std::string_view name, std::optional<roce::Mac>& value, Presence presence, std::string_view doc) override;
+  void address(std::string_view name, std::optional<roce::IpAddress>& value, Presence presence,
+               std::string_view doc) override;
+  void prefix(std::string_view name, std::optional<roce::Prefix>& value, Presence presence,
+              std::string_view doc) override;
   void text(std::string_view name, std::string& value, std::string_view doc) override;
   void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) override;
   void choice(std::string_view name, int& index, std::span<const std::string_view> words,
@@ -46,6 +52,7 @@ class FieldsTable final : public ConfigFields {
 
  private:
   void row(std::string_view name, std::string type, std::string range, std::string fallback, std::string_view doc);
+  void address_row(std::string_view name, std::string type, std::string value, Presence presence, std::string_view doc);
   std::vector<OptionRow>& rows_;
   std::string prefix_;
 };
@@ -64,6 +71,11 @@ class FieldsSchema final : public ConfigFields {
   void rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
   void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
   void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) override;
+  void mac(std::string_view name, std::optional<roce::Mac>& value, Presence presence, std::string_view doc) override;
+  void address(std::string_view name, std::optional<roce::IpAddress>& value, Presence presence,
+               std::string_view doc) override;
+  void prefix(std::string_view name, std::optional<roce::Prefix>& value, Presence presence,
+              std::string_view doc) override;
   void text(std::string_view name, std::string& value, std::string_view doc) override;
   void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) override;
   void choice(std::string_view name, int& index, std::span<const std::string_view> words,
@@ -80,6 +92,8 @@ class FieldsSchema final : public ConfigFields {
 
  private:
   nlohmann::ordered_json& property(std::string_view name, std::string_view doc);
+  void address_property(std::string_view name, const std::string& pattern, const std::string& value, Presence presence,
+                        std::string_view doc);
   nlohmann::ordered_json& object_;
   const Registry* registry_;
 };

@@ -10,11 +10,6 @@
 
 namespace rocebox::config {
 
-const OptionValues& ConfigFields::values() const {
-  static const OptionValues kNone;
-  return kNone;
-}
-
 FieldsReader::FieldsReader(const Node* node, Mistakes& mistakes) : node_(node), mistakes_(mistakes) {
   if (node_ && node_->kind == Node::Kind::kNull) node_ = nullptr;
   if (node_ && !node_->is_map()) {
@@ -101,6 +96,42 @@ void FieldsReader::bytes(std::string_view name, std::uint64_t& value, Range<std:
 }
 void FieldsReader::fraction(std::string_view name, double& value, Range<double> range, std::string_view) {
   number(name, value, range, "a share, such as 0.01% or 0.0001", parse_fraction, format_fraction);
+}
+
+template <class T, class Parse, class Format>
+void FieldsReader::address_like(std::string_view name, std::optional<T>& value, Presence presence,
+                                std::string_view expected, Parse parse, Format format) {
+  const Node* node = use(name, Node::Kind::kScalar, expected);
+  const bool is_written = node && !node->scalar.empty();
+  std::string why;
+  if (is_written) why = fmt::format("must be {}, found `{}`", expected, node->scalar);
+  if (node && !is_written)
+    value.reset();
+  else if (const auto parsed = is_written ? parse(node->scalar, why) : std::nullopt)
+    value = parsed;
+  else if (is_written)
+    mistakes_.add(node->place, fmt::format("`{}` {}", name, why));
+  // What was written and is none has been reported.
+  if (presence == Presence::kRequired && !value && !is_written && (node || !given(name)))
+    refuse(name, fmt::format("must be given: {}", expected));
+  record(name, OptionValue::Kind::kText).text = value ? format(*value) : "";
+}
+
+void FieldsReader::mac(std::string_view name, std::optional<roce::Mac>& value, Presence presence, std::string_view) {
+  address_like(
+      name, value, presence, "a MAC address, such as 02:00:00:00:00:01",
+      [](const std::string& text, std::string&) { return roce::parse_mac(text); }, roce::mac_text);
+}
+void FieldsReader::address(std::string_view name, std::optional<roce::IpAddress>& value, Presence presence,
+                           std::string_view) {
+  address_like(
+      name, value, presence, "an IPv4 or IPv6 address, such as 10.0.0.1 or 2001:db8::1",
+      [](const std::string& text, std::string&) { return roce::parse_address(text); }, roce::address_text);
+}
+void FieldsReader::prefix(std::string_view name, std::optional<roce::Prefix>& value, Presence presence,
+                          std::string_view) {
+  address_like(name, value, presence, "a prefix, such as 10.0.0.0/24 or 2001:db8::/64", roce::parse_prefix,
+               roce::prefix_text);
 }
 
 void FieldsReader::text(std::string_view name, std::string& value, std::string_view) {

@@ -20,8 +20,6 @@ class ConfigFields : public Fields {
   virtual void kernel_options(const std::function<void(Fields&)>& options) = 0;
   /// Keys that no field has asked for are no mistake here (the mistake was reported otherwise).
   virtual void accept_rest() {}
-  /// What has come out so far, in the order of the calls; where nothing is being read: nothing.
-  virtual const OptionValues& values() const;
 };
 
 class FieldsReader final : public ConfigFields {
@@ -37,6 +35,11 @@ class FieldsReader final : public ConfigFields {
   void rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
   void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
   void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) override;
+  void mac(std::string_view name, std::optional<roce::Mac>& value, Presence presence, std::string_view doc) override;
+  void address(std::string_view name, std::optional<roce::IpAddress>& value, Presence presence,
+               std::string_view doc) override;
+  void prefix(std::string_view name, std::optional<roce::Prefix>& value, Presence presence,
+              std::string_view doc) override;
   void text(std::string_view name, std::string& value, std::string_view doc) override;
   void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) override;
   void choice(std::string_view name, int& index, std::span<const std::string_view> words,
@@ -68,6 +71,9 @@ class FieldsReader final : public ConfigFields {
   const Node* use(std::string_view name, Node::Kind kind, std::string_view expected);
   template <class T, class Parse, class Format>
   void number(std::string_view name, T& value, Range<T> range, std::string_view expected, Parse parse, Format format);
+  template <class T, class Parse, class Format>
+  void address_like(std::string_view name, std::optional<T>& value, Presence presence, std::string_view expected,
+                    Parse parse, Format format);
 
   const Node* node_;
   Mistakes& mistakes_;

@@ -55,7 +55,8 @@ void TopFields::fields(ConfigFields& f) {
     g.integer("large", pool_large, {16, kPoolMax}, "packets of up to 9.5 KiB");
     g.integer("giant", pool_giant, {2, kPoolMax}, "packets of up to 64 KiB");
   });
-  f.texts("plugins", plugins, "kernel plugins to load, .so files");
+  f.texts("plugins", plugins,
+          "plugins to load, .so files that bring kernels, kinds of devices or programs of a switch");
   f.named("devices", "instances with their own state, by name", names_of(devices),
           [&](ConfigFields& g, const std::string& name) { device_fields(g, row_of(devices, name)); });
   const Component* wire = registry_.wire();

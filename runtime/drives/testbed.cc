@@ -8,10 +8,10 @@
 namespace rocebox {
 namespace {
 
-// A wire is a bump of its own with the one kernel `link`: port 0 is its first end.
+// A wire is a bump of its own with one kernel: port 0 is its first end.
 std::unique_ptr<Device> make_link(const config::LinkConfig& link, Pool& pool, std::uint64_t seed) {
   std::vector<KernelPlan> plans;
-  plans.push_back({"link",
+  plans.push_back({link.kernel.type->name,
                    link.kernel.type->name,
                    Shape::kTwoSided,
                    {{Edge::kOutside, 0}, {Edge::kOutside, 1}},
@@ -78,9 +78,9 @@ void Testbed::report_sum(const std::vector<const Testbed*>& shards, Json& report
       continue;
     }
     Json& link = report["links"][name];
-    const auto& ends = any.links_[i - first_link]->between;
-    link["between"] = ends[0].text() + " <-> " + ends[1].text();
-    Json& kernel = device["kernels"]["link"];
+    const config::LinkConfig& written = *any.links_[i - first_link];
+    link["between"] = written.between[0].text() + " <-> " + written.between[1].text();
+    Json& kernel = device["kernels"][written.kernel.type->name];
     kernel.erase("type");
     link.update(kernel);
     link["counters"]["packets_held"] = device["counters"]["packets_held"];

@@ -36,7 +36,7 @@ enum class ParseStatus : std::uint8_t {
   kShorterThanIpLength,  ///< the frame on the wire ends before the IP datagram does: trimmed or cut
   // A legal opcode of a service that is not taken apart here: RD, XRC, manufacturer specific.
   kUnsupportedService,
-  kLowar,  ///< opcode 0x1F, which LoWAR's gateways give what they send each other
+  kReservedOpcode,  ///< opcode 0x1F, which gateways may give what they send each other
   // Malformed.
   kBadIpVersion,
   kBadIpHeaderLength,

@@ -143,10 +143,6 @@ void put_extensions(Cursor& cursor, const PacketSpec& spec) {
 
 }  // namespace
 
-std::array<std::uint8_t, 16> ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
-  return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, a, b, c, d};
-}
-
 std::uint32_t built_bytes(const PacketSpec& spec) {
   const std::size_t ip = spec.underlay.ip_version == 4 ? sizeof(Ipv4) : sizeof(Ipv6);
   return static_cast<std::uint32_t>(sizeof(Ethernet) + vlan_count(spec.underlay) * sizeof(VlanTag) + ip +
@@ -187,8 +183,8 @@ Underlay reversed_underlay(Packet packet) {
   for (std::uint32_t at = sizeof(Ethernet); at + sizeof(VlanTag) <= meta.l3_offset && tag < 2; at += sizeof(VlanTag))
     result.vlans[tag++] = static_cast<std::uint16_t>(packet.header<VlanTag>(at)->tci);
   result.ip_version = meta.ip_version;
-  const Addresses forward = addresses(packet);
-  result.addresses = {forward.destination, forward.source};
+  const Addresses request = addresses(packet);
+  result.addresses = {request.destination, request.source};
   const std::uint8_t* ip = packet.data() + meta.l3_offset;
   result.tos = meta.ip_version == 4 ? ip[1] : static_cast<std::uint8_t>(ip[0] << 4 | ip[1] >> 4);
   result.udp_source_port = static_cast<std::uint16_t>(packet.header<Udp>(meta.udp_offset)->source_port);

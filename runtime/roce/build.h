@@ -6,6 +6,7 @@
 #include <span>
 
 #include "runtime/packet/packet.h"
+#include "runtime/roce/address.h"
 #include "runtime/roce/headers.h"
 #include "runtime/roce/opcodes.h"
 #include "runtime/roce/parse.h"
@@ -46,9 +47,6 @@ struct PacketSpec {
   std::uint32_t qkey = 0, source_qp = 0;  // DETH
   std::span<const std::uint8_t> payload;  // padded to four bytes by build()
 };
-
-/// An IPv4 address as 16 bytes.
-std::array<std::uint8_t, 16> ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d);
 
 /// The frame's length in bytes, without FCS.
 std::uint32_t built_bytes(const PacketSpec& spec);

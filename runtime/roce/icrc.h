@@ -14,7 +14,8 @@ enum class IcrcStatus : std::uint8_t {
   kUnverifiable,  ///< snapped or trimmed: not all covered bytes are held
 };
 
-/// Whether the ICRC of a packet with status kRoce (or kLowar, or kUnknownOpcode) can be computed from the bytes held.
+/// Whether the ICRC of a packet with status kRoce (or kReservedOpcode, or kUnknownOpcode) can be computed from the
+/// bytes held.
 inline bool icrc_held(Packet packet) {
   return packet.meta().bth_offset != 0 && packet.meta().datagram_end <= packet.size();
 }

@@ -114,7 +114,7 @@ constexpr std::array<OpcodeInfo, 256> make_table() {
 }  // namespace
 
 constinit const std::array<OpcodeInfo, 256> kOpcodes = make_table();
-static_assert(make_table()[kOpcodeLowar].flags == 0, "0x1F is left free for LoWAR");
+static_assert(make_table()[kOpcodeReserved].flags == 0, "0x1F is left free for gateways");
 
 std::string_view opcode_name(std::uint8_t opcode) {
   for (const Row& row : kRows)

@@ -23,8 +23,8 @@ constexpr std::uint8_t first_opcode(Service service) {
 
 /// CNP, IB specification annex A17.9.3; rdma-core has no constant for it.
 inline constexpr std::uint8_t kOpcodeCnp = 0x81;
-/// Left free for LoWAR's repair and negotiation packets (LoWAR, section IV-C); never a known opcode here.
-inline constexpr std::uint8_t kOpcodeLowar = 0x1F;
+/// Reserved by the IB specification; left free for what gateways send each other, and never a known opcode here.
+inline constexpr std::uint8_t kOpcodeReserved = 0x1F;
 
 // What an opcode carries behind BTH, in wire order, and what it means.
 inline constexpr std::uint16_t kHasDeth = 1 << 0, kHasReth = 1 << 1, kHasAtomicEth = 1 << 2, kHasAeth = 1 << 3,

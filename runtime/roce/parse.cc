@@ -71,7 +71,7 @@ ParseStatus read_transport(Packet packet, const std::uint8_t* data, std::uint32_
   if (packet.size() < offset + sizeof(Bth)) return ParseStatus::kSnappedBth;
   const auto* header = reinterpret_cast<const Bth*>(data + offset);
   // LoWAR's own packets have no BTH behind the opcode: the QPN stands where others have their version.
-  if (header->transport_version() != 0 && header->opcode != kOpcodeLowar) return ParseStatus::kBadTransportVersion;
+  if (header->transport_version() != 0 && header->opcode != kOpcodeReserved) return ParseStatus::kBadTransportVersion;
   meta.bth_offset = static_cast<std::uint16_t>(offset);
   meta.opcode = header->opcode;
   const OpcodeInfo& info = kOpcodes[header->opcode];
@@ -83,7 +83,7 @@ ParseStatus read_transport(Packet packet, const std::uint8_t* data, std::uint32_
   const std::uint32_t transport_bytes = datagram_bytes - static_cast<std::uint32_t>(sizeof(Udp)) - kIcrcBytes;
   if (!info.has(kIsKnown)) {
     meta.payload_bytes = transport_bytes - header_bytes;
-    if (header->opcode == kOpcodeLowar) return ParseStatus::kLowar;
+    if (header->opcode == kOpcodeReserved) return ParseStatus::kReservedOpcode;
     return is_unsupported(info.service) ? ParseStatus::kUnsupportedService : ParseStatus::kUnknownOpcode;
   }
   if (transport_bytes < header_bytes + meta.pad_bytes) return ParseStatus::kBadPadCount;
@@ -216,7 +216,7 @@ std::string_view parse_status_name(ParseStatus status) {
                                          "snapped_extension",
                                          "shorter_than_ip_length",
                                          "unsupported_service",
-                                         "lowar",
+                                         "reserved_opcode",
                                          "bad_ip_version",
                                          "bad_ip_header_length",
                                          "bad_ip_length",
@@ -247,7 +247,7 @@ std::string_view parse_status_sentence(ParseStatus status) {
                                              "bytes held end inside an extended transport header",
                                              "the frame on the wire ends before its IP datagram: trimmed or cut",
                                              "BTH opcode of RD, XRC or a manufacturer; only its BTH is read",
-                                             "what LoWAR gateways send each other: repair and negotiation packets",
+                                             "opcode 0x1F, which gateways send each other",
                                              "IP version does not match the EtherType",
                                              "IPv4 header length below 20 bytes",
                                              "IPv4 total length below the header length",

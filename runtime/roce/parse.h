@@ -26,7 +26,7 @@ constexpr PacketClass class_of(ParseStatus status) {
   if (status <= ParseStatus::kRoceV1) return PacketClass::kOther;
   if (status <= ParseStatus::kLaterFragment) return PacketClass::kFragment;
   if (status <= ParseStatus::kShorterThanIpLength) return PacketClass::kTruncated;
-  if (status <= ParseStatus::kLowar) return PacketClass::kUnsupported;
+  if (status <= ParseStatus::kReservedOpcode) return PacketClass::kUnsupported;
   return PacketClass::kMalformed;
 }
 

@@ -59,11 +59,9 @@ void add_drops(Json& drops, const std::string& at, const Span& span) {
     if (is_drop(name)) add_drop(drops, at, name, span, "counters");
 }
 
-// Packets that came to a kernel; the kernel of a link counts them by direction.
+// Packets that came to a kernel.
 std::int64_t kernel_rate(const Span& span) {
-  if (span.after.contains("packets_in"))
-    return span.per_second(number(span.after, "packets_in") - number(span.before, "packets_in"));
-  return span.rate("counters", "forward_packets") + span.rate("counters", "reverse_packets");
+  return span.per_second(number(span.after, "packets_in") - number(span.before, "packets_in"));
 }
 
 // Levels and high-water marks have no rate; the answer names their kinds.

@@ -13,10 +13,10 @@
 namespace rocebox {
 namespace {
 
-std::array<std::uint8_t, 16> address_or_throw(const std::string& text) {
-  std::array<std::uint8_t, 16> address{};
-  if (!roce::parse_address(text, address)) throw ConfigError(fmt::format("trace filter: `{}` is no IP address", text));
-  return address;
+roce::IpAddress address_or_throw(const std::string& text) {
+  const auto address = roce::parse_address(text);
+  if (!address) throw ConfigError(fmt::format("trace filter: `{}` is no IP address", text));
+  return *address;
 }
 
 // Whether a list of values could be one 24-bit number, as people write it: "9,524,366".

@@ -9,10 +9,8 @@
 
 #include "runtime/config/document.h"
 #include "runtime/config/units.h"
-#include "runtime/roce/address.h"
 #include "runtime/roce/headers.h"
 #include "runtime/roce/opcodes.h"
-#include "switch_model/addresses.h"
 
 namespace rocebox::switch_model::acl {
 namespace {
@@ -85,20 +83,22 @@ std::string opcode_suggestion(const std::string& text) {
 }
 
 // "02:00:00:00:00:01", "02:00:00:00:00:00/ff:ff:ff:00:00:00"
-bool parse_masked_mac(const std::string& text, Mac& value, Mac& mask) {
+std::optional<MaskedMac> parse_masked_mac(const std::string& text) {
   const std::size_t slash = text.find('/');
-  mask.fill(0xFF);
-  return parse_mac(text.substr(0, slash), value) &&
-         (slash == std::string::npos || parse_mac(text.substr(slash + 1), mask));
+  const auto value = roce::parse_mac(text.substr(0, slash));
+  const auto mask = roce::parse_mac(slash == std::string::npos ? "ff:ff:ff:ff:ff:ff" : text.substr(slash + 1));
+  if (!value || !mask) return {};
+  return MaskedMac{*value, *mask};
 }
+std::string masked_mac_text(const MaskedMac& mac) { return roce::mac_text(mac.value) + "/" + roce::mac_text(mac.mask); }
 
 // A prefix, or one address.
-bool parse_addresses(const std::string& text, Prefix& prefix, std::string& why) {
-  if (text.find('/') != std::string::npos) return parse_prefix(text, prefix, why);
+std::optional<roce::Prefix> parse_addresses(const std::string& text, std::string& why) {
+  if (text.find('/') != std::string::npos) return roce::parse_prefix(text, why);
   const bool ipv6 = text.find(':') != std::string::npos;
-  if (parse_prefix(text + (ipv6 ? "/128" : "/32"), prefix, why)) return true;
-  why = fmt::format("must be an address or a prefix, such as 10.0.0.1 or 2001:db8::/64, found `{}`", text);
-  return false;
+  const auto prefix = roce::parse_prefix(text + (ipv6 ? "/128" : "/32"), why);
+  if (!prefix) why = fmt::format("must be an address or a prefix, such as 10.0.0.1 or 2001:db8::/64, found `{}`", text);
+  return prefix;
 }
 
 struct PortRange {
@@ -135,27 +135,29 @@ void flag(Row& row, std::uint8_t flags) {
   row.value.flags |= flags;
   row.mask.flags |= flags;
 }
-void set_address(Row& row, const std::string& text, std::array<std::uint8_t, 16> Key::*field) {
-  Prefix prefix;
-  std::string why;
-  if (text.empty() || !parse_addresses(text, prefix, why)) return;
-  row.value.ip_version = prefix.is_ipv4 ? 4 : 6;
+void set_address(Row& row, const std::optional<roce::Prefix>& prefix, std::array<std::uint8_t, 16> Key::*field) {
+  if (!prefix) return;
+  row.value.ip_version = prefix->is_ipv4 ? 4 : 6;
   row.mask.ip_version = 0xFF;
-  const unsigned first = prefix.is_ipv4 ? 96 : 0;
-  for (unsigned bit = first; bit < first + prefix.bits; bit++) {
+  const unsigned first = prefix->is_ipv4 ? 96 : 0;
+  for (unsigned bit = first; bit < first + prefix->bits; bit++) {
     const auto one = static_cast<std::uint8_t>(0x80 >> bit % 8);
     (row.mask.*field)[bit / 8] |= one;
-    (row.value.*field)[bit / 8] |= static_cast<std::uint8_t>(prefix.address[bit / 8] & one);
+    (row.value.*field)[bit / 8] |= static_cast<std::uint8_t>(prefix->address[bit / 8] & one);
   }
+}
+
+void set_mac(Row& row, const std::optional<MaskedMac>& mac, Mac Key::*field) {
+  if (!mac) return;
+  row.value.*field = mac->value;
+  row.mask.*field = mac->mask;
 }
 
 // What every row of a match has.
 Row common_row(const Match& match) {
   Row row{};
-  parse_masked_mac(match.source_mac, row.value.source_mac, row.mask.source_mac);
-  if (match.source_mac.empty()) row.mask.source_mac = {};
-  parse_masked_mac(match.destination_mac, row.value.destination_mac, row.mask.destination_mac);
-  if (match.destination_mac.empty()) row.mask.destination_mac = {};
+  set_mac(row, match.source_mac, &Key::source_mac);
+  set_mac(row, match.destination_mac, &Key::destination_mac);
   if (const auto type = parse_word(match.ethertype, kEthertypes, 16)) {
     set(row.value.ethertype, *type);
     set(row.mask.ethertype, 0xFFFF);
@@ -201,29 +203,31 @@ void Match::fields(Fields& f, const SwitchInfo& info) {
     f.text(name, value, doc);
     if (!value.empty() && !good(value)) f.refuse(name, fmt::format("must be {}, found `{}`", must, value));
   };
-  const auto is_mac = [](const std::string& t) {
-    Mac value, mask;
-    return parse_masked_mac(t, value, mask);
+  const auto masked_mac = [&f](std::string_view name, std::optional<MaskedMac>& value, std::string_view doc) {
+    std::string written = value ? masked_mac_text(*value) : "";
+    f.text(name, written, doc);
+    value = parse_masked_mac(written);
+    if (!value && !written.empty())
+      f.refuse(name, fmt::format("must be a MAC address, such as 02:00:00:00:00:01, or one with a mask behind `/`, "
+                                 "found `{}`",
+                                 written));
   };
-  constexpr std::string_view kMac = "a MAC address, such as 02:00:00:00:00:01, or one with a mask behind `/`";
-  text("source_mac", source_mac, "source MAC address, with a mask behind `/`", is_mac, kMac);
-  text("destination_mac", destination_mac, "destination MAC address, with a mask behind `/`", is_mac, kMac);
+  masked_mac("source_mac", source_mac, "source MAC address, with a mask behind `/`");
+  masked_mac("destination_mac", destination_mac, "destination MAC address, with a mask behind `/`");
   text(
       "ethertype", ethertype, fmt::format("type behind VLAN tags: a number or {}", word_list(kEthertypes)),
       [](const std::string& t) { return parse_word(t, kEthertypes, 16).has_value(); },
       fmt::format("a number from 0 to 0xffff or one of {}", word_list(kEthertypes)));
   f.integer("vlan", vlan, {-1, 4095}, "VLAN identifier of the outermost tag; 0: untagged; -1: any");
-  const auto addresses = [&f](std::string_view name, std::string& value, std::string_view doc) {
-    f.text(name, value, doc);
-    Prefix prefix{};
-    std::string why;
-    if (!value.empty() && !parse_addresses(value, prefix, why)) f.refuse(name, why);
-    return prefix.is_ipv4;
+  const auto addresses = [&f](std::string_view name, std::optional<roce::Prefix>& value, std::string_view doc) {
+    std::string written = value ? roce::prefix_text(*value) : "", why;
+    f.text(name, written, doc);
+    value = parse_addresses(written, why);
+    if (!value && !written.empty()) f.refuse(name, why);
   };
-  const bool source_is_ipv4 = addresses("source", source, "source IP addresses: a prefix, or one address");
-  const bool both_are_ipv4 =
-      addresses("destination", destination, "destination IP addresses: a prefix, or one address");
-  if (!source.empty() && !destination.empty() && source_is_ipv4 != both_are_ipv4)
+  addresses("source", source, "source IP addresses: a prefix, or one address");
+  addresses("destination", destination, "destination IP addresses: a prefix, or one address");
+  if (source && destination && source->is_ipv4 != destination->is_ipv4)
     f.refuse("destination", "is of another address family than `source`: no packet has both");
   text(
       "protocol", protocol, fmt::format("IP protocol: a number or {}", word_list(kProtocols)),

@@ -12,16 +12,6 @@ constexpr std::size_t kDigestsMax = 2048;
 // Ageing looks at all entries: not oftener than so many times in an entry's life.
 constexpr Nanos kLooksPerAge = 8;
 
-std::string mac_text(const Mac& mac) {
-  std::string text;
-  for (std::uint8_t byte : mac) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    if (!text.empty()) text += ':';
-    text += {kDigits[byte >> 4], kDigits[byte & 15]};
-  }
-  return text;
-}
-
 std::uint32_t entries_of(const Config& config) { return static_cast<std::uint32_t>(config.mac_entries); }
 
 }  // namespace
@@ -159,7 +149,7 @@ void Bridge::forget(Pass& pass) {
 
 void Bridge::report(Report& report) const {
   report.table("macs", learnt_.size(), [&](Report& row, std::size_t i) {
-    row.text("mac", mac_text(learnt_[i].mac));
+    row.text("mac", roce::mac_text(learnt_[i].mac));
     if (learnt_[i].vlan) row.count("vlan_number", learnt_[i].vlan);
     row.text("port", info_.ports[sources_.value(sources_.lookup(learnt_[i])).port]);
   });

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "switch_model/addresses.h"
 #include "switch_model/hash.h"
 
 namespace rocebox::switch_model::forward {
@@ -18,15 +17,15 @@ constexpr std::size_t kHopsMax = 512;  // paths of one group
 constexpr std::int64_t kHopsOfAllMax = 0xFFFF;
 
 // A router and its neighbours are stations, not groups of them.
-void refuse_group_mac(Fields& f, std::string_view name, const std::string& text) {
-  if (Mac mac; parse_mac(text, mac) && mac[0] & 1)
-    f.refuse(name, fmt::format("must be the address of one station, and `{}` is a group's", text));
+void refuse_group_mac(Fields& f, std::string_view name, const std::optional<Mac>& mac) {
+  if (mac && (*mac)[0] & 1)
+    f.refuse(name, fmt::format("must be the address of one station, and `{}` is a group's", roce::mac_text(*mac)));
 }
 
 }  // namespace
 
 void MacConfig::fields(Fields& f, const SwitchInfo& info) {
-  read_mac(f, "mac", mac, "destination address");
+  f.mac("mac", mac, Presence::kRequired, "destination address");
   f.integer("vlan", vlan, {0, 4095}, "VLAN identifier; 0: untagged");
   info.read_ports(f, "ports", ports, "where it is; several are equal paths, chosen by flow");
   f.integer("group", group, {0, kGroupMax}, "multicast group that packets to it are sent to, in place of `ports`");
@@ -38,22 +37,19 @@ void MacConfig::fields(Fields& f, const SwitchInfo& info) {
 
 void HopConfig::fields(Fields& f, const SwitchInfo& info) {
   info.read_port(f, "port", port, "port of the switch that leads to it");
-  read_mac(f, "mac", mac, "its MAC address, which routed packets get");
+  f.mac("mac", mac, Presence::kRequired, "its MAC address, which routed packets get");
   refuse_group_mac(f, "mac", mac);
 }
 
 void RouteConfig::fields(Fields& f, const SwitchInfo& info) {
-  f.text("prefix", prefix, "destinations, such as 10.0.0.0/24 or 2001:db8::/64");
-  Prefix parsed;
-  std::string why = "must be given, such as 10.0.0.0/24";
-  if (prefix.empty() || !parse_prefix(prefix, parsed, why)) f.refuse("prefix", why);
+  f.prefix("prefix", prefix, Presence::kRequired, "destinations, such as 10.0.0.0/24 or 2001:db8::/64");
   f.list("via", via, kHopsMax, "next hops; several are equal paths, chosen by flow",
          [&](Fields& g, HopConfig& hop) { hop.fields(g, info); });
   if (via.empty()) f.refuse("via", "must name a next hop at least");
-  std::set<std::pair<std::string, std::string>> seen;
+  std::set<std::pair<std::string, Mac>> seen;
   for (const HopConfig& hop : via)
-    if (!seen.emplace(hop.port, hop.mac).second)
-      f.refuse("via", fmt::format("names port `{}` with `{}` twice", hop.port, hop.mac));
+    if (hop.mac && !seen.emplace(hop.port, *hop.mac).second)
+      f.refuse("via", fmt::format("names port `{}` with `{}` twice", hop.port, roce::mac_text(*hop.mac)));
 }
 
 std::vector<NextHop> hops_of(const MacConfig& mac, const SwitchInfo& info) {
@@ -64,29 +60,22 @@ std::vector<NextHop> hops_of(const MacConfig& mac, const SwitchInfo& info) {
 
 std::vector<NextHop> hops_of(const RouteConfig& route, const SwitchInfo& info) {
   std::vector<NextHop> hops;
-  for (const HopConfig& via : route.via) {
-    hops.push_back({info.find(via.port), true, {}});
-    parse_mac(via.mac, hops.back().mac);
-  }
+  for (const HopConfig& via : route.via) hops.push_back({info.find(via.port), true, via.mac.value_or(Mac{})});
   return hops;
 }
 
 namespace {
 
-// However they are written. What is wrong with an entry is said where it stands.
+// What is wrong with an entry is said where it stands.
 void refuse_doubles(Fields& f, const Config& config) {
   std::set<std::pair<Mac, std::int64_t>> addresses;
   for (const MacConfig& row : config.macs)
-    if (Mac mac; parse_mac(row.mac, mac) && !addresses.emplace(mac, row.vlan).second)
-      f.refuse("macs", fmt::format("has two entries for `{}`", row.mac));
-  std::set<std::tuple<std::array<std::uint8_t, 16>, bool, unsigned>> prefixes;
-  for (const RouteConfig& row : config.routes) {
-    Prefix prefix;
-    std::string why;
-    if (!parse_prefix(row.prefix, prefix, why)) continue;
-    if (!prefixes.emplace(prefix.address, prefix.is_ipv4, prefix.bits).second)
-      f.refuse("routes", fmt::format("has two entries for `{}`", row.prefix));
-  }
+    if (row.mac && !addresses.emplace(*row.mac, row.vlan).second)
+      f.refuse("macs", fmt::format("has two entries for `{}`", roce::mac_text(*row.mac)));
+  std::set<roce::Prefix> prefixes;
+  for (const RouteConfig& row : config.routes)
+    if (row.prefix && !prefixes.insert(*row.prefix).second)
+      f.refuse("routes", fmt::format("has two entries for `{}`", roce::prefix_text(*row.prefix)));
 }
 
 }  // namespace
@@ -99,17 +88,17 @@ std::uint64_t Config::eal_bytes() const {
   constexpr std::uint64_t kRoutesBytes = std::uint64_t{2 * 144} << 20, kRoutesWithin = 1024,
                           kBytesPerRoute = 2 * 15 * 1024;
   std::uint64_t bytes = static_cast<std::uint64_t>(mac_entries) * kBytesPerMac;
-  if (router_mac.empty()) return bytes;  // without routes at the start some may be reloaded, but not without this
+  if (!router_mac) return bytes;  // without routes at the start some may be reloaded, but not without this
   const auto prefixes = static_cast<std::uint64_t>(route_entries);
   return bytes + kRoutesBytes + (prefixes - std::min(prefixes, kRoutesWithin)) * kBytesPerRoute;
 }
 
 void Config::tell(SwitchInfo& info) const {
   for (const MacConfig& row : macs)
-    if (row.ports.size() > 1) info.equal_ports.push_back({row.mac, row.ports});
+    if (row.mac && row.ports.size() > 1) info.equal_ports.push_back({roce::mac_text(*row.mac), row.ports});
   for (const RouteConfig& row : routes) {
-    if (row.via.size() < 2) continue;
-    EqualPorts& equal = info.equal_ports.emplace_back(EqualPorts{row.prefix, {}});
+    if (!row.prefix || row.via.size() < 2) continue;
+    EqualPorts& equal = info.equal_ports.emplace_back(EqualPorts{roce::prefix_text(*row.prefix), {}});
     for (const HopConfig& hop : row.via) equal.ports.push_back(hop.port);
   }
 }
@@ -125,18 +114,14 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
   f.list("macs", macs, static_cast<std::size_t>(kMacEntriesMax), "static MAC addresses",
          [&](Fields& g, MacConfig& mac) { mac.fields(g, info); });
   if (macs.size() > static_cast<std::size_t>(mac_entries)) f.refuse("macs", "has more entries than `mac_entries`");
-  f.text("router_mac", router_mac, "packets to this MAC address are routed; empty: none are");
-  Mac mac;
-  if (!router_mac.empty() && !parse_mac(router_mac, mac))
-    f.refuse("router_mac", fmt::format("must be a MAC address, such as 02:00:00:00:00:01, found `{}`", router_mac));
+  f.mac("router_mac", router_mac, Presence::kOptional, "packets to this MAC address are routed; empty: none are");
   refuse_group_mac(f, "router_mac", router_mac);
   f.integer("route_entries", route_entries, {16, kRouteEntriesMax}, "prefixes of each address family");
   f.list("routes", routes, static_cast<std::size_t>(kRouteEntriesMax), "prefixes and their next hops",
          [&](Fields& g, RouteConfig& route) { route.fields(g, info); });
   if (routes.size() > static_cast<std::size_t>(route_entries))
     f.refuse("routes", "has more entries than `route_entries`");
-  if (!routes.empty() && router_mac.empty())
-    f.refuse("routes", "need `router_mac`, which packets to be routed are sent to");
+  if (!routes.empty() && !router_mac) f.refuse("routes", "need `router_mac`, which packets to be routed are sent to");
   f.integer(
       "hop_entries", hop_entries, {16, kHopsOfAllMax},
       "next hops of all routes and of addresses with several ports, each list of them once; new ones are reloaded "

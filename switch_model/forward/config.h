@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What can be written about forwarding.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@ namespace rocebox::switch_model::forward {
 
 /// A static entry: one of ports (equal paths, chosen by flow) or group.
 struct MacConfig {
-  std::string mac;
+  std::optional<Mac> mac;
   std::int64_t vlan = 0;
   std::vector<std::string> ports;
   std::int64_t group = 0;
@@ -18,12 +19,13 @@ struct MacConfig {
 };
 
 struct HopConfig {
-  std::string port, mac;
+  std::string port;
+  std::optional<Mac> mac;
   void fields(Fields& fields, const SwitchInfo& info);
 };
 
 struct RouteConfig {
-  std::string prefix;
+  std::optional<roce::Prefix> prefix;
   std::vector<HopConfig> via;
   void fields(Fields& fields, const SwitchInfo& info);
 };
@@ -40,7 +42,7 @@ struct Config {
   std::int64_t mac_entries = 16384, route_entries = 1024, hop_entries = 1024;
   Unknown unknown = Unknown::kFlood;
   std::vector<MacConfig> macs;
-  std::string router_mac;
+  std::optional<Mac> router_mac;
   std::vector<RouteConfig> routes;
   int ecmp_hash = 0;  ///< place in crc_algorithms()
   std::int64_t ecmp_seed = 0;

@@ -36,17 +36,17 @@ class Forward {
         groups_(build.layout, "ecmp_group", {Gress::kIngress, kGroupStage}, hop_entries(config), kGroupBits),
         hash_(flow_hash(build.layout, "ecmp_hash", {Gress::kIngress, kGroupStage}, with_hash(config, build.next_hops))),
         hops_(build.layout, "next_hop", {Gress::kIngress, kHopStage}, hop_entries(config), kHopBits),
-        rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage},
-                 config.router_mac.empty() ? 0 : hop_entries(config), kHopBits),
+        rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage}, config.router_mac ? hop_entries(config) : 0,
+                 kHopBits),
         info_(build.info),
         placed_(hop_entries(config)),
         stimuli_(stimuli_of(config, build.info)) {
     next_hops_.group_word = build.layout.metadata(2);
     next_hops_.hop_word = next_hops_.group_word + 1;
     next_hops_.filled = true;
-    if (!config.router_mac.empty()) parse_mac(config.router_mac, router_mac_);
-    router_number_ = mac_number(router_mac_.data());
-    routes_ = next_hops_.routes = !config.router_mac.empty();
+    router_mac_ = config.router_mac.value_or(Mac{});
+    router_number_ = roce::mac_number(router_mac_.data());
+    routes_ = next_hops_.routes = config.router_mac.has_value();
     Prepared first = prepare(config);
     change(first);
     tell_unused(config, build.layout);
@@ -71,8 +71,7 @@ class Forward {
     port_macs.resize(info_.port_count());
     StaticMacs macs;
     for (const MacConfig& row : config.macs) {
-      MacKey key{{}, static_cast<std::uint16_t>(row.vlan)};
-      parse_mac(row.mac, key.mac);
+      const MacKey key{*row.mac, static_cast<std::uint16_t>(row.vlan)};
       Destination to{0, static_cast<std::uint16_t>(row.group), kNoPort};
       if (row.ports.size() == 1) to.port = info_.find(row.ports[0]);
       if (row.ports.size() > 1) to.group = placer.place(hops_of(row, info_)) + 1;
@@ -82,7 +81,7 @@ class Forward {
     for (const RouteConfig& row : config.routes) {
       const std::vector<NextHop> hops = hops_of(row, info_);
       for (const NextHop& hop : hops) port_macs[hop.port] = hop.mac;
-      routes.add(row.prefix, placer.place(hops));
+      routes.add(*row.prefix, placer.place(hops));
     }
     HopTables placed = placer.take();
     NextHops next{placed.hops, placed.groups, std::move(port_macs)};
@@ -121,7 +120,7 @@ class Forward {
       if (p.drop_reason || keeps_hop(access, p)) continue;
       const auto* ethernet = p.packet.header<roce::Ethernet>(0);
       if (!bridge_.admit(pass, p, ethernet)) continue;
-      const bool to_router = routes_ && mac_number(ethernet->destination) == router_number_;
+      const bool to_router = routes_ && roce::mac_number(ethernet->destination) == router_number_;
       (to_router ? routed : bridged).add(p);
     }
     bridge_.learn(access, pass, bridged, routed);

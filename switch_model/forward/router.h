@@ -17,7 +17,7 @@ class Router {
     Ipv4Lpm v4;
     Ipv6Lpm v6;
     /// Throws ConfigError when there is no room or memory.
-    void add(const std::string& prefix, std::uint32_t group);
+    void add(const roce::Prefix& prefix, std::uint32_t group);
   };
 
   /// Without routes.

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "switch_model/addresses.h"
-
 namespace rocebox::switch_model::forward {
 namespace {
 
@@ -12,7 +10,7 @@ constexpr std::size_t kStimuliMax = 8;  // of each kind: they only have to reach
 
 void add_macs(const Config& config, const SwitchInfo& info, Stimulus stimulus, std::vector<Stimulus>& all) {
   for (std::size_t i = 0; i < std::min(config.macs.size(), kStimuliMax); i++) {
-    parse_mac(config.macs[i].mac, stimulus.underlay.destination_mac);
+    stimulus.underlay.destination_mac = *config.macs[i].mac;
     stimulus.underlay.vlans = {static_cast<std::uint16_t>(config.macs[i].vlan), 0};
     stimulus.leads_to.clear();
     for (const std::string& port : config.macs[i].ports) stimulus.leads_to.push_back(info.find(port));
@@ -22,16 +20,13 @@ void add_macs(const Config& config, const SwitchInfo& info, Stimulus stimulus, s
 
 // To the router: into no prefix, where it routes, and into each.
 void add_routes(const Config& config, const SwitchInfo& info, Stimulus stimulus, std::vector<Stimulus>& all) {
-  stimulus.underlay.destination_mac = {};
-  if (!config.router_mac.empty()) parse_mac(config.router_mac, stimulus.underlay.destination_mac);
+  stimulus.underlay.destination_mac = config.router_mac.value_or(Mac{});
   for (const std::uint8_t version : {std::uint8_t{4}, std::uint8_t{6}}) {
     stimulus.underlay.ip_version = version;
-    if (!config.router_mac.empty()) all.push_back(stimulus);
+    if (config.router_mac) all.push_back(stimulus);
   }
   for (std::size_t i = 0; i < std::min(config.routes.size(), kStimuliMax); i++) {
-    Prefix prefix;
-    std::string why;
-    parse_prefix(config.routes[i].prefix, prefix, why);
+    const roce::Prefix& prefix = *config.routes[i].prefix;
     stimulus.underlay.ip_version = prefix.is_ipv4 ? 4 : 6;
     stimulus.underlay.addresses.destination = prefix.address;
     stimulus.leads_to.clear();

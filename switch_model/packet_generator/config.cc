@@ -5,8 +5,6 @@
 
 #include <set>
 
-#include "runtime/roce/address.h"
-#include "switch_model/addresses.h"
 #include "switch_model/frames.h"
 
 namespace rocebox::switch_model {
@@ -46,18 +44,13 @@ void PacketTemplate::fields(Fields& f) {
     f.refuse("hex", "must hold two hexadecimal digits a byte, with spaces or colons between bytes");
   else if (!hex.empty() && (bytes.size() < kFrameMin || bytes.size() > kFrameMax))
     f.refuse("hex", fmt::format("must have {} to {} bytes, has {}", kFrameMin, kFrameMax, bytes.size()));
-  read_mac(f, "source_mac", source_mac, "source MAC address");
-  read_mac(f, "destination_mac", destination_mac, "destination MAC address");
+  f.mac("source_mac", source_mac, Presence::kRequired, "source MAC address");
+  f.mac("destination_mac", destination_mac, Presence::kRequired, "destination MAC address");
   f.integer("vlan", vlan, {0, 4095}, "VLAN identifier; 0: untagged");
-  std::array<std::uint8_t, 16> from{}, to{};
-  const auto address = [&f](std::string_view name, std::string& text, std::array<std::uint8_t, 16>& bytes_of,
-                            std::string_view doc) {
-    f.text(name, text, doc);
-    if (!roce::parse_address(text, bytes_of)) f.refuse(name, "must be an IPv4 or IPv6 address");
-  };
-  address("source", source, from, "source IP address");
-  address("destination", destination, to, "destination IP address");
-  if (roce::is_ipv4(from) != roce::is_ipv4(to)) f.refuse("destination", "is of another address family than `source`");
+  f.address("source", source, Presence::kRequired, "source IP address");
+  f.address("destination", destination, Presence::kRequired, "destination IP address");
+  if (source && destination && roce::is_ipv4(*source) != roce::is_ipv4(*destination))
+    f.refuse("destination", "is of another address family than `source`");
   f.integer("dscp", dscp, {0, 63}, "DSCP");
   f.integer("ttl", ttl, {0, 255}, "TTL or hop limit");
   f.integer("source_port", source_port, {0, 65535}, "UDP source port");
@@ -72,10 +65,9 @@ std::vector<std::uint8_t> PacketTemplate::frame() const {
     return frame;
   }
   roce::Underlay underlay;
-  parse_mac(source_mac, underlay.source_mac);
-  parse_mac(destination_mac, underlay.destination_mac);
-  roce::parse_address(source, underlay.addresses.source);
-  roce::parse_address(destination, underlay.addresses.destination);
+  underlay.source_mac = *source_mac;
+  underlay.destination_mac = *destination_mac;
+  underlay.addresses = {*source, *destination};
   underlay.vlans = {static_cast<std::uint16_t>(vlan), 0};
   underlay.ip_version = roce::is_ipv4(underlay.addresses.source) ? 4 : 6;
   underlay.tos = static_cast<std::uint8_t>(dscp << 2);

@@ -2,6 +2,7 @@
 // What can be written about the packet generator.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,13 +13,13 @@ namespace rocebox::switch_model {
 /// The packet that an application sends: bytes, or a UDP datagram.
 struct PacketTemplate {
   std::string hex;
-  std::string source_mac = "02:00:00:00:00:01", destination_mac = "02:00:00:00:00:02";
-  std::string source = "10.0.0.1", destination = "10.0.0.2";
+  std::optional<Mac> source_mac = Mac{0x02, 0, 0, 0, 0, 0x01}, destination_mac = Mac{0x02, 0, 0, 0, 0, 0x02};
+  std::optional<roce::IpAddress> source = roce::ipv4(10, 0, 0, 1), destination = roce::ipv4(10, 0, 0, 2);
   std::int64_t vlan = 0, dscp = 0, ttl = 64, source_port = 49152, destination_port = 9;
   std::uint64_t payload = 64;
 
   void fields(Fields& fields);
-  /// The frame, without FCS. Of what fields() has refused: anything.
+  /// The frame, without FCS. Not of what fields() has refused.
   std::vector<std::uint8_t> frame() const;
 };
 

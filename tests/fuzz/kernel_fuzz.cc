@@ -11,6 +11,7 @@
 #include "runtime/config/fields_reader.h"
 #include "runtime/engine/pipeline.h"
 #include "runtime/kernel/counter_set.h"
+#include "runtime/kernel/kernel_options.h"
 #include "runtime/process/eal.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/parse.h"

@@ -106,7 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(std::equal(bytes.begin(), bytes.end(), packet.data()), "parsing changes no byte");
   check_places(packet);
   if (first.status == ParseStatus::kRoce || first.status == ParseStatus::kUnknownOpcode ||
-      first.status == ParseStatus::kLowar || first.status == ParseStatus::kUnsupportedService)
+      first.status == ParseStatus::kReservedOpcode || first.status == ParseStatus::kUnsupportedService)
     (void)roce::icrc_check(packet);
   if (!roce::is_roce(packet)) return 0;
   check_roce(packet);

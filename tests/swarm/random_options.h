@@ -24,6 +24,15 @@ class RandomOptions final : public Fields {
   void rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) override;
   void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) override;
   void fraction(std::string_view name, double& value, Range<double> range, std::string_view) override;
+  void mac(std::string_view, std::optional<roce::Mac>& value, Presence presence, std::string_view) override {
+    refused_ |= !value && presence == Presence::kRequired;
+  }
+  void address(std::string_view, std::optional<roce::IpAddress>& value, Presence presence, std::string_view) override {
+    refused_ |= !value && presence == Presence::kRequired;
+  }
+  void prefix(std::string_view, std::optional<roce::Prefix>& value, Presence presence, std::string_view) override {
+    refused_ |= !value && presence == Presence::kRequired;
+  }
   void text(std::string_view, std::string&, std::string_view) override {}
   void texts(std::string_view, std::vector<std::string>&, std::string_view) override {}
   void choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view) override;

@@ -72,7 +72,38 @@ def may_include(file, target):
     return None
 
 
+# The array of the registry names them.
+COMPONENTS = re.findall(r"(\w+)_component\(\)", TEXTS["kernels/registry.cc"])
+# `link` is a word of the ground floor's own, too: `links:` of a configuration, the state of a cable.
+GROUND_WORDS = {"link"}
+
+
+def components_named(text):
+    """Components that code of runtime/ names: in an identifier, or in a literal that is one word. Comments, and texts for
+    people, may have them as examples."""
+    code = re.sub(r"//[^\n]*", "", text).replace("std::forward", "")
+    literals = re.findall(r'"((?:[^"\\\n]|\\.)*)"', code)
+    code = re.sub(r"\bswitch \(", "", re.sub(r'"(?:[^"\\\n]|\\.)*"', "", code))
+    words = re.findall(r"\w+", code) + [literal for literal in literals if re.fullmatch(r"[\w.:-]+", literal)]
+    parts = {part.lower() for word in words for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", word)}
+    return sorted(parts & (set(COMPONENTS) - GROUND_WORDS))
+
+
 class Tidy(unittest.TestCase):
+    def test_the_ground_floor_knows_no_component_by_name(self):
+        self.assertGreater(len(COMPONENTS), 5)
+        self.assertLessEqual({folder.name for folder in (ROOT / "kernels").iterdir() if folder.is_dir()}, set(COMPONENTS))
+        for file, text in TEXTS.items():
+            if file.startswith("runtime/"):
+                self.assertEqual(components_named(text), [], file)
+
+    def test_the_rule_of_names_can_fail(self):
+        for text, name in (('f.find("switch");', "switch"), ("kLowarOpcode", "lowar"), ("struct AclRule {};", "acl"),
+                           ('read("forward_packets")', "forward"), ("themis::Config config;", "themis")):
+            self.assertEqual(components_named(text), [name], text)
+        for text in ("switch (kind) {", "std::forward<T>(value)", '"a word, such as `inspect`"', "// lowar does", "LinkConfig link;"):
+            self.assertEqual(components_named(text), [], text)
+
     def test_includes_point_down(self):
         self.assertGreater(len(SOURCES), 50)
         for file, text in TEXTS.items():

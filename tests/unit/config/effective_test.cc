@@ -63,7 +63,7 @@ TEST(Describe, ARowForEachOption) {
   for (const OptionRow& row : rows) names += row.name + ":" + row.type + ":" + row.fallback + " ";
   EXPECT_EQ(names,
             "on:boolean:false count:integer:5 delay:duration:1ms rate:rate:unlimited room:bytes:64KiB loss:share:25% "
-            "name:text: "
+            "station:mac: host:address: network:prefix: name:text: "
             "words:list of texts: mode:slow|fast:slow group:group: group.inner:integer:1 events:list: "
             "events[].psn:integer:0 events[].note:text: ");
   EXPECT_EQ(rows[2].range, "0ns .. 1s");
@@ -75,9 +75,12 @@ TEST(Describe, SchemaOfEachOption) {
   FieldsSchema visitor(object);
   test::AllOptions().fields(visitor);
   const nlohmann::json json = nlohmann::json::parse(object.dump());
-  for (const char* key : {"on", "count", "delay", "rate", "room", "loss", "name", "words", "mode", "group", "events"})
+  for (const char* key : {"on", "count", "delay", "rate", "room", "loss", "station", "host", "network", "name", "words",
+                          "mode", "group", "events"})
     EXPECT_TRUE(json["properties"].contains(key)) << key;
-  EXPECT_EQ(json["properties"].size(), 11u);
+  EXPECT_EQ(json["properties"].size(), 14u);
+  EXPECT_EQ(json["properties"]["station"]["pattern"], "^(([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2})?$");
+  EXPECT_FALSE(json.contains("required"));
   EXPECT_EQ(json["properties"]["mode"]["enum"].size(), 2u);
   EXPECT_EQ(json["properties"]["events"]["maxItems"], 3);
   EXPECT_TRUE(json["properties"]["events"]["items"]["properties"].contains("note"));

@@ -25,6 +25,9 @@ struct AllOptions {
   Nanos delay = kMillisecond;
   std::uint64_t rate = 0, room = 65536;
   double loss = 0.25;
+  std::optional<roce::Mac> station;
+  std::optional<roce::IpAddress> host;
+  std::optional<roce::Prefix> network;
   std::string name;
   std::vector<std::string> words;
   Mode mode = Mode::kSlow;
@@ -38,6 +41,9 @@ struct AllOptions {
     f.rate("rate", rate, {0, 100'000'000'000}, "a rate");
     f.bytes("room", room, {64, 1 << 20}, "a size");
     f.fraction("loss", loss, {0, 1}, "a share");
+    f.mac("station", station, Presence::kOptional, "a MAC address");
+    f.address("host", host, Presence::kOptional, "an IP address");
+    f.prefix("network", network, Presence::kOptional, "a prefix");
     f.text("name", name, "a name");
     f.texts("words", words, "words");
     f.choice("mode", mode, kModes, "a mode");

@@ -39,6 +39,15 @@ class RandomFields final : public Fields {
       value = range.low +
               (range.high - range.low) * (static_cast<double>(random_() % 1000) / 1000) * (random_() % 2 ? 1 : 0.05);
   }
+  void mac(std::string_view, std::optional<roce::Mac>& value, Presence presence, std::string_view) override {
+    refused_ |= !value && presence == Presence::kRequired;
+  }
+  void address(std::string_view, std::optional<roce::IpAddress>& value, Presence presence, std::string_view) override {
+    refused_ |= !value && presence == Presence::kRequired;
+  }
+  void prefix(std::string_view, std::optional<roce::Prefix>& value, Presence presence, std::string_view) override {
+    refused_ |= !value && presence == Presence::kRequired;
+  }
   void text(std::string_view, std::string&, std::string_view) override {}
   void texts(std::string_view, std::vector<std::string>&, std::string_view) override {}
   void choice(std::string_view, int& index, std::span<const std::string_view> words, std::string_view) override {

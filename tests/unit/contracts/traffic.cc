@@ -121,7 +121,7 @@ class Generator {
     const std::uint32_t at = made->meta().bth_offset;
     if (made->meta().datagram_end - at < sizeof header + roce::kIcrcBytes) return;
     const roce::Bth bth = roce::bth(*made);
-    header.opcode = roce::kOpcodeLowar;
+    header.opcode = roce::kOpcodeReserved;
     header.qpn = static_cast<std::uint32_t>(bth.destination_qp);
     header.type = repair ? lowar::kTypeRepair : lowar::kTypeNegotiation;
     header.version_flags = static_cast<std::uint8_t>(lowar::kVersion << 4 | (below(4) == 0 ? below(16) : 0));

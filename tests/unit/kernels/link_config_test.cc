@@ -144,7 +144,7 @@ TEST(LinkConfig, MatchIsInheritedFieldByField) {
   EXPECT_EQ(r.config.forward.match.kinds(), link::kData | link::kCnp);
   EXPECT_EQ(r.config.reverse.match.qpn, 7);
   EXPECT_EQ(r.config.reverse.match.kinds(), link::kAck);
-  EXPECT_EQ(r.config.reverse.match.source, "fe80::1");
+  EXPECT_EQ(r.config.reverse.match.source, roce::parse_address("fe80::1"));
 }
 
 TEST(LinkConfig, EveryExampleIsRight) {

@@ -92,8 +92,8 @@ TEST(LinkMatch, AllConditionsMustHold) {
   config.forward.loss = 1;
   config.forward.match.qpn = 7;
   config.forward.match.opcode = IBV_OPCODE_RC_SEND_ONLY;
-  config.forward.match.source = "10.0.0.1";
-  config.forward.match.destination = "10.0.0.2";
+  config.forward.match.source = roce::ipv4(10, 0, 0, 1);
+  config.forward.match.destination = roce::ipv4(10, 0, 0, 2);
   test::KernelBox box(with(config));
   box.send(0, 0, packet_of(IBV_OPCODE_RC_SEND_ONLY, 7));
   box.send(0, 0, packet_of(IBV_OPCODE_RC_SEND_ONLY, 8));
@@ -106,7 +106,7 @@ TEST(LinkMatch, AllConditionsMustHold) {
 TEST(LinkMatch, AddressesAloneChooseOtherIpTrafficToo) {
   link::Config config;
   config.forward.loss = 1;
-  config.forward.match.source = "10.0.0.1";
+  config.forward.match.source = roce::ipv4(10, 0, 0, 1);
   test::KernelBox box(with(config));
   auto tcp = test::frame(packet_of(IBV_OPCODE_RC_SEND_ONLY));
   tcp[23] = 6;
@@ -173,7 +173,7 @@ TEST(LinkEventChoice, ByKindOpcodeQpnAndAddress) {
   config.forward.events = {act(Action::kDrop, 2), act(Action::kDrop), act(Action::kDrop, 0), act(Action::kDrop)};
   config.forward.events[0].kind = {"ack"};
   config.forward.events[1].opcode = roce::kOpcodeCnp;
-  config.forward.events[2].source = "10.0.0.2";
+  config.forward.events[2].source = roce::ipv4(10, 0, 0, 2);
   config.forward.events[3].qpn = 9;
   test::KernelBox box(with(config));
   const roce::PacketSpec sent[] = {answer(0x1F),
@@ -196,12 +196,12 @@ TEST(LinkEventChoice, AReservedOpcodeHasNoQpnAndNoPsn) {
   config.forward.events[0].qpn = 0x11;
   config.forward.events[0].psn = 5;
   config.forward.events[1].qpn = 0x11;
-  config.forward.events[2].opcode = roce::kOpcodeLowar;
+  config.forward.events[2].opcode = roce::kOpcodeReserved;
   config.forward.events[2].occurrence = 2;
   test::KernelBox box(with(config));
-  box.send(0, 0, packet_of(roce::kOpcodeLowar, 0x11, 5));
+  box.send(0, 0, packet_of(roce::kOpcodeReserved, 0x11, 5));
   box.send(0, 0, packet_of(IBV_OPCODE_RC_SEND_ONLY, 0x12, 5));
-  box.send(0, 0, packet_of(roce::kOpcodeLowar, 0x11, 6));
+  box.send(0, 0, packet_of(roce::kOpcodeReserved, 0x11, 6));
   EXPECT_EQ(sequences(box), (Numbers{1, 2}));
   Json json;
   JsonReport report(json);
@@ -219,7 +219,7 @@ TEST(LinkEventChoice, PsnWithAddress) {
   config.forward.events = {act(Action::kDrop, 0)};
   config.forward.events[0].qpn = 0x11;
   config.forward.events[0].psn = 5;
-  config.forward.events[0].source = "10.0.0.1";
+  config.forward.events[0].source = roce::ipv4(10, 0, 0, 1);
   test::KernelBox box(with(config));
   box.send(0, 0, packet_of(IBV_OPCODE_RC_SEND_ONLY, 0x11, 5, 1));
   box.send(0, 0, packet_of(IBV_OPCODE_RC_ACKNOWLEDGE, 0x11, 5, 2));
@@ -262,9 +262,9 @@ TEST(LinkEventChoice, RelativePsnsOfOneQpnToTwoHosts) {
   config.forward.events = {act(Action::kDrop), act(Action::kDrop), act(Action::kDrop)};
   for (auto& one : config.forward.events) one.qpn = 7;
   config.forward.events[0].relative_psn = 1;
-  config.forward.events[0].destination = "10.0.0.2";
+  config.forward.events[0].destination = roce::ipv4(10, 0, 0, 2);
   config.forward.events[1].relative_psn = 1;
-  config.forward.events[1].destination = "10.0.0.1";
+  config.forward.events[1].destination = roce::ipv4(10, 0, 0, 1);
   config.forward.events[2].relative_psn = 2;  // of either: the one seen first
   test::KernelBox box(with(config));
   for (std::uint32_t i = 0; i < 4; i++) {

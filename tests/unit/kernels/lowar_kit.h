@@ -146,7 +146,7 @@ struct Gateway : test::KernelBox {
     c.data = o.meta.status == ParseStatus::kRoce;
     if (c.data) {
       c.psn = static_cast<std::uint32_t>(reinterpret_cast<const roce::Bth*>(o.bytes.data() + o.meta.bth_offset)->psn);
-    } else if (o.meta.status == ParseStatus::kLowar) {
+    } else if (o.meta.status == ParseStatus::kReservedOpcode) {
       const std::size_t from = o.meta.bth_offset;
       const std::span bytes(o.bytes.data() + from, o.meta.datagram_end - from - roce::kIcrcBytes);
       c.repair = parse_repair(bytes);

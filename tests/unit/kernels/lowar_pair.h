@@ -11,7 +11,7 @@
 namespace rocebox::lowar::kit {
 
 inline std::optional<NegotiationHeader> negotiation_of(const test::Out& o) {
-  if (o.meta.status != ParseStatus::kLowar) return {};
+  if (o.meta.status != ParseStatus::kReservedOpcode) return {};
   const std::size_t from = o.meta.bth_offset;
   return parse_negotiation({o.bytes.data() + from, o.meta.datagram_end - from - roce::kIcrcBytes});
 }
@@ -76,7 +76,7 @@ class Pair {
     ASSERT_EQ(o.port, kLink);
     if (const auto header = negotiation_of(o)) {
       on_link[header->qpn] = header->coding;
-    } else if (o.meta.status == ParseStatus::kLowar) {
+    } else if (o.meta.status == ParseStatus::kReservedOpcode) {
       const std::size_t from = o.meta.bth_offset;
       const auto repair = parse_repair({o.bytes.data() + from, o.meta.datagram_end - from - roce::kIcrcBytes});
       ASSERT_TRUE(repair);

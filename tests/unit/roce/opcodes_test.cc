@@ -98,8 +98,8 @@ TEST(Opcodes, AllOthersAreUnknownWithNothingBehindBth) {
     EXPECT_EQ(info.extension_bytes, 0u) << opcode;
     EXPECT_EQ(opcode_name(static_cast<std::uint8_t>(opcode)), "unknown") << opcode;
   }
-  EXPECT_FALSE(opcode_info(kOpcodeLowar).has(kIsKnown));
-  EXPECT_EQ(opcode_info(kOpcodeLowar).service, Service::kRc);
+  EXPECT_FALSE(opcode_info(kOpcodeReserved).has(kIsKnown));
+  EXPECT_EQ(opcode_info(kOpcodeReserved).service, Service::kRc);
 }
 
 TEST(Opcodes, ServiceIsTheUpperThreeBitsOfUnknownOpcodesToo) {

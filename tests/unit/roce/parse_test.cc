@@ -193,11 +193,11 @@ const Case kCases[] = {
          put16(b, kNoTags + 2, 43);
        });
      }},
-    {"LoWAR, whose QPN stands where others have TVer", ParseStatus::kLowar,
-     [] { return changed(frame(4), [](Bytes& b) { b[kBth4] = kOpcodeLowar, b[kBth4 + 1] = 0xFF; }); }},
+    {"LoWAR, whose QPN stands where others have TVer", ParseStatus::kReservedOpcode,
+     [] { return changed(frame(4), [](Bytes& b) { b[kBth4] = kOpcodeReserved, b[kBth4 + 1] = 0xFF; }); }},
     {"TVer 1", ParseStatus::kBadTransportVersion,
      [] { return changed(frame(4), [](Bytes& b) { b[kBth4 + 1] |= 1; }); }},
-    {"opcode 0x1F", ParseStatus::kLowar, [] { return frame(4, 0x1F); }},
+    {"opcode 0x1F", ParseStatus::kReservedOpcode, [] { return frame(4, 0x1F); }},
     {"RD opcode", ParseStatus::kUnsupportedService, [] { return frame(6, 0x44); }},
     {"XRC opcode", ParseStatus::kUnsupportedService, [] { return frame(4, 0xA6); }},
     {"manufacturer's opcode", ParseStatus::kUnsupportedService, [] { return frame(4, 0xFF); }},

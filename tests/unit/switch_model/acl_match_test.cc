@@ -207,8 +207,10 @@ TEST(AclMatch, TheFirstRuleThatMatchesCounts) {
   for (std::size_t i = 0; i < 500; i++) {
     RuleConfig& rule = config.rules.emplace_back();
     rule.name = std::to_string(i);
-    rule.match.source = "10.0." + std::to_string(random() % 5) + ".0/" + (random() % 2 ? "24" : "30");
-    rule.match.destination = "10.1." + std::to_string(random() % 5) + "." + std::to_string(random() % 8);
+    const auto subnet = static_cast<std::uint8_t>(random() % 5);
+    rule.match.source = roce::Prefix{roce::ipv4(10, 0, subnet, 0), true, random() % 2 ? 24u : 30u};
+    const auto other = static_cast<std::uint8_t>(random() % 5);
+    rule.match.destination = roce::Prefix{roce::ipv4(10, 1, other, static_cast<std::uint8_t>(random() % 8)), true, 32};
     if (random() % 3 == 0) rule.match.dscp = static_cast<std::int64_t>(random() % 3);
     if (random() % 4 == 0)
       rule.match.source_port = std::to_string(random() % 3) + "-" + std::to_string(3 + random() % 3);

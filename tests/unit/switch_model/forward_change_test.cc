@@ -212,7 +212,7 @@ TEST(HopPlacer, OldPlacesAreFreeForTheSecondConfigurationBehind) {
 TEST(Forward, RefusesTwoEntriesForOneAddress) {
   const std::string macs =
       switch_yaml("macs: [{mac: '02:00:00:00:00:0a', ports: [p1]}, {mac: '02:00:00:00:00:0A', ports: [p2]}]");
-  EXPECT_NE(test::switch_mistakes(macs).find("`macs` has two entries for `02:00:00:00:00:0A`"), std::string::npos);
+  EXPECT_NE(test::switch_mistakes(macs).find("`macs` has two entries for `02:00:00:00:00:0a`"), std::string::npos);
   const std::string vlans =
       switch_yaml("macs: [{mac: '02:00:00:00:00:0a', ports: [p1]}, {mac: '02:00:00:00:00:0a', vlan: 7, ports: [p2]}]");
   EXPECT_EQ(test::switch_mistakes(vlans), "");

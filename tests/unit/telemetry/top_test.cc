@@ -24,6 +24,7 @@ Json sample(std::int64_t seconds) {
                             {"latency", latency}};
   all["kernels"]["bump.link"] = {
       {"elapsed_ns", now},
+      {"packets_in", 1500 * seconds},
       {"counters",
        {{"forward_packets", packets}, {"reverse_packets", 500 * seconds}, {"forward_drop_loss", 100 * seconds}}},
       {"latency", latency}};
