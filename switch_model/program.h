@@ -211,11 +211,11 @@ class OptionsOf final : public ProgramOptions {
  private:
   static constexpr bool kChanges = requires { P::kChangeable; };
   static constexpr bool kPrepares = requires { typename P::Prepared; };
-  template <class News>
+  template <class NewOptions>
   struct ChangeOf final : ProgramChange {
-    explicit ChangeOf(News news) : news_(std::move(news)) {}
-    void apply(Program& program) override { static_cast<ProgramOf<P>&>(program).program().change(news_); }
-    News news_;
+    explicit ChangeOf(NewOptions options) : options_(std::move(options)) {}
+    void apply(Program& program) override { static_cast<ProgramOf<P>&>(program).program().change(options_); }
+    NewOptions options_;
   };
   typename P::Config config_;
 };

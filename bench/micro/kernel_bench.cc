@@ -60,8 +60,8 @@ void run(benchmark::State& state, const Case& which, bool acked = false) {
     device->step(now += kBurstNanos, {&arrivals, 1});
     traffic.restore(device->books().conservation().dropped);
     if (!acked) return;
-    const Arrivals answers{0, traffic.acks()};
-    if (!answers.packets.empty()) device->step(now += 1, {&answers, 1});
+    const Arrivals responses{0, traffic.acks()};
+    if (!responses.packets.empty()) device->step(now += 1, {&responses, 1});
   };
   // Every flow is known before time is taken, and the memory that its next PSNs fall into has been touched.
   for (std::size_t i = 0; i < traffic.warm_up_bursts() && traffic.can(); i++) burst();

@@ -153,8 +153,8 @@ void stages(benchmark::State& state) {
     reach(kLeave);
     if (!parse_alone && device->books().conservation().dropped == dropped) sums.add_step();
     traffic.restore(device->books().conservation().dropped);
-    const Arrivals answers{0, which.in ? traffic.acks() : std::span<Packet>()};
-    if (!answers.packets.empty()) device->step(now += 1, {&answers, 1});
+    const Arrivals responses{0, which.in ? traffic.acks() : std::span<Packet>()};
+    if (!responses.packets.empty()) device->step(now += 1, {&responses, 1});
   };
   for (std::size_t i = 0; i < traffic.warm_up_bursts() && traffic.can(); i++) burst(false);
   sums = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Options of a switch with one half of Themis behind `forward` as a router, every connection with state. CONNECTIONS
-// stands for those of the traffic.
+// Options of a switch with one direction of Themis behind `forward` as a router, every connection with state.
+// CONNECTIONS stands for those of the traffic.
 #pragma once
 #include <string>
 #include <string_view>

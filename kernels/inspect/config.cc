@@ -18,17 +18,17 @@ constexpr std::size_t kPairsMax = 4096;
 
 namespace {
 
-// Each half of a connection belongs to one pair, and its ends speak one IP.
+// Each direction of a connection belongs to one pair, and its ends speak one IP.
 void check_pairs(Fields& fields, const std::vector<StaticPair>& pairs) {
-  std::set<std::tuple<roce::IpAddress, roce::IpAddress, std::int64_t>> halves;
+  std::set<std::tuple<roce::IpAddress, roce::IpAddress, std::int64_t>> directions;
   for (const StaticPair& row : pairs) {
     if (!row.a || !row.b) continue;  // refused where they stand
     const std::string what = roce::address_text(*row.a) + " QP " + std::to_string(row.a_qpn) + " and " +
                              roce::address_text(*row.b) + " QP " + std::to_string(row.b_qpn) + ": ";
     if (roce::is_ipv4(*row.a) != roce::is_ipv4(*row.b))
       return fields.refuse("pairs", "has " + what + "one end has IPv4, the other IPv6");
-    const bool fresh = halves.insert({*row.a, *row.b, row.b_qpn}).second;
-    if (!halves.insert({*row.b, *row.a, row.a_qpn}).second || !fresh)
+    const bool fresh = directions.insert({*row.a, *row.b, row.b_qpn}).second;
+    if (!directions.insert({*row.b, *row.a, row.a_qpn}).second || !fresh)
       return fields.refuse("pairs", "has " + what + "one of these QPs is in another pair between these addresses");
   }
 }

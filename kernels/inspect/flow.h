@@ -35,7 +35,7 @@ struct alignas(64) Flow {
   // One cache line that every packet writes.
   std::uint64_t packets = 0, bytes = 0, payload_bytes = 0;
   Nanos first_time = 0, last_time = 0;
-  std::uint32_t half = 0;             ///< number in Pairing; Pairing::kNone: not an RC flow, or no room
+  std::uint32_t direction = 0;        ///< number in Pairing; Pairing::kNone: not an RC flow, or no room
   std::uint32_t address_pair = 0;     ///< number of the unordered address pair
   std::uint32_t open_read_bytes = 0;  ///< the READ request with the highest PSN: its length, until its PSNs are known
   std::uint16_t pmtu = 0;             ///< payload bytes of full packets; 0: not known

@@ -11,8 +11,9 @@ namespace rocebox::inspect {
 namespace {
 
 flows::Pairing::Limits pairing_limits(const Config& config) {
-  // Twice the flows: handshakes and static pairs name halves that may never carry a packet.
-  return {.halves = static_cast<std::uint32_t>(2 * config.flows + 2 * static_cast<std::int64_t>(config.pairs.size()))};
+  // Twice the flows: handshakes and static pairs name directions that may never carry a packet.
+  return {.directions =
+              static_cast<std::uint32_t>(2 * config.flows + 2 * static_cast<std::int64_t>(config.pairs.size()))};
 }
 
 }  // namespace
@@ -137,7 +138,7 @@ std::uint32_t Inspector::make(const Lookup& lookup, Packet packet) {
   if (pair.destination < pair.source) std::swap(pair.source, pair.destination);
   flows_[index].address_pair = address_pairs_.insert(pair);  // never full: at most one for each flow
   const bool rc = key.service() == roce::Service::kRc;
-  flows_[index].half = rc ? pairing_.add({key.addresses, key.qpn()}, index) : flows::Pairing::kNone;
+  flows_[index].direction = rc ? pairing_.add({key.addresses, key.qpn()}, index) : flows::Pairing::kNone;
   return index;
 }
 
@@ -232,10 +233,10 @@ void Inspector::count_packet(Flow& flow, Packet packet, Held held, Nanos now) {
 }
 
 const Flow* Inspector::partner_of(const Flow& flow) const {
-  if (flow.half == flows::Pairing::kNone) return nullptr;
-  const std::uint32_t half = pairing_.partner(flow.half);
-  if (half == flows::Pairing::kNone) return nullptr;
-  const std::uint32_t index = pairing_.flow(half);
+  if (flow.direction == flows::Pairing::kNone) return nullptr;
+  const std::uint32_t direction = pairing_.partner(flow.direction);
+  if (direction == flows::Pairing::kNone) return nullptr;
+  const std::uint32_t index = pairing_.flow(direction);
   return index == flows::Pairing::kNone ? nullptr : &flows_[index];
 }
 

@@ -54,12 +54,12 @@ class Inspector final : public Kernel {
   bool icrc_refuses(Packet packet, Flow* flow, bool& unverified);
   void count_packet(Flow& flow, Packet packet, Held held, Nanos now);
   void datagram(Flow& flow, Packet packet, Held held, Nanos now);
-  void connection_news(const flows::Pairing::News& news);
+  void connection_event(const flows::Pairing::ConnectionEvent& event);
   void request(std::uint32_t index, Packet packet, Held held, Nanos now);
   void read_length(Flow& flow, Packet packet, PsnPacket& facts);
   void restarted(std::uint32_t index);
   void response(std::uint32_t index, Packet packet, Held held, Nanos now);
-  void answer(std::uint32_t index, Packet packet, std::uint32_t psn, Nanos now);
+  void response(std::uint32_t index, Packet packet, std::uint32_t psn, Nanos now);
   void acknowledge(Flow& asker, Packet packet, roce::AethKind kind, std::uint32_t psn, Nanos now);
   void syndrome(std::uint32_t index, Packet packet, std::uint32_t psn, Nanos now);
   void go_back(PsnStream& stream, PsnClass what, std::int64_t high_before, std::uint64_t skipped, Nanos now) const;

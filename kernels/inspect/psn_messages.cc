@@ -10,7 +10,7 @@ void PsnTracker::start(PsnStream& stream, Entry* ring, const PsnPacket& packet) 
   stream.used = true;
   stream.fresh = stream.told = stream.closed = false;
   stream.base = packet.now;
-  stream.first = stream.ring_low = stream.next_size = stream.next_answer = packet.psn;
+  stream.first = stream.ring_low = stream.next_size = stream.next_response = packet.psn;
   stream.newest_id = packet.id;
   stream.stale_ids = 0;
   fill_new(stream, ring, packet.psn, packet);
@@ -53,7 +53,7 @@ PsnClass PsnTracker::beyond(PsnStream& stream, Entry* ring, IdEvidence& evidence
                             const PsnPacket& packet) const {
   const bool goes_on = stream.run_length > 0 && packet.psn == stream.run_next;
   if (!goes_on) give_up_run(stream);
-  const bool outstanding = stream.answered_once && psn >= stream.next_answer;
+  const bool outstanding = stream.answered_once && psn >= stream.next_response;
   const bool begins = packet.starts && !sparse_ && !outstanding;
   stream.run[stream.run_length] = packet;
   stream.run_length++;
@@ -146,11 +146,11 @@ void PsnTracker::acknowledge(PsnStream& stream, const Entry* ring, std::uint32_t
                              Histogram& completion) const {
   if (!stream.used || stream.fresh) return;
   const std::int64_t end = unwrapped(stream, last);
-  if (end > stream.high || end < stream.next_answer) return;
+  if (end > stream.high || end < stream.next_response) return;
   stream.answered_once = true;
   stream.expected = std::max(stream.expected, end + 1);
-  if (stream.next_answer < low(stream)) stream.time_open = false;  // what is between is forgotten
-  for (std::int64_t psn = std::max(stream.next_answer, low(stream)); psn <= end; psn++) {
+  if (stream.next_response < low(stream)) stream.time_open = false;  // what is between is forgotten
+  for (std::int64_t psn = std::max(stream.next_response, low(stream)); psn <= end; psn++) {
     const Entry& entry = at(ring, psn);
     if (!entry.has(Entry::kSeen)) {
       stream.time_open = false;
@@ -161,7 +161,7 @@ void PsnTracker::acknowledge(PsnStream& stream, const Entry* ring, std::uint32_t
     completion.add(now - stream.open_time);
     stream.time_open = false;
   }
-  stream.next_answer = end + 1;
+  stream.next_response = end + 1;
 }
 
 }  // namespace rocebox::inspect

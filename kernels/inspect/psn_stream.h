@@ -112,7 +112,7 @@ struct PsnStream {
   Nanos going_back_until = 0;  ///< go-back-N: when what is sent again would begin to come; 0: nothing is awaited
   std::int64_t expected = 0;   ///< ePSN of a go-back-N responder that stood here
   // Messages: sizes are summed up to `next_size`, all before `next_answer` is acknowledged.
-  std::int64_t next_size = 0, next_answer = 0;
+  std::int64_t next_size = 0, next_response = 0;
   std::uint64_t open_size = 0;
   Nanos open_time = 0;
   bool size_open = false, time_open = false, answered_once = false;

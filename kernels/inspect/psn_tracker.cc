@@ -116,8 +116,8 @@ bool PsnTracker::add_next(PsnStream& stream, Entry* ring, IdEvidence& evidence, 
   const bool plain = stream.used && !stream.fresh && !stream.told && !stream.closed && stream.run_length == 0;
   if (!plain || packet.psn != (static_cast<std::uint32_t>(psn) & roce::kPsnMask)) return false;
   if (packet.width != 1 || packet.trimmed) return false;
-  const bool counts_answers = !sparse_ && packet.reliable;
-  if (counts_answers && (stream.expected != psn || stream.next_size != psn)) return false;
+  const bool counts_responses = !sparse_ && packet.reliable;
+  if (counts_responses && (stream.expected != psn || stream.next_size != psn)) return false;
   Entry entry = seen_by(packet);
   if (packet.starts) entry.flags |= Entry::kStart;
   if (packet.ends) entry.flags |= Entry::kEnd;
@@ -130,7 +130,7 @@ bool PsnTracker::add_next(PsnStream& stream, Entry* ring, IdEvidence& evidence, 
   const bool newer = packet.has_id && newer_id(packet.id, stream.newest_id);
   if (packet.has_id) evidence.note(newer);
   see_id(stream, packet, newer, true);
-  if (counts_answers) {
+  if (counts_responses) {
     stream.expected = stream.next_size = psn + 1;
     size_next(stream, entry);
   }

@@ -55,7 +55,7 @@ void Inspector::settle_read(std::uint32_t index, const std::uint32_t* next_psn) 
     return;
   flow.open_read_bytes = 0;
   requests_.widen(flow.requests, ring(index, PsnSpace::kRequests), width);
-  if (flow.half != flows::Pairing::kNone) pairing_.request(flow.half, high, roce::psn_add(high, width - 1));
+  if (flow.direction != flows::Pairing::kNone) pairing_.request(flow.direction, high, roce::psn_add(high, width - 1));
 }
 
 // Of a READ request whose length is not held, all that is known is how far its answer goes and where the next request
@@ -65,7 +65,7 @@ void Inspector::settle_unsized_read(std::uint32_t index, std::uint32_t last_psn)
   const std::int32_t more = roce::psn_distance(last_psn, flow.requests.high_psn());
   if (more <= 0 || more > static_cast<std::int32_t>(window_)) return;
   requests_.widen(flow.requests, ring(index, PsnSpace::kRequests), static_cast<std::uint32_t>(more) + 1);
-  if (flow.half != flows::Pairing::kNone) pairing_.request(flow.half, last_psn, last_psn);
+  if (flow.direction != flows::Pairing::kNone) pairing_.request(flow.direction, last_psn, last_psn);
 }
 
 // How many PSNs a READ request takes.

@@ -33,9 +33,9 @@ PsnStream Inspector::settled_requests(std::uint32_t index) const {
 }
 
 std::uint32_t Inspector::partner_qpn(const Flow& flow) const {
-  if (flow.half == flows::Pairing::kNone) return 0;
-  const std::uint32_t half = pairing_.partner(flow.half);
-  return half == flows::Pairing::kNone ? 0 : pairing_.key(half).destination_qp;
+  if (flow.direction == flows::Pairing::kNone) return 0;
+  const std::uint32_t direction = pairing_.partner(flow.direction);
+  return direction == flows::Pairing::kNone ? 0 : pairing_.key(direction).destination_qp;
 }
 
 void Inspector::report(Report& report) const {
@@ -149,7 +149,7 @@ void Inspector::report_senders(Report& report) const {
 }
 
 void Inspector::report_connections(Report& report) const {
-  // The first-seen half of each pair whose halves were both seen.
+  // The first-seen direction of each pair whose directions were both seen.
   std::vector<std::uint32_t> firsts;
   for (std::uint32_t index = 0; index < table_.size(); index++) {
     const Flow* other = partner_of(flows_[index]);
@@ -158,15 +158,15 @@ void Inspector::report_connections(Report& report) const {
   report.table("connections", firsts.size(), [&](Report& r, std::size_t row) {
     const Flow& flow = flows_[firsts[row]];
     const FlowKey& forth = table_.key(firsts[row]);
-    const std::uint32_t back_qpn = pairing_.key(pairing_.partner(flow.half)).destination_qp;
+    const std::uint32_t back_qpn = pairing_.key(pairing_.partner(flow.direction)).destination_qp;
     r.text("a", roce::address_text(forth.addresses.source));
     r.text("a_qpn", hex(back_qpn));
     r.count("a_qpn_number", back_qpn);
     r.text("b", roce::address_text(forth.addresses.destination));
     r.text("b_qpn", hex(forth.qpn()));
     r.count("b_qpn_number", forth.qpn());
-    r.text("found", source_word(pairing_.source(flow.half)));
-    r.flag("confirmed", pairing_.confirmed(flow.half));
+    r.text("found", source_word(pairing_.source(flow.direction)));
+    r.flag("confirmed", pairing_.confirmed(flow.direction));
   });
 }
 

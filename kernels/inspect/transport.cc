@@ -118,8 +118,8 @@ void Inspector::request(std::uint32_t index, Packet packet, Held held, Nanos now
     flow.open_read_unsized = facts.read && !facts.sized;
   }
   if (what == PsnClass::kRestart) restarted(index);
-  if (flow.half == flows::Pairing::kNone) return;
-  pairing_.request(flow.half, facts.psn, roce::psn_add(facts.psn, facts.width - 1));
+  if (flow.direction == flows::Pairing::kNone) return;
+  pairing_.request(flow.direction, facts.psn, roce::psn_add(facts.psn, facts.width - 1));
   // Responses may be sent again now, from this PSN on.
   if (facts.read && !highest) {
     if (Flow* partner = partner_of(flow)) {
@@ -132,17 +132,17 @@ void Inspector::request(std::uint32_t index, Packet packet, Held held, Nanos now
 // The PSNs of the answers begin anew with those of the requests.
 void Inspector::restarted(std::uint32_t index) {
   const Flow& flow = flows_[index];
-  if (flow.half == flows::Pairing::kNone) return;
+  if (flow.direction == flows::Pairing::kNone) return;
   if (Flow* partner = partner_of(flow))
     responses_.begin_anew(partner->responses, ring(index_of(*partner), PsnSpace::kResponses));
-  pairing_.restart(flow.half);
-  pairing_.request(flow.half, static_cast<std::uint32_t>(flow.requests.first) & roce::kPsnMask,
+  pairing_.restart(flow.direction);
+  pairing_.request(flow.direction, static_cast<std::uint32_t>(flow.requests.first) & roce::kPsnMask,
                    flow.requests.high_psn());
 }
 
 void Inspector::datagram(Flow& flow, Packet packet, Held held, Nanos now) {
   flow.requests.messages += held != Held::kTrimmed;
-  if (held == Held::kAll) connection_news(pairing_.observe_mad(packet));
+  if (held == Held::kAll) connection_event(pairing_.observe_mad(packet));
   const roce::Deth* deth = roce::deth(packet);
   if (!deth) {
     flow.deth_unknown++;
@@ -157,17 +157,18 @@ void Inspector::datagram(Flow& flow, Packet packet, Held held, Nanos now) {
                             psn_packet(packet, held, now)));
 }
 
-// A handshake passed: the requests of both halves begin anew where it says. After a disconnect they may begin anywhere.
-void Inspector::connection_news(const flows::Pairing::News& news) {
-  if (!news.begins && !news.ends) return;
-  for (unsigned i = 0; i < std::size(news.halves); i++) {
-    if (news.halves[i] == flows::Pairing::kNone) continue;
-    const std::uint32_t index = pairing_.flow(news.halves[i]);
+// A handshake passed: the requests of both directions begin anew where it says. After a disconnect they may begin
+// anywhere.
+void Inspector::connection_event(const flows::Pairing::ConnectionEvent& event) {
+  if (!event.begins && !event.ends) return;
+  for (unsigned i = 0; i < std::size(event.directions); i++) {
+    if (event.directions[i] == flows::Pairing::kNone) continue;
+    const std::uint32_t index = pairing_.flow(event.directions[i]);
     if (index == flows::Pairing::kNone || !flows_[index].requests.used) continue;
     PsnStream& stream = flows_[index].requests;
-    stream.told = news.begins;
-    stream.told_psn = news.psns[i];
-    stream.closed = news.ends;
+    stream.told = event.begins;
+    stream.told_psn = event.psns[i];
+    stream.closed = event.ends;
   }
 }
 

@@ -72,46 +72,47 @@ void Direction::one(Call& call) {
   count_.bytes.add(packet.wire_bytes());
   const bool chosen =
       !policy_.match.on() || policy_.match.matches(facts_of(packet));  // as it came, before events change it
-  Fate fate;
-  if (!events_.empty()) explicit_events(call.context, packet, fate);
+  Impairments impairments;
+  if (!events_.empty()) explicit_events(call.context, packet, impairments);
   // The chain moves with every packet, also with one that an event drops.
   const bool burst_lost = burst_loss_.on() && burst_loss_.next(draw(kBurstMove), draw(kBurstLoss));
-  if (fate.dropped) return call.batch->drop(call.slot, count_.drop_event);
+  if (impairments.dropped) return call.batch->drop(call.slot, count_.drop_event);
   if (burst_lost && chosen) return call.batch->drop(call.slot, count_.drop_burst_loss);
   if (chosen) {
     if (hits(policy_.loss, kLoss)) return call.batch->drop(call.slot, count_.drop_loss);
-    impair(call.context, packet, fate);
+    impair(call.context, packet, impairments);
   }
-  if (fate.copies) [[unlikely]]
-    return duplicate_and_pass(call, packet, fate);
-  pass(call, {packet, {}}, fate);
+  if (impairments.copies) [[unlikely]]
+    return duplicate_and_pass(call, packet, impairments);
+  pass(call, {packet, {}}, impairments);
 }
 
-void Direction::explicit_events(Context& context, Packet packet, Fate& fate) {
+void Direction::explicit_events(Context& context, Packet packet, Impairments& impairments) {
   events_.match(index_, packet, context.now(), [&](const Event& event, Firing firing) {
-    firing.applied = apply(context, event, firing.event, packet, fate);
+    firing.applied = apply(context, event, firing.event, packet, impairments);
     count_.events_fired.add();
     if (!firing.applied) count_.events_not_applied.add();
     events_.record(firing);
-    return !fate.dropped;
+    return !impairments.dropped;
   });
 }
 
 // Whether the packet allowed it.
-bool Direction::apply(Context& context, const Event& event, std::uint32_t number, Packet packet, Fate& fate) {
+bool Direction::apply(Context& context, const Event& event, std::uint32_t number, Packet packet,
+                      Impairments& impairments) {
   switch (event.action) {
     case Action::kDrop:
-      fate.dropped = true;
+      impairments.dropped = true;
       return true;
     case Action::kDelay:
-      fate.delay += event.by;
+      impairments.delay += event.by;
       context.note(packet, "delay");
       return true;
     case Action::kDuplicate:
-      fate.copies += static_cast<std::uint32_t>(event.copies);
+      impairments.copies += static_cast<std::uint32_t>(event.copies);
       return true;
     case Action::kReorder:
-      fate.reorder_by = static_cast<std::uint32_t>(event.packets);
+      impairments.reorder_by = static_cast<std::uint32_t>(event.packets);
       return true;
     case Action::kTrim:
       return cut(context, packet);
@@ -135,14 +136,14 @@ bool Direction::corrupt_by(Context& context, const Event& event, std::uint32_t n
   return done;
 }
 
-void Direction::impair(Context& context, Packet packet, Fate& fate) {
+void Direction::impair(Context& context, Packet packet, Impairments& impairments) {
   if (hits(policy_.corrupt, kCorrupt) && corrupt_bit(packet, draw(kCorruptPlace), policy_.config.corrupt_icrc))
     corrupted(context, packet, policy_.config.corrupt_icrc);
   if (hits(policy_.mark, kMark)) (void)mark(context, packet);
   if (hits(policy_.trim, kTrim)) (void)cut(context, packet);
-  if (hits(policy_.duplicate, kDuplicate)) fate.copies++;
-  if (!fate.reorder_by && hits(policy_.reorder, kReorder))
-    fate.reorder_by = static_cast<std::uint32_t>(policy_.config.reorder_by);
+  if (hits(policy_.duplicate, kDuplicate)) impairments.copies++;
+  if (!impairments.reorder_by && hits(policy_.reorder, kReorder))
+    impairments.reorder_by = static_cast<std::uint32_t>(policy_.config.reorder_by);
 }
 
 void Direction::corrupted(Context& context, Packet packet, Icrc icrc) {
@@ -171,9 +172,9 @@ bool Direction::mark(Context& context, Packet packet) {
 
 // Copies are made first, since the queue may still mark or trim the packet; they follow it into the
 // queue.
-[[gnu::noinline]] void Direction::duplicate_and_pass(Call& call, Packet packet, const Fate& fate) {
+[[gnu::noinline]] void Direction::duplicate_and_pass(Call& call, Packet packet, const Impairments& impairments) {
   std::array<PacketPtr, kCopiesMax> copies;
-  for (std::uint32_t i = 0; i < fate.copies; i++) {
+  for (std::uint32_t i = 0; i < impairments.copies; i++) {
     PacketPtr copy = i < copies.size() ? call.context.copy(packet) : PacketPtr();
     if (copy) {
       count_.duplicated.add();
@@ -183,11 +184,11 @@ bool Direction::mark(Context& context, Packet packet) {
     }
     if (i < copies.size()) copies[i] = std::move(copy);
   }
-  pass(call, {packet, {}}, fate);
+  pass(call, {packet, {}}, impairments);
   for (PacketPtr& copy : copies) {
     if (!copy) continue;
     const Packet view = *copy;
-    pass(call, {view, std::move(copy)}, fate);
+    pass(call, {view, std::move(copy)}, impairments);
   }
 }
 

@@ -90,7 +90,7 @@ class Direction {
   };
 
   /// What was decided for a packet; its copies share it.
-  struct Fate {
+  struct Impairments {
     bool dropped = false;
     std::uint32_t copies = 0, reorder_by = 0;
     Nanos delay = 0;  ///< by events
@@ -116,15 +116,15 @@ class Direction {
   bool hits(const Chance& chance, Draw which) const { return chance.possible() && chance.hits(draw(which)); }
 
   void one(Call& call);
-  void explicit_events(Context& context, Packet packet, Fate& fate);
-  bool apply(Context& context, const Event& event, std::uint32_t number, Packet packet, Fate& fate);
+  void explicit_events(Context& context, Packet packet, Impairments& impairments);
+  bool apply(Context& context, const Event& event, std::uint32_t number, Packet packet, Impairments& impairments);
   bool corrupt_by(Context& context, const Event& event, std::uint32_t number, Packet packet);
-  void impair(Context& context, Packet packet, Fate& fate);
-  void duplicate_and_pass(Call& call, Packet packet, const Fate& fate);
-  void pass(Call& call, Item item, const Fate& fate);
+  void impair(Context& context, Packet packet, Impairments& impairments);
+  void duplicate_and_pass(Call& call, Packet packet, const Impairments& impairments);
+  void pass(Call& call, Item item, const Impairments& impairments);
   Plan plan(Packet packet, Nanos now) const;
   void enqueue(Context& context, Packet packet, const Plan& plan);
-  void hold_back(Call& call, Item item, const Fate& fate, Nanos at);
+  void hold_back(Call& call, Item item, const Impairments& impairments, Nanos at);
   void deliver(Call& call, HeldBackPacket held, Nanos at);
   void passed_on(Call& call, std::uint64_t sequence, Nanos at);
   void leave(Call& call, PacketPtr packet);

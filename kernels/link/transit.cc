@@ -8,7 +8,7 @@
 namespace rocebox::link {
 
 // Decides first and changes nothing until it is sure that the packet is not dropped.
-void Direction::pass(Call& call, Item item, const Fate& fate) {
+void Direction::pass(Call& call, Item item, const Impairments& impairments) {
   const Nanos now = call.context.now();
   Plan plan;
   Nanos at = now;
@@ -21,18 +21,18 @@ void Direction::pass(Call& call, Item item, const Fate& fate) {
   if (policy_.config.jitter)
     at += static_cast<Nanos>(below(draw(kJitter), static_cast<std::uint64_t>(policy_.config.jitter) + 1));
   if (!policy_.config.jitter_reorders) at = std::max(at, last_);
-  const bool holds_back = fate.reorder_by && !held_back_.full();
-  const bool waits = holds_back || at + fate.delay > now;
+  const bool holds_back = impairments.reorder_by && !held_back_.full();
+  const bool waits = holds_back || at + impairments.delay > now;
   if (waits && held() >= static_cast<std::uint64_t>(policy_.config.packets))
     return drop(call, std::move(item), count_.drop_held_full);
   if (!transmitter_.unlimited()) enqueue(call.context, item.packet, plan);
-  if (fate.reorder_by && !holds_back) count_.reorder_refused.add();
-  if (holds_back) return hold_back(call, std::move(item), fate, at);
-  if (fate.delay == 0) last_ = at;
+  if (impairments.reorder_by && !holds_back) count_.reorder_refused.add();
+  if (holds_back) return hold_back(call, std::move(item), impairments, at);
+  if (impairments.delay == 0) last_ = at;
   const std::uint64_t sequence = ++sequence_;
-  at += fate.delay;
+  at += impairments.delay;
   if (waits) {
-    on_their_way_.push({at, sequence}, take(call, std::move(item)), fate.delay == 0);
+    on_their_way_.push({at, sequence}, take(call, std::move(item)), impairments.delay == 0);
   } else if (item.copy) {
     leave(call, std::move(item.copy));
   } else {
@@ -74,11 +74,11 @@ bool Direction::ecn_wants(std::uint64_t occupancy) const {
   return Chance(ecn.probability * share).hits(draw(kEcn));
 }
 
-void Direction::hold_back(Call& call, Item item, const Fate& fate, Nanos at) {
+void Direction::hold_back(Call& call, Item item, const Impairments& impairments, Nanos at) {
   count_.reordered.add();
   call.context.note(item.packet, "reorder");
-  const Due limit{at + fate.delay + policy_.config.reorder_timeout, ++sequence_};
-  held_back_.add({limit, fate.delay, fate.reorder_by, take(call, std::move(item))});
+  const Due limit{at + impairments.delay + policy_.config.reorder_timeout, ++sequence_};
+  held_back_.add({limit, impairments.delay, impairments.reorder_by, take(call, std::move(item))});
 }
 
 // Sends on a packet that was held back, never later than its limit.

@@ -35,22 +35,22 @@ void ControlPlane::age(Pass& pass) {
     count_.qps_aged.add();
     // Whoever is configured may begin anew at any PSN.
     if (is_configured(c))
-      for (const std::uint32_t half : {c.outbound, c.inbound}) {
-        pairing_.restart(half);
-        notes_[half].first_psn_known = false;
+      for (const std::uint32_t direction : {c.outbound, c.inbound}) {
+        pairing_.restart(direction);
+        notes_[direction].first_psn_known = false;
       }
     end(number, true);
   }
-  for (std::uint32_t half = 0; half < notes_.size(); half++) {
-    HalfNotes& notes = notes_[half];
+  for (std::uint32_t direction = 0; direction < notes_.size(); direction++) {
+    DirectionNotes& notes = notes_[direction];
     if (notes.connection && !connections_[notes.connection - 1].placed) notes.refused = false;
-    if (!notes.used || notes.connection || pairing_.source(half) == PairSource::kConfig) continue;
+    if (!notes.used || notes.connection || pairing_.source(direction) == PairSource::kConfig) continue;
     if (notes.seen + qp_timeout_ > pass.now()) {
       notes.refused = false;  // there may be room meanwhile
       more = true;
       continue;
     }
-    forget(half);
+    forget(direction);
   }
   send_released(pass);
   if (more) arm_ageing(pass);
@@ -144,19 +144,20 @@ void ControlPlane::report(Report& report) const {
 // What Themis leaves alone, and why.
 void ControlPlane::report_unpaired(Report& report) const {
   std::vector<std::uint32_t> alone;
-  for (std::uint32_t half = 0; half < notes_.size(); half++)
-    if (notes_[half].used && (notes_[half].connection == 0 || !connections_[notes_[half].connection - 1].placed))
-      alone.push_back(half);
+  for (std::uint32_t direction = 0; direction < notes_.size(); direction++)
+    if (notes_[direction].used &&
+        (notes_[direction].connection == 0 || !connections_[notes_[direction].connection - 1].placed))
+      alone.push_back(direction);
   report.table("unpaired", alone.size(), [&](Report& row, std::size_t i) {
-    const std::uint32_t half = alone[i];
-    const flows::HalfKey& key = pairing_.key(half);
+    const std::uint32_t direction = alone[i];
+    const flows::DirectionKey& key = pairing_.key(direction);
     row.text("source", roce::address_text(key.addresses.source));
     row.text("destination", roce::address_text(key.addresses.destination));
     row.count("destination_qpn", key.destination_qp);
-    row.text("because", notes_[half].refused                              ? "no state is free"
-                        : pairing_.partner(half) == flows::Pairing::kNone ? "its other direction is not known"
-                        : pairing_.confirmed(half) ? "no packet has come since it was paired or has ended"
-                                                   : "its pair is a guess yet");
+    row.text("because", notes_[direction].refused                              ? "no state is free"
+                        : pairing_.partner(direction) == flows::Pairing::kNone ? "its other direction is not known"
+                        : pairing_.confirmed(direction) ? "no packet has come since it was paired or has ended"
+                                                        : "its pair is a guess yet");
   });
 }
 

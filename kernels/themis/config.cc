@@ -95,7 +95,7 @@ void check_path_map(Fields& f, const Config& config) {
 
 // Each direction of a connection is of one only, and its ends speak one IP.
 void check_connections(Fields& f, const std::vector<ConnectionConfig>& connections) {
-  std::set<std::tuple<roce::IpAddress, roce::IpAddress, std::int64_t>> halves;
+  std::set<std::tuple<roce::IpAddress, roce::IpAddress, std::int64_t>> directions;
   for (const ConnectionConfig& row : connections) {
     if (!row.local || !row.remote) continue;  // refused where they stand
     const auto what = fmt::format("{} QP {} and {} QP {}", roce::address_text(*row.local), row.local_qpn,
@@ -103,8 +103,8 @@ void check_connections(Fields& f, const std::vector<ConnectionConfig>& connectio
     if (row.local == row.remote) return f.refuse("connections", what + ": both ends have one address");
     if (roce::is_ipv4(*row.local) != roce::is_ipv4(*row.remote))
       return f.refuse("connections", what + ": one end has IPv4, the other IPv6");
-    const bool fresh = halves.insert({*row.local, *row.remote, row.remote_qpn}).second;
-    if (!halves.insert({*row.remote, *row.local, row.local_qpn}).second || !fresh)
+    const bool fresh = directions.insert({*row.local, *row.remote, row.remote_qpn}).second;
+    if (!directions.insert({*row.remote, *row.local, row.local_qpn}).second || !fresh)
       return f.refuse("connections", what + ": one of these QPs has another connection between these addresses");
   }
 }

@@ -22,7 +22,7 @@ void ControlPlane::on_timer(Pass& pass, Timer& timer) {
 void ControlPlane::carry_out(Pass& pass, const Change& change) {
   if (change.what == What::kMake) return make(pass, change.number, change.port);
   Connection& c = connections_[change.number];
-  if (!c.used || c.outbound != change.half) return;  // ended meanwhile, and the number may be another one's
+  if (!c.used || c.outbound != change.direction) return;  // ended meanwhile, and the number may be another one's
   switch (change.what) {
     case What::kEnd:
       if (c.placed) count_.qps_ended.add();
@@ -111,9 +111,9 @@ std::uint32_t ControlPlane::take_number(std::uint32_t outbound, std::uint32_t in
   c.inbound = inbound;
   if (++generation_ == 0) generation_ = 1;
   c.generation = generation_;
-  for (const std::uint32_t half : {outbound, inbound}) {
-    unlist(half);
-    notes_[half].connection = number + 1;
+  for (const std::uint32_t direction : {outbound, inbound}) {
+    unlist(direction);
+    notes_[direction].connection = number + 1;
   }
   return number;
 }
@@ -127,9 +127,9 @@ void ControlPlane::place(std::uint32_t number, Port port, Nanos now) {
   free_slots_[c.pipe].pop_back();
   c.seen = now;
   placed_[c.pipe][static_cast<std::size_t>(c.source)]++;
-  for (const std::uint32_t half : {c.outbound, c.inbound}) {
-    notes_[half].used = true;
-    notes_[half].seen = now;
+  for (const std::uint32_t direction : {c.outbound, c.inbound}) {
+    notes_[direction].used = true;
+    notes_[direction].seen = now;
   }
   state_.source.clear(c.pipe, c.slot.number);
   count_.qps_made.add();
@@ -138,7 +138,7 @@ void ControlPlane::place(std::uint32_t number, Port port, Nanos now) {
 // told: of all its packets those that have left are recorded behind this, and those that wait when they leave.
 void ControlPlane::begin_placed(std::uint32_t number, bool told) {
   const std::uint32_t inbound = connections_[number].inbound;
-  const HalfNotes& notes = notes_[inbound];
+  const DirectionNotes& notes = notes_[inbound];
   const std::uint32_t highest = pairing_.highest(inbound);
   if (!pairing_.requested(inbound)) {
     if (notes.first_psn_known) return begin(number, notes.first_psn, roce::psn_add(notes.first_psn, -1));
@@ -194,10 +194,11 @@ void ControlPlane::jump(std::uint32_t number, std::uint32_t to) {
 void ControlPlane::set_entries(std::uint32_t number) {
   const Connection& c = connections_[number];
   const bool watched = !c.placed || c.contested || c.source == PairSource::kLearned;
-  for (const std::uint32_t half : {c.outbound, c.inbound}) {
-    const QpEntry entry{number,  c.generation, c.slot, c.port, c.pipe, path_mtu_of_half(half), half == c.outbound,
-                        c.begun, watched};
-    const std::uint32_t row = state_.ingress.insert(QpKey::of(pairing_.key(half)), entry);
+  for (const std::uint32_t direction : {c.outbound, c.inbound}) {
+    const QpEntry entry{
+        number,  c.generation, c.slot, c.port, c.pipe, path_mtu_of_direction(direction), direction == c.outbound,
+        c.begun, watched};
+    const std::uint32_t row = state_.ingress.insert(QpKey::of(pairing_.key(direction)), entry);
     assert(row != kMiss);
     state_.egress.value(row) = {entry};
   }
@@ -207,15 +208,15 @@ void ControlPlane::set_entries(std::uint32_t number) {
 void ControlPlane::end(std::uint32_t number, bool forget_pair) {
   Connection& c = connections_[number];
   release_stash(c);
-  for (const std::uint32_t half : {c.outbound, c.inbound}) {
-    const QpKey key = QpKey::of(pairing_.key(half));
+  for (const std::uint32_t direction : {c.outbound, c.inbound}) {
+    const QpKey key = QpKey::of(pairing_.key(direction));
     const std::uint32_t row = state_.ingress.lookup(key);
     assert(row != kMiss);
     state_.egress.value(row) = {};
     state_.ingress.erase(key);
-    notes_[half].connection = 0;
+    notes_[direction].connection = 0;
     if (forget_pair && !is_configured(c)) continue;
-    heard(half, c.placed ? c.port : Port{0}, notes_[half].seen);
+    heard(direction, c.placed ? c.port : Port{0}, notes_[direction].seen);
   }
   if (forget_pair && !is_configured(c)) {
     forget(c.inbound);

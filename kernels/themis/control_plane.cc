@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "kernels/themis/answers.h"
+#include "kernels/themis/responses.h"
 #include "runtime/kernel/stimulus.h"
 #include "runtime/roce/address.h"
 #include "runtime/roce/icrc.h"
@@ -14,8 +14,8 @@ namespace rocebox::themis {
 namespace {
 
 flows::Pairing::Limits pairing_limits(const Config& config) {
-  // Twice what can have state: handshakes and connections that are not paired yet name halves, too.
-  return {.halves = static_cast<std::uint32_t>(4 * config.qps),
+  // Twice what can have state: handshakes and connections that are not paired yet name directions, too.
+  return {.directions = static_cast<std::uint32_t>(4 * config.qps),
           .candidates = kCandidatesMax,
           .window = static_cast<std::uint32_t>(config.window),
           // No sender has more packets unacknowledged: so many behind an ACK are no silence.
@@ -61,59 +61,59 @@ Port ControlPlane::local_port(const PacketState& p) const {
 }
 
 // Tells the pairing what a packet says. False when it says nothing.
-bool ControlPlane::observe(const PacketState& p, std::uint32_t half) {
+bool ControlPlane::observe(const PacketState& p, std::uint32_t direction) {
   const roce::OpcodeInfo& info = roce::opcode_info(p.packet);
   const auto psn = static_cast<std::uint32_t>(roce::bth(p.packet).psn);
   if (info.has(roce::kIsRequest)) {
-    const std::uint32_t width = request_width(p.packet, path_mtu_of_half(half));
-    pairing_.request(half, psn, roce::psn_add(psn, std::int64_t{width} - 1));
+    const std::uint32_t width = request_width(p.packet, path_mtu_of_direction(direction));
+    pairing_.request(direction, psn, roce::psn_add(psn, std::int64_t{width} - 1));
     return true;
   }
-  const Answer answer = answer_of(p.packet);
-  if (answer.kind == AnswerKind::kNone || roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) return false;
-  const bool ack = answer.kind == AnswerKind::kAck;
+  const Response response = response_of(p.packet);
+  if (response.kind == ResponseKind::kNone || roce::icrc_check(p.packet) != roce::IcrcStatus::kGood) return false;
+  const bool ack = response.kind == ResponseKind::kAck;
   // A pair is not guessed from a NACK: to guess wrongly there would be to judge by another QP's state.
-  if (pairing_.partner(half) == flows::Pairing::kNone && (!learning_ || !ack)) return false;
-  pairing_.answer(half, psn, ack ? flows::AnswerKind::kReceived : flows::AnswerKind::kNotReceived);
+  if (pairing_.partner(direction) == flows::Pairing::kNone && (!learning_ || !ack)) return false;
+  pairing_.response(direction, psn, ack ? flows::ResponseKind::kReceived : flows::ResponseKind::kNotReceived);
   return true;
 }
 
 // Both directions of a connection have one path MTU.
-std::uint16_t ControlPlane::path_mtu_of_half(std::uint32_t half) const {
-  const std::uint32_t partner = pairing_.partner(half);
-  const std::uint16_t own = notes_[half].path_mtu;
+std::uint16_t ControlPlane::path_mtu_of_direction(std::uint32_t direction) const {
+  const std::uint32_t partner = pairing_.partner(direction);
+  const std::uint16_t own = notes_[direction].path_mtu;
   return own || partner == flows::Pairing::kNone ? own : notes_[partner].path_mtu;
 }
 
 void ControlPlane::unknown(Pass& pass, const PacketState& p) {
   const Port port = local_port(p);
   if (port == switch_model::kNoPort) return;
-  if (answer_of(p.packet).kind == AnswerKind::kNack) count_.nack_unpaired.add();
-  const HalfKey key{roce::addresses(p.packet), static_cast<std::uint32_t>(roce::bth(p.packet).destination_qp)};
-  std::uint32_t half = pairing_.find(key);
-  if (half == flows::Pairing::kNone && make_room(1, pass.now())) half = pairing_.add(key);
-  if (half == flows::Pairing::kNone) return count_.pairing_full.add();
-  meet(pass, p, half, port);
+  if (response_of(p.packet).kind == ResponseKind::kNack) count_.nack_unpaired.add();
+  const DirectionKey key{roce::addresses(p.packet), static_cast<std::uint32_t>(roce::bth(p.packet).destination_qp)};
+  std::uint32_t direction = pairing_.find(key);
+  if (direction == flows::Pairing::kNone && make_room(1, pass.now())) direction = pairing_.add(key);
+  if (direction == flows::Pairing::kNone) return count_.pairing_full.add();
+  meet(pass, p, direction, port);
 }
 
 void ControlPlane::first(Pass& pass, const PacketState& p, const QpEntry& entry) {
   const Port port = local_port(p);
   if (port == switch_model::kNoPort) return;
-  if (answer_of(p.packet).kind == AnswerKind::kNack) count_.nack_unpaired.add();
+  if (response_of(p.packet).kind == ResponseKind::kNack) count_.nack_unpaired.add();
   const Connection& c = connections_[entry.connection];
   meet(pass, p, entry.outbound ? c.outbound : c.inbound, port);
 }
 
-// A packet of a half without state: it may be what makes its pair sure.
-void ControlPlane::meet(Pass& pass, const PacketState& p, std::uint32_t half, Port port) {
-  heard(half, port, pass.now());
-  HalfNotes& notes = notes_[half];
+// A packet of a direction without state: it may be what makes its pair sure.
+void ControlPlane::meet(Pass& pass, const PacketState& p, std::uint32_t direction, Port port) {
+  heard(direction, port, pass.now());
+  DirectionNotes& notes = notes_[direction];
   if (notes.path_mtu == 0) notes.path_mtu = path_mtu_of(p.packet);
   arm_ageing(pass);
-  observe(p, half);
-  const std::uint32_t partner = pairing_.partner(half);
-  if (partner == flows::Pairing::kNone || !pairing_.confirmed(half) || notes.refused) return;
-  ask(pass, ingress_changes_, {What::kMake, port, false, state_.is_host[p.ingress_port] ? half : partner, 0});
+  observe(p, direction);
+  const std::uint32_t partner = pairing_.partner(direction);
+  if (partner == flows::Pairing::kNone || !pairing_.confirmed(direction) || notes.refused) return;
+  ask(pass, ingress_changes_, {What::kMake, port, false, state_.is_host[p.ingress_port] ? direction : partner, 0});
 }
 
 void ControlPlane::doubted(Pass& pass, const PacketState& p, const QpEntry& entry) {
@@ -164,10 +164,10 @@ void ControlPlane::stimuli(std::vector<Stimulus>& all) const {
   std::erase_if(ways, [](const Stimulus& way) { return !way.frame.empty(); });  // not of RoCE
   if (ways.empty()) ways.resize(1);
   for (Stimulus& way : ways)
-    for (const flows::HalfKey& half : stimuli_) {
-      way.underlay.addresses = half.addresses;
-      way.underlay.ip_version = roce::is_ipv4(half.addresses.source) ? 4 : 6;
-      way.destination_qp = half.destination_qp;
+    for (const flows::DirectionKey& direction : stimuli_) {
+      way.underlay.addresses = direction.addresses;
+      way.underlay.ip_version = roce::is_ipv4(direction.addresses.source) ? 4 : 6;
+      way.destination_qp = direction.destination_qp;
       all.push_back(way);
     }
 }
@@ -176,7 +176,7 @@ void ControlPlane::stimuli(std::vector<Stimulus>& all) const {
 void ControlPlane::ask(Pass& pass, std::vector<Change>& changes, const Change& change) {
   if (changes.size() == kChangesMax) return count_.changes_lost.add();
   changes.push_back(change);
-  if (change.what != What::kMake) changes.back().half = connections_[change.number].outbound;
+  if (change.what != What::kMake) changes.back().direction = connections_[change.number].outbound;
   arm_work(pass);
 }
 

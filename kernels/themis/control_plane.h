@@ -77,7 +77,7 @@ class ControlPlane {
     flows::Pairing::Told told;
     Port port;
     bool by_host;
-    // Which of the two halves goes out: halves[0] goes the way of the REP.
+    // Which of the two directions goes out: directions[0] goes the way of the REP.
     unsigned outbound() const { return by_host ? 0 : 1; }
   };
   struct Connection {
@@ -88,7 +88,7 @@ class ControlPlane {
     PairSource source;
     Port port;
     std::uint8_t pipe;
-    std::uint32_t outbound, inbound;  // halves of the pairing
+    std::uint32_t outbound, inbound;  // directions of the pairing
     Slot slot;
     std::uint32_t generation;
     Nanos seen, begun_at;
@@ -100,13 +100,13 @@ class ControlPlane {
     What what;
     Port port;
     bool sprayed;
-    std::uint32_t number;     // kMake: outbound half; else connection
-    std::uint32_t value;      // a PSN; kPathMtu: bytes
-    std::uint32_t half{};     // the connection's outbound one, when it was asked for
-    std::uint32_t width = 1;  // kLeft: PSNs that the request takes
+    std::uint32_t number;       // kMake: outbound direction; else connection
+    std::uint32_t value;        // a PSN; kPathMtu: bytes
+    std::uint32_t direction{};  // the connection's outbound one, when it was asked for
+    std::uint32_t width = 1;    // kLeft: PSNs that the request takes
   };
-  // What is known of a half besides its pairing.
-  struct HalfNotes {
+  // What is known of a direction besides its pairing.
+  struct DirectionNotes {
     Nanos seen;
     std::uint32_t first_psn, connection;  // connection plus one
     bool first_psn_known, refused, used;
@@ -116,10 +116,10 @@ class ControlPlane {
     Port port;
     bool waits;  // is in that list: it has no state
   };
-  // Halves without state whose packets cross the border at one of the rack's ports, those that were silent longest
+  // Directions without state whose packets cross the border at one of the rack's ports, those that were silent longest
   // first.
   struct Waiting {
-    std::uint32_t oldest, newest, count;  // each half plus one
+    std::uint32_t oldest, newest, count;  // each direction plus one
   };
   struct Released {
     NackHeaders headers;
@@ -130,15 +130,15 @@ class ControlPlane {
   void report_connections(Report& report) const;
   void report_unpaired(Report& report) const;
   Port local_port(const PacketState& p) const;
-  bool observe(const PacketState& p, std::uint32_t half);
+  bool observe(const PacketState& p, std::uint32_t direction);
   Port management_port(const PacketState& p) const;
   bool believed(Pass& pass, const Claim& claim);
   bool make_room(const Claim& claim, Nanos now);
   void contest(std::uint32_t number, Nanos now);
   void settle(Pass& pass, std::uint32_t number);
   void take_up(Pass& pass, const Claim& claim);
-  void meet(Pass& pass, const PacketState& p, std::uint32_t half, Port port);
-  std::uint16_t path_mtu_of_half(std::uint32_t half) const;
+  void meet(Pass& pass, const PacketState& p, std::uint32_t direction, Port port);
+  std::uint16_t path_mtu_of_direction(std::uint32_t direction) const;
   void ask(Pass& pass, std::vector<Change>& changes, const Change& change);
   void arm_work(Pass& pass);
   void carry_out(Pass& pass, const Change& change);
@@ -163,14 +163,14 @@ class ControlPlane {
   bool send(Pass& pass, const NackHeaders& headers, const StashedNack& nack);
   bool is_alive(std::uint32_t number, Nanos now);
 
-  // Halves, and what is told of them.
-  void heard(std::uint32_t half, Port port, Nanos now);
-  void unlist(std::uint32_t half);
-  void forget(std::uint32_t half);
-  bool make_room(std::uint32_t halves, Nanos now);
+  // Directions, and what is told of them.
+  void heard(std::uint32_t direction, Port port, Nanos now);
+  void unlist(std::uint32_t direction);
+  void forget(std::uint32_t direction);
+  bool make_room(std::uint32_t directions, Nanos now);
   void tell(const std::vector<ConnectionConfig>& rows);
   void tell(const ConnectionConfig& row);
-  void withdraw(std::uint32_t half);
+  void withdraw(std::uint32_t direction);
   void age(Pass& pass);
   void age_stashes(Pass& pass);
   void arm_ageing(Pass& pass);
@@ -182,14 +182,14 @@ class ControlPlane {
   std::uint32_t window_;
   bool learning_;
   flows::Pairing pairing_;
-  std::vector<flows::HalfKey> stimuli_;  // of the first configured connections
-  std::vector<HalfNotes> notes_;
+  std::vector<flows::DirectionKey> stimuli_;  // of the first configured connections
+  std::vector<DirectionNotes> notes_;
   std::vector<Connection> connections_;
   std::vector<std::uint32_t> free_connections_;
   std::vector<std::vector<std::uint32_t>> free_slots_;  // by pipe
   std::vector<std::array<std::uint32_t, 4>> placed_;    // by pipe and source: connections with a slot
   std::array<Waiting, 256> waiting_{};                  // by port
-  std::vector<std::uint32_t> told_;                     // outbound halves of configured connections
+  std::vector<std::uint32_t> told_;                     // outbound directions of configured connections
   std::vector<Released> released_;                      // NACKs of connections that have lost their state
   std::size_t released_sent_ = 0;
   std::uint32_t displace_next_ = 0;

@@ -52,8 +52,8 @@ class Egress {
       return unjudged(pass, p);
     }
     if (!entry.outbound) return data(access, pass, p, entry, psn);
-    const Answer answer = answer_of(p.packet);
-    if (answer.kind != AnswerKind::kNone) judge(access, pass, p, entry, answer, psn);
+    const Response response = response_of(p.packet);
+    if (response.kind != ResponseKind::kNone) judge(access, pass, p, entry, response, psn);
   }
 
   template <class Access>
@@ -70,7 +70,7 @@ class Egress {
 
   // An ACK or NACK of the NIC in this rack.
   template <class Access>
-  void judge(Access& access, Pass& pass, PacketState& p, const QpEntry& entry, const Answer& answer,
+  void judge(Access& access, Pass& pass, PacketState& p, const QpEntry& entry, const Response& response,
              std::uint32_t psn) {
     const TaskWord task = TaskWord::of(p, shared_.word);
     if (p.ingress_port != entry.port) {
@@ -83,18 +83,18 @@ class Egress {
       return go_on(pass, p, task);
     }
     Decision decision;
-    if (answer.kind == AnswerKind::kNack) {
+    if (response.kind == ResponseKind::kNack) {
       const std::uint32_t qpn = static_cast<std::uint32_t>(roce::bth(p.packet).destination_qp);
       const Port exit = task.task == Task::kTurned ? task.exit : p.egress_port;
-      decision = shared_.destination.nack(access, p, entry.slot, {psn, qpn, answer.aeth, exit},
+      decision = shared_.destination.nack(access, p, entry.slot, {psn, qpn, response.aeth, exit},
                                           ControlPlane::ticks(pass.now()));
-    } else if (answer.kind == AnswerKind::kOtherNak) {
+    } else if (response.kind == ResponseKind::kOtherNak) {
       decision = shared_.destination.other_nak(access, p, entry.slot, psn);
     } else {
       decision = shared_.destination.ack(access, p, entry.slot, psn);
     }
     if (decision.begins_anew)
-      control_.jumps(pass, entry, roce::psn_add(psn, answer.kind == AnswerKind::kOtherNak ? 0 : 1));
+      control_.jumps(pass, entry, roce::psn_add(psn, response.kind == ResponseKind::kOtherNak ? 0 : 1));
     judged(pass, p, entry, task, decision);
   }
 

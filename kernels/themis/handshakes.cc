@@ -15,9 +15,9 @@ Port ControlPlane::management_port(const PacketState& p) const {
 // answering from then on.
 bool ControlPlane::believed(Pass& pass, const Claim& claim) {
   bool believed = true;
-  for (const std::uint32_t half : pairing_.halves_of(claim.told)) {
-    if (half == flows::Pairing::kNone || notes_[half].connection == 0) continue;
-    const std::uint32_t number = notes_[half].connection - 1;
+  for (const std::uint32_t direction : pairing_.directions_of(claim.told)) {
+    if (direction == flows::Pairing::kNone || notes_[direction].connection == 0) continue;
+    const std::uint32_t number = notes_[direction].connection - 1;
     Connection& c = connections_[number];
     if (c.source < PairSource::kCm || !is_alive(number, pass.now())) continue;
     believed = false;
@@ -29,14 +29,14 @@ bool ControlPlane::believed(Pass& pass, const Claim& claim) {
   return believed;
 }
 
-// Room for the halves of what was told; not in place of one of them.
+// Room for the directions of what was told; not in place of one of them.
 bool ControlPlane::make_room(const Claim& claim, Nanos now) {
   std::uint32_t missing = 0;
-  for (const std::uint32_t half : pairing_.halves_of(claim.told))
-    if (half == flows::Pairing::kNone)
+  for (const std::uint32_t direction : pairing_.directions_of(claim.told))
+    if (direction == flows::Pairing::kNone)
       missing++;
     else
-      heard(half, claim.port, now);
+      heard(direction, claim.port, now);
   if (make_room(missing, now)) return true;
   count_.pairing_full.add();
   return false;
@@ -48,24 +48,25 @@ void ControlPlane::management(Pass& pass, const PacketState& p) {
   if (port == switch_model::kNoPort) return;
   const Claim claim{pairing_.would_pair(p.packet, port), port, state_.is_host[p.ingress_port]};
   if (claim.told.any && (!believed(pass, claim) || !make_room(claim, pass.now()))) return;
-  const flows::Pairing::News news = pairing_.observe_mad(p.packet, port);
-  if (!news.begins && !news.ends) return;
+  const flows::Pairing::ConnectionEvent event = pairing_.observe_mad(p.packet, port);
+  if (!event.begins && !event.ends) return;
   for (unsigned i = 0; i < 2; i++) {
-    if (news.halves[i] == flows::Pairing::kNone) continue;
-    HalfNotes& notes = notes_[news.halves[i]];
+    if (event.directions[i] == flows::Pairing::kNone) continue;
+    DirectionNotes& notes = notes_[event.directions[i]];
     const std::uint32_t connection = notes.connection;
     // What another port says of a connection is another's.
-    if (news.ends && connection && connections_[connection - 1].placed && connections_[connection - 1].port != port)
+    if (event.ends && connection && connections_[connection - 1].placed && connections_[connection - 1].port != port)
       return count_.cm_refused.add();
-    heard(news.halves[i], port, pass.now());
+    heard(event.directions[i], port, pass.now());
     notes.refused = false;
-    if (connection) ask(pass, ingress_changes_, {What::kEnd, 0, news.ends, connection - 1, 0});
-    notes.first_psn_known = news.begins;
-    notes.first_psn = news.psns[i];
-    if (news.begins || pairing_.source(news.halves[i]) == PairSource::kConfig) pairing_.restart(news.halves[i]);
+    if (connection) ask(pass, ingress_changes_, {What::kEnd, 0, event.ends, connection - 1, 0});
+    notes.first_psn_known = event.begins;
+    notes.first_psn = event.psns[i];
+    if (event.begins || pairing_.source(event.directions[i]) == PairSource::kConfig)
+      pairing_.restart(event.directions[i]);
   }
   arm_ageing(pass);
-  if (news.begins) ask(pass, ingress_changes_, {What::kMake, port, false, news.halves[claim.outbound()], 0});
+  if (event.begins) ask(pass, ingress_changes_, {What::kMake, port, false, event.directions[claim.outbound()], 0});
 }
 
 void ControlPlane::contest(std::uint32_t number, Nanos now) {
@@ -98,16 +99,16 @@ void ControlPlane::settle(Pass& pass, std::uint32_t number) {
 
 // The handshake that was not believed was right. Where its requests begin is not known any more.
 void ControlPlane::take_up(Pass& pass, const Claim& claim) {
-  for (const std::uint32_t half : pairing_.halves_of(claim.told))
-    if (half != flows::Pairing::kNone && notes_[half].connection) return;  // another's by now
+  for (const std::uint32_t direction : pairing_.directions_of(claim.told))
+    if (direction != flows::Pairing::kNone && notes_[direction].connection) return;  // another's by now
   if (!make_room(claim, pass.now())) return;
-  const flows::Pairing::News news = pairing_.pair(claim.told);
-  if (!news.begins) return;
-  for (const std::uint32_t half : news.halves) {
-    heard(half, claim.port, pass.now());
-    notes_[half].refused = notes_[half].first_psn_known = false;
+  const flows::Pairing::ConnectionEvent event = pairing_.pair(claim.told);
+  if (!event.begins) return;
+  for (const std::uint32_t direction : event.directions) {
+    heard(direction, claim.port, pass.now());
+    notes_[direction].refused = notes_[direction].first_psn_known = false;
   }
-  ask(pass, ingress_changes_, {What::kMake, claim.port, false, news.halves[claim.outbound()], 0});
+  ask(pass, ingress_changes_, {What::kMake, claim.port, false, event.directions[claim.outbound()], 0});
 }
 
 }  // namespace rocebox::themis

@@ -76,12 +76,12 @@ class Ingress {
       if (!entry.begun) control_.first_request(pass, entry, psn);
       return;
     }
-    const Answer answer = answer_of(p.packet);
-    if (answer.kind == AnswerKind::kNone) return;
+    const Response response = response_of(p.packet);
+    if (response.kind == ResponseKind::kNone) return;
     if (entry.outbound) {
       QpWords::store(p, shared_.word, number, entry.generation);
       turn(p, entry);
-    } else if (answer.kind == AnswerKind::kNack) {
+    } else if (response.kind == ResponseKind::kNack) {
       nack(access, pass, p, entry, psn);
     }
   }

@@ -11,10 +11,10 @@
 
 namespace rocebox::themis {
 
-using flows::HalfKey;
+using flows::DirectionKey;
 using switch_model::kMiss;
 
-/// A HalfKey as the match table has it: what tells IPv4's apart comes first, so that little of it is looked at.
+/// A DirectionKey as the match table has it: what tells IPv4's apart comes first, so that little of it is looked at.
 struct QpKey {
   std::uint64_t near;    ///< IPv4: both addresses; IPv6: the last four bytes of each
   std::uint32_t qp;      ///< destination QP; of IPv6 with kIpv6
@@ -33,9 +33,9 @@ struct QpKey {
     qp = destination_qp;
     std::memset(far, 0, sizeof far);
   }
-  static QpKey of(const HalfKey& half) {
-    const auto& [source, destination] = half.addresses;
-    QpKey key{0, half.destination_qp, {}};
+  static QpKey of(const DirectionKey& direction) {
+    const auto& [source, destination] = direction.addresses;
+    QpKey key{0, direction.destination_qp, {}};
     std::memcpy(&key.near, &source[12], 4);
     std::memcpy(reinterpret_cast<std::uint8_t*>(&key.near) + 4, &destination[12], 4);
     if (is_mapped(source) && is_mapped(destination)) return key;

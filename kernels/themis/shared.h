@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What both controls of Themis use: tables, registers, and the words that a packet carries from ingress to egress.
 #pragma once
-#include "kernels/themis/answers.h"
 #include "kernels/themis/control_plane.h"
 #include "kernels/themis/nack_packet.h"
+#include "kernels/themis/responses.h"
 #include "switch_model/next_hops.h"
 
 namespace rocebox::themis {

@@ -95,7 +95,7 @@ class Trial {
     Stimulus& made = add(inward, spec);
     if (roce::opcode_info(opcode_).has(roce::kHasPayload)) made.payload.assign(4, 0x5A);
   }
-  void answer(bool inward, std::uint32_t psn, std::uint8_t syndrome, bool avoid = false) {
+  void response(bool inward, std::uint32_t psn, std::uint8_t syndrome, bool avoid = false) {
     roce::PacketSpec spec;
     spec.opcode = IBV_OPCODE_RC_ACKNOWLEDGE;
     spec.destination_qp = inward ? kLocalQpn : kRemoteQpn;
@@ -129,26 +129,26 @@ class Trial {
   // Themis-D: one stash ended by the packet itself, one by another of its path. Window base, then: 1, 3, 3 and N.
   void judge() {
     request(true, 0);
-    answer(false, 0, kAck);
+    response(false, 0, kAck);
     request(true, 2);
-    answer(false, 1, kNack);
+    response(false, 1, kNack);
     request(true, 1);
-    answer(false, 2, kAck);
+    response(false, 2, kAck);
     request(true, 4);
-    answer(false, 3, kNack);
+    response(false, 3, kNack);
     next_ = 3 + static_cast<std::uint32_t>(std::min(config_.paths, config_.window - 1));
     request(true, next_);
     request(true, 3);
-    answer(false, next_, kAck);
+    response(false, next_, kAck);
     next_++;
-    answer(false, next_, kRnr);
+    response(false, next_, kRnr);
   }
 
   // A window on, and one more: the base leaves each half of the bitmap.
   void turn_over() {
-    for (int half = 0; half < 2; half++) {
+    for (int direction = 0; direction < 2; direction++) {
       request(true, next_ + static_cast<std::uint32_t>(config_.window) - 1);
-      answer(false, next_ + static_cast<std::uint32_t>(config_.window) - 1, kAck);
+      response(false, next_ + static_cast<std::uint32_t>(config_.window) - 1, kAck);
       next_ += static_cast<std::uint32_t>(config_.window);
     }
     request(true, next_);
@@ -157,9 +157,9 @@ class Trial {
   // Themis-S: in order, asked for by a NACK, again without, and with its path given up.
   void spray() {
     for (const std::uint32_t psn : {0, 1, 2}) request(false, psn);
-    answer(true, 1, kNack);
+    response(true, 1, kNack);
     for (const std::uint32_t psn : {1, 2, 0}) request(false, psn);
-    answer(true, 2, kNack, true);
+    response(true, 2, kNack, true);
     request(false, 2);
   }
 

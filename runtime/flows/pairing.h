@@ -14,26 +14,26 @@
 namespace rocebox::flows {
 
 /// One direction of a connection: who sends to whom, and the QP that receives.
-struct HalfKey {
+struct DirectionKey {
   roce::Addresses addresses;
   std::uint32_t destination_qp;
-  bool operator==(const HalfKey&) const = default;
+  bool operator==(const DirectionKey&) const = default;
 };
 
 /// How a pair was found; a stronger source replaces a weaker one.
 enum class PairSource : std::uint8_t { kNone, kLearned, kCm, kConfig };
 
 /// What an ACK-like packet says of the requests: up to its PSN all is received, or all before it.
-enum class AnswerKind : std::uint8_t { kReceived, kNotReceived };
+enum class ResponseKind : std::uint8_t { kReceived, kNotReceived };
 
-/// Numbers halves 0, 1, 2... in the order in which they were first named. All memory is taken when
+/// Numbers directions 0, 1, 2... in the order in which they were first named. All memory is taken when
 /// made; work for each packet is bounded by Limits::candidates.
 class Pairing {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
 
   struct Limits {
-    std::uint32_t halves = 8192;  ///< beyond: not paired
+    std::uint32_t directions = 8192;  ///< beyond: not paired
     /// REQs of which nearly all find room until their REP comes. Twice as many are kept at most, in sets of four; in a
     /// full set an old one is forgotten.
     std::uint32_t handshakes = 1024;
@@ -52,7 +52,7 @@ class Pairing {
     std::uint64_t learned = 0, confirmed = 0, undone = 0;
     std::uint64_t ambiguous = 0;    ///< answers that fitted several flows
     std::uint64_t crowded = 0;      ///< answers not looked at: more than Limits::candidates flows
-    std::uint64_t refused = 0;      ///< halves beyond Limits::halves
+    std::uint64_t refused = 0;      ///< directions beyond Limits::directions
     std::uint64_t displaced = 0;    ///< flows not looked at any more until they send: Limits::keep_recent
     std::uint64_t disbelieved = 0;  ///< messages of the connection manager without the one before it from the same
                                     ///< place, or with other identifiers
@@ -62,8 +62,8 @@ class Pairing {
 
   /// The number of `key`, new or known; kNone when full. `flow` is the owner's own number for it,
   /// kept and given back by flow(); kNone leaves it as it is.
-  std::uint32_t add(const HalfKey& key, std::uint32_t flow = kNone);
-  std::uint32_t find(const HalfKey& key) const { return table_.find(key); }
+  std::uint32_t add(const DirectionKey& key, std::uint32_t flow = kNone);
+  std::uint32_t find(const DirectionKey& key) const { return table_.find(key); }
 
   /// A connection that is known: the QP `a_qpn` at address a and `b_qpn` at b. False when full or
   /// when a stronger source says otherwise.
@@ -77,70 +77,70 @@ class Pairing {
     std::uint32_t qpns[2] = {0, 0}, ids[2] = {0, 0}, psns[2] = {0, 0};
   };
 
-  /// What a message of the connection manager says of the requests of a connection's two halves.
-  struct News {
+  /// What a message of the connection manager says of the requests of a connection's two directions.
+  struct ConnectionEvent {
     bool begins = false;  ///< they begin at `psns`: the first REP of a handshake
     bool ends = false;    ///< a DREQ
-    std::uint32_t halves[2] = {kNone, kNone}, psns[2] = {0, 0};
+    std::uint32_t directions[2] = {kNone, kNone}, psns[2] = {0, 0};
   };
   /// Looks at a packet to QP1 for a handshake of the connection manager: REQ, then REP, then the
   /// QPs are paired (REJ forgets the REQ). For packets with status kRoce and a right ICRC.
   /// `place`: where this end's host is, for an owner that knows: both messages of a handshake must be of one place, and
   /// no place can make the open handshakes of another be forgotten. A DREQ must name the connection's identifiers,
   /// where its handshake was seen.
-  News observe_mad(Packet packet, std::uint32_t place = 0);
+  ConnectionEvent observe_mad(Packet packet, std::uint32_t place = 0);
   /// What observe_mad(packet) would pair anew: of a REP whose REQ was seen, and that is not a repeated one.
   Told would_pair(Packet packet, std::uint32_t place = 0);
-  /// The halves of what was told, kNone where they are not known.
-  std::array<std::uint32_t, 2> halves_of(const Told& told) const;
-  /// Pairs what was told. The news say nothing when there is no room or a stronger source says otherwise.
-  News pair(const Told& told);
+  /// The directions of what was told, kNone where they are not known.
+  std::array<std::uint32_t, 2> directions_of(const Told& told) const;
+  /// Pairs what was told. The event says nothing when there is no room or a stronger source says otherwise.
+  ConnectionEvent pair(const Told& told);
 
-  /// The requests of `half` begin anew with the next ones; a learned pair is not believed any more.
-  void restart(std::uint32_t half);
+  /// The requests of `direction` begin anew with the next ones; a learned pair is not believed any more.
+  void restart(std::uint32_t direction);
 
-  /// The pair of `half`, that the connection manager told, goes on only as long as its QPs answer: where they are
-  /// silent and another QP answers, it is undone like a learned one. Until settle(half).
-  void contest(std::uint32_t half);
-  void settle(std::uint32_t half);
+  /// The pair of `direction`, that the connection manager told, goes on only as long as its QPs answer: where they are
+  /// silent and another QP answers, it is undone like a learned one. Until settle(direction).
+  void contest(std::uint32_t direction);
+  void settle(std::uint32_t direction);
 
   /// Whether neither QP of a pair has answered the other's requests since the last call. An answer that fits no request
   /// is none: another QP may have given it.
-  bool silent(std::uint32_t half);
+  bool silent(std::uint32_t direction);
 
-  /// Forgets a half, with its pair; its number will be given to another key.
-  void forget(std::uint32_t half);
+  /// Forgets a direction, with its pair; its number will be given to another key.
+  void forget(std::uint32_t direction);
 
-  /// A request packet of `half` that takes the PSNs first..last.
-  void request(std::uint32_t half, std::uint32_t first, std::uint32_t last);
+  /// A request packet of `direction` that takes the PSNs first..last.
+  void request(std::uint32_t direction, std::uint32_t first, std::uint32_t last);
 
-  /// An ACK, NAK, RNR NAK, READ response or ATOMIC ACK in `half`. Updates the partner's window, or
+  /// An ACK, NAK, RNR NAK, READ response or ATOMIC ACK in `direction`. Updates the partner's window, or
   /// learns, confirms or undoes a pair. Returns the partner then, or kNone.
-  std::uint32_t answer(std::uint32_t half, std::uint32_t psn, AnswerKind kind);
+  std::uint32_t response(std::uint32_t direction, std::uint32_t psn, ResponseKind kind);
 
-  /// Halves that are known; their numbers may be higher where others were forgotten.
+  /// Directions that are known; their numbers may be higher where others were forgotten.
   std::uint32_t size() const { return table_.size(); }
-  const HalfKey& key(std::uint32_t half) const { return table_.key(half); }
-  std::uint32_t partner(std::uint32_t half) const { return halves_[half].partner - 1; }
-  std::uint32_t flow(std::uint32_t half) const { return halves_[half].flow - 1; }
-  /// Whether requests of `half` were seen, and the highest PSN that they took.
-  bool requested(std::uint32_t half) const { return halves_[half].requested; }
-  std::uint32_t highest(std::uint32_t half) const { return halves_[half].highest; }
-  PairSource source(std::uint32_t half) const { return halves_[half].source; }
+  const DirectionKey& key(std::uint32_t direction) const { return table_.key(direction); }
+  std::uint32_t partner(std::uint32_t direction) const { return directions_[direction].partner - 1; }
+  std::uint32_t flow(std::uint32_t direction) const { return directions_[direction].flow - 1; }
+  /// Whether requests of `direction` were seen, and the highest PSN that they took.
+  bool requested(std::uint32_t direction) const { return directions_[direction].requested; }
+  std::uint32_t highest(std::uint32_t direction) const { return directions_[direction].highest; }
+  PairSource source(std::uint32_t direction) const { return directions_[direction].source; }
   /// Whether a pair is sure: told, overheard, or learned and confirmed.
-  bool confirmed(std::uint32_t half) const {
-    const Half& h = halves_[half];
+  bool confirmed(std::uint32_t direction) const {
+    const Direction& h = directions_[direction];
     return h.source > PairSource::kLearned || (h.source == PairSource::kLearned && h.agreed >= limits_.confirmations);
   }
-  /// Brings the state of `half` nearer.
-  void prefetch(std::uint32_t half) const { __builtin_prefetch(&halves_[half], 1); }
+  /// Brings the state of `direction` nearer.
+  void prefetch(std::uint32_t direction) const { __builtin_prefetch(&directions_[direction], 1); }
   const Counts& counts() const { return counts_; }
 
  private:
-  // Numbers of halves and flows are kept plus one: 0 is none, as zeroed memory has it.
-  struct Half {
+  // Numbers of directions and flows are kept plus one: 0 is none, as zeroed memory has it.
+  struct Direction {
     std::uint32_t partner, flow;
-    std::uint32_t direction;        // in directions_
+    std::uint32_t host_pair;        // in host_pairs_
     std::uint32_t previous, next;   // in the list of unpaired requesters of this direction
     std::uint32_t oldest, highest;  // PSNs: oldest unacknowledged to highest sent
     PairSource source : 2;
@@ -151,12 +151,12 @@ class Pairing {
     std::uint8_t agreed;       // answers consistent with a learned pair
     std::uint16_t unanswered;  // requests of a learned or contested pair since its last answer, up to Limits::silence
   };
-  static_assert(sizeof(Half) == 32, "two in a cache line");
-  struct Direction {
+  static_assert(sizeof(Direction) == 32, "two in a cache line");
+  struct HostPair {
     std::uint32_t reverse;     // the other way's index
     std::uint32_t head, tail;  // first and last requester to learn from, plus one
     std::uint32_t listed;
-    std::uint32_t halves;  // of this direction
+    std::uint32_t directions;  // from the one to the other
   };
   // A REQ without its REP yet.
   struct HandshakeKey {
@@ -170,7 +170,7 @@ class Pairing {
     std::uint64_t age;       // serial number, 0: free
     bool answered;           // by a REP
   };
-  // What the connection manager calls a connection at the end that sends in this half.
+  // What the connection manager calls a connection at the end that sends in this direction.
   struct Identifier {
     std::uint32_t value;
     bool known;
@@ -179,28 +179,28 @@ class Pairing {
 
   Handshake* handshake_of(const roce::Addresses& way, const roce::CmRep& rep, std::uint32_t place);
   static Told told(const roce::Addresses& way, const roce::CmRep& rep, const Handshake& begun);
-  News connected(const roce::Addresses& way, const roce::CmRep& rep, std::uint32_t place);
-  News ended(const roce::Addresses& way, const roce::CmDreq& dreq);
+  ConnectionEvent connected(const roce::Addresses& way, const roce::CmRep& rep, std::uint32_t place);
+  ConnectionEvent ended(const roce::Addresses& way, const roce::CmDreq& dreq);
   Handshake* find_handshake(const HandshakeKey& key);
   Handshake* make_handshake(const HandshakeKey& key);
   Handshake* handshake_set(const HandshakeKey& key);
-  std::uint32_t direction_of(const roce::Addresses& addresses);
-  void leave(std::uint32_t direction);
+  std::uint32_t host_pair_of(const roce::Addresses& addresses);
+  void leave(std::uint32_t host_pair);
   bool bind(std::uint32_t a, std::uint32_t b, PairSource source);
-  void unbind(std::uint32_t half);
-  void list(std::uint32_t half);
-  void unlist(std::uint32_t half);
-  bool contradicts(const Half& requester, std::uint32_t psn) const;
-  void requested_unpaired(std::uint32_t half);
-  bool may_answer(const Half& candidate, std::uint32_t psn) const;
-  std::uint32_t learn(std::uint32_t half, std::uint32_t psn);
+  void unbind(std::uint32_t direction);
+  void list(std::uint32_t direction);
+  void unlist(std::uint32_t direction);
+  bool contradicts(const Direction& requester, std::uint32_t psn) const;
+  void requested_unpaired(std::uint32_t direction);
+  bool may_respond(const Direction& candidate, std::uint32_t psn) const;
+  std::uint32_t learn(std::uint32_t direction, std::uint32_t psn);
 
   Limits limits_;
-  FlowTable<HalfKey> table_;
-  ZeroedArray<Half> halves_;
-  ZeroedArray<Identifier> identifiers_;
-  FlowTable<roce::Addresses> direction_table_;
+  FlowTable<DirectionKey> table_;
   ZeroedArray<Direction> directions_;
+  ZeroedArray<Identifier> identifiers_;
+  FlowTable<roce::Addresses> host_pair_table_;
+  ZeroedArray<HostPair> host_pairs_;
   ZeroedArray<Handshake> handshakes_;
   std::uint64_t handshake_serial_ = 0;
   Counts counts_;

@@ -62,19 +62,19 @@ Pairing::Told Pairing::would_pair(Packet packet, std::uint32_t place) {
   return begun && !begun->answered ? told(way, *rep, *begun) : Told{};
 }
 
-std::array<std::uint32_t, 2> Pairing::halves_of(const Told& told) const {
+std::array<std::uint32_t, 2> Pairing::directions_of(const Told& told) const {
   return {find({told.way, told.qpns[0]}), find({reversed(told.way), told.qpns[1]})};
 }
 
-Pairing::News Pairing::pair(const Told& told) {
+Pairing::ConnectionEvent Pairing::pair(const Told& told) {
   if (!connect(told.way.destination, told.qpns[0], told.way.source, told.qpns[1], PairSource::kCm)) return {};
-  const auto [there, back] = halves_of(told);
+  const auto [there, back] = directions_of(told);
   identifiers_[there] = {told.ids[0], true};
   identifiers_[back] = {told.ids[1], true};
-  return {.begins = true, .halves = {there, back}, .psns = {told.psns[0], told.psns[1]}};
+  return {.begins = true, .directions = {there, back}, .psns = {told.psns[0], told.psns[1]}};
 }
 
-Pairing::News Pairing::observe_mad(Packet packet, std::uint32_t place) {
+Pairing::ConnectionEvent Pairing::observe_mad(Packet packet, std::uint32_t place) {
   const roce::MadHeader* header = roce::mad(packet);
   if (!header) return {};
   const roce::Addresses way = roce::addresses(packet);
@@ -98,7 +98,7 @@ Pairing::News Pairing::observe_mad(Packet packet, std::uint32_t place) {
   return {};
 }
 
-Pairing::News Pairing::connected(const roce::Addresses& way, const roce::CmRep& rep, std::uint32_t place) {
+Pairing::ConnectionEvent Pairing::connected(const roce::Addresses& way, const roce::CmRep& rep, std::uint32_t place) {
   Handshake* begun = handshake_of(way, rep, place);
   if (!begun) {
     counts_.disbelieved++;
@@ -106,22 +106,22 @@ Pairing::News Pairing::connected(const roce::Addresses& way, const roce::CmRep& 
   }
   // The REQ is kept: a REP may be repeated, and then tells nothing new. One with another QP is not the same QP's.
   if (begun->answered) return {};
-  const News news = pair(told(way, rep, *begun));
-  begun->answered = news.begins;
-  return news;
+  const ConnectionEvent event = pair(told(way, rep, *begun));
+  begun->answered = event.begins;
+  return event;
 }
 
-Pairing::News Pairing::ended(const roce::Addresses& way, const roce::CmDreq& dreq) {
-  const std::uint32_t half = find({way, static_cast<std::uint32_t>(dreq.remote_qpn)});
-  if (half == kNone) return {};
-  const std::uint32_t other = partner(half);
-  if (other != kNone && identifiers_[half].known &&
-      (identifiers_[half].value != dreq.local_communication_id ||
+Pairing::ConnectionEvent Pairing::ended(const roce::Addresses& way, const roce::CmDreq& dreq) {
+  const std::uint32_t direction = find({way, static_cast<std::uint32_t>(dreq.remote_qpn)});
+  if (direction == kNone) return {};
+  const std::uint32_t other = partner(direction);
+  if (other != kNone && identifiers_[direction].known &&
+      (identifiers_[direction].value != dreq.local_communication_id ||
        identifiers_[other].value != dreq.remote_communication_id)) {
     counts_.disbelieved++;
     return {};
   }
-  return {.ends = true, .halves = {half, other}};
+  return {.ends = true, .directions = {direction, other}};
 }
 
 }  // namespace rocebox::flows

@@ -20,7 +20,7 @@ class Hub final : public Kernel {
         if (out == in) continue;
         PacketPtr copy = context.copy(batch[i]);
         if (copy)
-          batch.follow(i, std::move(copy), out);
+          context.emit(std::move(copy), out, i);
         else
           copy_failed_.add();
       }

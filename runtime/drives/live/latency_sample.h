@@ -21,10 +21,10 @@ class LatencySample {
   /// Whether loop `number` is one of those is settled here.
   void begin_loop(std::uint64_t number) {
     const bool on = number >= next_loop_;
-    if (on != on_) switch_to(on);
+    if (on != on_) set_on(on);
     if (on) next_loop_ = number + kEveryLoops;
   }
-  void switch_off() { switch_to(false); }
+  void stop() { set_on(false); }
   /// A packet that came at `arrival` waits to be sent by `port`.
   void packet_leaves(std::size_t port, Nanos arrival) {
     if (on_ && ports_[port].arrival == 0) ports_[port].arrival = arrival;
@@ -45,7 +45,7 @@ class LatencySample {
     Histogram latency;
   };
 
-  void switch_to(bool on) {
+  void set_on(bool on) {
     on_ = on;
     for (SojournTimes& times : devices_) times.sampling = on;
   }

@@ -80,7 +80,7 @@ void Shard::run(const std::atomic<bool>& stop, Nanos drain) {
   while (!stop.load(std::memory_order_relaxed)) {
     if (relay_.is_open()) {
       if (!loop()) continue;
-      sample_.switch_off();
+      sample_.stop();
       const WireRelay::Loops loops = relay_.run(kLoopsPerRound - 1);
       loops_.add(loops.done);
       busy_loops_.add(loops.busy);
@@ -130,7 +130,7 @@ void Shard::let_go(Nanos drain) {
   // What shards hand to each other is there at once, unless a core does not get to run.
   constexpr Nanos kHandOver = kSecond;
   const Nanos end = clock_.clock().now() + drain;
-  sample_.switch_off();
+  sample_.stop();
   const auto close = [this](SoftwareRss::Direction direction, Nanos limit) {
     if (!rss_) return;
     rss_->close(direction);

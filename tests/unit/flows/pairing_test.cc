@@ -15,14 +15,14 @@ using namespace roce;
 namespace {
 
 constexpr std::uint32_t kNone = Pairing::kNone;
-constexpr auto kReceived = AnswerKind::kReceived;
+constexpr auto kReceived = ResponseKind::kReceived;
 const auto kA = ipv4(10, 0, 0, 1), kB = ipv4(10, 0, 0, 2);
 
 class PairingTest : public testing::Test {
  protected:
   std::uint32_t to_b(std::uint32_t qpn) { return pairing.add({{kA, kB}, qpn}, next_flow++); }
   std::uint32_t to_a(std::uint32_t qpn) { return pairing.add({{kB, kA}, qpn}, next_flow++); }
-  Pairing pairing{{.halves = 64, .handshakes = 8, .candidates = 4}};
+  Pairing pairing{{.directions = 64, .handshakes = 8, .candidates = 4}};
   std::uint32_t next_flow = 0;
 };
 using PairingStatic = PairingTest;
@@ -37,7 +37,7 @@ TEST_F(PairingStatic, IsKnownBeforeAnyPacketAndNeverUndone) {
   EXPECT_EQ(pairing.flow(acks), 1u);
   EXPECT_TRUE(pairing.confirmed(data));
   pairing.request(data, 100, 100);
-  EXPECT_EQ(pairing.answer(acks, 7'000'000, kReceived), data) << "contradicts nothing that was told";
+  EXPECT_EQ(pairing.response(acks, 7'000'000, kReceived), data) << "contradicts nothing that was told";
   EXPECT_FALSE(pairing.connect(kA, 0x11, kB, 0x13, PairSource::kCm)) << "a weaker source";
 }
 
@@ -55,7 +55,7 @@ TEST_F(PairingStatic, ForgottenHalvesMakeRoomForOthers) {
   const auto anew = to_b(0x1300), acks = to_a(0x300);
   EXPECT_FALSE(pairing.requested(anew)) << "nothing of those before it";
   pairing.request(anew, 100, 103);
-  EXPECT_EQ(pairing.answer(acks, 101, kReceived), anew);
+  EXPECT_EQ(pairing.response(acks, 101, kReceived), anew);
 }
 
 TEST_F(PairingLearned, AddressPairsThatAreForgottenMakeRoom) {
@@ -64,7 +64,7 @@ TEST_F(PairingLearned, AddressPairsThatAreForgottenMakeRoom) {
     const auto data = pairing.add({{kA, far}, 0x12}), acks = pairing.add({{far, kA}, 0x11});
     ASSERT_NE(acks, kNone);
     pairing.request(data, 100, 103);
-    ASSERT_EQ(pairing.answer(acks, 101, kReceived), data) << host;
+    ASSERT_EQ(pairing.response(acks, 101, kReceived), data) << host;
     pairing.forget(data);
     pairing.forget(acks);
   }
@@ -84,7 +84,7 @@ TEST_F(PairingLearned, AQpThatBeginsAnewFarBehindIsLearntAsOneFarAhead) {
     const auto data = to_b(anew), acks = to_a(anew + 1);
     pairing.request(data, 100, 100);
     pairing.request(data, anew, anew);
-    EXPECT_EQ(pairing.answer(acks, anew, kReceived), data) << anew;
+    EXPECT_EQ(pairing.response(acks, anew, kReceived), data) << anew;
   }
 }
 
@@ -92,69 +92,69 @@ TEST_F(PairingLearned, TheOnlyWindowWithThePsnTentativeThenConfirmed) {
   const auto one = to_b(0x12), two = to_b(0x22), acks = to_a(0x11);
   pairing.request(one, 100, 109);
   pairing.request(two, 5000, 5009);
-  EXPECT_EQ(pairing.answer(acks, 300, kReceived), kNone);
-  EXPECT_EQ(pairing.answer(acks, 104, kReceived), one);
+  EXPECT_EQ(pairing.response(acks, 300, kReceived), kNone);
+  EXPECT_EQ(pairing.response(acks, 104, kReceived), one);
   EXPECT_EQ(pairing.source(one), PairSource::kLearned);
   EXPECT_FALSE(pairing.confirmed(acks));
-  pairing.answer(acks, 104, kReceived);
+  pairing.response(acks, 104, kReceived);
   EXPECT_FALSE(pairing.confirmed(acks)) << "an old duplicate says nothing";
-  pairing.answer(acks, 106, kReceived);
-  pairing.answer(acks, 107, AnswerKind::kNotReceived);
+  pairing.response(acks, 106, kReceived);
+  pairing.response(acks, 107, ResponseKind::kNotReceived);
   EXPECT_TRUE(pairing.confirmed(acks));
   EXPECT_TRUE(pairing.confirmed(one));
-  EXPECT_EQ(pairing.answer(acks, 107, kReceived), one) << "a NAK leaves its PSN open";
+  EXPECT_EQ(pairing.response(acks, 107, kReceived), one) << "a NAK leaves its PSN open";
   EXPECT_EQ(pairing.partner(two), kNone);
 }
 
 TEST_F(PairingLearned, AcrossTheWrap) {
   const auto data = to_b(0x12), acks = to_a(0x11);
   for (std::uint32_t i = 0; i < 20; i++) pairing.request(data, psn_add(kPsnMask - 9, i), psn_add(kPsnMask - 9, i));
-  EXPECT_EQ(pairing.answer(acks, 10, kReceived), kNone) << "one too high";
-  EXPECT_EQ(pairing.answer(acks, kPsnMask, kReceived), data);
-  EXPECT_EQ(pairing.answer(acks, 9, kReceived), data);
+  EXPECT_EQ(pairing.response(acks, 10, kReceived), kNone) << "one too high";
+  EXPECT_EQ(pairing.response(acks, kPsnMask, kReceived), data);
+  EXPECT_EQ(pairing.response(acks, 9, kReceived), data);
 }
 
 TEST_F(PairingLearned, SeveralWindowsThatFitAreNoAnswer) {
   const auto one = to_b(0x12), two = to_b(0x22), acks = to_a(0x11), other_acks = to_a(0x21);
   pairing.request(one, 100, 109);
   pairing.request(two, 105, 120);
-  EXPECT_EQ(pairing.answer(acks, 107, kReceived), kNone);
+  EXPECT_EQ(pairing.response(acks, 107, kReceived), kNone);
   EXPECT_EQ(pairing.counts().ambiguous, 1u);
-  EXPECT_EQ(pairing.answer(acks, 102, kReceived), one);
-  EXPECT_EQ(pairing.answer(other_acks, 107, kReceived), two) << "a paired flow is no candidate any more";
+  EXPECT_EQ(pairing.response(acks, 102, kReceived), one);
+  EXPECT_EQ(pairing.response(other_acks, 107, kReceived), two) << "a paired flow is no candidate any more";
 }
 
 TEST_F(PairingLearned, IsUndoneWhenContradictedAndLearnedAnew) {
   const auto one = to_b(0x12), two = to_b(0x22), acks = to_a(0x11);
   pairing.request(one, 100, 109);
-  EXPECT_EQ(pairing.answer(acks, 107, kReceived), one);
+  EXPECT_EQ(pairing.response(acks, 107, kReceived), one);
   pairing.request(two, 900'000, 900'009);
-  EXPECT_EQ(pairing.answer(acks, 900'001, kReceived), two);
+  EXPECT_EQ(pairing.response(acks, 900'001, kReceived), two);
   EXPECT_EQ(pairing.partner(one), kNone);
   EXPECT_EQ(pairing.counts().undone, 1u);
-  EXPECT_EQ(pairing.answer(acks, 300'000, kReceived), kNone) << "far before the window, and fits nobody";
+  EXPECT_EQ(pairing.response(acks, 300'000, kReceived), kNone) << "far before the window, and fits nobody";
   EXPECT_EQ(pairing.counts().undone, 2u);
 }
 
 TEST_F(PairingLearned, AnswersFromBeforeTheCaptureDoNotPair) {
   const auto data = to_b(0x12), acks = to_a(0x11);
-  EXPECT_EQ(pairing.answer(acks, 99, kReceived), kNone);
+  EXPECT_EQ(pairing.response(acks, 99, kReceived), kNone);
   pairing.request(data, 100, 100);
-  EXPECT_EQ(pairing.answer(acks, 99, kReceived), kNone);
-  EXPECT_EQ(pairing.answer(acks, 100, kReceived), data);
+  EXPECT_EQ(pairing.response(acks, 99, kReceived), kNone);
+  EXPECT_EQ(pairing.response(acks, 100, kReceived), data);
 }
 
 TEST_F(PairingLearned, LooksAtAFewCandidatesOnly) {
   for (std::uint32_t i = 0; i < 5; i++) pairing.request(to_b(0x20 + i), 1000 * i, 1000 * i + 9);
   const auto acks = to_a(0x11);
-  EXPECT_EQ(pairing.answer(acks, 1001, kReceived), kNone) << "five are more than four";
+  EXPECT_EQ(pairing.response(acks, 1001, kReceived), kNone) << "five are more than four";
   EXPECT_EQ(pairing.counts().crowded, 1u);
 }
 
 TEST_F(PairingLearned, AQueuePairThatTalksToItselfIsNotItsOwnPartner) {
   const auto self = pairing.add({{kA, kA}, 5}, 0);
   pairing.request(self, 10, 20);
-  EXPECT_EQ(pairing.answer(self, 12, kReceived), kNone);
+  EXPECT_EQ(pairing.response(self, 12, kReceived), kNone);
 }
 
 TEST_F(PairingLearned, FullMeansNotPaired) {
@@ -168,7 +168,7 @@ TEST_F(PairingLearned, FullMeansNotPaired) {
 class Handshake {
  public:
   template <class T>
-  Pairing::News send(Pairing& pairing, const T& message, bool from_a, std::uint32_t place = 0) {
+  Pairing::ConnectionEvent send(Pairing& pairing, const T& message, bool from_a, std::uint32_t place = 0) {
     return pairing.observe_mad(*packet_of(message, from_a), place);
   }
   template <class T>
@@ -201,8 +201,8 @@ class Handshake {
     rep.remote_communication_id = id, rep.local_qpn = qpn, rep.starting_psn = psn;
     return rep;
   }
-  Pairing::News rep(Pairing& pairing, std::uint32_t id, std::uint32_t qpn, std::uint32_t psn = 0,
-                    std::uint32_t place = 0) {
+  Pairing::ConnectionEvent rep(Pairing& pairing, std::uint32_t id, std::uint32_t qpn, std::uint32_t psn = 0,
+                               std::uint32_t place = 0) {
     return send(pairing, reply(id, qpn, psn), false, place);
   }
   Pairing::Told would_pair(Pairing& pairing, std::uint32_t id, std::uint32_t qpn) {
@@ -217,12 +217,12 @@ TEST_F(PairingCm, HandshakesTellWhereRequestsBegin) {
   Handshake cm;
   const auto data = to_b(0x12), back = to_a(0x11);
   cm.req(pairing, 77, 0x11, 0, 1000);
-  const Pairing::News news = cm.rep(pairing, 77, 0x12, 2000);
-  EXPECT_TRUE(news.begins);
-  EXPECT_EQ(news.halves[0], back);
-  EXPECT_EQ(news.psns[0], 1000u) << "the REQ names the PSN of requests to its sender";
-  EXPECT_EQ(news.halves[1], data);
-  EXPECT_EQ(news.psns[1], 2000u);
+  const Pairing::ConnectionEvent event = cm.rep(pairing, 77, 0x12, 2000);
+  EXPECT_TRUE(event.begins);
+  EXPECT_EQ(event.directions[0], back);
+  EXPECT_EQ(event.psns[0], 1000u) << "the REQ names the PSN of requests to its sender";
+  EXPECT_EQ(event.directions[1], data);
+  EXPECT_EQ(event.psns[1], 2000u);
   EXPECT_FALSE(cm.rep(pairing, 77, 0x12, 2000).begins) << "repeated";
   cm.req(pairing, 77, 0x11, 0, 1000);
   EXPECT_FALSE(cm.rep(pairing, 77, 0x12, 2000).begins) << "both repeated";
@@ -236,10 +236,10 @@ TEST_F(PairingCm, HandshakesTellWhereRequestsBegin) {
   EXPECT_FALSE(cm.send(pairing, dreq, true).ends) << "the other end calls it otherwise";
   EXPECT_EQ(pairing.counts().disbelieved, 2u);
   dreq.remote_communication_id = 0;
-  const Pairing::News end = cm.send(pairing, dreq, true);
+  const Pairing::ConnectionEvent end = cm.send(pairing, dreq, true);
   EXPECT_TRUE(end.ends);
-  EXPECT_EQ(end.halves[0], data);
-  EXPECT_EQ(end.halves[1], back);
+  EXPECT_EQ(end.directions[0], data);
+  EXPECT_EQ(end.directions[1], back);
 }
 
 TEST_F(PairingCm, RequestAndReplyPair) {
@@ -273,7 +273,7 @@ TEST_F(PairingCm, ReplacesAGuess) {
   Handshake cm;
   const auto wrong = to_b(0x22), right = to_b(0x12), acks = to_a(0x11);
   pairing.request(wrong, 10, 20);
-  EXPECT_EQ(pairing.answer(acks, 12, kReceived), wrong);
+  EXPECT_EQ(pairing.response(acks, 12, kReceived), wrong);
   cm.req(pairing, 1, 0x11);
   cm.rep(pairing, 1, 0x12);
   EXPECT_EQ(pairing.partner(acks), right);
@@ -297,8 +297,8 @@ TEST_F(PairingCm, TellsBeforehandWhatAReplyWouldPair) {
   cm.req(pairing, 77, 0x11);
   const Pairing::Told told = cm.would_pair(pairing, 77, 0x12);
   EXPECT_TRUE(told.any);
-  EXPECT_EQ(pairing.halves_of(told), (std::array{back, data}));
-  EXPECT_EQ(pairing.halves_of(cm.would_pair(pairing, 77, 0x13)), (std::array{back, kNone}));
+  EXPECT_EQ(pairing.directions_of(told), (std::array{back, data}));
+  EXPECT_EQ(pairing.directions_of(cm.would_pair(pairing, 77, 0x13)), (std::array{back, kNone}));
   EXPECT_EQ(pairing.partner(data), kNone) << "nothing is done";
   EXPECT_TRUE(pairing.pair(told).begins);
   EXPECT_EQ(pairing.partner(data), back);
@@ -313,15 +313,15 @@ TEST_F(PairingCm, AContestedPairIsSilentUntilItAnswers) {
   pairing.contest(data);
   pairing.request(data, 100, 103);
   EXPECT_TRUE(pairing.silent(data));
-  pairing.answer(acks, 500, kReceived);
+  pairing.response(acks, 500, kReceived);
   EXPECT_TRUE(pairing.silent(data)) << "nothing that it sent";
-  pairing.answer(acks, 101, kReceived);
+  pairing.response(acks, 101, kReceived);
   EXPECT_FALSE(pairing.silent(acks)) << "of either half";
   EXPECT_TRUE(pairing.silent(data)) << "since it was asked last";
 }
 
 TEST_F(PairingCm, AsManyHandshakesAreOpenAsIsSaid) {
-  Pairing many({.halves = 1 << 15, .handshakes = 1024});
+  Pairing many({.directions = 1 << 15, .handshakes = 1024});
   Handshake cm;
   constexpr std::uint32_t kOpened = 10'000;
   for (std::uint32_t id = 1; id <= kOpened; id++) cm.req(many, id, 0x100'000 + id);

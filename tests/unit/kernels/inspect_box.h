@@ -58,14 +58,14 @@ struct Box : test::KernelBox {
     spec.payload = {bytes, payload};
     return spec;
   }
-  PacketSpec answer(std::uint8_t opcode, std::uint32_t psn, std::uint8_t syndrome = 0, std::size_t payload = 0) {
+  PacketSpec response(std::uint8_t opcode, std::uint32_t psn, std::uint8_t syndrome = 0, std::size_t payload = 0) {
     PacketSpec spec = data(opcode, psn, payload);
     spec.underlay.addresses = {kB, kA};
     spec.destination_qp = 0x11, spec.syndrome = syndrome;
     return spec;
   }
   PacketSpec ack(std::uint32_t psn, std::uint8_t syndrome = 0) {
-    return answer(IBV_OPCODE_RC_ACKNOWLEDGE, psn, syndrome);
+    return response(IBV_OPCODE_RC_ACKNOWLEDGE, psn, syndrome);
   }
   PacketSpec read(std::uint32_t psn, std::uint32_t length) {
     PacketSpec spec = data(IBV_OPCODE_RC_RDMA_READ_REQUEST, psn);

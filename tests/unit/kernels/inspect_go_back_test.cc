@@ -63,7 +63,7 @@ TEST(InspectGoBack, OfReadResponsesTooAndNotOfUc) {
     const std::uint8_t opcode = psn == 100   ? IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST
                                 : psn == 109 ? IBV_OPCODE_RC_RDMA_READ_RESPONSE_LAST
                                              : IBV_OPCODE_RC_RDMA_READ_RESPONSE_MIDDLE;
-    box.check(box.answer(opcode, psn, 0, 1024));
+    box.check(box.response(opcode, psn, 0, 1024));
   }
   EXPECT_EQ(box.flow(1)["read_responses"]["go_back_n_packets"], 6);  // 103 to 108
   Box uc(five_microseconds());

@@ -42,11 +42,11 @@ TEST(Inspect, AReadOfUnknownPathMtu) {
   Box box;
   box.check(box.read(10, 5000));
   EXPECT_EQ(box.requests()["last_psn"], 10);
-  box.check(box.answer(IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST, 10, 0, 2048));
+  box.check(box.response(IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST, 10, 0, 2048));
   EXPECT_EQ(box.requests()["last_psn"], 12) << "the response shows the MTU; no next request is needed";
   EXPECT_EQ(box.requests()["unique"], 3);
-  box.check(box.answer(IBV_OPCODE_RC_RDMA_READ_RESPONSE_MIDDLE, 11, 0, 2048));
-  box.check(box.answer(IBV_OPCODE_RC_RDMA_READ_RESPONSE_LAST, 12, 0, 904));
+  box.check(box.response(IBV_OPCODE_RC_RDMA_READ_RESPONSE_MIDDLE, 11, 0, 2048));
+  box.check(box.response(IBV_OPCODE_RC_RDMA_READ_RESPONSE_LAST, 12, 0, 904));
   EXPECT_EQ(box.report()["totals"]["pairing"]["undone"], 0);
   EXPECT_EQ(box.flow(1)["read_responses"]["goodput_bytes"], 5000);
 }
@@ -54,7 +54,7 @@ TEST(Inspect, AReadOfUnknownPathMtu) {
 TEST(Inspect, ReadResponsesHaveTheirOwnPsns) {
   Box box;
   const auto response = [&](unsigned kind, std::uint32_t psn) {
-    box.check(box.answer(static_cast<std::uint8_t>(IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST + kind), psn, 0, 1024));
+    box.check(box.response(static_cast<std::uint8_t>(IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST + kind), psn, 0, 1024));
   };
   box.check(box.read(10, 3072));
   response(0, 10), response(1, 11), response(2, 12);
@@ -72,7 +72,7 @@ TEST(Inspect, ReadResponsesHaveTheirOwnPsns) {
 TEST(Inspect, ARequestForTheRestOfAReadMakesItsResponsesRetransmissions) {
   Box box;
   const auto response = [&](unsigned kind, std::uint32_t psn) {
-    box.check(box.answer(static_cast<std::uint8_t>(IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST + kind), psn, 0, 1024));
+    box.check(box.response(static_cast<std::uint8_t>(IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST + kind), psn, 0, 1024));
   };
   box.check(box.read(10, 4096));
   response(0, 10), response(1, 12), response(2, 13);

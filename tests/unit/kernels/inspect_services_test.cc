@@ -155,10 +155,10 @@ TEST(Inspect, AReadOfUnknownLengthGoesUpToItsAnswersAndTheNextRequest) {
   };
   read(10);
   for (std::uint32_t psn = 10; psn < 14; psn++)
-    box.check(box.answer(static_cast<std::uint8_t>(psn == 10   ? IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST
-                                                   : psn == 13 ? IBV_OPCODE_RC_RDMA_READ_RESPONSE_LAST
-                                                               : IBV_OPCODE_RC_RDMA_READ_RESPONSE_MIDDLE),
-                         psn, 0, 1024));
+    box.check(box.response(static_cast<std::uint8_t>(psn == 10   ? IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST
+                                                     : psn == 13 ? IBV_OPCODE_RC_RDMA_READ_RESPONSE_LAST
+                                                                 : IBV_OPCODE_RC_RDMA_READ_RESPONSE_MIDDLE),
+                           psn, 0, 1024));
   EXPECT_EQ(box.requests()["last_psn"], 13);
   read(14);
   box.only(18);

@@ -24,9 +24,9 @@ TEST(ThemisAdversary, EqualQpNumbersOfOtherNicsAreOtherConnections) {
   EXPECT_EQ(tor.count("qps_made"), 2u);
   for (std::uint32_t psn : {0, 1, 2, 3}) tor.give(2, with(write(true, psn), true, 1));
   tor.give(3, with(write(true, 3), true, 2));
-  EXPECT_EQ(tor.give(0, with(answer(false, 2, kNackSyndrome), false, 1)), Ports{}) << "its packet came";
+  EXPECT_EQ(tor.give(0, with(response(false, 2, kNackSyndrome), false, 1)), Ports{}) << "its packet came";
   EXPECT_EQ(tor.count("drop_nack_invalid"), 1u);
-  EXPECT_EQ(tor.give(0, with(answer(false, 2, kNackSyndrome), false, 2)), Ports{}) << "nothing on its path yet";
+  EXPECT_EQ(tor.give(0, with(response(false, 2, kNackSyndrome), false, 2)), Ports{}) << "nothing on its path yet";
   EXPECT_EQ(tor.count("drop_nack_undetermined"), 1u);
   EXPECT_EQ(tor.give(2, with(write(true, 4), true, 1)), Ports{0}) << "proves nothing for the other";
   EXPECT_EQ(tor.give(2, with(write(true, 4), true, 2)).size(), 2u);
@@ -38,7 +38,7 @@ TEST(ThemisAdversary, AQpNumberThatIsUsedAgainIsLearntAnew) {
   const auto converse = [&tor](std::uint32_t first, std::uint32_t qpn) {
     for (std::uint32_t psn = first; psn < first + 10; psn++) {
       tor.data(psn);
-      roce::PacketSpec ack = answer(false, psn, kAckSyndrome);
+      roce::PacketSpec ack = response(false, psn, kAckSyndrome);
       ack.destination_qp = qpn;
       tor.give(0, ack);
     }
@@ -51,7 +51,7 @@ TEST(ThemisAdversary, AQpNumberThatIsUsedAgainIsLearntAnew) {
   EXPECT_EQ(tor.count("pairs_undone"), 1u);
   EXPECT_EQ(tor.count("qps_made"), 2u);
   tor.data(9'000'021);
-  roce::PacketSpec nack = answer(false, 9'000'021, kNackSyndrome);
+  roce::PacketSpec nack = response(false, 9'000'021, kNackSyndrome);
   nack.destination_qp = 0x99;
   EXPECT_EQ(tor.give(0, nack), Ports{}) << "invalid";
 }
@@ -60,7 +60,7 @@ TEST(ThemisAdversary, ForgedAnswersFromTheFabricMoveNothing) {
   Tor tor(kConnection);
   tor.meet();
   for (std::uint32_t psn : {0, 1, 3}) tor.data(psn);
-  for (const Port from : {Port{1}, Port{2}, Port{3}}) tor.give(from, answer(false, 2, kAckSyndrome));
+  for (const Port from : {Port{1}, Port{2}, Port{3}}) tor.give(from, response(false, 2, kAckSyndrome));
   EXPECT_GE(tor.count("answer_wrong_port"), 1u);
   EXPECT_EQ(tor.nack(2), Ports{}) << "still undetermined, not behind the window";
   EXPECT_EQ(tor.count("drop_nack_undetermined"), 1u);
@@ -148,10 +148,10 @@ TEST(ThemisAdversary, AnyPsnLeavesTheNicsNacksAlone) {
     const auto psn = static_cast<std::uint32_t>(random() & roce::kPsnMask);
     switch (random() % 4) {
       case 0:
-        tor.give(0, answer(false, psn, static_cast<std::uint8_t>(random())));
+        tor.give(0, response(false, psn, static_cast<std::uint8_t>(random())));
         break;
       case 1:
-        tor.give(2, answer(true, psn, static_cast<std::uint8_t>(random())));
+        tor.give(2, response(true, psn, static_cast<std::uint8_t>(random())));
         break;
       default:
         tor.give(random() % 2 ? 2 : 3, write(true, psn));

@@ -33,11 +33,11 @@ std::vector<Burst> busy_hour(std::uint64_t seed) {
       roce::PacketSpec spec;
       if (in == 0)
         spec = kind < 3 ? write(false, sent[flow]++)
-                        : answer(false, next[flow] - back, kind < 6 ? kAckSyndrome : kNackSyndrome);
+                        : response(false, next[flow] - back, kind < 6 ? kAckSyndrome : kNackSyndrome);
       else if (kind < 8)
         spec = write(true, kind < 6 ? next[flow]++ : next[flow] + back);
       else
-        spec = answer(true, sent[flow] - back, kind < 9 ? kAckSyndrome : kNackSyndrome);
+        spec = response(true, sent[flow] - back, kind < 9 ? kAckSyndrome : kNackSyndrome);
       if (below(60) == 0) spec.psn += 1 << 20;
       if (below(60) == 0) spec.opcode = IBV_OPCODE_RC_RDMA_READ_REQUEST, spec.dma_length = 3000;
       spec.psn &= roce::kPsnMask;
@@ -49,22 +49,22 @@ std::vector<Burst> busy_hour(std::uint64_t seed) {
   return bursts;
 }
 
-struct Answer {
+struct Response {
   std::vector<test::Out> out;
   std::map<std::string, std::uint64_t> counters;
 };
 
-Answer run(const std::vector<Burst>& bursts, const std::string& more, unsigned batch_max) {
+Response run(const std::vector<Burst>& bursts, const std::string& more, unsigned batch_max) {
   // A stash ages in the instant in which connections do.
   Tor tor(std::string(kConnection) + ", stash_timeout: 250us, qp_timeout: 1ms", more);
   tor.pipeline->set_batch_max(batch_max);
   for (const Burst& burst : bursts) tor.send_burst(burst.at, burst.in, burst.frames);
   tor.drain();
-  Answer answer;
-  for (const CounterSet::Row& row : tor.stats.rows()) answer.counters[row.name] = row.read();
+  Response response;
+  for (const CounterSet::Row& row : tor.stats.rows()) response.counters[row.name] = row.read();
   std::stable_sort(tor.out.begin(), tor.out.end(), [](const auto& a, const auto& b) { return a.port < b.port; });
-  answer.out = std::move(tor.out);
-  return answer;
+  response.out = std::move(tor.out);
+  return response;
 }
 
 class ThemisBatching : public testing::TestWithParam<const char*> {};
@@ -73,9 +73,9 @@ TEST_P(ThemisBatching, ChangesNothing) {
   std::map<std::string, std::uint64_t> seen;
   for (std::uint64_t seed = 1; seed <= 8; seed++) {
     const std::vector<Burst> bursts = busy_hour(seed);
-    const Answer one = run(bursts, GetParam(), 1);
+    const Response one = run(bursts, GetParam(), 1);
     for (const unsigned batch : {7u, 64u}) {
-      const Answer other = run(bursts, GetParam(), batch);
+      const Response other = run(bursts, GetParam(), batch);
       ASSERT_EQ(other.counters, one.counters) << "seed " << seed << ", batches of " << batch;
       ASSERT_TRUE(other.out == one.out) << "seed " << seed << ", batches of " << batch;
     }

@@ -72,7 +72,7 @@ TEST(ThemisClaims, APairThatAHandshakeContestsEndsWhenItsQpIsSilent) {
   connect(tor, 7, kLocalQpn, kRemoteQpn);
   const auto exchange = [&](std::uint32_t psn, std::uint32_t remote_qpn) {
     tor.data(psn);
-    tor.give(0, to(answer(false, psn, kAckSyndrome), remote_qpn));
+    tor.give(0, to(response(false, psn, kAckSyndrome), remote_qpn));
   };
   for (std::uint32_t psn = 0; psn < 5; psn++) exchange(psn, kRemoteQpn);
   connect(tor, 8, kLocalQpn, 0x66);
@@ -82,7 +82,7 @@ TEST(ThemisClaims, APairThatAHandshakeContestsEndsWhenItsQpIsSilent) {
   EXPECT_EQ(tor.count("pairs_undone"), 1u);
   EXPECT_EQ(tor.count("qps_made"), 2u);
   tor.data(86);
-  EXPECT_EQ(tor.give(0, to(answer(false, 85, kNackSyndrome), 0x66)), Ports{}) << "undetermined";
+  EXPECT_EQ(tor.give(0, to(response(false, 85, kNackSyndrome), 0x66)), Ports{}) << "undetermined";
   EXPECT_EQ(tor.data(87).size(), 2u) << "valid";
 }
 
@@ -96,12 +96,12 @@ TEST(ThemisClaims, ALearntPairEndsWhenAnotherQpAnswers) {
   ASSERT_EQ(tor.count("qps_made"), 1u);
   for (std::uint32_t psn = 110; psn < 150; psn++) {
     tor.data(psn);
-    tor.give(0, to(answer(false, psn, kAckSyndrome), 0x77));
+    tor.give(0, to(response(false, psn, kAckSyndrome), 0x77));
   }
   EXPECT_EQ(tor.count("pairs_undone"), 1u);
   EXPECT_EQ(tor.count("qps_made"), 2u);
   tor.data(151);
-  EXPECT_EQ(tor.give(0, to(answer(false, 150, kNackSyndrome), 0x77)), Ports{}) << "undetermined";
+  EXPECT_EQ(tor.give(0, to(response(false, 150, kNackSyndrome), 0x77)), Ports{}) << "undetermined";
   EXPECT_EQ(tor.data(152).size(), 2u) << "valid";
 }
 
@@ -118,7 +118,7 @@ TEST(ThemisClaims, ASenderWithAFullWindowIsNotSilent) {
   ASSERT_EQ(tor.count("qps_made"), 1u);
   const auto request = [&] {
     tor.data(psn);
-    tor.give(0, to(answer(false, psn++, kAckSyndrome), 0x77));  // another QP's, that fits
+    tor.give(0, to(response(false, psn++, kAckSyndrome), 0x77));  // another QP's, that fits
   };
   for (int i = 1; i < 64; i++) request();
   EXPECT_EQ(tor.count("pairs_undone"), 0u);
@@ -135,7 +135,7 @@ TEST(ThemisClaims, AnAckOfAnotherQpEndsNoPairThatAnswers) {
   }
   for (; psn < 200; psn++) {
     tor.data(psn);
-    tor.give(0, to(answer(false, psn, kAckSyndrome), 0x77));  // before its own
+    tor.give(0, to(response(false, psn, kAckSyndrome), 0x77));  // before its own
     tor.ack(psn);
   }
   EXPECT_EQ(tor.count("pairs_undone"), 0u);
@@ -152,7 +152,7 @@ TEST(ThemisClaims, HundredsOfPairsBetweenTwoHostsAreLearnt) {
   for (std::uint32_t i = 0; i < 10; i++)
     for (std::uint32_t pair = 0; pair < kPairs; pair++) {
       tor.give(2, to(write(true, psn(pair, i)), 0x1000 + pair));
-      if (i >= 4) tor.give(0, to(answer(false, psn(pair, i - 4), kAckSyndrome), 0x2000 + pair));
+      if (i >= 4) tor.give(0, to(response(false, psn(pair, i - 4), kAckSyndrome), 0x2000 + pair));
     }
   EXPECT_EQ(tor.count("qps_made"), kPairs);
   EXPECT_EQ(tor.count("pairs_undone"), 0u);

@@ -27,7 +27,7 @@ TEST(ThemisCm, FlowsThatAreSilentGiveAHandshakeRoom) {
   }
 }
 
-// More than there is room for in one instant: a half is not given to another while it may be asked about.
+// More than there is room for in one instant: a direction is not given to another while it may be asked about.
 TEST(ThemisCm, FlowsOfThisInstantAreNotForgotten) {
   Tor tor("learning: false, qps: 1, qp_timeout: 10s");
   for (std::uint32_t qpn = 0x100; qpn < 0x110; qpn++) tor.send(tor.now + 100, 0, to(write(false, 0), qpn));
@@ -37,8 +37,8 @@ TEST(ThemisCm, FlowsOfThisInstantAreNotForgotten) {
 
 TEST(ThemisCm, MessagesThatPairNothingTakeNobodysPlace) {
   Tor tor("learning: false, qps: 1, qp_timeout: 10s");
-  const auto fill = [&tor](std::uint32_t halves) {
-    for (std::uint32_t qpn = 0x100; qpn < 0x100 + halves; qpn++) tor.give(0, to(write(false, 0), qpn));
+  const auto fill = [&tor](std::uint32_t directions) {
+    for (std::uint32_t qpn = 0x100; qpn < 0x100 + directions; qpn++) tor.give(0, to(write(false, 0), qpn));
   };
   fill(4);
   for (int i = 0; i < 2; i++) req(tor, 7, kLocalQpn);

@@ -20,7 +20,7 @@ struct ThemisContest : testing::Test {
   // A request to the rack's QP, and its ACK to this one.
   void exchange(std::uint32_t answered_to) {
     tor.data(psn);
-    tor.give(0, to(answer(false, psn++, kAckSyndrome), answered_to));
+    tor.give(0, to(response(false, psn++, kAckSyndrome), answered_to));
   }
   template <class Each>
   void each_second(int seconds, Each&& each) {
@@ -37,7 +37,7 @@ struct ThemisContest : testing::Test {
   }
   void expect_judged(std::uint32_t answered_to) {
     tor.data(psn + 1);
-    EXPECT_EQ(tor.give(0, to(answer(false, psn, kNackSyndrome), answered_to)), Ports{}) << "undetermined";
+    EXPECT_EQ(tor.give(0, to(response(false, psn, kNackSyndrome), answered_to)), Ports{}) << "undetermined";
     EXPECT_EQ(tor.data(psn + 2).size(), 2u) << "valid";
     psn += 3;
   }
@@ -65,7 +65,7 @@ TEST_F(ThemisContest, AnAnswerThatFitsNoRequestIsNone) {
   connect(tor, 8, kLocalQpn, kOther);
   each_second(14, [&] {
     exchange(kOther);
-    tor.give(0, to(answer(false, 5'000'000 + psn, kAckSyndrome), kRemoteQpn));
+    tor.give(0, to(response(false, 5'000'000 + psn, kAckSyndrome), kRemoteQpn));
   });
   EXPECT_EQ(tor.count("pairs_undone"), 1u);
   EXPECT_TRUE(sprays(kOther));
@@ -82,7 +82,7 @@ TEST_F(ThemisContest, WhoAnswersKeepsThePairAndIsBelievedAgain) {
   for (int i = 0; i < 40; i++) exchange(kOther);
   EXPECT_EQ(tor.count("pairs_undone"), 0u);
   EXPECT_EQ(tor.count("qps_made"), 1u);
-  tor.give(0, to(answer(false, psn - 1, kAckSyndrome), kRemoteQpn));
+  tor.give(0, to(response(false, psn - 1, kAckSyndrome), kRemoteQpn));
   expect_judged(kRemoteQpn);
 }
 
@@ -90,7 +90,7 @@ TEST_F(ThemisContest, AnswersEitherWayKeepThePair) {
   connect(tor, 8, kLocalQpn, kOther);
   each_second(14, [&] {
     EXPECT_TRUE(sprays(kRemoteQpn));
-    tor.give(2, answer(true, psn - 1, kAckSyndrome));
+    tor.give(2, response(true, psn - 1, kAckSyndrome));
   });
   EXPECT_EQ(tor.count("pairs_undone"), 0u);
 }
@@ -112,7 +112,7 @@ TEST_F(ThemisContest, AHandshakeTakesNoPairThatAnswers) {
   each_second(14, [&] {
     tor.data(psn);  // which its partner does not answer
     tor.give(2, to(write(true, psn), 0x21));
-    tor.give(0, to(answer(false, psn++, kAckSyndrome), 0x22));
+    tor.give(0, to(response(false, psn++, kAckSyndrome), 0x22));
   });
   EXPECT_EQ(tor.count("pairs_undone"), 1u);
   EXPECT_EQ(tor.count("qps_made"), 2u) << "none is made";

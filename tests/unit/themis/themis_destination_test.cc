@@ -16,7 +16,7 @@ TEST_P(ThemisD, Figure6) {
   const Ports left = tor.nack(4);
   ASSERT_EQ(left.size(), 1u) << "valid";
   EXPECT_GE(left[0], 2);
-  EXPECT_EQ(tor.out.back().bytes, test::frame(answer(false, 4, kNackSyndrome))) << "as it came";
+  EXPECT_EQ(tor.out.back().bytes, test::frame(response(false, 4, kNackSyndrome))) << "as it came";
   EXPECT_EQ(tor.count("drop_nack_invalid"), 1u);
   EXPECT_EQ(tor.count("nack_valid"), 1u);
 }
@@ -30,7 +30,7 @@ TEST_P(ThemisD, Figure7AndTheBytesOfTheNackThatIsMade) {
   ASSERT_EQ(left.size(), 2u);
   EXPECT_EQ(left[0], 0);
   EXPECT_GE(left[1], 2) << "where the NACK was going";
-  roce::PacketSpec made = answer(false, 0, kNackSyndrome);
+  roce::PacketSpec made = response(false, 0, kNackSyndrome);
   made.underlay.udp_source_port = write(true, 2).underlay.udp_source_port;
   EXPECT_EQ(tor.out.back().bytes, test::frame(made));
   EXPECT_EQ(tor.count("undetermined_valid"), 1u);
@@ -51,9 +51,9 @@ TEST_P(ThemisD, TheMadeNackKeepsVlanAndFamily) {
   };
   tor.give(0, v6(write(false, 0), false));
   tor.give(3, v6(write(true, 1), true));
-  EXPECT_EQ(tor.give(0, v6(answer(false, 0, kNackSyndrome), false)), Ports{});
+  EXPECT_EQ(tor.give(0, v6(response(false, 0, kNackSyndrome), false)), Ports{});
   ASSERT_EQ(tor.give(2, v6(write(true, 2), true)).size(), 2u);
-  EXPECT_EQ(tor.out.back().bytes, test::frame(v6(answer(false, 0, kNackSyndrome), false)));
+  EXPECT_EQ(tor.out.back().bytes, test::frame(v6(response(false, 0, kNackSyndrome), false)));
 }
 
 TEST_P(ThemisD, OooDegreeMakesAPathAvoidanceSignal) {
@@ -63,7 +63,7 @@ TEST_P(ThemisD, OooDegreeMakesAPathAvoidanceSignal) {
   EXPECT_EQ(tor.nack(0), Ports{});
   for (std::uint32_t psn : {3, 5}) EXPECT_EQ(tor.data(psn), Ports{0});
   ASSERT_EQ(tor.data(7).size(), 2u);
-  std::vector<std::uint8_t> expected = test::frame(answer(false, 0, kNackSyndrome));
+  std::vector<std::uint8_t> expected = test::frame(response(false, 0, kNackSyndrome));
   expected[14 + 20 + 8 + 4] |= 1 << 3;
   EXPECT_EQ(tor.out.back().bytes, expected) << "the bit is not covered by the ICRC";
   EXPECT_EQ(tor.count("undetermined_ooo_degree"), 1u);
@@ -77,9 +77,9 @@ TEST_P(ThemisD, WhatIsNotUnderstoodPasses) {
   EXPECT_EQ(tor.count("nack_behind_window"), 1u);
   EXPECT_EQ(tor.nack(500000).size(), 1u);
   EXPECT_EQ(tor.count("nack_ahead_of_data"), 1u);
-  EXPECT_EQ(tor.give(0, answer(false, 4, kRnrSyndrome)).size(), 1u);
+  EXPECT_EQ(tor.give(0, response(false, 4, kRnrSyndrome)).size(), 1u);
   EXPECT_EQ(tor.count("nack_other"), 1u);
-  auto forged = test::frame(answer(false, 2, kNackSyndrome));
+  auto forged = test::frame(response(false, 2, kNackSyndrome));
   forged.back() ^= 1;
   tor.send(tor.now += 100, 0, forged);
   EXPECT_EQ(tor.ports().size(), 1u);
@@ -117,11 +117,11 @@ TEST_P(ThemisD, NacksOfWhatCameBeforeThereWasStatePass) {
 TEST_P(ThemisD, ANackOfAnotherConnectionPasses) {
   Tor tor(kConnection, pipes());
   tor.data(1);
-  roce::PacketSpec other = answer(false, 1, kNackSyndrome);
+  roce::PacketSpec other = response(false, 1, kNackSyndrome);
   other.destination_qp = kRemoteQpn + 1;
   EXPECT_EQ(tor.give(0, other).size(), 1u);
   EXPECT_EQ(tor.count("nack_unpaired"), 1u);
-  other = answer(false, 1, kNackSyndrome);
+  other = response(false, 1, kNackSyndrome);
   EXPECT_EQ(tor.give(1, other).size(), 1u) << "by the port of another NIC";
   EXPECT_EQ(tor.count("answer_wrong_port"), 1u);
 }
@@ -135,7 +135,7 @@ TEST_P(ThemisD, AStashAgesAndIsSentWithoutData) {
   EXPECT_EQ(tor.ports(), Ports{});
   tor.run_until(200 * kMicrosecond);
   EXPECT_EQ(tor.ports().size(), 1u);
-  EXPECT_EQ(tor.out.back().bytes, test::frame(answer(false, 0, kNackSyndrome)));
+  EXPECT_EQ(tor.out.back().bytes, test::frame(response(false, 0, kNackSyndrome)));
   EXPECT_EQ(tor.count("undetermined_aged"), 1u);
   tor.run_until(kMillisecond);
   EXPECT_EQ(tor.ports(), Ports{}) << "once";

@@ -131,7 +131,7 @@ TEST_P(ThemisDoubt, StashesOfManyConnectionsAgeAtOnce) {
   for (std::uint32_t i = 0; i < kQps; i++) tor.give(2, of(write(true, 1), 100 + i));
   tor.now += 1000;
   for (std::uint32_t i = 0; i < kQps; i++)
-    tor.send(tor.now, 0, test::frame(of(answer(false, 0, kNackSyndrome), 1000 + i)));
+    tor.send(tor.now, 0, test::frame(of(response(false, 0, kNackSyndrome), 1000 + i)));
   tor.ports();
   const std::size_t before = tor.out.size();
   tor.run_until(tor.now += 10 * kMillisecond);

@@ -77,7 +77,7 @@ TEST(ThemisAgeing, StashesOfManyQpsThatEndInOneInstant) {
   Tor tor(fmt::format("qps: {}, stash_timeout: 0ns, qp_timeout: 1ms, connections: [{}]", kMany, rows), "pipes: 1");
   for (std::uint32_t qp = 0; qp < kMany; qp++) {
     tor.give(3, to(write(true, 1), 0x100 + qp));
-    EXPECT_EQ(tor.give(0, to(answer(false, 0, kNackSyndrome), 0x100 + qp)), Ports{});
+    EXPECT_EQ(tor.give(0, to(response(false, 0, kNackSyndrome), 0x100 + qp)), Ports{});
   }
   tor.drain();
   EXPECT_EQ(tor.count("qps_aged"), kMany);

@@ -47,7 +47,7 @@ class ThemisFull : public testing::TestWithParam<int> {
   static void converse(Tor& tor, std::uint32_t flow) {
     for (std::uint32_t psn = 0; psn < kTrips; psn++) {
       tor.give(0, of_flow(write(false, psn), flow));
-      tor.give(2, of_flow(answer(true, psn, kAckSyndrome), flow));
+      tor.give(2, of_flow(response(true, psn, kAckSyndrome), flow));
     }
   }
   void fill(Tor& tor) {
@@ -98,11 +98,11 @@ TEST_P(ThemisFull, NacksOfARefusedQpPassAndRerouteNothing) {
   fill(tor);
   expect_plain(tor);
   for (std::uint32_t flow = how.slots; flow < kFlows; flow++) {
-    const roce::PacketSpec to_nic = of_flow(answer(true, kTrips, kNackSyndrome), flow);
+    const roce::PacketSpec to_nic = of_flow(response(true, kTrips, kNackSyndrome), flow);
     EXPECT_EQ(tor.give(2, to_nic), Ports{0});
     EXPECT_EQ(tor.out.back().bytes, test::frame(to_nic));
     const std::uint64_t unpaired = tor.count("nack_unpaired");
-    const roce::PacketSpec of_nic = of_flow(answer(false, kTrips, kNackSyndrome), flow);
+    const roce::PacketSpec of_nic = of_flow(response(false, kTrips, kNackSyndrome), flow);
     EXPECT_EQ(tor.give(0, of_nic), plain.give(0, of_nic)) << "in doubt it passes";
     EXPECT_EQ(tor.count("nack_unpaired"), unpaired + 1);
   }

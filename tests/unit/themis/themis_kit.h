@@ -65,7 +65,7 @@ inline roce::PacketSpec write(bool inbound, std::uint32_t psn) {
   spec.payload = payload;
   return spec;
 }
-inline roce::PacketSpec answer(bool inbound, std::uint32_t psn, std::uint8_t syndrome) {
+inline roce::PacketSpec response(bool inbound, std::uint32_t psn, std::uint8_t syndrome) {
   roce::PacketSpec spec = packet(inbound, IBV_OPCODE_RC_ACKNOWLEDGE, psn);
   spec.underlay.tos = 0x68;
   spec.syndrome = syndrome;
@@ -90,8 +90,8 @@ struct Tor : test::SwitchBox {
     return ports();
   }
   std::vector<int> data(std::uint32_t psn) { return give(psn % 2 ? 3 : 2, write(true, psn)); }
-  std::vector<int> nack(std::uint32_t epsn) { return give(0, answer(false, epsn, kNackSyndrome)); }
-  std::vector<int> ack(std::uint32_t psn) { return give(0, answer(false, psn, kAckSyndrome)); }
+  std::vector<int> nack(std::uint32_t epsn) { return give(0, response(false, epsn, kNackSyndrome)); }
+  std::vector<int> ack(std::uint32_t psn) { return give(0, response(false, psn, kAckSyndrome)); }
   std::uint64_t count(std::string_view name) const { return stats.read(name); }
 
  private:

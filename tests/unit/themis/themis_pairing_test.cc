@@ -54,7 +54,7 @@ TEST(ThemisPairing, WhatIsLeftAloneIsListed) {
   ASSERT_EQ(tor.count("qps_made"), 1u);
   const auto give = [&](bool inbound, std::uint8_t opcode, std::uint32_t psn) {
     roce::PacketSpec spec =
-        opcode == IBV_OPCODE_RC_ACKNOWLEDGE ? answer(inbound, psn, kAckSyndrome) : write(inbound, psn);
+        opcode == IBV_OPCODE_RC_ACKNOWLEDGE ? response(inbound, psn, kAckSyndrome) : write(inbound, psn);
     spec.destination_qp = inbound ? 0x21 : 0x22;
     tor.give(inbound ? 2 : 0, spec);
   };
@@ -113,10 +113,10 @@ TEST(ThemisPairing, APairThatIsUndoneLetsItsStashPass) {
     converse(tor, 100, 110);
     tor.data(112);
     EXPECT_EQ(tor.nack(111), Ports{}) << "undetermined";
-    const Ports left = tor.give(0, answer(false, 5'000'000, kAckSyndrome));
+    const Ports left = tor.give(0, response(false, 5'000'000, kAckSyndrome));
     EXPECT_EQ(tor.count("pairs_undone"), 1u);
     ASSERT_EQ(left.size(), 2u) << "what undid the pair, and the NACK";
-    EXPECT_EQ(tor.out.back().bytes, test::frame(answer(false, 111, kNackSyndrome)));
+    EXPECT_EQ(tor.out.back().bytes, test::frame(response(false, 111, kNackSyndrome)));
     EXPECT_EQ(tor.count("undetermined_released"), 1u);
   }
 }
@@ -162,12 +162,12 @@ TEST(ThemisPairing, SilentQpsMakeRoom) {
   const auto converse_other = [&] {
     for (std::uint32_t psn = 900; psn < 910; psn++) {
       tor.give(2, other(write(true, psn), true));
-      tor.give(0, other(answer(false, psn, kAckSyndrome), false));
+      tor.give(0, other(response(false, psn, kAckSyndrome), false));
     }
   };
   converse_other();
   EXPECT_EQ(tor.count("qp_full"), 1u) << "a QP, not a packet";
-  EXPECT_EQ(tor.give(0, other(answer(false, 905, kNackSyndrome), false)).size(), 1u) << "in doubt it passes";
+  EXPECT_EQ(tor.give(0, other(response(false, 905, kNackSyndrome), false)).size(), 1u) << "in doubt it passes";
   tor.run_until(tor.now = 10 * kMillisecond);
   EXPECT_EQ(tor.count("qps_aged"), 1u);
   converse_other();

@@ -53,7 +53,7 @@ class Flow {
   std::set<std::uint32_t> stalled;           // lost and NACKed, and the NACK had not passed when the timer ran out
 
  private:
-  enum class Kind { kSend, kArrive, kAnswer, kResend, kTimer };
+  enum class Kind { kSend, kArrive, kResponse, kResend, kTimer };
   struct Event {
     Nanos at;
     std::uint64_t order;
@@ -73,8 +73,8 @@ class Flow {
         flying_[event.psn]--;
         tor_.data(event.psn);
         return take_out();
-      case Kind::kAnswer:
-        return answer_leaves(event.psn, event.syndrome);
+      case Kind::kResponse:
+        return response_leaves(event.psn, event.syndrome);
       case Kind::kResend:
         return resend(event.psn);
       case Kind::kTimer:
@@ -128,16 +128,16 @@ class Flow {
   void receive(std::uint32_t psn) {
     if (psn > expected_) {
       out_of_order_.insert(psn);
-      if (nacked_ != expected_) at(now_ + 1'500, Kind::kAnswer, nacked_ = expected_, kNackSyndrome);
+      if (nacked_ != expected_) at(now_ + 1'500, Kind::kResponse, nacked_ = expected_, kNackSyndrome);
       return;
     }
     if (psn == expected_) expected_++;
     while (out_of_order_.erase(expected_)) expected_++;
-    at(now_ + 1'500, Kind::kAnswer, expected_ - 1, kAckSyndrome);
+    at(now_ + 1'500, Kind::kResponse, expected_ - 1, kAckSyndrome);
   }
-  void answer_leaves(std::uint32_t psn, std::uint8_t syndrome) {
+  void response_leaves(std::uint32_t psn, std::uint8_t syndrome) {
     const std::uint64_t invalid = tor_.count("drop_nack_invalid");
-    tor_.give(0, answer(false, psn, syndrome));
+    tor_.give(0, response(false, psn, syndrome));
     if (syndrome == kNackSyndrome) {
       nacks++;
       if (tor_.count("drop_nack_invalid") != invalid && !has(psn)) blocked_for_ever.insert(psn);

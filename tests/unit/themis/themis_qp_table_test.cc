@@ -30,24 +30,24 @@ TEST(QpKey, IsThatOfTheHalf) {
     QpKey read;
     std::memset(&read, 0xA5, sizeof read);
     read.read(*packet, spec.destination_qp);
-    const QpKey of = QpKey::of(HalfKey{spec.underlay.addresses, spec.destination_qp});
+    const QpKey of = QpKey::of(DirectionKey{spec.underlay.addresses, spec.destination_qp});
     ASSERT_TRUE(same_bytes(read, of)) << kind;
     ASSERT_TRUE(read.same_as(of));
     ASSERT_EQ(read.hash(), of.hash());
   }
 }
 
-// Any difference between two halves is one between their keys, for the table's own comparison and for rte_hash's.
+// Any difference between two directions is one between their keys, for the table's own comparison and for rte_hash's.
 TEST(QpKey, DiffersWhereTheHalvesDo) {
-  const HalfKey v4{{kLocal, kRemote}, 0x11};
-  HalfKey v6 = v4;
+  const DirectionKey v4{{kLocal, kRemote}, 0x11};
+  DirectionKey v6 = v4;
   for (std::size_t i = 0; i < 16; i++) v6.addresses.source[i] = static_cast<std::uint8_t>(i);
-  HalfKey zeros{};
-  for (const HalfKey& half : {v4, v6, zeros}) {
-    const QpKey key = QpKey::of(half);
-    EXPECT_TRUE(key.same_as(QpKey::of(half)));
+  DirectionKey zeros{};
+  for (const DirectionKey& direction : {v4, v6, zeros}) {
+    const QpKey key = QpKey::of(direction);
+    EXPECT_TRUE(key.same_as(QpKey::of(direction)));
     for (std::size_t bit = 0; bit < 8 * 32 + 24; bit++) {
-      HalfKey other = half;
+      DirectionKey other = direction;
       if (bit < 128)
         other.addresses.source[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
       else if (bit < 256)
@@ -72,7 +72,7 @@ TEST(ThemisGeneration, WhatWaitedIsNotRecordedForTheNextConnection) {
   constexpr unsigned kWaiting = 300, kConnections = 40;
   for (std::uint32_t i = 0; i < kWaiting; i++) tor.data(i % 8);
   tor.run_until(tor.now += 4 * kMillisecond);
-  std::size_t answers = 0;
+  std::size_t responses = 0;
   for (unsigned number = 2; number <= kConnections; number++) {
     tor.meet();
     ASSERT_EQ(tor.count("qps_made"), number);
@@ -80,13 +80,13 @@ TEST(ThemisGeneration, WhatWaitedIsNotRecordedForTheNextConnection) {
     tor.run_until(tor.now += kMillisecond);
     const std::size_t before = tor.out.size();
     for (std::uint32_t epsn = 1; epsn < 8; epsn++) tor.nack(epsn);
-    for (std::size_t i = before; i < tor.out.size(); i++) answers += tor.out[i].port >= 2;
+    for (std::size_t i = before; i < tor.out.size(); i++) responses += tor.out[i].port >= 2;
     tor.run_until(tor.now += 4 * kMillisecond);
     ASSERT_EQ(tor.count("qps_aged"), number);
   }
   EXPECT_GT(tor.conservation().held(), 0u) << "some of the first connection's packets still wait";
   EXPECT_EQ(tor.count("nack_invalid"), 0u) << "no bit was set by a packet from before";
-  EXPECT_EQ(answers, 7 * (kConnections - 1)) << "the NACKs pass";
+  EXPECT_EQ(responses, 7 * (kConnections - 1)) << "the NACKs pass";
   tor.drain();
 }
 

@@ -35,7 +35,7 @@ class ThemisRouted : public testing::TestWithParam<int> {
 };
 
 TEST_P(ThemisRouted, ANackToTheSenderIsOneHopEvenWhenItGoesRound) {
-  const roce::PacketSpec nack = answer(true, 4, kNackSyndrome);
+  const roce::PacketSpec nack = response(true, 4, kNackSyndrome);
   Ports left = tor.give(2, to_router(nack));
   for (const int port : later()) left.push_back(port);
   expect_one_hop(left, nack);
@@ -48,7 +48,7 @@ TEST_P(ThemisRouted, ANackToTheSenderIsOneHopEvenWhenItGoesRound) {
 TEST_P(ThemisRouted, AnAnswerOfTheNicIsOneHop) {
   for (std::uint32_t psn : {0, 1, 3}) tor.give(3, to_router(write(true, psn)));
   tor.give(2, to_router(write(true, 6)));
-  for (const roce::PacketSpec& spec : {answer(false, 1, kAckSyndrome), answer(false, 2, kNackSyndrome)}) {
+  for (const roce::PacketSpec& spec : {response(false, 1, kAckSyndrome), response(false, 2, kNackSyndrome)}) {
     expect_one_hop(tor.give(0, to_router(spec)), spec);
     EXPECT_EQ(tor.count("turned") > 0, GetParam() == 2);
   }
@@ -57,10 +57,10 @@ TEST_P(ThemisRouted, AnAnswerOfTheNicIsOneHop) {
 
 TEST_P(ThemisRouted, ANackThatIsMadeBeginsAtTheRouter) {
   tor.give(3, to_router(write(true, 1)));
-  EXPECT_EQ(tor.give(0, to_router(answer(false, 0, kNackSyndrome))), Ports{});
+  EXPECT_EQ(tor.give(0, to_router(response(false, 0, kNackSyndrome))), Ports{});
   const Ports left = tor.give(2, to_router(write(true, 2)));
   ASSERT_EQ(left.size(), 2u);
-  roce::PacketSpec made = answer(false, 0, kNackSyndrome);
+  roce::PacketSpec made = response(false, 0, kNackSyndrome);
   made.underlay.ttl = 65;
   EXPECT_EQ(tor.out.back().bytes, one_hop_on(made, left[1]));
 }
@@ -68,14 +68,14 @@ TEST_P(ThemisRouted, ANackThatIsMadeBeginsAtTheRouter) {
 // `rocebox reload` of routes leaves connections what they are; what is made then goes to the new next hop.
 TEST_P(ThemisRouted, ARouteThatChangesKeepsTheStateOfConnections) {
   tor.give(3, to_router(write(true, 1)));
-  EXPECT_EQ(tor.give(0, to_router(answer(false, 0, kNackSyndrome))), Ports{}) << "stashed";
+  EXPECT_EQ(tor.give(0, to_router(response(false, 0, kNackSyndrome))), Ports{}) << "stashed";
   std::string yaml = router_yaml(kConnection, "pipes: " + std::to_string(GetParam()));
   for (const std::string mac : {"02:00:00:00:01:02", "02:00:00:00:01:03"})
     yaml.replace(yaml.find(mac), mac.size(), mac.substr(0, 12) + "02" + mac.substr(14));
   test::prepare_change(tor, yaml)->apply(*tor.kernel, tor.now);
   const Ports left = tor.give(2, to_router(write(true, 2)));
   ASSERT_EQ(left.size(), 2u) << "the stash is resolved";
-  roce::PacketSpec made = answer(false, 0, kNackSyndrome);
+  roce::PacketSpec made = response(false, 0, kNackSyndrome);
   made.underlay.source_mac = kRouterMac;
   made.underlay.destination_mac = {2, 0, 0, 0, 2, static_cast<std::uint8_t>(left[1])};
   EXPECT_EQ(tor.out.back().bytes, test::frame(made));
@@ -83,11 +83,11 @@ TEST_P(ThemisRouted, ARouteThatChangesKeepsTheStateOfConnections) {
 
 TEST_P(ThemisRouted, ANackThatHasAgedBeginsAtTheRouterToo) {
   tor.give(3, to_router(write(true, 1)));
-  EXPECT_EQ(tor.give(0, to_router(answer(false, 0, kNackSyndrome))), Ports{});
+  EXPECT_EQ(tor.give(0, to_router(response(false, 0, kNackSyndrome))), Ports{});
   tor.run_until(tor.now += 2 * kMillisecond);
   const Ports left = tor.ports();
   ASSERT_EQ(left.size(), 1u);
-  roce::PacketSpec made = answer(false, 0, kNackSyndrome);
+  roce::PacketSpec made = response(false, 0, kNackSyndrome);
   made.underlay.ttl = 65;
   EXPECT_EQ(tor.out.back().bytes, one_hop_on(made, left[0]));
 }
@@ -119,11 +119,11 @@ class ThemisNeighbours : public ThemisRouted {
 
 TEST_P(ThemisNeighbours, AMadeNackGoesToThePortsLastNeighbour) {
   shared.give(3, to_router(write(true, 1)));
-  EXPECT_EQ(shared.give(0, to_router(answer(false, 0, kNackSyndrome))), Ports{});
+  EXPECT_EQ(shared.give(0, to_router(response(false, 0, kNackSyndrome))), Ports{});
   const Ports left = shared.give(2, to_router(write(true, 2)));
   ASSERT_EQ(left.size(), 2u);
   EXPECT_EQ(destination_mac(), neighbour(2, left[1])) << "of 10.0.2.0/24, though the sender is 10.0.1.1";
-  roce::PacketSpec made = answer(false, 0, kNackSyndrome);
+  roce::PacketSpec made = response(false, 0, kNackSyndrome);
   made.underlay.source_mac = kRouterMac;
   made.underlay.destination_mac = neighbour(2, left[1]);
   EXPECT_EQ(shared.out.back().bytes, test::frame(made)) << "all else is right";
@@ -132,14 +132,14 @@ TEST_P(ThemisNeighbours, AMadeNackGoesToThePortsLastNeighbour) {
 TEST_P(ThemisNeighbours, ANackThatPassesGoesToItsOwn) {
   for (const std::uint32_t psn : {1, 3}) shared.give(3, to_router(write(true, psn)));
   shared.give(2, to_router(write(true, 2)));
-  const Ports left = shared.give(0, to_router(answer(false, 0, kNackSyndrome)));
+  const Ports left = shared.give(0, to_router(response(false, 0, kNackSyndrome)));
   ASSERT_EQ(left.size(), 1u) << "valid";
   EXPECT_EQ(destination_mac(), neighbour(1, left[0]));
 }
 
 TEST_P(ThemisNeighbours, ANackThatHasAgedGoesToItsOwn) {
   shared.give(3, to_router(write(true, 1)));
-  EXPECT_EQ(shared.give(0, to_router(answer(false, 0, kNackSyndrome))), Ports{});
+  EXPECT_EQ(shared.give(0, to_router(response(false, 0, kNackSyndrome))), Ports{});
   shared.run_until(shared.now += 2 * kMillisecond);
   const Ports left = shared.ports();
   ASSERT_EQ(left.size(), 1u);

@@ -18,7 +18,7 @@ class ThemisS : public InPipes {
     return left.empty() ? -1 : left[0];
   }
   static void nack(Tor& tor, std::uint32_t epsn, bool avoid = false) {
-    roce::PacketSpec spec = answer(true, epsn, kNackSyndrome);
+    roce::PacketSpec spec = response(true, epsn, kNackSyndrome);
     auto bytes = test::frame(spec);
     if (avoid) bytes[14 + 20 + 8 + 4] |= 1;
     tor.send(tor.now += 100, 2, bytes);

@@ -37,9 +37,9 @@ TEST(ThemisTurned, WhoLosesItsStateMeanwhileGetsItsAnswersNevertheless) {
   tor.run_until(tor.now += kMillisecond);
   EXPECT_EQ(tor.count("pairs_undone"), 1u);
   EXPECT_EQ(tor.count("turned_unjudged"), 2u);
-  std::size_t answers = 0;
-  for (std::size_t i = before; i < tor.out.size(); i++) answers += tor.out[i].port >= 2;
-  EXPECT_EQ(answers, 2u);
+  std::size_t responses = 0;
+  for (std::size_t i = before; i < tor.out.size(); i++) responses += tor.out[i].port >= 2;
+  EXPECT_EQ(responses, 2u);
   EXPECT_EQ(tor.out.size() - before, 4 + 2u) << "and none came back to its NIC";
 }
 
@@ -78,14 +78,14 @@ TEST(ThemisTurned, AnIncastToTheNicDoesNotHoldItsAnswers) {
     const Nanos begin = tor.now;
     for (std::uint32_t psn = 0; psn < 8; psn++) tor.ack(psn);
     tor.run_until(tor.now += 10 * kMillisecond);
-    std::size_t answers = 0;
+    std::size_t responses = 0;
     for (std::size_t i = before; i < tor.out.size(); i++) {
       if (tor.out[i].port < 2) continue;
-      answers++;
+      responses++;
       EXPECT_LT(tor.out[i].at, begin + 50 * kMicrosecond) << "at most one packet of the others ahead";
       EXPECT_EQ(tor.out[i].bytes[15], 0x68) << "in its own class again";
     }
-    EXPECT_EQ(answers, 8u) << pipes;
+    EXPECT_EQ(responses, 8u) << pipes;
   }
 }
 

@@ -50,17 +50,17 @@ void Inspector::response(std::uint32_t index, Packet packet, Held held, Nanos no
     gap = flow.responses.gaps != gaps;
   }
   if (packet.meta().opcode == IBV_OPCODE_RC_ACKNOWLEDGE) syndrome(index, packet, facts.psn, now);
-  if (held == Held::kTrimmed || flow.half == flows::Pairing::kNone) return;
+  if (held == Held::kTrimmed || flow.direction == flows::Pairing::kNone) return;
   if (const Flow* asker = partner_of(flow)) {
     if (asker->open_read_bytes) settle_read(index_of(*asker), nullptr);
     if (asker->open_read_unsized && of_read) settle_unsized_read(index_of(*asker), facts.psn);
   }
-  answer(index, packet, facts.psn, now);
+  response(index, packet, facts.psn, now);
   // The asker will ask again for what is missing.
   if (Flow* asker = gap ? partner_of(flow) : nullptr) asker->requests.repeat_explained = true;
 }
 
-void Inspector::answer(std::uint32_t index, Packet packet, std::uint32_t psn, Nanos now) {
+void Inspector::response(std::uint32_t index, Packet packet, std::uint32_t psn, Nanos now) {
   const Flow& flow = flows_[index];
   const bool acknowledge_packet = packet.meta().opcode == IBV_OPCODE_RC_ACKNOWLEDGE;
   const roce::Aeth* aeth = acknowledge_packet ? roce::aeth(packet) : nullptr;
@@ -68,7 +68,7 @@ void Inspector::answer(std::uint32_t index, Packet packet, std::uint32_t psn, Na
   const std::uint8_t syndrome = aeth ? aeth->syndrome : std::uint8_t{0};
   const roce::AethKind kind = unknown ? roce::AethKind::kReserved : roce::aeth_kind(syndrome);
   const bool refused = unknown || kind == roce::AethKind::kNak || kind == roce::AethKind::kRnrNak;
-  pairing_.answer(flow.half, psn, refused ? flows::AnswerKind::kNotReceived : flows::AnswerKind::kReceived);
+  pairing_.response(flow.direction, psn, refused ? flows::ResponseKind::kNotReceived : flows::ResponseKind::kReceived);
   Flow* asker = partner_of(flow);
   if (!asker) return;
   const bool again = kind == roce::AethKind::kRnrNak ||

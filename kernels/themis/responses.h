@@ -10,28 +10,28 @@
 
 namespace rocebox::themis {
 
-enum class AnswerKind : std::uint8_t { kNone, kAck, kNack, kOtherNak };
+enum class ResponseKind : std::uint8_t { kNone, kAck, kNack, kOtherNak };
 
 /// What a response says of requests. READ responses acknowledge, too.
-struct Answer {
-  AnswerKind kind = AnswerKind::kNone;
+struct Response {
+  ResponseKind kind = ResponseKind::kNone;
   std::uint32_t aeth = 0;
 };
 
-inline Answer answer_of(Packet packet) {
+inline Response response_of(Packet packet) {
   if (!roce::opcode_info(packet).has(roce::kIsResponse)) return {};
   const roce::Aeth* aeth = roce::aeth(packet);
   if (!aeth) return {};
   const auto word = std::uint32_t{aeth->syndrome} << 24 | static_cast<std::uint32_t>(aeth->msn);
   switch (roce::aeth_kind(aeth->syndrome)) {
     case roce::AethKind::kAck:
-      return {AnswerKind::kAck, word};
+      return {ResponseKind::kAck, word};
     case roce::AethKind::kNak:
       if (roce::aeth_value(aeth->syndrome) == static_cast<unsigned>(roce::NakCode::kPsnSequenceError))
-        return {AnswerKind::kNack, word};
-      return {AnswerKind::kOtherNak, word};
+        return {ResponseKind::kNack, word};
+      return {ResponseKind::kOtherNak, word};
     case roce::AethKind::kRnrNak:
-      return {AnswerKind::kOtherNak, word};
+      return {ResponseKind::kOtherNak, word};
     default:
       return {};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which halves of connections the control plane knows: those that the configuration tells, and those that were heard,
-// of which there may be more than there is room for.
+// Which directions of connections the control plane knows: those that the configuration tells, and those that were
+// heard, of which there may be more than there is room for.
 #include <algorithm>
 #include <cassert>
 
@@ -10,34 +10,34 @@
 namespace rocebox::themis {
 namespace {
 
-HalfKey inbound_of(const ConnectionConfig& row) {
+DirectionKey inbound_of(const ConnectionConfig& row) {
   return {{*row.remote, *row.local}, static_cast<std::uint32_t>(row.local_qpn)};
 }
-HalfKey outbound_of(const ConnectionConfig& row) {
+DirectionKey outbound_of(const ConnectionConfig& row) {
   return {{*row.local, *row.remote}, static_cast<std::uint32_t>(row.remote_qpn)};
 }
 
 }  // namespace
 
-// A packet of a half: of those that have no state it is the last that was silent.
-void ControlPlane::heard(std::uint32_t half, Port port, Nanos now) {
-  HalfNotes& notes = notes_[half];
+// A packet of a direction: of those that have no state it is the last that was silent.
+void ControlPlane::heard(std::uint32_t direction, Port port, Nanos now) {
+  DirectionNotes& notes = notes_[direction];
   notes.used = true;
   notes.seen = now;
-  unlist(half);
-  if (notes.connection || pairing_.source(half) == PairSource::kConfig) return;
+  unlist(direction);
+  if (notes.connection || pairing_.source(direction) == PairSource::kConfig) return;
   Waiting& waiting = waiting_[port];
   notes.waits = true;
   notes.port = port;
   notes.previous = waiting.newest;
   notes.next = 0;
-  (waiting.newest ? notes_[waiting.newest - 1].next : waiting.oldest) = half + 1;
-  waiting.newest = half + 1;
+  (waiting.newest ? notes_[waiting.newest - 1].next : waiting.oldest) = direction + 1;
+  waiting.newest = direction + 1;
   waiting.count++;
 }
 
-void ControlPlane::unlist(std::uint32_t half) {
-  HalfNotes& notes = notes_[half];
+void ControlPlane::unlist(std::uint32_t direction) {
+  DirectionNotes& notes = notes_[direction];
   if (!notes.waits) return;
   Waiting& waiting = waiting_[notes.port];
   (notes.previous ? notes_[notes.previous - 1].next : waiting.oldest) = notes.next;
@@ -46,16 +46,16 @@ void ControlPlane::unlist(std::uint32_t half) {
   notes.waits = false;
 }
 
-void ControlPlane::forget(std::uint32_t half) {
-  unlist(half);
-  notes_[half] = {};
-  pairing_.forget(half);
+void ControlPlane::forget(std::uint32_t direction) {
+  unlist(direction);
+  notes_[direction] = {};
+  pairing_.forget(direction);
 }
 
-// Where there is none, the port that has most halves without state gives those that were silent longest: a flood ends
-// itself. Not those of this instant: whoever was asked to make a pair of them would find others by their numbers.
-bool ControlPlane::make_room(std::uint32_t halves, Nanos now) {
-  while (pairing_.size() + halves > notes_.size()) {
+// Where there is none, the port that has most directions without state gives those that were silent longest: a flood
+// ends itself. Not those of this instant: whoever was asked to make a pair of them would find others by their numbers.
+bool ControlPlane::make_room(std::uint32_t directions, Nanos now) {
+  while (pairing_.size() + directions > notes_.size()) {
     const Waiting& most = *std::ranges::max_element(waiting_, {}, &Waiting::count);
     if (most.count == 0 || notes_[most.oldest - 1].seen == now) return false;
     count_.pairing_displaced.add();
@@ -71,18 +71,18 @@ void ControlPlane::tell(const std::vector<ConnectionConfig>& rows) {
     if (outbound == flows::Pairing::kNone || pairing_.partner(outbound) != inbound) continue;
     notes_[outbound].told = pairing_.source(outbound) == PairSource::kConfig;
   }
-  for (const std::uint32_t half : told_)
-    if (!notes_[half].told) withdraw(half);
+  for (const std::uint32_t direction : told_)
+    if (!notes_[direction].told) withdraw(direction);
   told_.clear();
   stimuli_.clear();
   for (const ConnectionConfig& row : rows) tell(row);
-  for (const std::uint32_t half : told_) notes_[half].told = false;
+  for (const std::uint32_t direction : told_) notes_[direction].told = false;
 }
 
-void ControlPlane::withdraw(std::uint32_t half) {
-  const std::uint32_t partner = pairing_.partner(half);
-  if (notes_[half].connection) end(notes_[half].connection - 1, false);
-  for (const std::uint32_t each : {half, partner}) forget(each);
+void ControlPlane::withdraw(std::uint32_t direction) {
+  const std::uint32_t partner = pairing_.partner(direction);
+  if (notes_[direction].connection) end(notes_[direction].connection - 1, false);
+  for (const std::uint32_t each : {direction, partner}) forget(each);
 }
 
 void ControlPlane::tell(const ConnectionConfig& row) {
@@ -93,10 +93,11 @@ void ControlPlane::tell(const ConnectionConfig& row) {
   std::uint32_t outbound = pairing_.find(outbound_of(row));
   const bool known = outbound != flows::Pairing::kNone && notes_[outbound].told;
   if (!known) {
-    // Whatever has these halves now is over.
-    for (const HalfKey& key : {outbound_of(row), inbound_of(row)}) {
-      const std::uint32_t half = pairing_.find(key);
-      if (half != flows::Pairing::kNone && notes_[half].connection) end(notes_[half].connection - 1, true);
+    // Whatever has these directions now is over.
+    for (const DirectionKey& key : {outbound_of(row), inbound_of(row)}) {
+      const std::uint32_t direction = pairing_.find(key);
+      if (direction != flows::Pairing::kNone && notes_[direction].connection)
+        end(notes_[direction].connection - 1, true);
       if (const std::uint32_t left = pairing_.find(key); left != flows::Pairing::kNone) forget(left);
     }
     if (!make_room(2, -1) || !pairing_.connect(*row.local, static_cast<std::uint32_t>(row.local_qpn), *row.remote,
