@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/drives/live/interface.h"
 
+#include <linux/ethtool.h>
 #include <linux/if_tun.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -14,11 +16,23 @@
 
 namespace rocebox {
 
+namespace {
+
+// What the driver says of the carrier, now: IFF_RUNNING follows it when the kernel gets to it, up to a second later.
+bool has_carrier(int socket, ifreq& request) {
+  const bool running = request.ifr_flags & IFF_RUNNING;
+  ethtool_value link{ETHTOOL_GLINK, 0};
+  request.ifr_data = reinterpret_cast<char*>(&link);
+  return ioctl(socket, SIOCETHTOOL, &request) == 0 ? link.data != 0 : running;
+}
+
+}  // namespace
+
 LinkState interface_state(int socket, int index) {
   ifreq request{};
   request.ifr_ifindex = index;
   if (ioctl(socket, SIOCGIFNAME, &request) != 0 || ioctl(socket, SIOCGIFFLAGS, &request) != 0) return LinkState::kGone;
-  return (request.ifr_flags & IFF_UP) && (request.ifr_flags & IFF_RUNNING) ? LinkState::kUp : LinkState::kDown;
+  return (request.ifr_flags & IFF_UP) && has_carrier(socket, request) ? LinkState::kUp : LinkState::kDown;
 }
 
 LinkState interface_state(int index) {
