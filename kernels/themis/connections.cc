@@ -58,7 +58,7 @@ void ControlPlane::make(Pass& pass, std::uint32_t outbound, Port port) {
   if (notes_[outbound].connection != notes_[inbound].connection) return;
   const bool told = notes_[outbound].connection != 0;
   if (told && connections_[notes_[outbound].connection - 1].placed) return;
-  if (!has_room(pairing_.source(outbound), info_.pipe_of(port), told)) {
+  if (!make_room(pairing_.source(outbound), info_.pipe_of(port), told)) {
     notes_[outbound].refused = notes_[inbound].refused = true;
     notes_[inbound].first_psn_known = notes_[inbound].first_psn_known && !told;  // it goes on unseen
     return count_.qp_full.add();
@@ -70,7 +70,7 @@ void ControlPlane::make(Pass& pass, std::uint32_t outbound, Port port) {
 }
 
 // The state that there is goes to pairs of the stronger sources first.
-bool ControlPlane::has_room(PairSource source, unsigned pipe, bool numbered) {
+bool ControlPlane::make_room(PairSource source, unsigned pipe, bool numbered) {
   if (free_slots_[pipe].empty() && !displace(source, pipe)) return false;
   return numbered || !free_connections_.empty() || displace(source, kAnyPipe);
 }

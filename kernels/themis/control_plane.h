@@ -146,7 +146,7 @@ class ControlPlane {
   std::uint32_t take_number(std::uint32_t outbound, std::uint32_t inbound);
   void place(std::uint32_t number, Port port, Nanos now);
   void begin_placed(std::uint32_t number, bool told);
-  bool has_room(PairSource source, unsigned pipe, bool numbered);
+  bool make_room(PairSource source, unsigned pipe, bool numbered);
   bool displace(PairSource source, unsigned pipe);
   void record(const Change& change);
   void set_entries(std::uint32_t number);

@@ -75,7 +75,7 @@ void ControlPlane::contest(std::uint32_t number, Nanos now) {
   c.contested = true;
   c.contested_at = c.answered_at = now;
   pairing_.contest(c.outbound);
-  pairing_.silent(c.outbound);  // from now on
+  pairing_.watch_silence(c.outbound);
   set_entries(number);
 }
 
@@ -83,7 +83,9 @@ void ControlPlane::contest(std::uint32_t number, Nanos now) {
 // its own requests keep a connection from ageing whoever they come from.
 void ControlPlane::settle(Pass& pass, std::uint32_t number) {
   Connection& c = connections_[number];
-  if (!pairing_.silent(c.outbound)) {
+  const bool silent = pairing_.is_silent(c.outbound);
+  pairing_.watch_silence(c.outbound);
+  if (!silent) {
     c.answered_at = pass.now();
     if (c.contested_at + qp_timeout_ > pass.now()) return;
     c.contested = false;

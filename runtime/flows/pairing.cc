@@ -235,14 +235,14 @@ void Pairing::settle(std::uint32_t direction) {
   }
 }
 
-bool Pairing::silent(std::uint32_t direction) {
-  bool answered = directions_[direction].answered;
+bool Pairing::is_silent(std::uint32_t direction) const {
+  const std::uint32_t other = partner(direction);
+  return !directions_[direction].answered && (other == kNone || !directions_[other].answered);
+}
+
+void Pairing::watch_silence(std::uint32_t direction) {
   directions_[direction].answered = false;
-  if (const std::uint32_t other = partner(direction); other != kNone) {
-    answered = answered || directions_[other].answered;
-    directions_[other].answered = false;
-  }
-  return !answered;
+  if (const std::uint32_t other = partner(direction); other != kNone) directions_[other].answered = false;
 }
 
 void Pairing::forget(std::uint32_t direction) {

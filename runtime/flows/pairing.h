@@ -104,9 +104,10 @@ class Pairing {
   void contest(std::uint32_t direction);
   void settle(std::uint32_t direction);
 
-  /// Whether neither QP of a pair has answered the other's requests since the last call. An answer that fits no request
-  /// is none: another QP may have given it.
-  bool silent(std::uint32_t direction);
+  /// Whether neither QP of a pair has answered the other's requests since watch_silence(). A response that fits no
+  /// request is none: another QP may have given it.
+  bool is_silent(std::uint32_t direction) const;
+  void watch_silence(std::uint32_t direction);
 
   /// Forgets a direction, with its pair; its number will be given to another key.
   void forget(std::uint32_t direction);
@@ -147,7 +148,7 @@ class Pairing {
     bool requested : 1, listed : 1;
     bool wide : 1;  // a request took several PSNs: the window is not one of packets
     bool contested : 1;
-    bool answered : 1;         // one of its requests, since silent() was asked last
+    bool answered : 1;         // one of its requests, since watch_silence()
     std::uint8_t agreed;       // answers consistent with a learned pair
     std::uint16_t unanswered;  // requests of a learned or contested pair since its last answer, up to Limits::silence
   };

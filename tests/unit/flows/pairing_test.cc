@@ -312,12 +312,14 @@ TEST_F(PairingCm, AContestedPairIsSilentUntilItAnswers) {
   const auto data = to_b(0x12), acks = to_a(0x11);
   pairing.contest(data);
   pairing.request(data, 100, 103);
-  EXPECT_TRUE(pairing.silent(data));
+  EXPECT_TRUE(pairing.is_silent(data));
+  pairing.watch_silence(data);
   pairing.response(acks, 500, kReceived);
-  EXPECT_TRUE(pairing.silent(data)) << "nothing that it sent";
+  EXPECT_TRUE(pairing.is_silent(data)) << "nothing that it sent";
   pairing.response(acks, 101, kReceived);
-  EXPECT_FALSE(pairing.silent(acks)) << "of either half";
-  EXPECT_TRUE(pairing.silent(data)) << "since it was asked last";
+  EXPECT_FALSE(pairing.is_silent(acks)) << "of either direction";
+  pairing.watch_silence(acks);
+  EXPECT_TRUE(pairing.is_silent(data)) << "since then";
 }
 
 TEST_F(PairingCm, AsManyHandshakesAreOpenAsIsSaid) {

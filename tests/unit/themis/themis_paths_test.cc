@@ -117,12 +117,13 @@ class Flow {
     for (; seen_ < tor_.out.size(); seen_++) {
       const test::Out& out = tor_.out[seen_];
       const std::uint32_t psn = out.bytes[51] << 16 | out.bytes[52] << 8 | out.bytes[53];
-      if (out.bytes[42] != IBV_OPCODE_RC_ACKNOWLEDGE)
-        out.port == 0 ? receive(psn) : void();
-      else if (out.bytes[54] == kNackSyndrome)
+      if (out.bytes[42] != IBV_OPCODE_RC_ACKNOWLEDGE) {
+        if (out.port == 0) receive(psn);
+      } else if (out.bytes[54] == kNackSyndrome) {
         nack_passes(psn);
-      else
+      } else {
         oldest_ = std::max(oldest_, psn + 1);
+      }
     }
   }
   void receive(std::uint32_t psn) {
