@@ -46,10 +46,11 @@ inline constexpr unsigned kHopsMax = 4 * kStagesMax;
 /// Armed timers that a pipeline has room for without a kernel's asking for more (Context::reserve_timers).
 inline constexpr std::size_t kTimersReserved = 64;
 
-/// Timers that may fire in one instant: a kernel that re-arms for "now" for ever is a bug, not a hang.
+/// Timers that may fire in one instant beyond all that are armed when it begins: a kernel that re-arms for "now" for
+/// ever is a bug, not a hang.
 inline constexpr unsigned kTimersPerInstantMax = 1u << 20;
 
-/// Rounds of zero-delay hand-over between devices in one instant of the replay and virtual drives.
+/// Rounds of zero-delay hand-over between devices in one instant.
 inline constexpr unsigned kRoundsPerInstantMax = 4096;
 
 /// Packets of one instant that replay hands over in one step, so that its memory is bounded: a capture whose records

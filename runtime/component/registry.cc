@@ -53,6 +53,7 @@ void Registry::check(const Component& component, const std::string& origin) cons
                                       {!component.options, "options function"},
                                       {component.host && !component.host_options, "host_options function"}})
     if (missing) refuse("the row of `" + name + "` has no " + what);
+  if (!component.options(*this)) refuse("the options function of `" + name + "` makes none");
   if (std::ranges::find(component_kinds(), std::string_view(component.kind)) == component_kinds().end())
     refuse("`" + name + "` is of kind `" + component.kind + "`, which nothing asks for; known: " + known_kinds());
   const auto other = std::ranges::find(all_, name, [](const Component* c) { return std::string_view(c->name); });

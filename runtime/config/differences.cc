@@ -18,8 +18,10 @@ const std::string* find(const Values& values, const std::string& path) {
 }
 
 // Whether `path` is an option of the kernel that stands at `prefix`, and not its type or place.
-bool is_option(const std::string& path, const std::string& prefix, const char* fixed) {
-  return path.starts_with(prefix + ".") && !path.substr(prefix.size() + 1).starts_with(fixed);
+bool is_option(const std::string& path, const std::string& prefix, std::string_view fixed) {
+  if (!path.starts_with(prefix + ".")) return false;
+  const std::string_view option = std::string_view(path).substr(prefix.size() + 1);
+  return option.substr(0, option.find_first_of(".[")) != fixed;
 }
 
 void name_kernel(const RunConfig& config, Difference& difference) {

@@ -8,6 +8,8 @@ PacketPtr Context::allocate(std::uint32_t bytes) {
   PacketPtr packet = pipeline_.pool_.allocate(bytes);
   if (packet) {
     packet->meta().arrival = now_;
+    packet->meta().identity = ++pipeline_.identities_->last;
+    packet->meta().made = 1;
     pipeline_.books_.made.add();
   }
   return packet;
@@ -35,6 +37,7 @@ bool Context::own(Packet& packet) { return pipeline_.pool_.own(packet); }
 
 void Context::emit(PacketPtr packet, Port out, unsigned behind) {
   auto& emitted = pipeline_.emitted_[stage_];
+  if (!packet) broken("a kernel emitted no packet", pipeline_.stages_[stage_].name, out);
   if (!batch_) {
     emitted.push_back({0, out, std::move(packet)});
     return;

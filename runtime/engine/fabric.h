@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fabric: devices joined by wires, and the event heap. Shared by the replay and the virtual drive.
+// Fabric: devices joined by wires, and the event heap. Shared by all drives.
 #pragma once
 #include <deque>
 #include <functional>

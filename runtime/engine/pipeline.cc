@@ -82,11 +82,12 @@ void Pipeline::look_at(const Host& host) {
 }
 
 void Pipeline::fire_timers() {
-  for (unsigned fired = 0; timers_.next() <= now_; fired++) {
+  const std::size_t most = timers_.size() + kTimersPerInstantMax;
+  for (std::size_t fired = 0; timers_.next() <= now_; fired++) {
     Timer& timer = static_cast<Timer&>(timers_.pop());
     const unsigned number = timer.stage_;
     Stage& stage = stages_[number];
-    if (fired == kTimersPerInstantMax) broken("a kernel re-arms for now without end", stage.name, fired);
+    if (fired == most) broken("a kernel re-arms for now without end", stage.name, fired);
     Context context(*this, number, now_, &stage.seed);
     stage.kernel->on_timer(context, timer);
     if (!emitted_[number].empty()) flush_outputs(number, Batch(), 0);
@@ -215,17 +216,12 @@ Packet Pipeline::enter_made(unsigned stage, Emitted& one) {
   }
   PacketMeta& meta = packet.meta();
   if (meta.status == ParseStatus::kUnparsed) roce::parse(packet);
-  const bool is_new = meta.identity == 0;
-  if (is_new) {
-    meta.identity = ++identities_->last;
-    meta.made = 1;
-  }
   if (meta.entered != 0) [[unlikely]] {
     if (probe_) probe_->kernel_left(stage, probe_->now() - meta.entered);
     meta.entered = 0;
   }
   if (trace_) [[unlikely]] {
-    if (is_new) meta.traced = trace_->follows(packet);
+    if (!meta.traced && meta.made) meta.traced = trace_->follows(packet);
     if (meta.traced)
       trace_->record({now_, stages_[stage].name, TraceVerdict::kEmit, one.out, nullptr, trace_info(packet), packet});
   }

@@ -11,7 +11,7 @@
 
 namespace rocebox {
 
-/// The packets and bytes of one device port, and what parsing said of what came in.
+/// The packets and bytes of one device port.
 struct PortCounters {
   Counter rx_packets, rx_bytes, tx_packets, tx_bytes;
 };

@@ -61,7 +61,7 @@ struct HostOffload {
 };
 
 /// The numbers by which packets are told apart as long as they live, wherever they go: each gets the next one, from 1,
-/// when it comes to the first device, or when a kernel that made it lets it go.
+/// when it comes to the first device or when a kernel makes it.
 struct PacketIdentities {
   std::uint64_t last = 0;
 };
@@ -126,8 +126,9 @@ class Packet {
     if (bytes < meta().wire_bytes) meta().wire_bytes = bytes;
   }
 
-  /// Makes it `bytes` long, on the wire too; what is new is not initialised, and it is to be parsed again. False, and
-  /// nothing is changed, when the buffer has no room.
+  /// Makes it `bytes` long, on the wire too; what is new is not initialised. Whoever does so parses it again before
+  /// another kernel gets it; emit() and the next device do so by themselves. False, and nothing is changed, when the
+  /// buffer has no room.
   bool resize(std::uint32_t bytes) const {
     if (bytes > size() && bytes - size() > rte_pktmbuf_tailroom(mbuf_)) return false;
     mbuf_->data_len = static_cast<std::uint16_t>(bytes);

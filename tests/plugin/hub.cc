@@ -36,7 +36,8 @@ class HubOptions final : public DeviceOptions {
  public:
   void fields(Fields& f) override {
     f.texts("ports", ports_, "names of the ports");
-    if (ports_.size() < 2 || ports_.size() > kPortsMax) f.refuse("ports", "must name two at least");
+    if (ports_.size() < 2 || ports_.size() > kPortsMax)
+      f.refuse("ports", "must name two at least, and no more than a device may have");
   }
   const std::vector<std::string>& ports() const override { return ports_; }
   std::unique_ptr<Kernel> make(Stats& stats) const override { return std::make_unique<Hub>(inputs(), stats); }

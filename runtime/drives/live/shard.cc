@@ -50,12 +50,14 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
 void Shard::add_sources(const config::RunConfig& config) {
   const auto burst = static_cast<unsigned>(config.live.burst);
   const bool bare = is_bare(config, queues_);
+  sources_.push_back(&mailbox_);  // first: what it has done takes time, which idling must not add to
   bool waits = false;
   for (std::size_t i = 0; i < queues_.ports(); i++) waits |= queues_.port(i).tolerates_waiting();
   for (std::size_t i = 0; i < queues_.ports(); i++) {
     if (!rss_ || rss_->owner(i) == number_) {
+      const bool untouched = bare && !finishes_checksums(queues_.port(i));
       ports_.push_back(
-          std::make_unique<PortSource>(i, rss_ ? 0 : number_, burst, bare, devices_, queues_, rss_, counters_[i]));
+          std::make_unique<PortSource>(i, rss_ ? 0 : number_, burst, untouched, devices_, queues_, rss_, counters_[i]));
       sources_.push_back(ports_.back().get());
     }
     if (!rss_) continue;
@@ -68,7 +70,6 @@ void Shard::add_sources(const config::RunConfig& config) {
     hosts_.push_back(std::make_unique<HostSource>(device, *host, devices_));
     sources_.push_back(hosts_.back().get());
   }
-  sources_.push_back(&mailbox_);
   if (config.live.idle == config::Idle::kInterrupt)
     for (Source* source : sources_) idler_.watch(*source);
 }

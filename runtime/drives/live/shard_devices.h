@@ -25,6 +25,12 @@ class ShardDevices {
     if (several_) testbed_.fabric().advance_to(clock_.now());
     testbed_.fabric().run(clock_.now(), to, packets);
   }
+  /// The host of device `number` has posted something.
+  void wake(unsigned number) {
+    if (several_) testbed_.fabric().advance_to(clock_.now());
+    testbed_.fabric().wake(number);
+    testbed_.fabric().run(clock_.now());
+  }
   /// What is due by now. Returns whether something was.
   bool run_timers() {
     if (next_deadline() > clock_.now()) return false;

@@ -70,10 +70,9 @@ class HostSource final : public Source {
  public:
   HostSource(unsigned number, HostSide& host, ShardDevices& devices)
       : number_(number), host_(host), devices_(devices) {}
-  bool poll(Nanos now) override {
+  bool poll(Nanos) override {
     if (!host_.has_posted()) return false;
-    devices_.testbed().fabric().wake(number_);
-    devices_.testbed().fabric().run(now);
+    devices_.wake(number_);
     return true;
   }
   int wake_descriptor() override { return host_.wake_descriptor(); }

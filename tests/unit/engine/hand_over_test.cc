@@ -55,6 +55,7 @@ TEST(HandOver, WhatAKernelMakesHasItsOwnIdentityFromThereOn) {
     c.emit(c.copy(b[0]), 1);
     PacketPtr made = c.allocate(1);
     made->data()[0] = 9;
+    EXPECT_EQ(made->meta().made, 1u) << "before it goes anywhere, since it may be dropped here";
     c.emit(std::move(made), 1);
   });
   const unsigned y = box.add("y", noted(at_y)), z = box.add("z", noted(at_z));
