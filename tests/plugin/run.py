@@ -174,6 +174,7 @@ def check_refusals(rocebox, prefix, folder):
         assert "is named `a b`, which is no name" in refused("name", kind, "a b")
         for missing in ("kind", "summary", "options"):
             assert f"the row of `second` has no {missing}" in refused(f"no_{missing}", kind)
+        assert "the options function of `second` makes none" in refused("null_options", kind)
         assert "`second` runs in `swich`, and there is no component of that name" in refused("host", kind, "swich")
         assert "`second` runs in `acl`, which runs in `switch`" in refused("host", kind, "acl")
         assert "has no host_options function" in refused("no_host_options", kind)
