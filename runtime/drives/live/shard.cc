@@ -51,8 +51,6 @@ void Shard::add_sources(const config::RunConfig& config) {
   const auto burst = static_cast<unsigned>(config.live.burst);
   const bool bare = is_bare(config, queues_);
   sources_.push_back(&mailbox_);  // first: what it has done takes time, which idling must not add to
-  bool waits = false;
-  for (std::size_t i = 0; i < queues_.ports(); i++) waits |= queues_.port(i).tolerates_waiting();
   for (std::size_t i = 0; i < queues_.ports(); i++) {
     if (!rss_ || rss_->owner(i) == number_) {
       const bool untouched = bare && !finishes_checksums(queues_.port(i));
@@ -61,7 +59,7 @@ void Shard::add_sources(const config::RunConfig& config) {
       sources_.push_back(ports_.back().get());
     }
     if (!rss_) continue;
-    handed_over_.push_back(std::make_unique<HandoverSource>(i, number_, burst, waits, devices_, queues_, *rss_));
+    handed_over_.push_back(std::make_unique<HandoverSource>(i, number_, burst, devices_, queues_, *rss_));
     sources_.push_back(handed_over_.back().get());
   }
   for (unsigned device = 0; device < testbed().device_count(); device++) {

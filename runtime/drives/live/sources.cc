@@ -71,19 +71,18 @@ unsigned PortSource::prepare(std::span<Packet> packets) {
   return kept;
 }
 
-HandoverSource::HandoverSource(std::size_t number, unsigned shard, unsigned burst, bool waits, ShardDevices& devices,
+HandoverSource::HandoverSource(std::size_t number, unsigned shard, unsigned burst, ShardDevices& devices,
                                const TransmitQueues& queues, SoftwareRss& rss)
     : number_(number),
       from_(devices.port(number)),
       shard_(shard),
       burst_(burst),
-      waits_(waits),
       devices_(devices),
       queues_(queues),
       rss_(rss) {}
 
 bool HandoverSource::poll(Nanos) {
-  if (waits_ && queues_.congested()) return false;
+  if (queues_.some_port_waits() && queues_.congested()) return false;
   const unsigned count = rss_.take(SoftwareRss::Direction::kIn, number_, shard_, {room_.data(), burst_});
   if (count == 0) return false;
   const std::span<Packet> packets{room_.data(), count};

@@ -50,7 +50,7 @@ class PortSource final : public Source {
 class HandoverSource final : public Source {
  public:
   /// For shard `shard`. All outlive this.
-  HandoverSource(std::size_t number, unsigned shard, unsigned burst, bool waits, ShardDevices& devices,
+  HandoverSource(std::size_t number, unsigned shard, unsigned burst, ShardDevices& devices,
                  const TransmitQueues& queues, SoftwareRss& rss);
   bool poll(Nanos now) override;
 
@@ -58,7 +58,6 @@ class HandoverSource final : public Source {
   const std::size_t number_;
   const FabricPort from_;
   const unsigned shard_, burst_;
-  const bool waits_;  // packets of some port of the run lose nothing by waiting
   ShardDevices& devices_;
   const TransmitQueues& queues_;
   SoftwareRss& rss_;

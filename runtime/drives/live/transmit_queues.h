@@ -41,6 +41,8 @@ class TransmitQueues {
   }
   /// Whether the last flush() left packets that a port, or the shard that owns it, did not take.
   bool congested() const { return congested_; }
+  /// Whether packets of some port of the run lose nothing by waiting: then they wait before they are dropped.
+  bool some_port_waits() const { return some_port_waits_; }
   bool is_empty(std::size_t port) const { return queues_[port].count == 0; }
   /// The end of a run: what waits is dropped and counted.
   void drop_all();
@@ -76,7 +78,7 @@ class TransmitQueues {
   std::vector<Queue> queues_;  // by port of the run
   bool waiting_ = false;       // something may wait in queues_
   bool congested_ = false;
-  bool some_port_waits_ = false;  // packets of some port of the run lose nothing by waiting
+  bool some_port_waits_ = false;
 };
 
 inline void free_packets(std::span<Packet> packets) {
