@@ -53,7 +53,7 @@ struct Component {
 };
 
 /// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kComponentAbi = 9;
+inline constexpr std::uint32_t kComponentAbi = 10;
 
 }  // namespace rocebox
 

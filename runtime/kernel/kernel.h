@@ -3,6 +3,7 @@
 // packets and the time, gives each packet a verdict, and says when it wants to be woken.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -97,6 +98,9 @@ class HostSide {
   /// A descriptor that becomes readable when has_posted() turns true while wake_on() holds; -1: there is none.
   virtual int wake_descriptor() { return -1; }
   virtual void wake_on(bool /*on*/) {}
+  /// `waker` is called when has_posted() turns true outside of the device's own calls, on the device's thread: where
+  /// devices share a queue of events, this one is stepped in the present instant.
+  virtual void set_waker(std::function<void()> /*waker*/) {}
 
  protected:
   ~HostSide() = default;

@@ -10,6 +10,7 @@
 #include "runtime/component/component.h"
 #include "runtime/component/fields.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/kernel/placement.h"
 #include "runtime/limits.h"
 
 namespace rocebox {
@@ -59,6 +60,8 @@ class DeviceOptions : public KernelOptions {
   Port outputs() const override { return static_cast<Port>(ports().size()); }
   /// Their names, in order.
   virtual const std::vector<std::string>& ports() const = 0;
+  /// Before the fields are filled, for a device that a topology places: what is not written is as `placement` says.
+  virtual void place(const Placement& /*placement*/) {}
   /// Why packets of one flow cannot be dealt out to several instances; null: they can.
   virtual const char* one_core_because() const { return nullptr; }
 };

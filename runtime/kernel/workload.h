@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Workload: what hosts do, for who runs them: programs that post work to the devices in front of them and wait until it
+// is done.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/component/component.h"
+#include "runtime/component/fields.h"
+#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/report.h"
+
+namespace rocebox {
+
+inline constexpr char kWorkloadKind[] = "workload";
+
+/// A host on which a workload runs: the device before it and its side towards the host, which outlive the workload.
+struct WorkloadHost {
+  std::string name;
+  HostSide* side;
+};
+
+/// One transfer of a workload from a host to another, from the moment at which the sender could begin to the moment at
+/// which the receiver has all of it.
+struct FlowRecord {
+  unsigned source, destination;  ///< places in the hosts of the workload
+  std::uint64_t bytes;
+  Nanos start;
+  Nanos end;  ///< kNever: it is not done
+};
+
+/// A pure object, as devices are: no clock, no thread. It is called by the drive (start) and by its hosts' devices, in
+/// their own calls; one thread runs all of them.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  /// Begins at `now`: posts to hosts, whose devices the drive steps in the same instant (HostSide::set_waker).
+  virtual void start(Nanos now) = 0;
+  /// Whether all is done that it will ever do.
+  virtual bool finished() const = 0;
+  /// Called once, by the workload, in the call in which it finishes.
+  void set_on_finished(std::function<void(Nanos now)> on_finished) { on_finished_ = std::move(on_finished); }
+  /// What has been done so far, in a unit of its own; for a watchdog: while it grows, something advances.
+  virtual std::uint64_t progress() const = 0;
+  /// Its transfers so far, in the order in which they began.
+  virtual std::span<const FlowRecord> flows() const = 0;
+  /// What waits for what, for people, when nothing advances any more: one line a stuck transfer, at most `lines`.
+  virtual void explain_waiting(Report& report, unsigned lines) const = 0;
+  virtual void report(Report& report) const = 0;
+
+ protected:
+  void tell_finished(Nanos now) {
+    if (on_finished_) on_finished_(now);
+  }
+
+ private:
+  std::function<void(Nanos now)> on_finished_;
+};
+
+/// The options of a workload; `hosts` says how many it runs on.
+class WorkloadOptions : public Options {
+ public:
+  virtual Range<std::int64_t> hosts() const = 0;
+  /// Throws ConfigError for what options alone do not show: a host whose device is of another kind than it needs.
+  virtual std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t seed) const = 0;
+};
+
+/// A workload of options `O`.
+template <class O>
+constexpr Component workload_component(const char* name, const char* summary, const Example* examples = nullptr) {
+  return {kComponentAbi,
+          kWorkloadKind,
+          name,
+          summary,
+          [](const Registry&) -> std::unique_ptr<Options> { return std::make_unique<O>(); },
+          examples};
+}
+
+}  // namespace rocebox
