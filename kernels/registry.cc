@@ -9,6 +9,8 @@
 #include "kernels/link/link.h"
 #include "kernels/lowar/lowar.h"
 #include "kernels/themis/themis.h"
+#include "nic_model/nic.h"
+#include "runtime/kernel/workload.h"
 #include "switch_model/acl/acl.h"
 #include "switch_model/forward/forward.h"
 #include "switch_model/program.h"
@@ -17,7 +19,7 @@
 namespace rocebox {
 
 std::span<const char* const> component_kinds() {
-  static constexpr const char* kKinds[] = {kKernelKind, kDeviceKind, switch_model::kProgramKind};
+  static constexpr const char* kKinds[] = {kKernelKind, kDeviceKind, kWorkloadKind, switch_model::kProgramKind};
   return kKinds;
 }
 
@@ -25,6 +27,7 @@ std::span<const Component> in_tree_components() {
   static const std::array components = {inspect_component(),
                                         link_component(),
                                         lowar_component(),
+                                        nic_component(),
                                         switch_component(),
                                         switch_model::acl_component(),
                                         switch_model::forward_component(),

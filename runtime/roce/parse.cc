@@ -194,7 +194,8 @@ void parse_new(std::span<const Packet> packets) {
     const Packet ahead = packets[std::min(i + kAhead, packets.size() - 1)];
     __builtin_prefetch(ahead.data());
     __builtin_prefetch(&ahead.meta(), 1);
-    if (packets[i].meta().status != ParseStatus::kUnparsed) continue;
+    if (packets[i].meta().status != ParseStatus::kUnparsed) [[unlikely]]
+      continue;
     if (!parse_usual(packets[i])) [[unlikely]]
       parse_unusual(packets[i]);
   }

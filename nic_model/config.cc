@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/config.h"
+
+#include <algorithm>
+
+#include "runtime/kernel/rate_queue.h"
+
+namespace rocebox::nic_model {
+
+void NicConfig::place(const Placement& placement) {
+  mac = placement.mac;
+  address = placement.address;
+  if (placement.ports.empty()) return;
+  ports = {placement.ports[0].name};
+  rate = placement.ports[0].bits_per_second;
+  // All others are behind the switch that it stands at, or are the one host at the other end.
+  prefix_bits = 32;
+  gateway = roce::ipv4(169, 254, 0, 1);
+  neighbors = {{gateway, placement.ports[0].neighbor_mac}};
+}
+
+void NicConfig::fields(Fields& f) {
+  f.mac("mac", mac, Presence::kOptional, "MAC address; made of the IP address when left out");
+  f.address("address", address, Presence::kRequired, "IPv4 or IPv6 address, from which its GIDs are");
+  f.address("address6", address6, Presence::kOptional, "a second address, of IPv6");
+  f.integer("prefix_bits", prefix_bits, {0, 128}, "addresses that share so many first bits are on the link");
+  f.address("gateway", gateway, Presence::kOptional, "where packets to all others go");
+  f.list("neighbors", neighbors, kNeighborsMax, "MAC addresses that need not be asked for",
+         [](Fields& g, NeighborConfig& row) {
+           g.address("address", row.address, Presence::kRequired, "IP address");
+           g.mac("mac", row.mac, Presence::kRequired, "its MAC address");
+         });
+  f.rate("rate", rate, {0, kRateMax}, "bits per second of the port; 0: as fast as it takes packets");
+  f.bytes("overhead", overhead, {0, 256}, "bytes of the wire beyond a frame: preamble, FCS and gap");
+  f.integer("queue_pairs", queue_pairs, {1, kQpsMax}, "queue pairs that there can be at once");
+  f.boolean("header_only", header_only,
+            "packets have their headers alone, with the length of the whole on the wire: for simulations");
+  f.boolean("icrc", icrc, "store and check ICRCs; false: the port does");
+  f.integer("window", window, {1, 1 << 22}, "packets of a queue pair that may be on their way");
+  f.integer("ack_every", ack_every, {1, 1 << 16}, "within a message, every so many packets ask for an ACK");
+  f.duration("retransmission_timeout", retransmission_timeout, {0, 100 * kSecond},
+             "time without a response after which packets are sent again; 0: as verbs' `timeout` says");
+  f.duration("arp_timeout", arp_timeout, {kMillisecond, 60 * kSecond}, "time after which a neighbour is asked again");
+  if (!mac && address) {
+    // Locally administered, from the last four bytes: equal for equal configurations.
+    mac = roce::Mac{0x02, 0x72, (*address)[12], (*address)[13], (*address)[14], (*address)[15]};
+  }
+  if (header_only && icrc) icrc = false;
+}
+
+roce::IpAddress NicConfig::source_for(const roce::IpAddress& destination) const {
+  if (address && roce::is_ipv4(*address) == roce::is_ipv4(destination)) return *address;
+  return address6.value_or(address.value_or(roce::IpAddress{}));
+}
+
+bool NicConfig::is_on_link(const roce::IpAddress& destination) const {
+  const roce::IpAddress own = source_for(destination);
+  unsigned bits = static_cast<unsigned>(prefix_bits) + (roce::is_ipv4(own) ? 96 : 0);
+  bits = std::min(bits, 128u);
+  for (unsigned i = 0; i < bits; i++)
+    if ((own[i / 8] ^ destination[i / 8]) >> (7 - i % 8) & 1) return false;
+  return true;
+}
+
+std::uint16_t NicConfig::udp_source_port(std::uint32_t qpn, std::uint32_t destination_qp) const {
+  std::uint64_t value = std::uint64_t{qpn} * destination_qp;
+  value ^= value >> 20;
+  value ^= value >> 40;
+  return static_cast<std::uint16_t>(0xC000 | (value & 0x3FFF));
+}
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/connect/frames.h"
+
+#include <cstring>
+
+#include "runtime/roce/ipv4_checksum.h"
+
+namespace rocebox::nic_model {
+namespace {
+
+constexpr std::uint32_t kNdBytes = 24 + 8;  // ICMPv6 with a target, and one option
+constexpr std::uint8_t kHopLimitNd = 255;   // RFC 4861, 7.1: what has come through a router is not believed
+
+// Of a frame of which it is known that it has room for this.
+template <class T>
+T& structure(Packet packet, std::uint32_t offset) {
+  return *reinterpret_cast<T*>(packet.data() + offset);
+}
+
+std::uint32_t sum_of(const std::uint8_t* bytes, std::size_t count) {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i + 1 < count; i += 2) sum += roce::load_be16(bytes + i);
+  if (count % 2) sum += std::uint32_t{bytes[count - 1]} << 8;
+  return sum;
+}
+std::uint16_t folded(std::uint32_t sum) {
+  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
+  return static_cast<std::uint16_t>(sum);
+}
+// Of the ICMPv6 message behind `ip`, its pseudo header included (RFC 8200, 8.1).
+std::uint16_t icmp6_sum(const roce::Ipv6& ip, const std::uint8_t* message, std::uint32_t bytes) {
+  return folded(sum_of(ip.source, 32) + bytes + kIpProtocolIcmp6 + sum_of(message, bytes));
+}
+
+void write_nd(Packet packet, const roce::Mac& mac, const roce::IpAddress& own, const roce::Mac& to_mac,
+              const roce::IpAddress& to, std::uint8_t type, const roce::IpAddress& target) {
+  std::memset(packet.data(), 0, packet.size());
+  auto* ethernet = &structure<roce::Ethernet>(packet, 0);
+  std::copy(to_mac.begin(), to_mac.end(), ethernet->destination);
+  std::copy(mac.begin(), mac.end(), ethernet->source);
+  ethernet->type = roce::kEtherIpv6;
+  auto* ip = &structure<roce::Ipv6>(packet, sizeof(roce::Ethernet));
+  ip->version_class_label = 0x60000000u;
+  ip->payload_length = kNdBytes;
+  ip->next_header = kIpProtocolIcmp6;
+  ip->hop_limit = kHopLimitNd;
+  std::copy(own.begin(), own.end(), ip->source);
+  std::copy(to.begin(), to.end(), ip->destination);
+  std::uint8_t* message = packet.data() + sizeof(roce::Ethernet) + sizeof(roce::Ipv6);
+  const bool asks = type == kNeighborSolicitation;
+  message[0] = type;
+  if (!asks) message[4] = 0x60;  // solicited, override
+  std::copy(target.begin(), target.end(), message + 8);
+  message[24] = asks ? 1 : 2;  // source or target link-layer address
+  message[25] = 1;
+  std::copy(mac.begin(), mac.end(), message + 26);
+  reinterpret_cast<Icmp6*>(message)->checksum = static_cast<std::uint16_t>(~icmp6_sum(*ip, message, kNdBytes));
+}
+
+PacketPtr copy_turned(Context& context, Packet request, const roce::Mac& own) {
+  PacketPtr reply = context.allocate(request.size());
+  if (!reply) return reply;
+  std::memcpy(reply->data(), request.data(), request.size());
+  auto* ethernet = &structure<roce::Ethernet>(*reply, 0);
+  std::copy_n(ethernet->source, 6, ethernet->destination);
+  std::copy(own.begin(), own.end(), ethernet->source);
+  return reply;
+}
+
+}  // namespace
+
+void write_arp(Packet packet, std::uint16_t operation, const roce::Mac& sender_mac, const roce::IpAddress& sender,
+               const roce::Mac& to, const roce::Mac& target_mac, const roce::IpAddress& target) {
+  auto* arp = &structure<ArpFrame>(packet, 0);
+  std::copy(to.begin(), to.end(), arp->ethernet.destination);
+  std::copy(sender_mac.begin(), sender_mac.end(), arp->ethernet.source);
+  arp->ethernet.type = kEtherArp;
+  arp->hardware = 1;
+  arp->protocol = roce::kEtherIpv4;
+  arp->hardware_bytes = 6;
+  arp->protocol_bytes = 4;
+  arp->operation = operation;
+  std::copy(sender_mac.begin(), sender_mac.end(), arp->sender_mac);
+  std::copy_n(sender.begin() + 12, 4, arp->sender_ip);
+  std::copy(target_mac.begin(), target_mac.end(), arp->target_mac);
+  std::copy_n(target.begin() + 12, 4, arp->target_ip);
+}
+
+void write_solicitation(Packet packet, const roce::Mac& mac, const roce::IpAddress& own,
+                        const roce::IpAddress& target) {
+  // The target's solicited-node multicast address (RFC 4291, 2.7.1), and its MAC address (RFC 2464, 7).
+  const roce::IpAddress group = {0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xFF, target[13], target[14], target[15]};
+  const roce::Mac group_mac = {0x33, 0x33, 0xFF, target[13], target[14], target[15]};
+  write_nd(packet, mac, own, group_mac, group, kNeighborSolicitation, target);
+}
+
+void write_advertisement(Packet packet, const roce::Mac& mac, const roce::IpAddress& own, const roce::Mac& to_mac,
+                         const roce::IpAddress& to) {
+  write_nd(packet, mac, own, to_mac, to, kNeighborAdvertisement, own);
+}
+
+const Icmp6* icmp6_of(Packet packet) {
+  const std::uint32_t at = packet.meta().l3_offset;
+  const auto* ip = packet.header<roce::Ipv6>(at);
+  if (!ip || ip->next_header != kIpProtocolIcmp6) return nullptr;
+  const auto bytes = static_cast<std::uint32_t>(ip->payload_length);
+  const std::uint32_t message = at + static_cast<std::uint32_t>(sizeof(roce::Ipv6));
+  if (bytes < sizeof(Icmp6) || message + bytes > packet.size()) return nullptr;
+  if (icmp6_sum(*ip, packet.data() + message, bytes) != 0xFFFF) return nullptr;
+  return packet.header<Icmp6>(message);
+}
+
+bool read_nd(Packet packet, roce::IpAddress& target, roce::Mac& mac) {
+  const std::uint32_t at = packet.meta().l3_offset;
+  const auto* ip = packet.header<roce::Ipv6>(at);
+  if (!ip || ip->hop_limit != kHopLimitNd || ip->payload_length < kNdBytes) return false;
+  const std::uint8_t* message = packet.data() + at + sizeof(roce::Ipv6);
+  if ((message[24] != 1 && message[24] != 2) || message[25] != 1) return false;
+  std::copy_n(message + 8, 16, target.begin());
+  std::copy_n(message + 26, 6, mac.begin());
+  return true;
+}
+
+PacketPtr echo_reply_v4(Context& context, Packet request, const roce::Mac& own) {
+  const std::uint32_t at = request.meta().l3_offset;
+  const auto* ip = request.header<roce::Ipv4>(at);
+  if (!ip || ip->protocol != kIpProtocolIcmp || (ip->flags_fragment & 0x3FFF) != 0) return {};
+  const std::uint32_t message = at + ip->header_bytes();
+  if (ip->total_length < ip->header_bytes() + 8 || at + ip->total_length > request.size() ||
+      request.data()[message] != kEchoRequest4)
+    return {};
+  PacketPtr reply = copy_turned(context, request, own);
+  if (!reply) return reply;
+  auto* header = &structure<roce::Ipv4>(*reply, at);
+  std::swap_ranges(header->source, header->source + 4, header->destination);
+  header->ttl = 64;
+  roce::store_ipv4_checksum(*header);
+  std::uint8_t* icmp = reply->data() + message;
+  const std::uint32_t bytes = static_cast<std::uint32_t>(header->total_length) - header->header_bytes();
+  icmp[0] = kEchoReply4;
+  icmp[2] = icmp[3] = 0;
+  const auto sum = static_cast<std::uint16_t>(~folded(sum_of(icmp, bytes)));
+  icmp[2] = static_cast<std::uint8_t>(sum >> 8);
+  icmp[3] = static_cast<std::uint8_t>(sum);
+  return reply;
+}
+
+PacketPtr echo_reply_v6(Context& context, Packet request, const roce::Mac& own) {
+  PacketPtr reply = copy_turned(context, request, own);
+  if (!reply) return reply;
+  const std::uint32_t at = request.meta().l3_offset;
+  auto* ip = &structure<roce::Ipv6>(*reply, at);
+  std::swap_ranges(ip->source, ip->source + 16, ip->destination);
+  ip->hop_limit = 64;
+  std::uint8_t* message = reply->data() + at + sizeof(roce::Ipv6);
+  auto* icmp = reinterpret_cast<Icmp6*>(message);
+  icmp->type = kEchoReply6;
+  icmp->checksum = 0;
+  icmp->checksum = static_cast<std::uint16_t>(~icmp6_sum(*ip, message, static_cast<std::uint32_t>(ip->payload_length)));
+  return reply;
+}
+
+}  // namespace rocebox::nic_model

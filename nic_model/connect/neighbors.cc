@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/connect/neighbors.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "nic_model/connect/frames.h"
+
+namespace rocebox::nic_model {
+
+Neighbors::Neighbors(Core& core) : core_(core), timer_(timer_tag(TimerOf::kNeighbors)) {
+  for (const NeighborConfig& one : core.config.neighbors)
+    if (one.address && one.mac) rows_.push_back({*one.address, *one.mac, true});
+}
+
+Neighbors::Row* Neighbors::find(const roce::IpAddress& address) {
+  for (Row& row : rows_)
+    if (row.address == address) return &row;
+  return nullptr;
+}
+
+const roce::Mac* Neighbors::resolve(Context& context, const roce::IpAddress& destination) {
+  const NicConfig& config = core_.config;
+  const bool direct = find(destination) || config.is_on_link(destination) || !config.gateway;
+  const roce::IpAddress hop = direct ? destination : *config.gateway;
+  Row* row = find(hop);
+  if (!row) {
+    if (rows_.size() >= kNeighborsMax) return nullptr;
+    row = &rows_.emplace_back();
+    row->address = hop;
+  }
+  if (row->known) return &row->mac;
+  if (row->ask_again <= context.now()) {
+    row->tries = 0;
+    ask(context, *row);
+    arm(context);
+  }
+  return nullptr;
+}
+
+void Neighbors::ask(Context& context, Row& row) {
+  row.tries++;
+  row.ask_again = context.now() + core_.config.arp_timeout;
+  if (roce::is_ipv4(row.address))
+    ask_arp(context, row);
+  else
+    ask_nd(context, row);
+}
+
+void Neighbors::arm(Context& context) {
+  Nanos first = kNever;
+  for (const Row& row : rows_)
+    if (!row.known && row.tries > 0 && row.tries <= core_.config.arp_tries) first = std::min(first, row.ask_again);
+  if (first != kNever) context.arm(timer_, first);
+}
+
+void Neighbors::on_timer(Context& context) {
+  for (Row& row : rows_) {
+    if (row.known || row.tries == 0 || row.ask_again > context.now()) continue;
+    if (row.tries < core_.config.arp_tries) {
+      ask(context, row);
+    } else if (row.tries == core_.config.arp_tries) {
+      row.tries++;  // whoever wants it again begins anew
+      core_.count.unresolved_neighbors.add();
+    }
+  }
+  arm(context);
+}
+
+void Neighbors::send(Context& context, PacketPtr packet, Counter& counter) {
+  if (core_.transmitter.add_control(context, packet))
+    counter.add();
+  else
+    context.drop(std::move(packet), core_.count.drop_control_full);
+}
+
+void Neighbors::ask_arp(Context& context, const Row& row) {
+  PacketPtr packet = context.allocate(sizeof(ArpFrame));
+  if (!packet) return core_.count.tx_no_packet.add();
+  const roce::IpAddress own = core_.config.source_for(row.address);
+  write_arp(*packet, kArpRequest, core_.config.mac_address(), own, roce::Mac{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF},
+            roce::Mac{}, row.address);
+  send(context, std::move(packet), core_.count.arp_requests_sent);
+}
+
+void Neighbors::ask_nd(Context& context, const Row& row) {
+  PacketPtr packet = context.allocate(kNdFrameBytes);
+  if (!packet) return core_.count.tx_no_packet.add();
+  write_solicitation(*packet, core_.config.mac_address(), core_.config.source_for(row.address), row.address);
+  send(context, std::move(packet), core_.count.nd_solicitations_sent);
+}
+
+bool Neighbors::learn(const roce::IpAddress& address, const std::uint8_t* mac, bool& found) {
+  Row* row = find(address);
+  if (!row) return false;
+  found = found || !row->known;
+  std::copy_n(mac, 6, row->mac.begin());
+  row->known = true;
+  return true;
+}
+
+bool Neighbors::on_packet(Context& context, Packet packet, bool& found) {
+  found = false;
+  const auto* ethernet = packet.header<roce::Ethernet>(0);
+  if (!ethernet) return false;
+  if (ethernet->type == kEtherArp) return on_arp(context, packet, found);
+  if (packet.meta().ip_version == 4) return on_icmp(context, packet);
+  return packet.meta().ip_version == 6 && on_icmp6(context, packet, found);
+}
+
+bool Neighbors::on_arp(Context& context, Packet packet, bool& found) {
+  const auto* arp = packet.header<ArpFrame>(0);
+  if (!arp || arp->hardware != 1 || arp->protocol != roce::kEtherIpv4 || arp->hardware_bytes != 6 ||
+      arp->protocol_bytes != 4)
+    return false;
+  const roce::IpAddress sender = mapped(arp->sender_ip), target = mapped(arp->target_ip);
+  const bool learnt = learn(sender, arp->sender_mac, found);
+  if (arp->operation != kArpRequest || core_.config.source_for(sender) != target) return learnt;
+  roce::Mac asker;
+  std::copy_n(arp->sender_mac, 6, asker.begin());
+  PacketPtr reply = context.allocate(sizeof(ArpFrame));
+  if (!reply) return core_.count.tx_no_packet.add(), true;
+  write_arp(*reply, kArpReply, core_.config.mac_address(), target, asker, asker, sender);
+  send(context, std::move(reply), core_.count.arp_replies_sent);
+  return true;
+}
+
+bool Neighbors::on_icmp(Context& context, Packet packet) {
+  PacketPtr reply = echo_reply_v4(context, packet, core_.config.mac_address());
+  if (!reply) return false;
+  send(context, std::move(reply), core_.count.echo_replies_sent);
+  return true;
+}
+
+bool Neighbors::on_icmp6(Context& context, Packet packet, bool& found) {
+  const Icmp6* icmp = icmp6_of(packet);
+  if (!icmp) return false;
+  if (icmp->type == kEchoRequest6) {
+    PacketPtr reply = echo_reply_v6(context, packet, core_.config.mac_address());
+    if (reply) send(context, std::move(reply), core_.count.echo_replies_sent);
+    return static_cast<bool>(reply) || true;
+  }
+  roce::IpAddress address;
+  roce::Mac mac;
+  if (icmp->type == kNeighborAdvertisement) return read_nd(packet, address, mac) && learn(address, mac.data(), found);
+  if (icmp->type != kNeighborSolicitation || !read_nd(packet, address, mac)) return false;
+  const roce::Addresses asked = roce::addresses(packet);
+  const bool learnt = learn(asked.source, mac.data(), found);
+  if (core_.config.source_for(address) != address) return learnt;
+  PacketPtr reply = context.allocate(kNdFrameBytes);
+  if (!reply) return core_.count.tx_no_packet.add(), true;
+  write_advertisement(*reply, core_.config.mac_address(), address, mac, asked.source);
+  send(context, std::move(reply), core_.count.nd_advertisements_sent);
+  return true;
+}
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Neighbors: which MAC address leads to an IP address: as written, or asked for by ARP (RFC 826) and neighbour
+// discovery (RFC 4861); and what a NIC without a host's stack answers itself: ARP, ND, ICMP echo.
+#pragma once
+#include <vector>
+
+#include "nic_model/core.h"
+#include "runtime/kernel/kernel.h"
+
+namespace rocebox::nic_model {
+
+class Neighbors {
+ public:
+  explicit Neighbors(Core& core);
+
+  /// The MAC address of the next hop to `destination`. Null: it is being asked for, and found() will say.
+  const roce::Mac* resolve(Context& context, const roce::IpAddress& destination);
+  /// A packet that is not RoCE. True: it was answered, or something was learnt; `found` says whether a neighbour was.
+  bool on_packet(Context& context, Packet packet, bool& found);
+  void on_timer(Context& context);
+
+ private:
+  struct Row {
+    roce::IpAddress address{};
+    roce::Mac mac{};
+    bool known = false;
+    int tries = 0;
+    Nanos ask_again = 0;
+  };
+  Row* find(const roce::IpAddress& address);
+  bool learn(const roce::IpAddress& address, const std::uint8_t* mac, bool& found);
+  void ask(Context& context, Row& row);
+  void ask_arp(Context& context, const Row& row);
+  void ask_nd(Context& context, const Row& row);
+  void send(Context& context, PacketPtr packet, Counter& counter);
+  bool on_arp(Context& context, Packet packet, bool& found);
+  bool on_icmp(Context& context, Packet packet);
+  bool on_icmp6(Context& context, Packet packet, bool& found);
+  void arm(Context& context);
+
+  Core& core_;
+  std::vector<Row> rows_;
+  Timer timer_;
+};
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/core.h"
+
+#include "runtime/roce/icrc.h"
+
+namespace rocebox::nic_model {
+
+Qp::Qp(Core& core, std::uint32_t number, const QpInit& made, const ibv_qp_cap& granted)
+    : init(made),
+      send_queue(number, granted.max_send_wr, granted.max_send_sge, granted.max_inline_data, made.type == IBV_QPT_UD),
+      own_receive_queue(ReceiveQueue::Kind::kOwn, 0, granted.max_recv_wr, granted.max_recv_sge),
+      requester(core, *this),
+      responder(core, *this),
+      retransmit_timer(timer_tag(TimerOf::kRetransmission, number)),
+      rnr_timer(timer_tag(TimerOf::kRnr, number)),
+      number_(number) {}
+
+void Core::wake(Context& context, Qp& qp) {
+  if (qp.is_ready) return;
+  if (qp.responder.wants_to_send() || qp.requester.wants_to_send(context.now())) transmitter.add(context, qp);
+}
+
+mlx5_cqe64* Core::next_cqe(CompletionQueue& cq) {
+  if (cq.overrun()) return nullptr;
+  mlx5_cqe64* cqe = cq.next();
+  if (!cqe) {
+    count.cq_overruns.add();
+    tell({IBV_EVENT_CQ_ERR, cq.number()});
+  }
+  return cqe;
+}
+
+void Core::publish(CompletionQueue& cq, mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited) {
+  count.completions.add();
+  cq.publish(cqe, opcode, solicited);
+  if (completed.empty() || completed.back() != &cq) completed.push_back(&cq);
+}
+
+void Core::complete_send(Context& context, Qp& qp, const SendWork& work, ibv_wc_status status) {
+  if (status == IBV_WC_SUCCESS && !work.has(MLX5_WQE_CTRL_CQ_UPDATE) && !qp.init.signal_all) return;
+  CompletionQueue& cq = *qp.init.send_cq;
+  mlx5_cqe64* cqe = next_cqe(cq);
+  if (!cqe) return;
+  if (status != IBV_WC_SUCCESS) {
+    (status == IBV_WC_WR_FLUSH_ERR ? count.req_cqe_flush_error : count.req_cqe_error).add();
+    auto* error = reinterpret_cast<ErrorCqe*>(cqe);
+    error->syndrome = syndrome_of(status);
+    error->opcode_qpn = htobe32(std::uint32_t{work.opcode} << 24 | qp.number());
+    error->wqe_counter = htobe16(work.wqe_counter);
+    return publish(cq, cqe, MLX5_CQE_REQ_ERR, true);
+  }
+  cqe->sop_drop_qpn = htobe32(std::uint32_t{work.opcode} << 24 | qp.number());
+  cqe->wqe_counter = htobe16(work.wqe_counter);
+  cqe->byte_cnt = htobe32(work.bytes);
+  cqe->timestamp = htobe64(static_cast<std::uint64_t>(context.now()));
+  publish(cq, cqe, MLX5_CQE_REQ, false);
+}
+
+void Core::complete_receive(Context& context, Qp& qp, ReceiveWork& work, const Received& what, ibv_wc_status status) {
+  work.taken = false;
+  CompletionQueue& cq = *qp.init.receive_cq;
+  mlx5_cqe64* cqe = next_cqe(cq);
+  if (!cqe) return;
+  const bool is_shared = qp.receive_queue().kind() == ReceiveQueue::Kind::kShared;
+  const __be32 srqn = htobe32(is_shared ? qp.receive_queue().number() : 0);
+  if (status != IBV_WC_SUCCESS) {
+    (status == IBV_WC_WR_FLUSH_ERR ? count.resp_cqe_flush_error : count.resp_cqe_error).add();
+    auto* error = reinterpret_cast<ErrorCqe*>(cqe);
+    error->srqn = srqn;
+    error->syndrome = syndrome_of(status);
+    error->opcode_qpn = htobe32(qp.number());
+    error->wqe_counter = htobe16(work.wqe_counter);
+    return publish(cq, cqe, MLX5_CQE_RESP_ERR, true);
+  }
+  cqe->srqn_uidx = srqn;
+  cqe->imm_inval_pkey = what.immediate;
+  cqe->byte_cnt = htobe32(what.bytes);
+  cqe->flags_rqpn = htobe32((what.has_grh ? 1u << 28 : 0) | what.source_qp);
+  cqe->sop_drop_qpn = htobe32(qp.number());
+  cqe->wqe_counter = htobe16(work.wqe_counter);
+  cqe->timestamp = htobe64(static_cast<std::uint64_t>(context.now()));
+  publish(cq, cqe, what.cqe_opcode, what.solicited);
+}
+
+void Core::fail(Context& context, Qp& qp) {
+  if (qp.attributes.state == IBV_QPS_ERR) return;
+  qp.attributes.state = IBV_QPS_ERR;
+  context.cancel(qp.retransmit_timer);
+  context.cancel(qp.rnr_timer);
+  qp.requester.flush(context);
+  qp.responder.flush(context);
+  wake(context, qp);
+}
+
+PacketPtr Core::make(Context& context, const Headers& headers, const PacketFields& fields) {
+  PacketPtr packet = context.allocate(config.header_only ? headers.head_bytes(fields.opcode)
+                                                         : headers.frame_bytes(fields.opcode, fields.payload_bytes));
+  if (packet)
+    headers.write(*packet, fields);
+  else
+    count.tx_no_packet.add();
+  return packet;
+}
+
+void Core::finish(Packet packet) {
+  if (config.icrc) roce::icrc_store(packet);
+}
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Core: what the parts of one NIC share: its memory, queue pairs, completions and counters.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "nic_model/config.h"
+#include "nic_model/counters.h"
+#include "nic_model/memory/memory.h"
+#include "nic_model/rate/transmitter.h"
+#include "nic_model/transport/qp.h"
+#include "runtime/kernel/kernel.h"
+
+namespace rocebox::nic_model {
+
+/// What a timer of the NIC is for: the upper 8 bits of its tag; the lower ones say whose it is.
+enum class TimerOf : std::uint8_t { kTransmitter, kRetransmission, kRnr, kNeighbors, kModeration, kProgram };
+constexpr std::uint64_t timer_tag(TimerOf of, std::uint64_t whose = 0) {
+  return static_cast<std::uint64_t>(of) << 56 | whose;
+}
+constexpr TimerOf timer_of(std::uint64_t tag) { return static_cast<TimerOf>(tag >> 56); }
+constexpr std::uint64_t timer_whose(std::uint64_t tag) { return tag & ((std::uint64_t{1} << 56) - 1); }
+
+/// An asynchronous event (IB specification, 11.6.3), for the program that owns the queue pair.
+struct AsyncEvent {
+  ibv_event_type type;
+  std::uint32_t qpn;  ///< or the number of the CQ or SRQ
+};
+
+/// The completion of a receive request.
+struct Received {
+  std::uint8_t cqe_opcode = 0;  ///< MLX5_CQE_RESP_...
+  std::uint32_t bytes = 0;
+  __be32 immediate = 0;  ///< or the rkey that was invalidated
+  bool solicited = false;
+  std::uint32_t source_qp = 0;
+  bool has_grh = false;
+};
+
+class Core {
+ public:
+  Core(const NicConfig& configuration, Stats& stats)
+      : config(configuration), count(stats), transmitter(configuration) {}
+
+  /// The queue pair of that number; null when there is none.
+  Qp* find(std::uint32_t qpn) const {
+    const std::uint32_t index = qpn - config.first_qpn;
+    return index < qps.size() ? qps[index].get() : nullptr;
+  }
+  /// The queue pair has something to send, or may have.
+  void wake(Context& context, Qp& qp);
+
+  /// Completes a send work request; a successful one only where its sender asked for that.
+  void complete_send(Context& context, Qp& qp, const SendWork& work, ibv_wc_status status);
+  void complete_receive(Context& context, Qp& qp, ReceiveWork& work, const Received& what, ibv_wc_status status);
+  /// The queue pair goes to the error state: all that is posted is flushed.
+  void fail(Context& context, Qp& qp);
+  void tell(AsyncEvent event) { events.push_back(event); }
+
+  /// A packet with headers for `qp`; the caller writes extended headers and payload, and ends with finish(). Empty: the
+  /// pool is dry, which is counted.
+  PacketPtr make(Context& context, const Headers& headers, const PacketFields& fields);
+  void finish(Packet packet);
+  /// Whether `packet` has its payload's bytes.
+  static bool has_payload(Packet packet) {
+    return packet.meta().payload_offset + packet.meta().payload_bytes <= packet.size();
+  }
+
+  const NicConfig& config;
+  Counters count;
+  Memory memory;
+  Transmitter transmitter;
+  std::vector<std::unique_ptr<Qp>> qps;  // by number
+  std::vector<std::unique_ptr<CompletionQueue>> cqs;
+  std::vector<std::unique_ptr<ReceiveQueue>> shared_queues;
+  std::vector<AsyncEvent> events;           // not told yet
+  std::vector<CompletionQueue*> completed;  // that may have an event for their host
+ private:
+  mlx5_cqe64* next_cqe(CompletionQueue& cq);
+  void publish(CompletionQueue& cq, mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited);
+};
+
+}  // namespace rocebox::nic_model

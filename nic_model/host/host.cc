@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/host/host.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace rocebox::nic_model {
+
+// The context of a call of the device, for as long as it goes on.
+class Host::InCall {
+ public:
+  InCall(Host& host, Context& context) : host_(host), before_(std::exchange(host.context_, &context)) {}
+  ~InCall() { host_.context_ = before_; }
+  InCall(const InCall&) = delete;
+  InCall& operator=(const InCall&) = delete;
+
+ private:
+  Host& host_;
+  Context* before_;
+};
+
+Host::Host(Core& core, std::function<void(Context&, Qp&)> resolve) : core_(core), resolve_(std::move(resolve)) {}
+
+std::uint32_t Host::submit(HostProgram& program) {
+  programs_.push_back(&program);
+  const auto number = static_cast<std::uint32_t>(programs_.size() - 1);
+  start_again(number);
+  return number;
+}
+
+void Host::start_again(std::uint32_t program) {
+  to_start_.push_back(program);
+  if (waker_) waker_();
+}
+
+void Host::start_programs(Context& context) {
+  const InCall call(*this, context);
+  while (!to_start_.empty()) {
+    const std::vector<std::uint32_t> now = std::exchange(to_start_, {});
+    for (const std::uint32_t program : now) programs_[program]->on_start(*this);
+  }
+}
+
+void Host::fire(Context& context, Timer& timer) {
+  const InCall call(*this, context);
+  const auto program = static_cast<std::uint32_t>(timer_whose(timer.tag()) >> 32);
+  timer.set_tag(timer.tag() & UINT32_MAX);  // its own part, as its owner gave it
+  programs_[program]->on_timer(*this, timer);
+}
+
+void Host::arm_timer(std::uint32_t program, Timer& timer, Nanos at) {
+  timer.set_tag(timer_tag(TimerOf::kProgram, std::uint64_t{program} << 32 | (timer.tag() & UINT32_MAX)));
+  context_->arm(timer, at);
+}
+
+void Host::settle(Context& context) {
+  const InCall call(*this, context);
+  while (!core_.completed.empty() || !core_.events.empty()) {
+    const std::vector<CompletionQueue*> completed = std::exchange(core_.completed, {});
+    for (CompletionQueue* cq : completed)
+      if (cq->take_event()) programs_[cq->program()]->on_completion(*this, *cq);
+    const std::vector<AsyncEvent> events = std::exchange(core_.events, {});
+    for (const AsyncEvent& event : events)
+      for (HostProgram* program : programs_) program->on_async_event(*this, event);
+  }
+}
+
+CompletionQueue* Host::create_cq(std::uint32_t entries, std::uint32_t program) {
+  if (entries == 0 || entries > kCqEntriesMax) return errno = EINVAL, nullptr;
+  core_.cqs.push_back(
+      std::make_unique<CompletionQueue>(static_cast<std::uint32_t>(core_.cqs.size()), entries, program));
+  return core_.cqs.back().get();
+}
+
+ReceiveQueue* Host::create_srq(const ibv_srq_init_attr& attributes) {
+  if (attributes.attr.max_wr == 0 || attributes.attr.max_wr > kWorkRequestsMax || attributes.attr.max_sge > kSgesMax)
+    return errno = EINVAL, nullptr;
+  core_.shared_queues.push_back(std::make_unique<ReceiveQueue>(
+      ReceiveQueue::Kind::kShared, static_cast<std::uint32_t>(core_.shared_queues.size() + 1), attributes.attr.max_wr,
+      attributes.attr.max_sge));
+  return core_.shared_queues.back().get();
+}
+
+Qp* Host::create_qp(const QpInit& init) {
+  const ibv_qp_cap& capacity = init.capacity;
+  if (!init.send_cq || !init.receive_cq || capacity.max_send_wr > kWorkRequestsMax ||
+      capacity.max_recv_wr > kWorkRequestsMax || capacity.max_send_sge > kSgesMax || capacity.max_recv_sge > kSgesMax ||
+      capacity.max_inline_data > kInlineBytesMax)
+    return errno = EINVAL, nullptr;
+  if (init.type != IBV_QPT_RC && init.type != IBV_QPT_UC && init.type != IBV_QPT_UD) return errno = EOPNOTSUPP, nullptr;
+  std::size_t index = 0;
+  while (index < core_.qps.size() && core_.qps[index]) index++;
+  if (index >= static_cast<std::size_t>(core_.config.queue_pairs)) return errno = ENOMEM, nullptr;
+  if (index == core_.qps.size()) core_.qps.emplace_back();
+  const auto number = core_.config.first_qpn + static_cast<std::uint32_t>(index);
+  core_.qps[index] = std::make_unique<Qp>(core_, number, init, capacity);
+  return core_.qps[index].get();
+}
+
+void Host::destroy_qp(Qp& qp) {
+  reset(qp);
+  core_.qps[qp.number() - core_.config.first_qpn].reset();
+}
+
+int Host::post_send(Qp& qp, const ibv_send_wr* list, const ibv_send_wr** bad, const AddressHandle* address) {
+  const ibv_qp_state state = qp.attributes.state;
+  int error = state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR ? EINVAL : 0;
+  for (; list && !error; list = error ? list : list->next)
+    error = qp.send_queue.post(*list, address ? &address->address : nullptr);
+  if (error && bad) *bad = list;
+  qp.send_queue.ring_doorbell();
+  if (state == IBV_QPS_ERR) {
+    qp.requester.flush(*context_);
+  } else if (qp.requester.fetch(*context_)) {
+    core_.wake(*context_, qp);
+  }
+  return error;
+}
+
+int Host::post_receive(Qp& qp, const ibv_recv_wr* list, const ibv_recv_wr** bad) {
+  if (qp.init.shared_receive_queue || qp.attributes.state == IBV_QPS_RESET) return EINVAL;
+  const int error = post_receive(qp.own_receive_queue, list, bad);
+  if (qp.attributes.state == IBV_QPS_ERR) qp.responder.flush(*context_);
+  return error;
+}
+
+int Host::post_receive(ReceiveQueue& queue, const ibv_recv_wr* list, const ibv_recv_wr** bad) {
+  int error = 0;
+  for (; list && !error; list = error ? list : list->next) error = queue.post(*list);
+  if (error && bad) *bad = list;
+  queue.ring_doorbell();
+  return error;
+}
+
+int Host::poll(CompletionQueue& cq, std::span<ibv_wc> completions) {
+  int count = 0;
+  while (static_cast<std::size_t>(count) < completions.size()) {
+    const mlx5_cqe64* cqe = cq.peek();
+    if (!cqe) break;
+    // A destroyed queue pair's CQEs are passed over, as drivers clean them out.
+    count += decode(cq, *cqe, completions[static_cast<std::size_t>(count)]);
+    cq.advance();
+  }
+  return count;
+}
+
+int Host::decode(CompletionQueue&, const mlx5_cqe64& cqe, ibv_wc& wc) {
+  const std::uint8_t opcode = cqe.op_own >> 4;
+  const bool failed = opcode == MLX5_CQE_REQ_ERR || opcode == MLX5_CQE_RESP_ERR;
+  const bool sends = opcode == MLX5_CQE_REQ || opcode == MLX5_CQE_REQ_ERR;
+  const auto& error = reinterpret_cast<const ErrorCqe&>(cqe);
+  const std::uint32_t word = be32toh(failed ? error.opcode_qpn : cqe.sop_drop_qpn);
+  Qp* qp = core_.find(word & 0xFFFFFF);
+  if (!qp) return 0;
+  std::memset(&wc, 0, sizeof wc);
+  wc.qp_num = qp->number();
+  wc.status = failed ? status_of(error.syndrome) : IBV_WC_SUCCESS;
+  const std::uint16_t wqe_counter = be16toh(failed ? error.wqe_counter : cqe.wqe_counter);
+  wc.byte_len = failed ? 0 : be32toh(cqe.byte_cnt);
+  if (sends) {
+    wc.wr_id = qp->send_queue.retire(wqe_counter);
+    switch (word >> 24) {
+      case MLX5_OPCODE_RDMA_WRITE:
+      case MLX5_OPCODE_RDMA_WRITE_IMM:
+        wc.opcode = IBV_WC_RDMA_WRITE;
+        break;
+      case MLX5_OPCODE_RDMA_READ:
+        wc.opcode = IBV_WC_RDMA_READ;
+        break;
+      case MLX5_OPCODE_ATOMIC_CS:
+        wc.opcode = IBV_WC_COMP_SWAP;
+        break;
+      case MLX5_OPCODE_ATOMIC_FA:
+        wc.opcode = IBV_WC_FETCH_ADD;
+        break;
+      case MLX5_OPCODE_LOCAL_INVAL:
+        wc.opcode = IBV_WC_LOCAL_INV;
+        break;
+      default:
+        wc.opcode = IBV_WC_SEND;
+    }
+    return 1;
+  }
+  wc.wr_id = qp->receive_queue().retire(wqe_counter);
+  wc.opcode = IBV_WC_RECV;
+  if (failed) return 1;
+  wc.src_qp = be32toh(cqe.flags_rqpn) & 0xFFFFFF;
+  if (be32toh(cqe.flags_rqpn) >> 28 & 3) wc.wc_flags |= IBV_WC_GRH;
+  if (opcode == MLX5_CQE_RESP_WR_IMM) wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+  if (opcode == MLX5_CQE_RESP_WR_IMM || opcode == MLX5_CQE_RESP_SEND_IMM) {
+    wc.wc_flags |= IBV_WC_WITH_IMM;
+    wc.imm_data = cqe.imm_inval_pkey;
+  } else if (opcode == MLX5_CQE_RESP_SEND_INV) {
+    wc.wc_flags |= IBV_WC_WITH_INV;
+    wc.invalidated_rkey = be32toh(cqe.imm_inval_pkey);
+  }
+  return 1;
+}
+
+AddressHandle Host::create_ah(const roce::Mac& mac, const roce::IpAddress& destination, std::uint32_t qpn,
+                              std::uint32_t qkey, std::uint8_t traffic_class, std::uint8_t hop_limit) const {
+  AddressHandle handle;
+  mlx5_wqe_av& av = handle.address;
+  av.key.qkey.qkey = htobe32(qkey);
+  av.dqp_dct = htobe32(MLX5_EXTENDED_UD_AV | qpn);
+  av.tclass = traffic_class;
+  av.hop_limit = hop_limit;
+  std::copy(mac.begin(), mac.end(), av.rmac);
+  std::copy(destination.begin(), destination.end(), av.rgid);
+  return handle;
+}
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Host: a NIC's side towards its host, in verbs' terms and structures: post, poll, events. What runs on the host is a
+// program, which the NIC calls in its own calls; so a host has no thread and no clock either.
+#pragma once
+#include <infiniband/verbs.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "nic_model/core.h"
+#include "runtime/kernel/kernel.h"
+
+namespace rocebox::nic_model {
+
+class Host;
+
+/// What runs on a host. Its calls come in the NIC's calls, one at a time.
+class HostProgram {
+ public:
+  virtual ~HostProgram() = default;
+  virtual void on_start(Host& /*host*/) {}
+  /// An event of a completion queue that was armed; it is armed no more.
+  virtual void on_completion(Host& /*host*/, CompletionQueue& /*cq*/) {}
+  virtual void on_timer(Host& /*host*/, Timer& /*timer*/) {}
+  virtual void on_async_event(Host& /*host*/, const AsyncEvent& /*event*/) {}
+};
+
+/// An address of datagrams, as ibv_create_ah makes it.
+struct AddressHandle {
+  mlx5_wqe_av address{};
+};
+
+class Host final : public HostSide {
+ public:
+  Host(Core& core, std::function<void(Context&, Qp&)> resolve);
+
+  /// Adds a program, which outlives the device; it is started in the device's next call, and before that
+  /// HostSide::set_waker's waker is called. Its number.
+  std::uint32_t submit(HostProgram& program);
+  /// Calls `program`'s on_start again in the device's next call: something outside of the device's calls has changed.
+  void start_again(std::uint32_t program);
+
+  // For programs, in their calls. What can fail returns 0 or an errno, as verbs do.
+
+  Nanos now() const { return context_->now(); }
+  std::uint64_t random() { return context_->random(); }
+  std::uint32_t alloc_pd() { return core_.memory.new_domain(); }
+  Memory& memory() { return core_.memory; }
+  CompletionQueue* create_cq(std::uint32_t entries, std::uint32_t program);
+  ReceiveQueue* create_srq(const ibv_srq_init_attr& attributes);
+  /// Null, and errno says why: too many, or what the capacities cannot be.
+  Qp* create_qp(const QpInit& init);
+  void destroy_qp(Qp& qp);
+  /// ibv_modify_qp: EINVAL for a transition that there is not, or for attributes that are missing or out of range.
+  int modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask);
+  int post_send(Qp& qp, const ibv_send_wr* list, const ibv_send_wr** bad, const AddressHandle* address = nullptr);
+  int post_receive(Qp& qp, const ibv_recv_wr* list, const ibv_recv_wr** bad);
+  int post_receive(ReceiveQueue& shared, const ibv_recv_wr* list, const ibv_recv_wr** bad);
+  int poll(CompletionQueue& cq, std::span<ibv_wc> completions);
+  void arm(CompletionQueue& cq, bool solicited_only = false) { cq.arm(solicited_only); }
+  /// The timer's tag is replaced: `whose` stays in its low 32 bits.
+  void arm_timer(std::uint32_t program, Timer& timer, Nanos at);
+  void cancel_timer(Timer& timer) { context_->cancel(timer); }
+  AddressHandle create_ah(const roce::Mac& mac, const roce::IpAddress& destination, std::uint32_t qpn,
+                          std::uint32_t qkey, std::uint8_t traffic_class = 0, std::uint8_t hop_limit = 64) const;
+  const NicConfig& config() const { return core_.config; }
+
+  // HostSide.
+  bool has_posted() const override { return !to_start_.empty(); }
+  void set_waker(std::function<void()> waker) override { waker_ = std::move(waker); }
+
+  // For the NIC.
+
+  /// Calls programs that are to be started.
+  void start_programs(Context& context);
+  void fire(Context& context, Timer& timer);
+  /// Tells programs of completions and asynchronous events until there is none.
+  void settle(Context& context);
+
+ private:
+  class InCall;
+  int decode(CompletionQueue& cq, const mlx5_cqe64& cqe, ibv_wc& completion);
+  int move(Qp& qp, const ibv_qp_attr& attributes, int mask);
+  void reset(Qp& qp);
+
+  Core& core_;
+  std::function<void(Context&, Qp&)> resolve_;  // finds the way to a queue pair's peer
+  std::function<void()> waker_;
+  std::vector<HostProgram*> programs_;
+  std::vector<std::uint32_t> to_start_;
+  Context* context_ = nullptr;  // of the call that goes on
+};
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ibv_modify_qp: the states of a queue pair, and what each transition must and may be given (IB specification, volume
+// 1, 10.3.1, and table of ibv_modify_qp(3)).
+#include <cerrno>
+
+#include "nic_model/host/host.h"
+
+namespace rocebox::nic_model {
+namespace {
+
+struct Transition {
+  ibv_qp_state from, to;
+  int required_rc, required_uc, required_ud, optional;
+};
+
+constexpr int kInitConnected = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+constexpr int kInitDatagram = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+constexpr int kRtrUc = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+constexpr int kRtrRc = kRtrUc | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+constexpr int kRtsRc = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+constexpr int kAnyway = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_QKEY |
+                        IBV_QP_PKEY_INDEX | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_PORT;
+constexpr Transition kTransitions[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, kInitConnected, kInitConnected, kInitDatagram, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, 0, 0, kAnyway},
+    {IBV_QPS_INIT, IBV_QPS_RTR, kRtrRc, kRtrUc, 0, kAnyway},
+    {IBV_QPS_RTR, IBV_QPS_RTS, kRtsRc, IBV_QP_SQ_PSN, IBV_QP_SQ_PSN, kAnyway},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, 0, 0, kAnyway | IBV_QP_RATE_LIMIT},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, 0, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0, 0, 0, kAnyway},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0, 0, 0,
+     kAnyway | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+         IBV_QP_MAX_DEST_RD_ATOMIC},
+};
+
+bool allowed(const Qp& qp, ibv_qp_state to, int given) {
+  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return given == 0 || to == IBV_QPS_RESET;
+  for (const Transition& one : kTransitions) {
+    if (one.from != qp.attributes.state || one.to != to) continue;
+    const int required = qp.is(IBV_QPT_RC) ? one.required_rc : qp.is(IBV_QPT_UC) ? one.required_uc : one.required_ud;
+    return (given & required) == required && (given & ~(required | one.optional)) == 0;
+  }
+  return false;
+}
+
+bool in_range(const ibv_qp_attr& a, int mask) {
+  if ((mask & IBV_QP_PATH_MTU) && (a.path_mtu < IBV_MTU_256 || a.path_mtu > IBV_MTU_4096)) return false;
+  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a.max_rd_atomic > kRdAtomicMax) return false;
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a.max_dest_rd_atomic > kRdAtomicMax) return false;
+  if ((mask & IBV_QP_RETRY_CNT) && a.retry_cnt > 7) return false;
+  if ((mask & IBV_QP_RNR_RETRY) && a.rnr_retry > 7) return false;
+  if ((mask & IBV_QP_TIMEOUT) && a.timeout > 31) return false;
+  if ((mask & IBV_QP_MIN_RNR_TIMER) && a.min_rnr_timer > 31) return false;
+  if ((mask & IBV_QP_AV) && !a.ah_attr.is_global) return false;  // RoCE has no LIDs
+  return !((mask & IBV_QP_PKEY_INDEX) && a.pkey_index != 0);
+}
+
+void take(QpAttributes& to, const ibv_qp_attr& a, int mask) {
+  if (mask & IBV_QP_ACCESS_FLAGS) to.access = a.qp_access_flags;
+  if (mask & IBV_QP_QKEY) to.qkey = a.qkey;
+  if (mask & IBV_QP_PATH_MTU) to.path_mtu = 128u << a.path_mtu;
+  if (mask & IBV_QP_DEST_QPN) to.destination_qp = a.dest_qp_num & 0xFFFFFF;
+  if (mask & IBV_QP_RQ_PSN) to.receive_psn = a.rq_psn & 0xFFFFFF;
+  if (mask & IBV_QP_SQ_PSN) to.send_psn = a.sq_psn & 0xFFFFFF;
+  if (mask & IBV_QP_MAX_QP_RD_ATOMIC) to.max_rd_atomic = a.max_rd_atomic;
+  if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) to.max_dest_rd_atomic = a.max_dest_rd_atomic;
+  if (mask & IBV_QP_MIN_RNR_TIMER) to.min_rnr_timer = a.min_rnr_timer;
+  if (mask & IBV_QP_TIMEOUT) to.timeout = a.timeout;
+  if (mask & IBV_QP_RETRY_CNT) to.retry_cnt = a.retry_cnt;
+  if (mask & IBV_QP_RNR_RETRY) to.rnr_retry = a.rnr_retry;
+  if (!(mask & IBV_QP_AV)) return;
+  std::copy_n(a.ah_attr.grh.dgid.raw, 16, to.remote.begin());
+  to.traffic_class = a.ah_attr.grh.traffic_class;
+  to.hop_limit = a.ah_attr.grh.hop_limit ? a.ah_attr.grh.hop_limit : 64;
+}
+
+}  // namespace
+
+int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
+  const ibv_qp_state before = qp.attributes.state;
+  const ibv_qp_state to = mask & IBV_QP_STATE ? attributes.qp_state : before;
+  const int given = mask & ~IBV_QP_STATE;
+  if ((mask & IBV_QP_CUR_STATE) && attributes.cur_qp_state != before) return EINVAL;
+  if (!allowed(qp, to, given) || !in_range(attributes, mask)) return EINVAL;
+  take(qp.attributes, attributes, mask);
+  if (mask & IBV_QP_AV) {
+    qp.attributes.udp_source_port = core_.config.udp_source_port(qp.number(), qp.attributes.destination_qp);
+    resolve_(*context_, qp);
+  }
+  if (to == IBV_QPS_ERR) return core_.fail(*context_, qp), 0;
+  if (to == IBV_QPS_RESET) return reset(qp), 0;
+  qp.attributes.state = to;
+  if (before == IBV_QPS_INIT && to == IBV_QPS_RTR) {
+    if (qp.is(IBV_QPT_UD)) qp.attributes.path_mtu = 4096;
+    qp.responder.start();
+  }
+  if (before == IBV_QPS_RTR && to == IBV_QPS_RTS) qp.requester.start();
+  if (to == IBV_QPS_RTS) {
+    qp.requester.fetch(*context_);
+    core_.wake(*context_, qp);
+  }
+  return 0;
+}
+
+void Host::reset(Qp& qp) {
+  core_.transmitter.remove(qp);
+  context_->cancel(qp.retransmit_timer);
+  context_->cancel(qp.rnr_timer);
+  qp.attributes = QpAttributes();
+  qp.send_queue.clear();
+  qp.own_receive_queue.clear();
+  qp.requester.reset();
+  qp.responder.reset();
+  qp.path_known = false;
+}
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every bound of the NIC model, each with its reason.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace rocebox::nic_model {
+
+/// Queue pairs of one NIC. Their numbers have 24 bits; a table of as many states is what memory bears.
+inline constexpr std::uint32_t kQpsMax = 1u << 17;
+
+/// Work requests of one queue, as mlx5's max_qp_wr: the wqe_counter of a CQE has 16 bits and counts blocks of 64 bytes.
+inline constexpr std::uint32_t kWorkRequestsMax = 1u << 15;
+
+/// Entries of one completion queue: a doorbell record has 24 bits of consumer index.
+inline constexpr std::uint32_t kCqEntriesMax = 1u << 22;
+
+/// Scatter-gather entries of one work request: a WQE has at most 63 segments of 16 bytes; ConnectX takes 30.
+inline constexpr std::uint32_t kSgesMax = 30;
+
+/// Bytes of one message: IB specification, volume 1, 9.7.
+inline constexpr std::uint64_t kMessageBytesMax = std::uint64_t{1} << 31;
+
+/// Bytes that a work request may carry within itself: ConnectX's limit is near a kilobyte.
+inline constexpr std::uint32_t kInlineBytesMax = 512;
+
+/// READs and atomics of one queue pair that are not yet answered, at either end: ConnectX has 16, mlx5 says 128.
+inline constexpr unsigned kRdAtomicMax = 128;
+
+/// Memory regions of one NIC; a key has 24 bits of index.
+inline constexpr std::uint32_t kRegionsMax = 1u << 20;
+
+/// Pieces of an indirect memory key; reading goes through them one by one.
+inline constexpr std::size_t kIndirectPiecesMax = 1024;
+
+/// Indirect keys that name indirect keys: hardware has a fixed depth, too.
+inline constexpr unsigned kIndirectDepthMax = 4;
+
+/// Packets that leave in one call where the port has no rate: one burst of a live port.
+inline constexpr unsigned kSendBurst = 32;
+
+/// Neighbours whose MAC address is known or asked for; a gateway counts once.
+inline constexpr std::size_t kNeighborsMax = 4096;
+
+/// Programs of the host of one NIC.
+inline constexpr std::size_t kProgramsMax = 4096;
+
+/// Packets that the NIC itself has to send (ARP, ICMP, CNP) and that wait for the transmitter; more are dropped and
+/// counted.
+inline constexpr std::size_t kControlPacketsMax = 1024;
+
+}  // namespace rocebox::nic_model

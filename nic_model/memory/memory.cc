@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/memory/memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rocebox::nic_model {
+
+void Memory::copy(std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes) {
+  if (bytes) std::memcpy(to, from, bytes);
+}
+
+Region* Memory::take(std::uint32_t domain, Region::Kind kind, std::uint32_t& key) {
+  std::uint32_t index;
+  if (regions_.empty()) regions_.emplace_back();
+  // Oldest first, so that a key is long unknown before it comes again.
+  if (!free_.empty() && (free_.size() > 64 || regions_.size() > kRegionsMax)) {
+    index = free_.front();
+    free_.erase(free_.begin());
+  } else {
+    if (regions_.size() > kRegionsMax) return nullptr;
+    index = static_cast<std::uint32_t>(regions_.size());
+    regions_.emplace_back();
+  }
+  Region& region = regions_[index];
+  region.kind = kind;
+  region.domain = domain;
+  region.variant++;
+  key = index << 8 | region.variant;
+  in_use_++;
+  return &region;
+}
+
+std::uint32_t Memory::add(std::uint32_t domain, void* address, std::uint64_t bytes, std::uint32_t access) {
+  std::uint32_t key = 0;
+  Region* region = take(domain, Region::Kind::kDirect, key);
+  if (!region) return 0;
+  region->address = reinterpret_cast<std::uintptr_t>(address);
+  region->length = bytes;
+  region->access = access;
+  region->bytes = static_cast<std::uint8_t*>(address);
+  return key;
+}
+
+std::uint32_t Memory::add_without_bytes(std::uint32_t domain, std::uint64_t address, std::uint64_t bytes,
+                                        std::uint32_t access) {
+  std::uint32_t key = 0;
+  Region* region = take(domain, Region::Kind::kDirect, key);
+  if (!region) return 0;
+  region->address = address;
+  region->length = bytes;
+  region->access = access;
+  region->placed = std::make_unique<Extents>();
+  return key;
+}
+
+std::uint32_t Memory::add_indirect(std::uint32_t domain, std::uint64_t address, std::vector<IndirectPiece> pieces,
+                                   std::uint32_t access) {
+  std::uint32_t key = 0;
+  if (pieces.size() > kIndirectPiecesMax) return 0;
+  Region* region = take(domain, Region::Kind::kIndirect, key);
+  if (!region) return 0;
+  region->address = address;
+  region->access = access;
+  for (const IndirectPiece& piece : pieces) region->length += piece.bytes;
+  region->pieces = std::move(pieces);
+  return key;
+}
+
+std::uint32_t Memory::add_null(std::uint32_t domain) {
+  std::uint32_t key = 0;
+  Region* region = take(domain, Region::Kind::kNull, key);
+  if (!region) return 0;
+  region->length = UINT64_MAX;
+  region->access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  return key;
+}
+
+std::uint32_t Memory::add_window(std::uint32_t domain) {
+  std::uint32_t key = 0;
+  return take(domain, Region::Kind::kWindow, key) ? key : 0;
+}
+
+std::uint32_t Memory::bind(std::uint32_t window, std::uint8_t variant, std::uint32_t region, std::uint64_t address,
+                           std::uint64_t bytes, std::uint32_t access, Accessor by, MemoryError& error) {
+  auto* bound = const_cast<Region*>(find(window));
+  const Region* of = find(region);
+  error = MemoryError::kNone;
+  if (!bound || bound->kind != Region::Kind::kWindow || !of || of->kind == Region::Kind::kWindow)
+    error = MemoryError::kNoKey;
+  else if (bound->domain != by.domain || of->domain != by.domain)
+    error = MemoryError::kWrongDomain;
+  else if (!(of->access & IBV_ACCESS_MW_BIND) || bound->length)  // one that is bound must be invalidated first
+    error = MemoryError::kNoRight;
+  else
+    error = check(region, by, address, bytes, access & IBV_ACCESS_REMOTE_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0);
+  if (error != MemoryError::kNone) return 0;
+  bound->address = address;
+  bound->length = bytes;
+  bound->access = access;
+  bound->window_of = region;
+  bound->window_qpn = by.qpn;
+  bound->variant = variant;
+  return (window & ~0xFFu) | variant;
+}
+
+bool Memory::invalidate(std::uint32_t key, Accessor by) {
+  auto* region = const_cast<Region*>(find(key));
+  if (!region || region->kind != Region::Kind::kWindow || region->domain != by.domain) return false;
+  if (region->length && region->window_qpn != by.qpn) return false;
+  region->length = 0;
+  return true;
+}
+
+bool Memory::remove(std::uint32_t key) {
+  auto* region = const_cast<Region*>(find(key));
+  if (!region) return false;
+  const std::uint8_t variant = region->variant;
+  *region = Region();
+  region->variant = variant;  // the next key at this place is another
+  free_.push_back(key >> 8);
+  in_use_--;
+  return true;
+}
+
+MemoryError Memory::check(std::uint32_t key, Accessor by, std::uint64_t address, std::uint64_t bytes,
+                          std::uint32_t access) const {
+  return check_at(key, by, address, bytes, access, 0);
+}
+
+MemoryError Memory::check_at(std::uint32_t key, Accessor by, std::uint64_t address, std::uint64_t bytes,
+                             std::uint32_t access, unsigned depth) const {
+  const Region* region = find(key);
+  if (!region) return MemoryError::kNoKey;
+  if (region->domain != by.domain) return MemoryError::kWrongDomain;
+  if ((region->access & access) != access) return MemoryError::kNoRight;
+  if (region->kind == Region::Kind::kNull) return MemoryError::kNone;
+  const std::uint64_t offset = address - region->address;
+  if (address < region->address || offset > region->length || bytes > region->length - offset)
+    return MemoryError::kOutOfBounds;
+  if (region->kind == Region::Kind::kWindow) {
+    if (region->length == 0 || region->window_qpn != by.qpn) return MemoryError::kNoKey;
+    return check_at(region->window_of, by, address, bytes, 0, depth + 1);
+  }
+  if (region->kind == Region::Kind::kIndirect) return check_pieces(*region, by, offset, bytes, access, depth);
+  return MemoryError::kNone;
+}
+
+template <class Each>
+void Memory::each_piece(const Region& region, std::uint64_t offset, std::uint32_t bytes, Each each) const {
+  for (const IndirectPiece& piece : region.pieces) {
+    if (bytes == 0) return;
+    if (offset >= piece.bytes) {
+      offset -= piece.bytes;
+      continue;
+    }
+    const auto some = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, piece.bytes - offset));
+    each(piece, piece.address + offset, some);
+    bytes -= some;
+    offset = 0;
+  }
+}
+
+MemoryError Memory::check_pieces(const Region& region, Accessor by, std::uint64_t offset, std::uint64_t bytes,
+                                 std::uint32_t access, unsigned depth) const {
+  if (depth >= kIndirectDepthMax) return MemoryError::kTooDeep;
+  MemoryError error = MemoryError::kNone;
+  each_piece(region, offset, static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, UINT32_MAX)),
+             [&](const IndirectPiece& piece, std::uint64_t address, std::uint32_t some) {
+               // A piece's own region grants what the piece's key grants the local side; rights are the outer key's.
+               const std::uint32_t inner = access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE)
+                                               ? static_cast<std::uint32_t>(IBV_ACCESS_LOCAL_WRITE)
+                                               : 0;
+               if (error == MemoryError::kNone) error = check_at(piece.key, by, address, some, inner, depth + 1);
+             });
+  return error;
+}
+
+void Memory::read_other(const Region& region, std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const {
+  if (region.kind == Region::Kind::kWindow) return read(region.window_of, address, bytes, to);
+  if (region.kind != Region::Kind::kIndirect) {
+    std::memset(to, 0, bytes);
+    return;
+  }
+  each_piece(region, address - region.address, bytes,
+             [&](const IndirectPiece& piece, std::uint64_t at, std::uint32_t some) {
+               read(piece.key, at, some, to);
+               to += some;
+             });
+}
+
+void Memory::write_other(Region& region, std::uint64_t address, std::uint32_t bytes, const std::uint8_t* from) {
+  if (region.kind == Region::Kind::kWindow) return write(region.window_of, address, bytes, from);
+  if (region.placed) region.placed->add(address - region.address, bytes);
+  if (region.kind != Region::Kind::kIndirect) return;
+  each_piece(region, address - region.address, bytes,
+             [&](const IndirectPiece& piece, std::uint64_t at, std::uint32_t some) {
+               write(piece.key, at, some, from);
+               if (from) from += some;
+             });
+}
+
+std::uint8_t* Memory::eight_bytes(std::uint32_t key, std::uint64_t address) {
+  const Region* region = find(key);
+  if (!region) return nullptr;
+  if (region->kind == Region::Kind::kWindow) return eight_bytes(region->window_of, address);
+  if (region->kind == Region::Kind::kDirect && region->bytes) return region->bytes + (address - region->address);
+  std::uint8_t* found = nullptr;
+  if (region->kind == Region::Kind::kIndirect)
+    each_piece(*region, address - region->address, 8,
+               [&](const IndirectPiece& piece, std::uint64_t at, std::uint32_t some) {
+                 if (some == 8) found = eight_bytes(piece.key, at);
+               });
+  return found;
+}
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory: what a NIC may read and write of its host: protection domains, regions, keys, and the copies that are its DMA
+// (IB specification, volume 1, 10.6).
+#pragma once
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nic_model/limits.h"
+#include "nic_model/memory/extents.h"
+
+namespace rocebox::nic_model {
+
+/// Why the memory under a key cannot be used.
+enum class MemoryError : std::uint8_t { kNone, kNoKey, kWrongDomain, kOutOfBounds, kNoRight, kTooDeep };
+
+/// A piece of an indirect region.
+struct IndirectPiece {
+  std::uint32_t key;
+  std::uint64_t address, bytes;
+};
+
+/// Memory under one key. lkey and rkey are one number, as in mlx5.
+struct Region {
+  enum class Kind : std::uint8_t {
+    kFree,      ///< no region has this key now
+    kDirect,    ///< `bytes`, or extents alone where that is null
+    kIndirect,  ///< pieces of other regions, one behind the other
+    kNull,      ///< takes all that is written; reads as zeros
+    kWindow,    ///< a part of another region with rights of its own; not bound yet where length is 0
+  };
+  Kind kind = Kind::kFree;
+  std::uint8_t variant = 0;  ///< the low 8 bits of the key
+  std::uint32_t domain = 0;
+  std::uint32_t access = 0;  ///< ibv_access_flags
+  std::uint64_t address = 0, length = 0;
+  std::uint8_t* bytes = nullptr;                ///< the host's, who keeps it as long as the region
+  std::unique_ptr<Extents> placed;              ///< of regions without bytes: what was written where
+  std::vector<IndirectPiece> pieces;            ///< kIndirect
+  std::uint32_t window_of = 0, window_qpn = 0;  ///< kWindow: the region's key, and who may use it
+};
+
+/// Who wants to use memory: keys are good within one protection domain, windows of type 2 for one queue pair.
+struct Accessor {
+  std::uint32_t domain;
+  std::uint32_t qpn = 0;
+};
+
+/// The memory that is registered with one NIC. Keys of what was taken back are not given out again soon: their low 8
+/// bits count.
+class Memory {
+ public:
+  /// A new protection domain's number, from 1.
+  std::uint32_t new_domain() { return ++domains_; }
+
+  /// `bytes` of memory from `address` on, which the caller keeps. The key; 0: there are kRegionsMax.
+  std::uint32_t add(std::uint32_t domain, void* address, std::uint64_t bytes, std::uint32_t access);
+  /// The same without bytes, for simulated hosts: what is written is kept as extents; reading gives zeros.
+  std::uint32_t add_without_bytes(std::uint32_t domain, std::uint64_t address, std::uint64_t bytes,
+                                  std::uint32_t access);
+  /// A key for `pieces` one behind the other, addressed from `address` on.
+  std::uint32_t add_indirect(std::uint32_t domain, std::uint64_t address, std::vector<IndirectPiece> pieces,
+                             std::uint32_t access);
+  std::uint32_t add_null(std::uint32_t domain);
+  /// A memory window of type 2 that is bound to nothing yet.
+  std::uint32_t add_window(std::uint32_t domain);
+  /// Binds a window to a part of `region`; its key's low 8 bits are `variant` from now on. The new key; 0 and `error`
+  /// when it cannot be.
+  std::uint32_t bind(std::uint32_t window, std::uint8_t variant, std::uint32_t region, std::uint64_t address,
+                     std::uint64_t bytes, std::uint32_t access, Accessor by, MemoryError& error);
+  /// Ends a window's binding, as local and remote invalidation do. False: there is no such window, or it is another's.
+  bool invalidate(std::uint32_t key, Accessor by);
+  /// False: no region has this key.
+  bool remove(std::uint32_t key);
+
+  /// The region of that key; null when none has it now.
+  const Region* find(std::uint32_t key) const {
+    const std::uint32_t index = key >> 8;
+    if (index >= regions_.size()) return nullptr;
+    const Region& region = regions_[index];
+    return region.kind != Region::Kind::kFree && region.variant == (key & 0xFF) ? &region : nullptr;
+  }
+  /// Whether `by` may do `access` (0: read as the local side, which needs no right) with all of these bytes.
+  MemoryError check(std::uint32_t key, Accessor by, std::uint64_t address, std::uint64_t bytes,
+                    std::uint32_t access) const;
+
+  /// Copies out of memory that was checked; `to` null: only the extents count, and nothing is to be done.
+  void read(std::uint32_t key, std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const {
+    const Region* region = find(key);
+    if (!to || !region) return;
+    if (region->kind == Region::Kind::kDirect && region->bytes) [[likely]]
+      return copy(to, region->bytes + (address - region->address), bytes);
+    read_other(*region, address, bytes, to);
+  }
+  /// Copies into memory that was checked; `from` null: the packet has no bytes, only their place is known.
+  void write(std::uint32_t key, std::uint64_t address, std::uint32_t bytes, const std::uint8_t* from) {
+    Region* region = const_cast<Region*>(find(key));
+    if (!region) return;
+    if (region->kind == Region::Kind::kDirect && region->bytes) [[likely]] {
+      if (from) copy(region->bytes + (address - region->address), from, bytes);
+      return;
+    }
+    write_other(*region, address, bytes, from);
+  }
+  /// The eight bytes at `address`, for atomics: null where they are not one piece of memory with bytes.
+  std::uint8_t* eight_bytes(std::uint32_t key, std::uint64_t address);
+
+  std::size_t regions() const { return in_use_; }
+
+ private:
+  static void copy(std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes);
+  Region* take(std::uint32_t domain, Region::Kind kind, std::uint32_t& key);
+  void read_other(const Region& region, std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const;
+  void write_other(Region& region, std::uint64_t address, std::uint32_t bytes, const std::uint8_t* from);
+  MemoryError check_pieces(const Region& region, Accessor by, std::uint64_t offset, std::uint64_t bytes,
+                           std::uint32_t access, unsigned depth) const;
+  MemoryError check_at(std::uint32_t key, Accessor by, std::uint64_t address, std::uint64_t bytes, std::uint32_t access,
+                       unsigned depth) const;
+  template <class Each>
+  void each_piece(const Region& region, std::uint64_t offset, std::uint32_t bytes, Each each) const;
+
+  std::vector<Region> regions_;  // by index; the first is never used, so that no key is 0
+  std::vector<std::uint32_t> free_;
+  std::uint32_t domains_ = 0;
+  std::size_t in_use_ = 0;
+};
+
+}  // namespace rocebox::nic_model

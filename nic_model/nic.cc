@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/nic.h"
+
+#include "runtime/roce/icrc.h"
+
+namespace rocebox::nic_model {
+
+Nic::Nic(const NicConfig& config, Stats& stats)
+    : config_(config),
+      core_(config_, stats),
+      neighbors_(core_),
+      host_(core_, [this](Context& context, Qp& qp) { resolve(context, qp); }) {}
+
+void Nic::start(Context& context) { context.reserve_timers(static_cast<std::size_t>(config_.queue_pairs) * 2); }
+
+void Nic::process(Context& context, Port, Batch& batch) {
+  for (unsigned i = 0; i < batch.size(); i++) batch.drop(i, receive(context, batch[i]));
+  host_.settle(context);
+}
+
+void Nic::on_timer(Context& context, Timer& timer) {
+  const auto whose = static_cast<std::uint32_t>(timer_whose(timer.tag()));
+  switch (timer_of(timer.tag())) {
+    case TimerOf::kTransmitter:
+      core_.transmitter.run(context, core_);
+      break;
+    case TimerOf::kRetransmission:
+      if (Qp* qp = core_.find(whose)) qp->requester.on_retransmit_timer(context);
+      break;
+    case TimerOf::kRnr:
+      if (Qp* qp = core_.find(whose)) qp->requester.on_rnr_timer(context);
+      break;
+    case TimerOf::kNeighbors:
+      neighbors_.on_timer(context);
+      break;
+    case TimerOf::kModeration:
+      break;
+    case TimerOf::kProgram:
+      host_.fire(context, timer);
+      break;
+  }
+  host_.settle(context);
+}
+
+void Nic::on_host(Context& context) {
+  host_.start_programs(context);
+  host_.settle(context);
+}
+
+bool Nic::is_for_us(Packet packet) const {
+  const auto* ethernet = packet.header<roce::Ethernet>(0);
+  const bool is_group = ethernet->destination[0] & 1;
+  return is_group || std::equal(ethernet->destination, ethernet->destination + 6, config_.mac_address().begin());
+}
+
+Counter& Nic::receive(Context& context, Packet packet) {
+  if (packet.size() < sizeof(roce::Ethernet) || !is_for_us(packet)) return core_.count.drop_not_for_us;
+  const PacketMeta& meta = packet.meta();
+  if (meta.status == ParseStatus::kRoce) [[likely]]
+    return receive_roce(context, packet);
+  if (roce::class_of(meta.status) == PacketClass::kMalformed) return core_.count.drop_malformed;
+  if (roce::class_of(meta.status) == PacketClass::kTruncated && meta.bth_offset) return core_.count.drop_truncated;
+  if (meta.ip_version) {
+    const roce::IpAddress to = roce::addresses(packet).destination;
+    if (to != config_.source_for(to) && to[0] != 0xFF) return core_.count.drop_not_for_us;
+  }
+  bool found = false;
+  const bool used = neighbors_.on_packet(context, packet, found);
+  if (found)
+    for (const auto& qp : core_.qps)
+      if (qp && !qp->path_known && qp->attributes.state != IBV_QPS_RESET && !qp->is(IBV_QPT_UD)) resolve(context, *qp);
+  return used ? core_.count.answered : core_.count.drop_no_protocol;
+}
+
+Counter& Nic::receive_roce(Context& context, Packet packet) {
+  Counters& count = core_.count;
+  count.rx_roce_packets.add();
+  count.rx_roce_bytes.add(packet.wire_bytes());
+  if (config_.icrc) {
+    const roce::IcrcStatus icrc = roce::icrc_check(packet);
+    if (icrc == roce::IcrcStatus::kBad) return count.drop_icrc;
+    if (icrc == roce::IcrcStatus::kUnverifiable) return count.drop_truncated;
+  }
+  const roce::Bth& bth = roce::bth(packet);
+  const roce::Addresses addresses = roce::addresses(packet);
+  if (addresses.destination != config_.source_for(addresses.destination)) return count.drop_not_for_us;
+  if ((bth.pkey & 0x7FFF) != 0x7FFF) return count.drop_bad_pkey;
+  Qp* qp = core_.find(static_cast<std::uint32_t>(bth.destination_qp));
+  if (!qp) return count.drop_no_qp;
+  if (roce::ecn(packet) == roce::kEcnCe) count.np_ecn_marked_roce_packets.add();
+  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
+  if (info.service == roce::Service::kCnp) return count.rp_cnp_ignored;
+  const roce::Service service = qp->is(IBV_QPT_RC)   ? roce::Service::kRc
+                                : qp->is(IBV_QPT_UC) ? roce::Service::kUc
+                                                     : roce::Service::kUd;
+  if (info.service != service) return count.drop_wrong_service;
+  if (!qp->can_receive()) return count.drop_qp_state;
+  if (service == roce::Service::kUd) return qp->responder.on_datagram(context, packet);
+  if (addresses.source != qp->attributes.remote) return count.drop_wrong_peer;
+  if (!info.has(roce::kIsResponse)) return qp->responder.on_request(context, packet);
+  if (info.has(roce::kIsReadResponse)) return qp->requester.on_read_response(context, packet);
+  if (info.has(roce::kHasAtomicAckEth)) return qp->requester.on_atomic_response(context, packet);
+  return qp->requester.on_acknowledge(context, packet);
+}
+
+void Nic::resolve(Context& context, Qp& qp) {
+  const roce::Mac* mac = neighbors_.resolve(context, qp.attributes.remote);
+  qp.path_known = mac != nullptr;
+  if (!mac) return;
+  roce::Underlay underlay;
+  underlay.source_mac = config_.mac_address();
+  underlay.destination_mac = *mac;
+  underlay.ip_version = roce::is_ipv4(qp.attributes.remote) ? 4 : 6;
+  underlay.addresses = {config_.source_for(qp.attributes.remote), qp.attributes.remote};
+  underlay.tos = qp.attributes.traffic_class;
+  underlay.ttl = qp.attributes.hop_limit;
+  underlay.udp_source_port = qp.attributes.udp_source_port;
+  qp.headers = Headers(underlay);
+  core_.wake(context, qp);
+}
+
+void Nic::report(Report& report) const {
+  std::size_t used = 0;
+  for (const auto& qp : core_.qps) used += qp != nullptr;
+  report.count("queue_pairs", static_cast<std::int64_t>(used));
+  report.count("regions", static_cast<std::int64_t>(core_.memory.regions()));
+}
+
+namespace {
+
+class NicOptions final : public DeviceOptions {
+ public:
+  void fields(Fields& fields) override { config_.fields(fields); }
+  void place(const Placement& placement) override { config_.place(placement); }
+  const std::vector<std::string>& ports() const override { return config_.ports; }
+  const char* one_core_because() const override { return "whose queue pairs and memory are one host's"; }
+  std::unique_ptr<Kernel> make(Stats& stats) const override { return std::make_unique<Nic>(config_, stats); }
+  std::unique_ptr<Change> change(const Kernel&) const override {
+    throw ConfigError("none of its options can be changed while it runs");
+  }
+  bool makes_packets() const override { return true; }
+
+ private:
+  NicConfig config_;
+};
+
+constexpr Example kExamples[] = {{"a NIC with an IPv4 address", "address: 10.0.0.1\n"}, {nullptr, nullptr}};
+
+}  // namespace
+}  // namespace rocebox::nic_model
+
+rocebox::Component rocebox::nic_component() {
+  return device_kind<nic_model::NicOptions>("nic", "an RDMA NIC: queue pairs, memory and completions behind one port",
+                                            nic_model::kExamples);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nic: the object that an RDMA NIC is. Packets come in by process(), leave by the transmitter's timer; README.md has
+// their way.
+#pragma once
+#include "nic_model/connect/neighbors.h"
+#include "nic_model/core.h"
+#include "nic_model/host/host.h"
+#include "runtime/kernel/kernel_options.h"
+
+namespace rocebox::nic_model {
+
+class Nic final : public Kernel {
+ public:
+  Nic(const NicConfig& config, Stats& stats);
+
+  void start(Context& context) override;
+  void process(Context& context, Port in, Batch& batch) override;
+  void on_timer(Context& context, Timer& timer) override;
+  HostSide* host_side() override { return &host_; }
+  void on_host(Context& context) override;
+  void report(Report& report) const override;
+
+  Host& host() { return host_; }
+
+ private:
+  Counter& receive(Context& context, Packet packet);
+  Counter& receive_roce(Context& context, Packet packet);
+  bool is_for_us(Packet packet) const;
+  void resolve(Context& context, Qp& qp);
+
+  const NicConfig config_;
+  Core core_;
+  Neighbors neighbors_;
+  Host host_;
+};
+
+}  // namespace rocebox::nic_model
+
+namespace rocebox {
+Component nic_component();
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// CompletionQueue: CQEs of 64 bytes in mlx5's format with owner bits, and a doorbell record of two words.
+#pragma once
+#include <endian.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nic_model/limits.h"
+#include "runtime/packet/packet.h"
+
+namespace rocebox::nic_model {
+
+/// A CQE that says that a work request failed: where its words are in the 64 bytes (the driver's mlx5_err_cqe, which
+/// mlx5dv.h has not).
+struct ErrorCqe {
+  std::uint8_t reserved0[32];
+  __be32 srqn;
+  std::uint8_t reserved1[18];
+  std::uint8_t vendor_syndrome, syndrome;
+  __be32 opcode_qpn;
+  __be16 wqe_counter;
+  std::uint8_t signature, op_own;
+};
+static_assert(sizeof(ErrorCqe) == 64 && sizeof(mlx5_cqe64) == 64);
+
+/// mlx5's syndrome of a work completion's status, and back.
+std::uint8_t syndrome_of(ibv_wc_status status);
+ibv_wc_status status_of(std::uint8_t syndrome);
+
+class CompletionQueue {
+ public:
+  /// `entries` is rounded up to a power of two. `program` is who gets its completion events.
+  CompletionQueue(std::uint32_t number, std::uint32_t entries, std::uint32_t program);
+
+  std::uint32_t number() const { return number_; }
+  std::uint32_t entries() const { return mask_ + 1; }
+  std::uint32_t program() const { return program_; }
+
+  /// NIC: the place of the next CQE, all zeros; null when the queue is full, which is an overrun: the queue takes no
+  /// more, ever.
+  mlx5_cqe64* next();
+  /// NIC: `cqe`, which next() gave and which is filled in, is the host's. `solicited`: its event was asked for by the
+  /// sender, or it is an error.
+  void publish(mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited);
+  bool overrun() const { return overrun_; }
+  /// NIC: whether the host is to be told, by an event, and has not been.
+  bool take_event();
+
+  /// Host: the CQE that is next; null when there is none.
+  const mlx5_cqe64* peek() const {
+    const mlx5_cqe64* cqe = &cqes_[consumer_ & mask_];
+    const bool theirs =
+        (cqe->op_own & MLX5_CQE_OWNER_MASK) != ((consumer_ & entries()) != 0) || cqe->op_own >> 4 == MLX5_CQE_INVALID;
+    return theirs ? nullptr : cqe;
+  }
+  /// Host: done with the CQE that peek() gave.
+  void advance() {
+    consumer_++;
+    doorbell_[0] = htobe32(consumer_ & 0xFFFFFF);
+  }
+  /// Host: an event for the next CQE, or for the next one that is solicited.
+  void arm(bool solicited_only);
+  /// Host: fewer events: at most one in `count` CQEs or in `period`; 0: each.
+  void moderate(std::uint16_t count, Nanos period) {
+    moderation_count_ = count;
+    moderation_period_ = period;
+  }
+  Nanos moderation_period() const { return moderation_period_; }
+  /// Those that wait for a moderation's count or period.
+  std::uint32_t waiting() const { return waiting_; }
+  /// The period is over: the event is due now.
+  void end_period() { due_ = due_ || waiting_ > 0; }
+
+ private:
+  enum class Armed : std::uint8_t { kNo, kAny, kSolicited };
+  std::uint32_t number_, mask_, program_;
+  std::vector<mlx5_cqe64> cqes_;
+  __be32 doorbell_[2] = {};  // consumer index, 24 bits; arming
+  std::uint32_t producer_ = 0, consumer_ = 0;
+  std::uint32_t waiting_ = 0;
+  std::uint16_t moderation_count_ = 0;
+  Nanos moderation_period_ = 0;
+  Armed armed_ = Armed::kNo;
+  bool due_ = false, overrun_ = false;
+};
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SendQueue: WQEs in mlx5's format, in blocks of 64 bytes, as the host writes them and the NIC reads them.
+#pragma once
+#include <endian.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "nic_model/limits.h"
+
+namespace rocebox::nic_model {
+
+class Memory;
+struct Accessor;
+
+/// A work request as the NIC has read it, until it is completed.
+struct SendWork {
+  std::uint32_t first_psn = 0, packets = 0;  ///< PSNs that it takes; of a READ those of the responses
+  std::uint32_t bytes = 0;
+  std::uint32_t rkey = 0;
+  std::uint64_t remote_address = 0;
+  std::uint64_t swap_add = 0, compare = 0;  ///< of atomics
+  __be32 immediate = 0;                     ///< as written; of SEND with invalidate: the rkey
+  std::uint32_t first_segment = 0;          ///< of its data, in the ring, counted in 16 bytes
+  std::uint16_t wqe_counter = 0;            ///< its first block, as CQEs name it
+  std::uint8_t opcode = 0;                  ///< MLX5_OPCODE_...
+  std::uint8_t flags = 0;                   ///< MLX5_WQE_CTRL_...
+  std::uint8_t segments = 0;                ///< of data
+  bool is_inline = false;
+  bool done = false;            ///< of a READ or an atomic: all of the response has come
+  std::uint32_t responded = 0;  ///< of a READ: packets of the response that have come
+  // Of a datagram.
+  std::uint32_t datagram_segment = 0;
+
+  bool has(std::uint8_t flag) const { return flags & flag; }
+  bool is_read() const { return opcode == MLX5_OPCODE_RDMA_READ; }
+  bool is_atomic() const { return opcode == MLX5_OPCODE_ATOMIC_CS || opcode == MLX5_OPCODE_ATOMIC_FA; }
+  bool is_read_or_atomic() const { return is_read() || is_atomic(); }
+  bool is_local() const { return opcode == MLX5_OPCODE_LOCAL_INVAL || opcode == MLX5_OPCODE_UMR; }
+};
+
+class SendQueue {
+ public:
+  /// Room for `requests` work requests of at most `sges` pieces or `inline_bytes`; `is_datagram`: with an address each.
+  SendQueue(std::uint32_t qpn, std::uint32_t requests, std::uint32_t sges, std::uint32_t inline_bytes,
+            bool is_datagram);
+
+  // The host's side.
+
+  /// Writes a WQE. 0, or ENOMEM: the queue is full; EINVAL: more pieces or inline bytes than it has room for, or an
+  /// opcode that it does not know.
+  int post(const ibv_send_wr& request, const mlx5_wqe_av* address);
+  /// The NIC may read what was posted.
+  void ring_doorbell() { doorbell_ = htobe32(producer_ & 0xFFFF); }
+  /// Of a CQE: the work request's own identifier; its room, and that of those before it, is free again.
+  std::uint64_t retire(std::uint16_t wqe_counter);
+
+  // The NIC's side.
+
+  bool has_posted() const { return fetched_ != static_cast<std::uint16_t>(be32toh(doorbell_)); }
+  /// Reads the next WQE. False: it is no WQE that there can be (`work` has its counter and opcode).
+  bool fetch(SendWork& work);
+  /// Copies bytes of the message's data to `to`; `by` may read them (see check()).
+  void gather(const SendWork& work, const Memory& memory, std::uint64_t offset, std::uint32_t bytes,
+              std::uint8_t* to) const;
+  /// Writes bytes of a response to where the work request says; `from` null: only their place is known.
+  void scatter(const SendWork& work, Memory& memory, std::uint64_t offset, std::uint32_t bytes,
+               const std::uint8_t* from) const;
+  /// Whether `by` may do `access` with all of the data.
+  bool check(const SendWork& work, const Memory& memory, const Accessor& by, std::uint32_t access) const;
+  const mlx5_wqe_av& address(const SendWork& work) const {
+    return *reinterpret_cast<const mlx5_wqe_av*>(segment(work.datagram_segment));
+  }
+  std::uint32_t requests_max() const { return requests_max_; }
+  std::uint32_t sges_max() const { return sges_max_; }
+  std::uint32_t inline_max() const { return inline_max_; }
+  void clear();
+
+ private:
+  static constexpr std::uint32_t kSegmentBytes = 16, kBlockBytes = MLX5_SEND_WQE_BB;
+  std::uint8_t* segment(std::uint32_t at) { return ring_.data() + (at & segment_mask_) * kSegmentBytes; }
+  const std::uint8_t* segment(std::uint32_t at) const { return ring_.data() + (at & segment_mask_) * kSegmentBytes; }
+  bool room_for(const ibv_send_wr& request, std::uint64_t& inline_bytes) const;
+  std::uint32_t put_data(std::uint32_t at, const ibv_send_wr& request, std::uint64_t inline_bytes);
+  void put_inline(std::uint32_t at, const ibv_send_wr& request);
+  void read_data(SendWork& work, std::uint32_t at, std::uint32_t end);
+  template <class Each>
+  void each_piece(const SendWork& work, std::uint64_t offset, std::uint64_t bytes, Each each) const;
+
+  std::uint32_t qpn_, requests_max_, sges_max_, inline_max_;
+  bool is_datagram_;
+  std::uint32_t segment_mask_, block_mask_;
+  std::vector<std::uint8_t> ring_;
+  struct Posted {
+    std::uint64_t identifier;
+    std::uint32_t number;  // of work requests posted up to it
+  };
+  std::vector<Posted> posted_;         // by block
+  std::uint32_t producer_ = 0;         // blocks
+  std::uint32_t head_ = 0, tail_ = 0;  // work requests posted, and retired
+  __be32 doorbell_ = 0;
+  std::uint16_t fetched_ = 0;
+};
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Transmitter: the port's one serialiser, and whose turn it is: the NIC's own packets first, then queue pairs in turn,
+// a packet each.
+#pragma once
+#include <deque>
+
+#include "nic_model/config.h"
+#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/rate_queue.h"
+
+namespace rocebox::nic_model {
+
+class Core;
+class Qp;
+
+class Transmitter {
+ public:
+  explicit Transmitter(const NicConfig& config);
+
+  /// `qp` is served in its turn; nothing when it stands in the list.
+  void add(Context& context, Qp& qp);
+  /// A packet of the NIC's own, before all queue pairs. False: too many wait, and it is the caller's to drop.
+  bool add_control(Context& context, PacketPtr& packet);
+  /// `qp` is about to go.
+  void remove(Qp& qp);
+  /// The timer: sends what is due.
+  void run(Context& context, Core& core);
+  std::size_t waiting() const { return control_.size() + (leaving_ ? 1 : 0); }
+
+ private:
+  void arm(Context& context);
+  PacketPtr choose(Context& context);
+  void leave(Context& context, Core& core, PacketPtr packet);
+
+  RateQueue rate_;
+  std::uint64_t overhead_bytes_;
+  Timer timer_;
+  Qp* first_ = nullptr;
+  Qp* last_ = nullptr;
+  std::deque<PacketPtr> control_;
+  PacketPtr leaving_;  // its last bit is being sent until the timer fires
+};
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Headers: the layers below BTH of one path, written once; a packet then costs a copy and its own fields.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "runtime/packet/packet.h"
+#include "runtime/roce/build.h"
+
+namespace rocebox::nic_model {
+
+/// What a packet says of itself.
+struct PacketFields {
+  std::uint8_t opcode = 0;
+  bool ack_req = false, solicited_event = false;
+  std::uint32_t psn = 0, destination_qp = 0;
+  std::uint32_t payload_bytes = 0;
+  std::uint16_t udp_source_port = 0;
+};
+
+class Headers {
+ public:
+  Headers() = default;
+  /// Those of `underlay`, whose ICRC the NIC stores, or leaves to the port.
+  explicit Headers(const roce::Underlay& underlay, std::uint16_t pkey = 0xFFFF);
+
+  /// Bytes of a frame with this opcode and payload, without FCS.
+  std::uint32_t frame_bytes(std::uint8_t opcode, std::uint32_t payload_bytes) const;
+  /// Bytes before the payload.
+  std::uint32_t head_bytes(std::uint8_t opcode) const;
+  /// Writes the headers up to BTH into a packet of frame_bytes(), or, where it has only head_bytes(), makes it one of
+  /// which these are held. The extended headers' bytes are not written. Sets all metadata that parsing would.
+  void write(Packet packet, const PacketFields& fields) const;
+  /// The extended headers of a packet that was written.
+  static std::uint8_t* extension(Packet packet) { return packet.data() + packet.meta().bth_offset + sizeof(roce::Bth); }
+  static std::uint8_t* payload(Packet packet) { return packet.data() + packet.meta().payload_offset; }
+
+ private:
+  std::array<std::uint8_t, 14 + 2 * 4 + 40 + 8 + 12> bytes_{};
+  std::uint32_t bytes_sum_ = 0;  // of the IPv4 header without its length
+  std::uint16_t l3_offset_ = 0, bth_offset_ = 0;
+  std::uint8_t ip_version_ = 4;
+};
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Qp: a queue pair: its attributes in verbs' terms, its queues, and the two sides of its transport.
+#pragma once
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "nic_model/queues/completion_queue.h"
+#include "nic_model/queues/receive_queue.h"
+#include "nic_model/queues/send_queue.h"
+#include "nic_model/transport/headers.h"
+#include "nic_model/transport/requester.h"
+#include "nic_model/transport/responder.h"
+
+namespace rocebox::nic_model {
+
+/// How a requester finds out that packets were lost, and what it then sends again.
+enum class Recovery : std::uint8_t {
+  kGoBackN,  ///< from the PSN that a NAK names; receivers drop what is behind a gap (IB specification, 9.7)
+};
+
+/// What a queue pair is made with.
+struct QpInit {
+  ibv_qp_type type = IBV_QPT_RC;
+  std::uint32_t domain = 0;
+  CompletionQueue* send_cq = nullptr;
+  CompletionQueue* receive_cq = nullptr;
+  ReceiveQueue* shared_receive_queue = nullptr;  ///< null: one of its own
+  ibv_qp_cap capacity{};
+  bool signal_all = false;  ///< every send work request gives a completion
+};
+
+/// Its attributes, as ibv_modify_qp has set them.
+struct QpAttributes {
+  ibv_qp_state state = IBV_QPS_RESET;
+  std::uint32_t path_mtu = 1024;  ///< bytes
+  std::uint32_t access = 0;       ///< ibv_access_flags of the remote side
+  std::uint32_t destination_qp = 0;
+  std::uint32_t receive_psn = 0, send_psn = 0;
+  std::uint32_t qkey = 0;
+  std::uint8_t max_rd_atomic = 1, max_dest_rd_atomic = 1;
+  std::uint8_t min_rnr_timer = 0, timeout = 14, retry_cnt = 7, rnr_retry = 7;
+  roce::IpAddress remote{};
+  std::uint8_t traffic_class = 0, hop_limit = 64;
+  std::uint16_t udp_source_port = 0;
+};
+
+class Qp {
+ public:
+  Qp(Core& core, std::uint32_t number, const QpInit& init, const ibv_qp_cap& granted);
+
+  std::uint32_t number() const { return number_; }
+  bool is(ibv_qp_type type) const { return init.type == type; }
+  Accessor accessor() const { return {init.domain, number_}; }
+  bool can_receive() const {
+    return attributes.state == IBV_QPS_RTR || attributes.state == IBV_QPS_RTS || attributes.state == IBV_QPS_SQD ||
+           attributes.state == IBV_QPS_SQE;
+  }
+  bool can_send() const { return attributes.state == IBV_QPS_RTS || attributes.state == IBV_QPS_SQD; }
+  ReceiveQueue& receive_queue() { return init.shared_receive_queue ? *init.shared_receive_queue : own_receive_queue; }
+
+  const QpInit init;
+  QpAttributes attributes;
+  SendQueue send_queue;
+  ReceiveQueue own_receive_queue;
+  Headers headers;          ///< of the path of a connected one; once `path_known`
+  bool path_known = false;  ///< its next hop's MAC address is known
+  Requester requester;
+  Responder responder;
+  bool is_ready = false;  ///< it stands in the transmitter's list
+  bool responds = false;  ///< its last packet was a response
+  Qp* next_ready = nullptr;
+  Timer retransmit_timer, rnr_timer;
+
+ private:
+  std::uint32_t number_;
+};
+
+}  // namespace rocebox::nic_model

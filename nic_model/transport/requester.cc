@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a requester sends; requester_responses.cc has what comes back.
+#include "nic_model/transport/requester.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "nic_model/core.h"
+
+namespace rocebox::nic_model {
+namespace {
+
+// The service's first opcode and the place of the packet in its message.
+struct Opcodes {
+  std::uint8_t first, middle, last, last_more, only, only_more;  // `more`: with immediate or invalidate
+};
+constexpr Opcodes kSend = {IBV_OPCODE_SEND_FIRST, IBV_OPCODE_SEND_MIDDLE,
+                           IBV_OPCODE_SEND_LAST,  IBV_OPCODE_SEND_LAST_WITH_IMMEDIATE,
+                           IBV_OPCODE_SEND_ONLY,  IBV_OPCODE_SEND_ONLY_WITH_IMMEDIATE};
+constexpr Opcodes kSendInvalidate = {IBV_OPCODE_SEND_FIRST, IBV_OPCODE_SEND_MIDDLE, 0x16, 0x16, 0x17, 0x17};
+constexpr Opcodes kWrite = {IBV_OPCODE_RDMA_WRITE_FIRST, IBV_OPCODE_RDMA_WRITE_MIDDLE,
+                            IBV_OPCODE_RDMA_WRITE_LAST,  IBV_OPCODE_RDMA_WRITE_LAST_WITH_IMMEDIATE,
+                            IBV_OPCODE_RDMA_WRITE_ONLY,  IBV_OPCODE_RDMA_WRITE_ONLY_WITH_IMMEDIATE};
+
+std::uint8_t opcode_of(const SendWork& work, std::uint32_t packet, std::uint8_t service) {
+  std::uint8_t opcode;
+  if (work.is_read()) {
+    opcode = IBV_OPCODE_RDMA_READ_REQUEST;
+  } else if (work.is_atomic()) {
+    opcode = work.opcode == MLX5_OPCODE_ATOMIC_CS ? IBV_OPCODE_COMPARE_SWAP : IBV_OPCODE_FETCH_ADD;
+  } else {
+    const bool writes = work.opcode == MLX5_OPCODE_RDMA_WRITE || work.opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
+    const bool more = work.opcode == MLX5_OPCODE_RDMA_WRITE_IMM || work.opcode == MLX5_OPCODE_SEND_IMM;
+    const Opcodes& all = writes ? kWrite : work.opcode == MLX5_OPCODE_SEND_INVAL ? kSendInvalidate : kSend;
+    const bool is_last = packet + 1 == work.packets;
+    if (work.packets == 1)
+      opcode = more ? all.only_more : all.only;
+    else if (packet == 0)
+      opcode = all.first;
+    else
+      opcode = !is_last ? all.middle : more ? all.last_more : all.last;
+  }
+  return static_cast<std::uint8_t>(service | opcode);
+}
+
+}  // namespace
+
+Requester::Requester(Core& core, Qp& qp)
+    : core_(core),
+      qp_(qp),
+      works_(std::bit_ceil(qp.send_queue.requests_max() + 1)),
+      mask_(static_cast<std::uint32_t>(works_.size() - 1)) {}
+
+void Requester::reset() {
+  oldest_ = current_ = end_ = packet_ = 0;
+  reads_first_ = reads_count_ = reads_sent_ = 0;
+  deadline_ = kNever;
+  rnr_until_ = 0;
+}
+
+void Requester::start() {
+  next_psn_ = una_ = sent_end_ = ack_asked_ = qp_.attributes.send_psn;
+  implied_nak_psn_ = roce::psn_add(una_, -1);
+  retries_ = qp_.attributes.retry_cnt;
+  rnr_retries_ = qp_.attributes.rnr_retry;
+}
+
+bool Requester::fetch(Context& context) {
+  bool any = false;
+  while (qp_.send_queue.has_posted() && end_ - oldest_ <= mask_) {
+    any = true;
+    SendWork& work = at(end_++);
+    const bool good = qp_.send_queue.fetch(work);
+    const std::uint32_t mtu = qp_.attributes.path_mtu;
+    work.first_psn = next_psn_;
+    work.packets = work.is_local()    ? 0
+                   : work.is_atomic() ? 1
+                                      : std::max(1u, work.bytes / mtu + (work.bytes % mtu != 0));
+    next_psn_ = roce::psn_add(next_psn_, work.packets);
+    if (!good) return fail(context, end_ - 1, IBV_WC_LOC_QP_OP_ERR), true;
+  }
+  return any;
+}
+
+bool Requester::may_begin(const SendWork& work) const {
+  if (qp_.attributes.state == IBV_QPS_SQD && packet_ == 0 && roce::psn_distance(work.first_psn, sent_end_) >= 0)
+    return false;  // no new message once the queue is being drained
+  if (work.is_read_or_atomic() && reads_sent_ >= std::min<unsigned>(qp_.attributes.max_rd_atomic, kRdAtomicMax))
+    return false;
+  return !(work.has(MLX5_WQE_CTRL_FENCE) && reads_sent_ > 0);
+}
+
+bool Requester::wants_to_send(Nanos now) const {
+  if (current_ == end_ || !qp_.can_send() || now < rnr_until_) return false;
+  const SendWork& work = at(current_);
+  if (qp_.is(IBV_QPT_UD)) return true;
+  if (!qp_.path_known) return false;
+  if (qp_.is(IBV_QPT_UC)) return true;
+  const auto ahead = roce::psn_distance(roce::psn_add(work.first_psn, packet_), una_);
+  if (ahead >= static_cast<std::int64_t>(core_.config.window)) return false;
+  return packet_ > 0 ? !work.is_read() || reads_sent_ < qp_.attributes.max_rd_atomic : may_begin(work);
+}
+
+// What is checked before the first packet of a message: the request itself, and the memory that it names.
+bool Requester::begin(Context& context, SendWork& work) {
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  const bool datagram = qp_.is(IBV_QPT_UD);
+  const bool writes_here = work.is_read_or_atomic();
+  if (work.bytes > kMessageBytesMax || (datagram && work.bytes > qp_.attributes.path_mtu))
+    status = IBV_WC_LOC_LEN_ERR;
+  else if ((datagram && work.opcode != MLX5_OPCODE_SEND && work.opcode != MLX5_OPCODE_SEND_IMM) ||
+           (qp_.is(IBV_QPT_UC) && (writes_here || work.opcode == MLX5_OPCODE_SEND_INVAL)) ||
+           (work.is_atomic() && work.bytes != 8) || (writes_here && work.is_inline))
+    status = IBV_WC_LOC_QP_OP_ERR;
+  else if (!qp_.send_queue.check(work, core_.memory, qp_.accessor(), writes_here ? IBV_ACCESS_LOCAL_WRITE : 0))
+    status = IBV_WC_LOC_PROT_ERR;
+  if (status == IBV_WC_SUCCESS) return true;
+  fail(context, current_, status);
+  return false;
+}
+
+// Those that send nothing are done in their turn, between the others.
+bool Requester::run_local(Context& context, SendWork& work) {
+  if (!work.is_local()) return false;
+  if (work.opcode != MLX5_OPCODE_LOCAL_INVAL || !core_.memory.invalidate(be32toh(work.immediate), qp_.accessor())) {
+    fail(context, current_, IBV_WC_LOC_QP_OP_ERR);
+    return true;
+  }
+  current_++;
+  packet_ = 0;
+  complete_done(context);
+  return true;
+}
+
+PacketPtr Requester::send(Context& context) {
+  SendWork& work = at(current_);
+  if (run_local(context, work)) return {};
+  if (packet_ == 0 && roce::psn_distance(work.first_psn, sent_end_) >= 0 && !begin(context, work)) return {};
+  return qp_.is(IBV_QPT_UD) ? send_datagram(context, work) : send_request(context, work);
+}
+
+bool Requester::wants_ack(std::uint32_t psn, bool is_last) const {
+  if (is_last) return true;
+  const std::uint32_t every = std::min<std::uint32_t>(static_cast<std::uint32_t>(core_.config.ack_every),
+                                                      static_cast<std::uint32_t>(core_.config.window) / 2 + 1);
+  return roce::psn_distance(psn, ack_asked_) >= static_cast<std::int32_t>(every);
+}
+
+PacketPtr Requester::send_request(Context& context, SendWork& work) {
+  const std::uint32_t mtu = qp_.attributes.path_mtu;
+  const bool reliable = qp_.is(IBV_QPT_RC);
+  const std::uint32_t psn = roce::psn_add(work.first_psn, packet_);
+  const std::uint64_t offset = std::uint64_t{packet_} * mtu;
+  const bool no_data = work.is_read_or_atomic();
+  const auto bytes = no_data ? 0u : static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, work.bytes - offset));
+  const bool is_last = no_data || packet_ + 1 == work.packets;
+  const bool ack_req = reliable && wants_ack(psn, is_last);
+  PacketPtr packet =
+      build(context, work, opcode_of(work, packet_, reliable ? 0 : roce::first_opcode(roce::Service::kUc)), psn, offset,
+            bytes, ack_req);
+  if (!packet) return {};
+  if (ack_req) ack_asked_ = psn;
+  if (work.is_read_or_atomic()) {
+    if (reads_sent_ == reads_count_) reads_[(reads_first_ + reads_count_++) % kRdAtomicMax] = current_;
+    reads_sent_++;
+    packet_ = work.packets;
+  } else {
+    packet_++;
+  }
+  const std::uint32_t end = roce::psn_add(work.first_psn, packet_);
+  if (roce::psn_distance(end, sent_end_) > 0)
+    sent_end_ = end;
+  else
+    core_.count.retransmitted_packets.add();
+  if (packet_ >= work.packets) {
+    current_++;
+    packet_ = 0;
+  }
+  if (reliable) {
+    if (deadline_ == kNever) arm_retransmission(context);
+  } else if (is_last) {
+    una_ = sent_end_;
+    complete_done(context);
+  }
+  return packet;
+}
+
+PacketPtr Requester::build(Context& context, const SendWork& work, std::uint8_t opcode, std::uint32_t psn,
+                           std::uint64_t offset, std::uint32_t bytes, bool ack_req) {
+  const roce::OpcodeInfo& info = roce::opcode_info(opcode);
+  const bool is_last = info.has(roce::kEndsMessage);
+  const PacketFields fields{opcode,
+                            ack_req,
+                            is_last && work.has(MLX5_WQE_CTRL_SOLICITED),
+                            psn,
+                            qp_.attributes.destination_qp,
+                            bytes,
+                            qp_.attributes.udp_source_port};
+  PacketPtr packet = core_.make(context, qp_.headers, fields);
+  if (!packet) return {};
+  std::uint8_t* at = Headers::extension(*packet);
+  if (info.has(roce::kHasReth)) {
+    auto* reth = reinterpret_cast<roce::Reth*>(at);
+    reth->virtual_address = work.remote_address + offset;
+    reth->rkey = work.rkey;
+    reth->dma_length = work.bytes - offset;
+    at += sizeof *reth;
+  }
+  if (info.has(roce::kHasAtomicEth)) {
+    auto* atomic = reinterpret_cast<roce::AtomicEth*>(at);
+    atomic->virtual_address = work.remote_address;
+    atomic->rkey = work.rkey;
+    atomic->swap_add = work.swap_add;
+    atomic->compare = work.compare;
+    at += sizeof *atomic;
+  }
+  if (info.has(roce::kHasImmDt) || info.has(roce::kHasIeth)) std::memcpy(at, &work.immediate, 4);
+  if (bytes && Core::has_payload(*packet))
+    qp_.send_queue.gather(work, core_.memory, offset, bytes, Headers::payload(*packet));
+  core_.finish(*packet);
+  return packet;
+}
+
+Nanos Requester::timeout() const {
+  if (core_.config.retransmission_timeout) return core_.config.retransmission_timeout;
+  // IB specification, 9.7.6.1.3: 4.096 us times a power of two; 0 is for ever.
+  return qp_.attributes.timeout ? Nanos{4096} << (qp_.attributes.timeout & 31) : kNever;
+}
+
+// The timer stays where it is when the deadline moves away: it looks when it fires.
+void Requester::arm_retransmission(Context& context) {
+  const Nanos wait = timeout();
+  deadline_ = wait == kNever ? kNever : context.now() + wait;
+  if (deadline_ != kNever) context.arm_by(qp_.retransmit_timer, deadline_);
+}
+
+}  // namespace rocebox::nic_model

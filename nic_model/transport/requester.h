@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Requester: the side of a queue pair that sends requests and waits for responses (IB specification, volume 1, 9.7).
+#pragma once
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "nic_model/limits.h"
+#include "nic_model/queues/send_queue.h"
+#include "runtime/kernel/kernel.h"
+#include "runtime/roce/parse.h"
+#include "runtime/roce/psn.h"
+
+namespace rocebox::nic_model {
+
+class Core;
+class Qp;
+
+/// Work requests are kept from when the NIC reads them until they are complete, in a ring: those before `current_` have
+/// been sent, if only once; `oldest_` is the first that is not complete. PSNs lie one behind the other over all of
+/// them, so that one PSN says where a requester stands.
+class Requester {
+ public:
+  Requester(Core& core, Qp& qp);
+
+  /// RTS: the first PSN is the attributes'.
+  void start();
+  void reset();
+  /// Reads what the host has posted since. Returns whether there was anything.
+  bool fetch(Context& context);
+  bool wants_to_send(Nanos now) const;
+  /// One packet. Empty: there is no packet buffer, or what was next needed none.
+  PacketPtr send(Context& context);
+
+  // What comes back; each returns what the packet's end is counted as.
+
+  /// An ACK, RNR NAK or NAK.
+  Counter& on_acknowledge(Context& context, Packet packet);
+  Counter& on_read_response(Context& context, Packet packet);
+  Counter& on_atomic_response(Context& context, Packet packet);
+  void on_retransmit_timer(Context& context);
+  void on_rnr_timer(Context& context);
+  /// Completes all that was posted, in error.
+  void flush(Context& context);
+  /// Whether all that was begun is complete: send queue drained.
+  bool is_idle() const { return oldest_ == end_; }
+  bool has_outstanding() const { return una_ != sent_end_; }
+
+  std::uint32_t unacknowledged_psn() const { return una_; }
+  std::uint32_t next_psn() const { return current_ == end_ ? next_psn_ : works_[current_ & mask_].first_psn + packet_; }
+
+ private:
+  SendWork& at(std::uint32_t index) { return works_[index & mask_]; }
+  const SendWork& at(std::uint32_t index) const { return works_[index & mask_]; }
+  bool may_begin(const SendWork& work) const;
+  bool begin(Context& context, SendWork& work);
+  bool run_local(Context& context, SendWork& work);
+  PacketPtr send_request(Context& context, SendWork& work);
+  PacketPtr send_datagram(Context& context, SendWork& work);
+  PacketPtr build(Context& context, const SendWork& work, std::uint8_t opcode, std::uint32_t psn, std::uint64_t offset,
+                  std::uint32_t bytes, bool ack_req);
+  void sent(Context& context, SendWork& work, std::uint32_t psns);
+  bool wants_ack(std::uint32_t psn, bool is_last) const;
+
+  std::uint32_t pending_psn(std::uint32_t index) const { return at(index).first_psn + at(index).responded; }
+  std::uint32_t acknowledge_to(Context& context, std::uint32_t end);
+  void acknowledged(Context& context, std::uint32_t end);
+  void complete_done(Context& context);
+  void end_read(SendWork& work);
+  void seek(std::uint32_t psn);
+  std::uint32_t index_of(std::uint32_t psn) const;
+  void go_back(Context& context, std::uint32_t psn);
+  bool retry(Context& context);
+  void on_nak(Context& context, std::uint32_t psn, roce::NakCode code);
+  void not_ready(Context& context, std::uint32_t psn, unsigned timer_code);
+  void fail(Context& context, std::uint32_t index, ibv_wc_status status);
+  void arm_retransmission(Context& context);
+  Nanos timeout() const;
+
+  Core& core_;
+  Qp& qp_;
+  std::vector<SendWork> works_;
+  std::uint32_t mask_;
+  std::uint32_t oldest_ = 0, current_ = 0, end_ = 0;
+  std::uint32_t packet_ = 0;     // of works_[current_]: the next to be sent
+  std::uint32_t next_psn_ = 0;   // of the next work request that is read
+  std::uint32_t una_ = 0;        // oldest PSN without a response
+  std::uint32_t sent_end_ = 0;   // behind the highest PSN that was ever sent
+  std::uint32_t ack_asked_ = 0;  // PSN of the last packet that asked for an ACK
+  // Indices of READs and atomics that were asked for and are not done, in order; the first `reads_sent_` of them have
+  // not been gone back behind.
+  std::array<std::uint32_t, kRdAtomicMax> reads_;
+  unsigned reads_first_ = 0, reads_count_ = 0, reads_sent_ = 0;
+  std::uint32_t implied_nak_psn_ = 0;  // the last PSN that an implied NAK was for
+  Nanos deadline_ = kNever, rnr_until_ = 0;
+  std::uint8_t retries_ = 0, rnr_retries_ = 0;
+  bool draining_ = false;
+};
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Requests of reliable connections, in order; responses.cc has what is sent back.
+#include "nic_model/transport/responder.h"
+
+#include "nic_model/core.h"
+
+namespace rocebox::nic_model {
+
+void Responder::reset() {
+  message_ = Message::kNone;
+  work_ = {};
+  nak_sent_ = false;
+  msn_ = 0;
+  first_ = end_ = resources_end_ = 0;
+  reads_waiting_ = 0;
+}
+
+void Responder::start() { epsn_ = qp_.attributes.receive_psn; }
+
+Counter& Responder::on_request(Context& context, Packet packet) {
+  return qp_.is(IBV_QPT_UC) ? on_unreliable(context, packet) : on_reliable(context, packet);
+}
+
+Counter& Responder::on_reliable(Context& context, Packet packet) {
+  const std::int32_t distance = roce::psn_distance(static_cast<std::uint32_t>(roce::bth(packet).psn), epsn_);
+  if (distance == 0) return execute(context, packet);
+  if (distance < 0) return duplicate(context, packet);
+  core_.count.out_of_sequence.add();
+  if (!nak_sent_) {
+    nak_sent_ = true;
+    acknowledge(context, epsn_, 0x60 | static_cast<std::uint8_t>(roce::NakCode::kPsnSequenceError));
+  }
+  return core_.count.drop_out_of_sequence;
+}
+
+// 9.7.5.1.2: SENDs and WRITEs are acknowledged again, READs executed again, atomics answered from memory.
+Counter& Responder::duplicate(Context& context, Packet packet) {
+  core_.count.duplicate_request.add();
+  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
+  const auto psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
+  if (info.has(roce::kIsSend) || info.has(roce::kIsWrite)) {
+    acknowledge(context, roce::psn_add(epsn_, -1), 0x1F);
+    return core_.count.drop_duplicate;
+  }
+  const std::uint32_t kept =
+      std::min<std::uint32_t>(resources_end_, std::max<std::uint32_t>(qp_.attributes.max_dest_rd_atomic, 1));
+  for (std::uint32_t i = resources_end_ - kept; i != resources_end_; i++) {
+    const Resource& resource = resources_[i % kRdAtomicMax];
+    const std::int32_t into = roce::psn_distance(psn, resource.psn);
+    if (into < 0 || into >= static_cast<std::int32_t>(resource.packets)) continue;
+    if (resource.is_atomic != info.has(roce::kHasAtomicEth)) break;
+    if (resource.is_atomic) {
+      push(context, {Response::Kind::kAtomic, 0x1F, psn, resource.msn, 1, 0, 0, 8, resource.original, true});
+      return core_.count.delivered;
+    }
+    // It may ask for the rest only, and must lie within what was asked for then.
+    const roce::Reth& reth = *roce::reth(packet);
+    const std::uint64_t skipped = std::uint64_t(into) * qp_.attributes.path_mtu;
+    if (reth.rkey != resource.rkey || reth.virtual_address != resource.address + skipped ||
+        reth.dma_length > resource.bytes - skipped)
+      break;
+    const auto bytes = static_cast<std::uint32_t>(reth.dma_length);
+    push(context, {Response::Kind::kRead, 0x1F, psn, resource.msn, roce::read_psns(bytes, qp_.attributes.path_mtu), 0,
+                   resource.rkey, bytes, reth.virtual_address, true});
+    return core_.count.delivered;
+  }
+  return core_.count.drop_duplicate;
+}
+
+bool Responder::opcode_fits(const roce::OpcodeInfo& info) const {
+  if (!info.has(roce::kIsRequest)) return false;
+  if (info.has(roce::kStartsMessage)) return message_ == Message::kNone;
+  return message_ == (info.has(roce::kIsWrite) ? Message::kWrite : Message::kSend);
+}
+
+bool Responder::length_fits(Packet packet, const roce::OpcodeInfo& info) const {
+  const std::uint32_t bytes = packet.meta().payload_bytes, mtu = qp_.attributes.path_mtu;
+  const bool starts = info.has(roce::kStartsMessage), ends = info.has(roce::kEndsMessage);
+  if (!ends) return bytes == mtu;
+  return starts ? bytes <= mtu : bytes > 0 && bytes <= mtu;
+}
+
+Counter& Responder::execute(Context& context, Packet packet) {
+  nak_sent_ = false;
+  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
+  if (!opcode_fits(info)) return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
+  if (info.has(roce::kHasAtomicEth)) return execute_atomic(context, packet);
+  if (info.has(roce::kIsSend) || info.has(roce::kIsWrite)) return execute_data(context, packet);
+  return execute_read(context, packet);
+}
+
+// A packet of a SEND or WRITE.
+Counter& Responder::execute_data(Context& context, Packet packet) {
+  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
+  const bool writes = info.has(roce::kIsWrite), ends = info.has(roce::kEndsMessage);
+  if (!length_fits(packet, info)) return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
+  if (info.has(roce::kStartsMessage)) {
+    received_ = 0;
+    if (writes) {
+      const roce::Reth& reth = *roce::reth(packet);
+      rkey_ = static_cast<std::uint32_t>(reth.rkey);
+      address_ = reth.virtual_address;
+      length_ = reth.dma_length;
+      if (!(qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) || length_ > kMessageBytesMax)
+        return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
+      if (length_ &&
+          core_.memory.check(rkey_, qp_.accessor(), address_, length_, IBV_ACCESS_REMOTE_WRITE) != MemoryError::kNone)
+        return refuse(context, roce::NakCode::kRemoteAccessError, IBV_EVENT_QP_ACCESS_ERR);
+    } else {
+      if (!take_receive(context)) return not_ready(context);
+      length_ = work_.bytes;
+    }
+  }
+  const std::uint64_t after = received_ + packet.meta().payload_bytes;
+  if (writes ? (ends ? after != length_ : after >= length_) : after > length_) {
+    if (writes) return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
+    core_.count.resp_local_length_error.add();
+    core_.complete_receive(context, qp_, work_, {MLX5_CQE_RESP_SEND}, IBV_WC_LOC_LEN_ERR);
+    return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
+  }
+  if (!writes && !qp_.receive_queue().check(work_, core_.memory, qp_.accessor(), after)) {
+    core_.complete_receive(context, qp_, work_, {MLX5_CQE_RESP_SEND}, IBV_WC_LOC_PROT_ERR);
+    return refuse(context, roce::NakCode::kRemoteOperationalError, IBV_EVENT_QP_FATAL);
+  }
+  if (writes && ends && info.has(roce::kHasImmDt) && !take_receive(context)) {
+    if (info.has(roce::kStartsMessage)) message_ = Message::kNone;
+    return not_ready(context);
+  }
+  message_ = writes ? Message::kWrite : Message::kSend;
+  place(packet);
+  received_ = after;
+  if (ends) return finish_message(context, packet);
+  accepted(context, packet, 1);
+  return core_.count.delivered;
+}
+
+void Responder::place(Packet packet) {
+  const std::uint32_t bytes = packet.meta().payload_bytes;
+  const std::uint8_t* from = Core::has_payload(packet) ? Headers::payload(packet) : nullptr;
+  if (bytes == 0) return;
+  if (message_ == Message::kWrite)
+    core_.memory.write(rkey_, address_ + received_, bytes, from);
+  else
+    qp_.receive_queue().scatter(work_, core_.memory, received_, bytes, from);
+}
+
+bool Responder::take_receive(Context&) {
+  if (work_.taken) return true;
+  ReceiveQueue& queue = qp_.receive_queue();
+  if (!queue.fetch(work_)) return false;
+  if (queue.kind() == ReceiveQueue::Kind::kShared && queue.take_limit_event())
+    core_.tell({IBV_EVENT_SRQ_LIMIT_REACHED, queue.number()});
+  return true;
+}
+
+// The message is whole: its receive request, where it took one, is complete.
+Counter& Responder::finish_message(Context& context, Packet packet) {
+  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
+  Received what;
+  what.bytes = static_cast<std::uint32_t>(received_);
+  what.solicited = roce::bth(packet).solicited_event();
+  const bool writes = message_ == Message::kWrite;
+  what.cqe_opcode = writes ? MLX5_CQE_RESP_WR_IMM : MLX5_CQE_RESP_SEND;
+  if (info.has(roce::kHasImmDt)) {
+    std::memcpy(&what.immediate, roce::immdt(packet), 4);
+    if (!writes) what.cqe_opcode = MLX5_CQE_RESP_SEND_IMM;
+  } else if (info.has(roce::kHasIeth)) {
+    const auto rkey = static_cast<std::uint32_t>(roce::ieth(packet)->rkey);
+    if (!core_.memory.invalidate(rkey, qp_.accessor())) {
+      core_.complete_receive(context, qp_, work_, what, IBV_WC_LOC_PROT_ERR);
+      message_ = Message::kNone;
+      return refuse(context, roce::NakCode::kRemoteAccessError, IBV_EVENT_QP_ACCESS_ERR);
+    }
+    std::memcpy(&what.immediate, roce::ieth(packet), 4);
+    what.cqe_opcode = MLX5_CQE_RESP_SEND_INV;
+  }
+  (writes ? core_.count.rx_write_requests : core_.count.rx_send_requests).add();
+  message_ = Message::kNone;
+  msn_ = (msn_ + 1) & roce::kPsnMask;
+  if (work_.taken) core_.complete_receive(context, qp_, work_, what, IBV_WC_SUCCESS);
+  accepted(context, packet, 1);
+  return core_.count.delivered;
+}
+
+void Responder::accepted(Context& context, Packet packet, std::uint32_t psns) {
+  epsn_ = roce::psn_add(epsn_, psns);
+  const roce::Bth& bth = roce::bth(packet);
+  if (qp_.is(IBV_QPT_RC) && bth.ack_req()) acknowledge(context, static_cast<std::uint32_t>(bth.psn), 0x1F);
+}
+
+Counter& Responder::execute_read(Context& context, Packet packet) {
+  const roce::Reth& reth = *roce::reth(packet);
+  const auto bytes = static_cast<std::uint32_t>(reth.dma_length);
+  if (!(qp_.attributes.access & IBV_ACCESS_REMOTE_READ) || bytes > kMessageBytesMax ||
+      reads_waiting_ >= qp_.attributes.max_dest_rd_atomic)
+    return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
+  const auto rkey = static_cast<std::uint32_t>(reth.rkey);
+  if (bytes && core_.memory.check(rkey, qp_.accessor(), reth.virtual_address, bytes, IBV_ACCESS_REMOTE_READ) !=
+                   MemoryError::kNone)
+    return refuse(context, roce::NakCode::kRemoteAccessError, IBV_EVENT_QP_ACCESS_ERR);
+  const std::uint32_t packets = roce::read_psns(bytes, qp_.attributes.path_mtu);
+  core_.count.rx_read_requests.add();
+  msn_ = (msn_ + 1) & roce::kPsnMask;
+  add_resource({false, epsn_, packets, rkey, bytes, msn_, reth.virtual_address, 0});
+  push(context, {Response::Kind::kRead, 0x1F, epsn_, msn_, packets, 0, rkey, bytes, reth.virtual_address});
+  epsn_ = roce::psn_add(epsn_, packets);
+  return core_.count.delivered;
+}
+
+Counter& Responder::execute_atomic(Context& context, Packet packet) {
+  const roce::AtomicEth& atomic = *roce::atomic_eth(packet);
+  const std::uint64_t address = atomic.virtual_address;
+  const auto rkey = static_cast<std::uint32_t>(atomic.rkey);
+  if (!(qp_.attributes.access & IBV_ACCESS_REMOTE_ATOMIC) || address % 8 ||
+      reads_waiting_ >= qp_.attributes.max_dest_rd_atomic)
+    return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
+  if (core_.memory.check(rkey, qp_.accessor(), address, 8, IBV_ACCESS_REMOTE_ATOMIC) != MemoryError::kNone)
+    return refuse(context, roce::NakCode::kRemoteAccessError, IBV_EVENT_QP_ACCESS_ERR);
+  std::uint64_t original = 0;
+  if (std::uint8_t* place = core_.memory.eight_bytes(rkey, address)) {
+    std::memcpy(&original, place, 8);
+    const bool swaps = (packet.meta().opcode & 0x1F) == IBV_OPCODE_COMPARE_SWAP;
+    const std::uint64_t value = !swaps                       ? original + atomic.swap_add
+                                : original == atomic.compare ? std::uint64_t{atomic.swap_add}
+                                                             : original;
+    std::memcpy(place, &value, 8);
+  }
+  core_.count.rx_atomic_requests.add();
+  msn_ = (msn_ + 1) & roce::kPsnMask;
+  add_resource({true, epsn_, 1, rkey, 8, msn_, address, original});
+  push(context, {Response::Kind::kAtomic, 0x1F, epsn_, msn_, 1, 0, 0, 8, original});
+  epsn_ = roce::psn_add(epsn_, 1);
+  return core_.count.delivered;
+}
+
+// The request cannot be executed, ever: the requester is told, and the queue pair fails (9.9.2, table 65).
+Counter& Responder::refuse(Context& context, roce::NakCode code, ibv_event_type event) {
+  (code == roce::NakCode::kRemoteAccessError ? core_.count.resp_remote_access_errors
+                                             : core_.count.resp_invalid_requests)
+      .add();
+  if (qp_.is(IBV_QPT_RC)) {
+    acknowledge(context, epsn_, static_cast<std::uint8_t>(0x60 | static_cast<unsigned>(code)));
+    core_.tell({event, qp_.number()});
+    core_.fail(context, qp_);
+  }
+  return core_.count.drop_invalid;
+}
+
+Counter& Responder::not_ready(Context& context) {
+  core_.count.out_of_buffer.add();
+  nak_sent_ = true;
+  acknowledge(context, epsn_, static_cast<std::uint8_t>(0x20 | (qp_.attributes.min_rnr_timer & 0x1F)));
+  return core_.count.drop_rnr;
+}
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Responder: the side of a queue pair that executes requests and answers them (IB specification, volume 1, 9.7, 9.8).
+#pragma once
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+
+#include "nic_model/limits.h"
+#include "nic_model/queues/receive_queue.h"
+#include "runtime/kernel/kernel.h"
+#include "runtime/roce/parse.h"
+#include "runtime/roce/psn.h"
+
+namespace rocebox::nic_model {
+
+class Core;
+class Qp;
+
+class Responder {
+ public:
+  Responder(Core& core, Qp& qp) : core_(core), qp_(qp) {}
+
+  /// RTR: the first PSN is the attributes'.
+  void start();
+  void reset();
+  /// A request of a connected queue pair; `behind` says why it ended.
+  Counter& on_request(Context& context, Packet packet);
+  /// A datagram.
+  Counter& on_datagram(Context& context, Packet packet);
+
+  bool wants_to_send() const { return first_ != end_; }
+  /// One packet of the responses, in the order of the requests. Empty: there is no packet buffer.
+  PacketPtr send(Context& context);
+  /// Flushes what is posted to receive; of what is still to be sent only the NAK that says why stays.
+  void flush(Context& context);
+
+  std::uint32_t expected_psn() const { return epsn_; }
+
+ private:
+  enum class Message : std::uint8_t { kNone, kSend, kWrite, kLost };
+  // A response that is still to be sent, or of a READ: whose packets are.
+  struct Response {
+    enum class Kind : std::uint8_t { kAcknowledge, kRead, kAtomic };
+    Kind kind = Kind::kAcknowledge;
+    std::uint8_t syndrome = 0;
+    std::uint32_t psn = 0, msn = 0;
+    std::uint32_t packets = 0, sent = 0;
+    std::uint32_t rkey = 0, bytes = 0;
+    std::uint64_t address = 0;  // or what an atomic found
+    bool is_again = false;      // to a duplicate, which takes no resource
+  };
+  // A READ or atomic that may have to be answered again (9.7.5.1.4).
+  struct Resource {
+    bool is_atomic = false;
+    std::uint32_t psn = 0, packets = 0, rkey = 0, bytes = 0, msn = 0;
+    std::uint64_t address = 0, original = 0;
+  };
+
+  // responder.cc: reliable connections
+  Counter& on_reliable(Context& context, Packet packet);
+  Counter& duplicate(Context& context, Packet packet);
+  Counter& execute(Context& context, Packet packet);
+  bool opcode_fits(const roce::OpcodeInfo& info) const;
+  Counter& execute_data(Context& context, Packet packet);
+  Counter& execute_read(Context& context, Packet packet);
+  Counter& execute_atomic(Context& context, Packet packet);
+  bool take_receive(Context& context);
+  Counter& finish_message(Context& context, Packet packet);
+  Counter& refuse(Context& context, roce::NakCode code, ibv_event_type event);
+  Counter& not_ready(Context& context);
+  void accepted(Context& context, Packet packet, std::uint32_t psns);
+  bool length_fits(Packet packet, const roce::OpcodeInfo& info) const;
+  void place(Packet packet);
+
+  // responder_unreliable.cc
+  Counter& on_unreliable(Context& context, Packet packet);
+  Counter& lose_message(Context& context);
+
+  // responses.cc
+  void acknowledge(Context& context, std::uint32_t psn, std::uint8_t syndrome);
+  void push(Context& context, const Response& response);
+  void add_resource(const Resource& resource);
+  Response& at(std::uint32_t index) { return responses_[index % responses_.size()]; }
+  PacketPtr send_read(Context& context, Response& response);
+
+  Core& core_;
+  Qp& qp_;
+  std::uint32_t epsn_ = 0, msn_ = 0;
+  bool nak_sent_ = false;  // a NAK or RNR NAK for epsn_, which is not to be said again until epsn_ comes
+  Message message_ = Message::kNone;
+  ReceiveWork work_;
+  std::uint32_t rkey_ = 0;
+  std::uint64_t address_ = 0, length_ = 0, received_ = 0;  // of a WRITE: its RETH; bytes of the message so far
+  std::array<Resource, kRdAtomicMax> resources_;
+  std::uint32_t resources_end_ = 0;  // number so far: the last max_dest_rd_atomic of them are kept
+  std::array<Response, 2 * kRdAtomicMax + 2> responses_;
+  std::uint32_t first_ = 0, end_ = 0;
+  unsigned reads_waiting_ = 0;  // READs and atomics of responses_, without duplicates
+};
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a responder sends: in the order of the requests, ACKs taken together where nothing stands between them.
+#include "nic_model/core.h"
+#include "nic_model/transport/responder.h"
+
+namespace rocebox::nic_model {
+
+void Responder::add_resource(const Resource& resource) { resources_[resources_end_++ % kRdAtomicMax] = resource; }
+
+void Responder::acknowledge(Context& context, std::uint32_t psn, std::uint8_t syndrome) {
+  // A later ACK says all that one says which has not left yet.
+  if (first_ != end_ && at(end_ - 1).kind == Response::Kind::kAcknowledge &&
+      roce::aeth_kind(at(end_ - 1).syndrome) == roce::AethKind::kAck) {
+    at(end_ - 1) = {Response::Kind::kAcknowledge, syndrome, psn, msn_};
+    return core_.wake(context, qp_);
+  }
+  push(context, {Response::Kind::kAcknowledge, syndrome, psn, msn_});
+}
+
+void Responder::push(Context& context, const Response& response) {
+  // As many as there are requests that may wait for one; who floods with duplicates gets no more.
+  if (end_ - first_ >= responses_.size()) return;
+  at(end_++) = response;
+  if (response.kind != Response::Kind::kAcknowledge && !response.is_again) reads_waiting_++;
+  core_.wake(context, qp_);
+}
+
+PacketPtr Responder::send(Context& context) {
+  Response& response = at(first_);
+  if (response.kind == Response::Kind::kRead) return send_read(context, response);
+  const bool is_atomic = response.kind == Response::Kind::kAtomic;
+  PacketFields fields;
+  fields.opcode = is_atomic ? IBV_OPCODE_RC_ATOMIC_ACKNOWLEDGE : IBV_OPCODE_RC_ACKNOWLEDGE;
+  fields.psn = response.psn;
+  fields.destination_qp = qp_.attributes.destination_qp;
+  fields.udp_source_port = qp_.attributes.udp_source_port;
+  PacketPtr packet = core_.make(context, qp_.headers, fields);
+  if (!packet) return packet;
+  auto* aeth = reinterpret_cast<roce::Aeth*>(Headers::extension(*packet));
+  aeth->syndrome = response.syndrome;
+  aeth->msn = response.msn;
+  if (is_atomic) {
+    reinterpret_cast<roce::AtomicAckEth*>(aeth + 1)->original = response.address;
+    if (!response.is_again) reads_waiting_--;
+  } else {
+    const roce::AethKind kind = roce::aeth_kind(response.syndrome);
+    (kind == roce::AethKind::kAck   ? core_.count.acks_sent
+     : kind == roce::AethKind::kNak ? core_.count.naks_sent
+                                    : core_.count.rnr_naks_sent)
+        .add();
+  }
+  core_.finish(*packet);
+  first_++;
+  return packet;
+}
+
+PacketPtr Responder::send_read(Context& context, Response& response) {
+  const std::uint32_t mtu = qp_.attributes.path_mtu;
+  const std::uint64_t offset = std::uint64_t{response.sent} * mtu;
+  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, response.bytes - offset));
+  const bool is_first = response.sent == 0, is_last = response.sent + 1 == response.packets;
+  PacketFields fields;
+  fields.opcode = is_first && is_last ? IBV_OPCODE_RC_RDMA_READ_RESPONSE_ONLY
+                  : is_first          ? IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST
+                  : is_last           ? IBV_OPCODE_RC_RDMA_READ_RESPONSE_LAST
+                                      : IBV_OPCODE_RC_RDMA_READ_RESPONSE_MIDDLE;
+  fields.psn = roce::psn_add(response.psn, response.sent);
+  fields.destination_qp = qp_.attributes.destination_qp;
+  fields.payload_bytes = bytes;
+  fields.udp_source_port = qp_.attributes.udp_source_port;
+  // The key may have been taken back since the request came.
+  if (bytes && core_.memory.check(response.rkey, qp_.accessor(), response.address + offset, bytes,
+                                  IBV_ACCESS_REMOTE_READ) != MemoryError::kNone) {
+    if (!response.is_again) reads_waiting_--;
+    response = {Response::Kind::kAcknowledge, 0x60 | static_cast<std::uint8_t>(roce::NakCode::kRemoteAccessError),
+                fields.psn, response.msn};
+    return send(context);
+  }
+  PacketPtr packet = core_.make(context, qp_.headers, fields);
+  if (!packet) return packet;
+  if (is_first || is_last) {
+    auto* aeth = reinterpret_cast<roce::Aeth*>(Headers::extension(*packet));
+    aeth->syndrome = response.syndrome;
+    aeth->msn = response.msn;
+  }
+  if (bytes && Core::has_payload(*packet))
+    core_.memory.read(response.rkey, response.address + offset, bytes, Headers::payload(*packet));
+  core_.finish(*packet);
+  if (++response.sent == response.packets) {
+    if (!response.is_again) reads_waiting_--;
+    first_++;
+  }
+  return packet;
+}
+
+void Responder::flush(Context& context) {
+  if (work_.taken) core_.complete_receive(context, qp_, work_, {MLX5_CQE_RESP_SEND}, IBV_WC_WR_FLUSH_ERR);
+  message_ = Message::kNone;
+  if (first_ != end_ && roce::aeth_kind(at(end_ - 1).syndrome) == roce::AethKind::kNak)
+    first_ = end_ - 1;
+  else
+    first_ = end_;
+  reads_waiting_ = 0;
+  while (qp_.receive_queue().kind() == ReceiveQueue::Kind::kOwn && qp_.receive_queue().fetch(work_))
+    core_.complete_receive(context, qp_, work_, {MLX5_CQE_RESP_SEND}, IBV_WC_WR_FLUSH_ERR);
+}
+
+}  // namespace rocebox::nic_model
