@@ -13,7 +13,7 @@ inline constexpr unsigned kBatchMax = 64;
 inline constexpr unsigned kStagesMax = 128;
 
 /// Packets waiting between two shards: sixteen bursts of the longest kind.
-inline constexpr unsigned kExchangePackets = 1024;
+inline constexpr unsigned kHandoverPackets = 1024;
 
 /// Packets of a capture read ahead of a live run, for one port: at 10 Mpps what a reader's short sleep takes twice.
 inline constexpr unsigned kCaptureAheadPackets = 1024;

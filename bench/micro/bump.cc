@@ -12,7 +12,7 @@
 
 namespace rocebox::bench {
 
-std::unique_ptr<Device> make_device(std::string_view device) {
+std::unique_ptr<Device> device_of(std::string_view device) {
   static Registry registry;
   const std::string text = fmt::format("devices: {{d: {}}}\n", device);
   config::Mistakes mistakes("benchmark.yaml");
@@ -23,7 +23,7 @@ std::unique_ptr<Device> make_device(std::string_view device) {
 }
 
 std::unique_ptr<Device> make_bump(std::string_view path, std::string_view kernels) {
-  return make_device(fmt::format("{{path: {}, kernels: {}}}", path, kernels));
+  return device_of(fmt::format("{{path: {}, kernels: {}}}", path, kernels));
 }
 
 }  // namespace rocebox::bench

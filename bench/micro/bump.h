@@ -17,7 +17,7 @@ struct Case {
 };
 
 /// A device from what stands behind its name in a configuration. Null when that has mistakes.
-std::unique_ptr<Device> make_device(std::string_view device);
+std::unique_ptr<Device> device_of(std::string_view device);
 
 /// A bump with this `path:` and these `kernels:`, as in a configuration. Null when they have mistakes.
 std::unique_ptr<Device> make_bump(std::string_view path, std::string_view kernels);

@@ -42,7 +42,7 @@ constexpr Case kThemisCases[] = {
 
 std::unique_ptr<Device> make(const Case& which, const Traffic& traffic) {
   if (which.path) return make_bump(which.path, which.options);
-  return make_device(fmt::format("{{switch: {}}}", with_connections(which.options, traffic, which.in != 0)));
+  return device_of(fmt::format("{{switch: {}}}", with_connections(which.options, traffic, which.in != 0)));
 }
 
 // `acked`: what comes in by a port other than 0 is acknowledged by port 0.

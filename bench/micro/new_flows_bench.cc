@@ -68,7 +68,7 @@ class NewFlows {
     std::unique_ptr<Device> device;
     {
       const flows::TouchedWhenMade touched(kTouchedAtStartBytes);
-      device = make_device(text_);
+      device = device_of(text_);
     }
     if (!device) return false;
     device->set_sink([](Port, std::span<Packet> out, Nanos) {

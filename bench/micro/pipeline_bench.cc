@@ -85,7 +85,7 @@ BENCHMARK(bump)->ArgNames({"kernels", "burst"})->ArgsProduct({{0, 1, 4}, {1, 8, 
 enum Replicas : std::int64_t { kNone, kTogether, kCopied };
 void replicas(benchmark::State& state) {
   const std::int64_t how = state.range(1);
-  const std::unique_ptr<Device> device = make_device(
+  const std::unique_ptr<Device> device = device_of(
       "{switch: {ports: [a, b, c, d], multicast_groups: [{group: 5, ports: [b, c, d]}], forward: {learning: false, "
       "macs: [{mac: '01:00:5e:00:00:01', group: 5}]}}}");
   if (!device) return state.SkipWithError("its configuration has mistakes");

@@ -125,7 +125,7 @@ class Direction {
   Plan plan(Packet packet, Nanos now) const;
   void enqueue(Context& context, Packet packet, const Plan& plan);
   void hold_back(Call& call, Item item, const Impairments& impairments, Nanos at);
-  void deliver(Call& call, HeldBackPacket held, Nanos at);
+  void send_on(Call& call, HeldBackPacket held, Nanos at);
   void passed_on(Call& call, std::uint64_t sequence, Nanos at);
   void leave(Call& call, PacketPtr packet);
   void drop(Call& call, Item item, Counter& reason);

@@ -82,7 +82,7 @@ void Direction::hold_back(Call& call, Item item, const Impairments& impairments,
 }
 
 // Sends on a packet that was held back, never later than its limit.
-void Direction::deliver(Call& call, HeldBackPacket held, Nanos at) {
+void Direction::send_on(Call& call, HeldBackPacket held, Nanos at) {
   const Nanos due = std::min(at + held.delay, held.limit.at);
   if (due <= call.context.now())
     leave(call, std::move(held.packet));
@@ -98,7 +98,7 @@ void Direction::passed_on(Call& call, std::uint64_t sequence, Nanos at) {
     HeldBackPacket held = held_back_.take_ready();
     if (!held.packet) return;
     const std::uint64_t place = held.limit.sequence;
-    deliver(call, std::move(held), at);
+    send_on(call, std::move(held), at);
     held_back_.passed(place);
   }
 }

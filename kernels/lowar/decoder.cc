@@ -22,11 +22,11 @@ Decoder::Decoder(const Config& config, Stats& stats, Port host, Port link, Encod
       delivery_(config_, count_, streams_) {}
 
 void Decoder::process(Context& context, Batch& batch) {
-  std::array<PacketClass, kBatchMax> classes;
+  std::array<ClassifiedPacket, kBatchMax> classes;
   classify(batch, streams_, classes);
   Outlet outlet{context, &batch, 0, host_};
   for (; outlet.slot < batch.size(); outlet.slot++) {
-    const PacketClass& kind = classes[outlet.slot];
+    const ClassifiedPacket& kind = classes[outlet.slot];
     if (outlet.slot + 1 < batch.size()) prefetch_transport(batch[outlet.slot + 1]);
     if (kind.is_data())
       data(outlet, kind);
@@ -42,7 +42,7 @@ void Decoder::on_timer(Context& context, Timer& timer) {
   delivery_.release(outlet, timer);
 }
 
-roce::Ahead Decoder::unit_ahead(Packet packet, const PacketClass& kind) {
+roce::Ahead Decoder::unit_ahead(Packet packet, const ClassifiedPacket& kind) {
   if (kind.index == streams_.kNone) return {};
   return delivery_.unit_ahead(streams_[kind.index], packet);
 }
@@ -57,7 +57,7 @@ void Decoder::begin(Stream& stream, std::uint32_t psn, bool responses) {
   count_.streams.add();
 }
 
-void Decoder::data(Outlet& outlet, const PacketClass& kind) {
+void Decoder::data(Outlet& outlet, const ClassifiedPacket& kind) {
   Packet packet = (*outlet.batch)[outlet.slot];
   const Nanos now = outlet.context.now();
   const roce::IcrcStatus icrc = roce::icrc_check(packet, unit_ahead(packet, kind));
@@ -127,7 +127,7 @@ void Decoder::acknowledge(Outlet& outlet, Packet packet) {
   delivery_.acknowledge(outlet, stream, packet);
 }
 
-void Decoder::adapt(Outlet& outlet, Stream& stream, const PacketClass& kind, Packet packet) {
+void Decoder::adapt(Outlet& outlet, Stream& stream, const ClassifiedPacket& kind, Packet packet) {
   const Nanos now = outlet.context.now();
   if (stream.adaptation.due()) [[unlikely]]
     if (stream.adaptation.decide(now, stream.block.next_coding(), stream.sequence.expected(), aim_, config_.dwell))
@@ -137,7 +137,7 @@ void Decoder::adapt(Outlet& outlet, Stream& stream, const PacketClass& kind, Pac
 }
 
 // Goes the way back with a packet of the stream as its cause: where none comes there is nothing to be protected.
-void Decoder::request(Outlet& outlet, Stream& stream, const PacketClass& kind, Packet packet) {
+void Decoder::request(Outlet& outlet, Stream& stream, const ClassifiedPacket& kind, Packet packet) {
   const auto request = stream.adaptation.next_request(outlet.context.now());
   if (!request) return count_.unheeded.add();
   NegotiationHeader header{qpn_of(packet), NegotiationKind::kRequest, request->coding, stream.sequence.expected(),

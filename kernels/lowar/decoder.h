@@ -70,15 +70,15 @@ class Decoder {
   using Streams = StreamTable<Stream>;
 
   // decoder.cc: the host's packets.
-  roce::Ahead unit_ahead(Packet packet, const PacketClass& kind);
-  void data(Outlet& outlet, const PacketClass& kind);
+  roce::Ahead unit_ahead(Packet packet, const ClassifiedPacket& kind);
+  void data(Outlet& outlet, const ClassifiedPacket& kind);
   std::uint32_t use_stream(const StreamKey& key, std::uint64_t hash, Nanos now);
   void begin(Stream& stream, std::uint32_t psn, bool responses);
   bool drop_late(Outlet& outlet, Stream& stream, Packet packet);
   void duplicate(Outlet& outlet, Stream& stream, Packet packet);
   void acknowledge(Outlet& outlet, Packet packet);
-  void adapt(Outlet& outlet, Stream& stream, const PacketClass& kind, Packet packet);
-  void request(Outlet& outlet, Stream& stream, const PacketClass& kind, Packet packet);
+  void adapt(Outlet& outlet, Stream& stream, const ClassifiedPacket& kind, Packet packet);
+  void request(Outlet& outlet, Stream& stream, const ClassifiedPacket& kind, Packet packet);
   // decoder_control.cc: LoWAR's packets.
   void lowar(Outlet& outlet, Packet packet);
   void repair(Outlet& outlet, Packet packet, const RepairHeader& header);

@@ -18,7 +18,7 @@ Encoder::Encoder(const Config& config, Stats& stats, Port out)
       streams_(static_cast<std::uint32_t>(config.streams), config.idle) {}
 
 void Encoder::process(Context& context, Batch& batch) {
-  std::array<PacketClass, kBatchMax> classes;
+  std::array<ClassifiedPacket, kBatchMax> classes;
   classify(batch, streams_, classes);
   Current current{context, batch, 0, {}};
   for (; current.slot < batch.size(); current.slot++) {
@@ -31,7 +31,7 @@ void Encoder::process(Context& context, Batch& batch) {
 }
 
 // The unit that the packet will be coded in, if it can be and its block goes on with it.
-roce::Ahead Encoder::unit_ahead(Packet packet, const PacketClass& kind) {
+roce::Ahead Encoder::unit_ahead(Packet packet, const ClassifiedPacket& kind) {
   if (kind.index == streams_.kNone) return {};
   const Stream& stream = streams_[kind.index];
   if (stream.coding.off()) return {};
@@ -39,7 +39,7 @@ roce::Ahead Encoder::unit_ahead(Packet packet, const PacketClass& kind) {
   return units_.ahead(place > 0 && place >= c ? stream.units[place % c] : CodingUnits::kNone, transport_bytes(packet));
 }
 
-void Encoder::data(Current& current, const PacketClass& kind) {
+void Encoder::data(Current& current, const ClassifiedPacket& kind) {
   Packet packet = current.batch[current.slot];
   if (!admit(packet, kind)) return;
   const std::uint32_t index = streams_.use(kind.key, kind.hash, current.context.now(), retire_idle());
@@ -76,7 +76,7 @@ void Encoder::data(Current& current, const PacketClass& kind) {
 
 // Whether the packet can be coded; counts why not. One that cannot is not there for the block: the next one begins a
 // new one.
-bool Encoder::admit(Packet packet, const PacketClass& kind) {
+bool Encoder::admit(Packet packet, const ClassifiedPacket& kind) {
   if (!roce::icrc_held(packet)) {
     count_.unprotected_snapped.add();
   } else if (transport_bytes(packet) > config_.transport_bytes_max() || datagram_bytes(packet, 0) > kIpUdpBytesMax) {

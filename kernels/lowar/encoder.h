@@ -49,9 +49,9 @@ class Encoder {
     }
   };
 
-  roce::Ahead unit_ahead(Packet packet, const PacketClass& kind);
-  void data(Current& current, const PacketClass& kind);
-  bool admit(Packet packet, const PacketClass& kind);
+  roce::Ahead unit_ahead(Packet packet, const ClassifiedPacket& kind);
+  void data(Current& current, const ClassifiedPacket& kind);
+  bool admit(Packet packet, const ClassifiedPacket& kind);
   bool begins_anew(const Stream& stream, Packet packet) const;
   auto retire_idle() {
     return [this](const Stream& stream) { return retire(stream); };

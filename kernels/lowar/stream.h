@@ -94,7 +94,7 @@ struct Sequence {
 };
 
 /// What a packet of a batch is: its role, and the stream that it belongs to where it is data.
-struct PacketClass {
+struct ClassifiedPacket {
   Role role;
   StreamKey key;
   std::uint64_t hash;
@@ -104,9 +104,9 @@ struct PacketClass {
 
 /// Classifies the packets of a batch, and brings what `table` has of their streams nearer.
 template <class Table>
-void classify(const Batch& batch, const Table& table, std::array<PacketClass, kBatchMax>& classes) {
+void classify(const Batch& batch, const Table& table, std::array<ClassifiedPacket, kBatchMax>& classes) {
   for (unsigned i = 0; i < batch.size(); i++) {
-    PacketClass& kind = classes[i];
+    ClassifiedPacket& kind = classes[i];
     kind.role = role_of(batch[i]);
     if (!kind.is_data()) continue;
     kind.key = stream_key(batch[i], qpn_of(batch[i]), kind.role == Role::kResponse);
@@ -114,7 +114,7 @@ void classify(const Batch& batch, const Table& table, std::array<PacketClass, kB
     table.prefetch(kind.hash);
   }
   for (unsigned i = 0; i < batch.size(); i++) {
-    PacketClass& kind = classes[i];
+    ClassifiedPacket& kind = classes[i];
     if (!kind.is_data()) continue;
     kind.index = table.find(kind.key, kind.hash);
     if (kind.index != Table::kNone) table.prefetch_stream(kind.index);

@@ -56,7 +56,7 @@ struct Unpacker::State {
   }
 };
 
-Unpacker::Unpacker(Source source) : source_(std::move(source)), state_(std::make_unique<State>()) {}
+Unpacker::Unpacker(ReadBytes read) : read_(std::move(read)), state_(std::make_unique<State>()) {}
 Unpacker::~Unpacker() = default;
 
 long Unpacker::broken(const std::string& what) {
@@ -71,7 +71,7 @@ long Unpacker::fill(std::size_t least) {
   std::memmove(bytes_.data(), held_.data(), held_.size());
   std::size_t held = held_.size();
   while (held < least) {
-    const long count = source_(bytes_.data() + held, bytes_.size() - held);
+    const long count = read_(bytes_.data() + held, bytes_.size() - held);
     if (count < 0) return -1;
     source_ended_ = count == 0;
     if (source_ended_) break;
@@ -104,7 +104,7 @@ long Unpacker::read(char* buffer, std::size_t size) {
 }
 
 long Unpacker::read_plain(char* buffer, std::size_t size) {
-  if (held_.empty()) return source_ended_ ? 0 : source_(buffer, size);
+  if (held_.empty()) return source_ended_ ? 0 : read_(buffer, size);
   const std::size_t count = std::min(size, held_.size());
   std::memcpy(buffer, held_.data(), count);
   held_ = held_.subspan(count);

@@ -17,8 +17,8 @@ namespace rocebox {
 class Unpacker {
  public:
   /// As read(2): what there is, 0 at the end, -1 with errno.
-  using Source = std::function<long(char* buffer, std::size_t size)>;
-  explicit Unpacker(Source source);
+  using ReadBytes = std::function<long(char* buffer, std::size_t size)>;
+  explicit Unpacker(ReadBytes read);
   ~Unpacker();
   Unpacker(const Unpacker&) = delete;
   Unpacker& operator=(const Unpacker&) = delete;
@@ -42,7 +42,7 @@ class Unpacker {
   long next_part();
   long broken(const std::string& what);
 
-  Source source_;
+  ReadBytes read_;
   Kind kind_ = Kind::kUnknown;
   std::unique_ptr<State> state_;
   std::vector<char> bytes_;

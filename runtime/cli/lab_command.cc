@@ -164,7 +164,7 @@ void check_lab(const std::string& text, const std::string& path, const std::vect
   for (const lab::TrafficStep& step : config.traffic)
     print_line(fmt::format("#   {} in {}{}: {}", step.name, step.host, step.background ? ", in the background" : "",
                            step.run));
-  for (const config::Expectation& expectation : config.expectations)
+  for (const config::ExpectationText& expectation : config.expectations)
     print_line(fmt::format("#   expect {}", expectation.text));
   for (const lab::ApplianceConfig& appliance : config.appliances)
     print_lines(fmt::format("# appliance {}, every option with its value:\n{}", appliance.name,

@@ -50,10 +50,10 @@ RunFiles files_of(const RunArguments& arguments, const config::RunConfig& config
 
 // What a running configuration is replaced by. Throws ConfigError.
 config::RunConfig load_again(const RunArguments& arguments, const config::RunConfig& running) {
-  if (running.source == config::Source::kPipe)
+  if (running.origin == config::ConfigOrigin::kPipe)
     throw ConfigError(running.file +
                       ": came through a pipe, which cannot be read again; start with a file to reload it");
-  if (running.source == config::Source::kArguments)
+  if (running.origin == config::ConfigOrigin::kArguments)
     throw ConfigError(
         "the configuration stands in the command line, which does not change; start with a file to reload it");
   Registry registry = make_registry(arguments.plugins);

@@ -7,8 +7,9 @@
 #include <filesystem>
 
 #include "runtime/config/describe.h"
+#include "runtime/config/device.h"
 #include "runtime/config/facing.h"
-#include "runtime/config/pipeline.h"
+#include "runtime/config/pipeline_files.h"
 #include "runtime/config/top_fields.h"
 #include "runtime/config/units.h"
 #include "runtime/limits.h"
@@ -75,7 +76,7 @@ class Loader {
 
   void devices(const Node& root, TopFields& top) {
     for (TopFields::Device& raw : top.devices)
-      config_.devices.push_back(make_device(raw, *root.find("devices")->find(raw.name), registry_, mistakes_));
+      config_.devices.push_back(resolve_device(raw, *root.find("devices")->find(raw.name), registry_, mistakes_));
   }
 
   void links(const Node& root, TopFields& top) {
@@ -208,7 +209,7 @@ RunConfig load(const std::string& path, Registry& registry, Mistakes& mistakes, 
   RunConfig config = load_text(text, file, registry, mistakes);
   std::error_code ignored;
   config.path = path;
-  if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) config.source = Source::kPipe;
+  if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) config.origin = ConfigOrigin::kPipe;
   return config;
 }
 

@@ -63,7 +63,7 @@ struct CaptureBinding {
 /// What a port is bound to in the live drive.
 struct LiveBinding {
   PortName port{};
-  LivePort live{};
+  LivePortOptions live{};
   Place place{};  ///< line 0: the command line (--port) says so
   OptionValues values{};
 };
@@ -74,19 +74,20 @@ struct LinkConfig {
   KernelConfig kernel;  ///< of type `link`
 };
 
-struct Expectation {
+/// A condition over the report, as written.
+struct ExpectationText {
   std::string text;
   Place place;
 };
 
 /// Where a configuration was read from. A pipe is read once, and what stands in the command line does not change.
-enum class Source : std::uint8_t { kFile, kPipe, kArguments };
+enum class ConfigOrigin : std::uint8_t { kFile, kPipe, kArguments };
 
 struct RunConfig {
   std::string file;  ///< what stands for it in messages and reports
   std::string path;  ///< what was read; `-` is standard input
-  Source source = Source::kFile;
-  std::vector<std::string> words;         ///< of Source::kArguments: what places mean, see place_text()
+  ConfigOrigin origin = ConfigOrigin::kFile;
+  std::vector<std::string> words;         ///< of ConfigOrigin::kArguments: what places mean, see place_text()
   std::vector<std::string> plugin_files;  ///< loaded for it, whoever names them
   std::int64_t seed = 1;
   Nanos drain = 10 * kSecond;
@@ -99,7 +100,7 @@ struct RunConfig {
   OptionValues live_values;
   Place metrics_place{};  ///< of what says where metrics are served
   std::vector<LinkConfig> links;
-  std::vector<Expectation> expectations;
+  std::vector<ExpectationText> expectations;
 
   /// Who says what stands at a place of this configuration.
   std::string place_text(Place place) const { return config::place_text(file, place, words); }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/config/pipeline.h"
+#include "runtime/config/device.h"
 #include "runtime/limits.h"
 
 namespace rocebox::config {
@@ -68,7 +68,8 @@ void make_bump(const TopFields::Device& raw, const Node& node, const Registry& r
 
 }  // namespace
 
-DeviceConfig make_device(const TopFields::Device& raw, const Node& node, const Registry& registry, Mistakes& mistakes) {
+DeviceConfig resolve_device(const TopFields::Device& raw, const Node& node, const Registry& registry,
+                            Mistakes& mistakes) {
   DeviceConfig device;
   device.name = raw.name;
   device.pipeline = raw.pipeline;

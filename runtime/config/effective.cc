@@ -134,7 +134,7 @@ OptionValues effective_values(const RunConfig& config) {
   if (!ports.empty()) all.push_back(group("ports", std::move(ports)));
   all.push_back(group("live", config.live_values));
   std::vector<std::string> expectations;
-  for (const Expectation& expectation : config.expectations) expectations.push_back(expectation.text);
+  for (const ExpectationText& expectation : config.expectations) expectations.push_back(expectation.text);
   add_texts(all, "expect", expectations);
   return all;
 }

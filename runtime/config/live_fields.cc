@@ -28,18 +28,18 @@ bool is_pci_address(std::string_view text) {
 
 }  // namespace
 
-void LivePort::Memif::fields(Fields& f) {
+void LivePortOptions::Memif::fields(Fields& f) {
   f.text("socket", socket, "path of the control socket");
   f.integer("id", id, {0, UINT32_MAX}, "which connection over that socket");
   f.choice("role", role, kRoles, "which side of the connection this is");
 }
 
-void LivePort::Null::fields(Fields& f) {
+void LivePortOptions::Null::fields(Fields& f) {
   f.bytes("packet_bytes", packet_bytes, {60, 9000}, "length of each packet that arrives, as fast as it is taken");
   f.boolean("copy", copy, "whether the bytes are moved, or only counted");
 }
 
-void LivePort::fields(Fields& f) {
+void LivePortOptions::fields(Fields& f) {
   f.text("af_packet", af_packet, "a network interface, through an AF_PACKET socket");
   f.text("af_xdp", af_xdp, "a network interface, through an AF_XDP socket");
   f.text("tap", tap, "a TAP interface that is made, and gone when the run ends");
@@ -69,7 +69,7 @@ void LivePort::fields(Fields& f) {
   }
 }
 
-std::string LivePort::text() const {
+std::string LivePortOptions::text() const {
   switch (kind) {
     case PortKind::kAfPacket:
       return "af_packet " + af_packet;

@@ -11,7 +11,7 @@ namespace rocebox::config {
 enum class PortKind : std::uint8_t { kUnbound, kAfPacket, kAfXdp, kTap, kMemif, kPci, kNull, kRing, kDevargs };
 
 /// A live port. Of the bindings exactly one is written.
-struct LivePort {
+struct LivePortOptions {
   std::string af_packet, af_xdp, tap;  ///< interface names
   std::string pci;                     ///< address, 0000:3b:00.0
   std::string ring;                    ///< name: two ports with it are joined back to back

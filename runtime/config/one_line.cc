@@ -152,7 +152,7 @@ RunConfig load_one_line(const OneLine& line, Registry& registry) {
   RunConfig config;
   if (mistakes.none()) config = load_node(document.root(), kFile, registry, mistakes);
   if (!mistakes.none()) throw ConfigError(mistakes.text());
-  config.source = Source::kArguments;
+  config.origin = ConfigOrigin::kArguments;
   config.words = mistakes.words();
   config.path.clear();
   for (CaptureBinding& binding : config.captures) binding.in_place = "--from";

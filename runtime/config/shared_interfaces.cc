@@ -18,7 +18,7 @@ std::string full_pci(std::string address) {
 
 // What only one port can be bound to, as a message names it; empty: any number can. A ring has two ends, which are
 // counted when it is made.
-std::string exclusive(const LivePort& live) {
+std::string exclusive(const LivePortOptions& live) {
   switch (live.kind) {
     case PortKind::kAfPacket:
       return fmt::format("interface `{}`", live.af_packet);

@@ -37,7 +37,7 @@ class TopFields {
     std::vector<std::string> in;
     std::string filter, out, pace = "as_captured";
     std::int64_t loop = 1;
-    LivePort live;
+    LivePortOptions live;
     OptionValues live_values{};
   };
 

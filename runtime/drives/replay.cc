@@ -27,7 +27,7 @@ Replay::Replay(const config::RunConfig& config, Pool& pool, ReplayOptions option
       pool_(pool),
       options_(std::move(options)),
       testbed_(config, pool, static_cast<std::uint64_t>(config.seed),
-               [this](FabricPort from, std::span<Packet> packets, Nanos now) { deliver(from, packets, now); }),
+               [this](FabricPort from, std::span<Packet> packets, Nanos now) { leave(from, packets, now); }),
       input_(
           config.captures, [this](const config::PortName& name) { return testbed_.port(name); }, options_.stop),
       outputs_(config, options_.outputs, [this](const config::PortName& name) { return testbed_.port(name); }) {
@@ -59,7 +59,7 @@ void Replay::open() {
   }
 }
 
-void Replay::deliver(FabricPort from, std::span<Packet> packets, Nanos now) {
+void Replay::leave(FabricPort from, std::span<Packet> packets, Nanos now) {
   packets_out_ += packets.size();
   for (Packet packet : packets) {
     const std::uint64_t head[3] = {std::uint64_t{from.device} << 32 | from.port, static_cast<std::uint64_t>(now),

@@ -51,7 +51,7 @@ class Replay {
 
  private:
   void parse_expectations();
-  void deliver(FabricPort from, std::span<Packet> packets, Nanos now);
+  void leave(FabricPort from, std::span<Packet> packets, Nanos now);
   bool stop_requested() const { return options_.stop && options_.stop->requested(); }
   void inject_instant(CaptureRecord& record, FabricPort& to, bool& more);
   bool advance_to(Nanos now);

@@ -42,10 +42,10 @@ ReplayInput::ReplayInput(const std::vector<config::CaptureBinding>& bindings,
 void ReplayInput::add(const std::string& path, const Target& target, std::string& mistakes) {
   const config::CaptureBinding& binding = *target.binding;
   const std::string key = file_key(path, STDIN_FILENO);
-  for (Source& source : sources_) {
-    if (key.empty() ? source.path != path : source.key != key) continue;
+  for (InputFile& file : files_) {
+    if (key.empty() ? file.path != path : file.key != key) continue;
     // Every record goes to one port: behind one that takes all, or the same, nothing is left.
-    for (const Target& other : source.targets) {
+    for (const Target& other : file.targets) {
       if (!other.binding->filter.empty() && other.binding->filter != binding.filter) continue;
       const std::string ports = other.binding->port == binding.port
                                     ? fmt::format("is named twice for port `{}`", binding.port.text())
@@ -55,16 +55,16 @@ void ReplayInput::add(const std::string& path, const Target& target, std::string
                                           binding.port.text(), other.binding->port.text(), other.binding->port.text());
       return add_line(mistakes, at_place(binding.in_place, shown_file(path) + ": " + ports));
     }
-    source.targets.push_back(target);
+    file.targets.push_back(target);
     return;
   }
-  Source& source = sources_.emplace_back();
-  source.path = path;
-  source.key = key;
-  source.targets.push_back(target);
+  InputFile& file = files_.emplace_back();
+  file.path = path;
+  file.key = key;
+  file.targets.push_back(target);
   if (InputStream::waits(path)) return;
   try {
-    source.reader = std::make_unique<CaptureReader>(path, WaitHooks{stop_, {}});
+    file.reader = std::make_unique<CaptureReader>(path, WaitHooks{stop_, {}});
   } catch (const ConfigError& error) {
     add_line(mistakes, at_place(binding.in_place, error.what()));
   }
@@ -72,10 +72,10 @@ void ReplayInput::add(const std::string& path, const Target& target, std::string
 
 void ReplayInput::open(const WaitHooks& hooks) {
   Nanos earliest = INT64_MAX;
-  for (Source& source : sources_) {
-    if (!source.reader) source.reader = std::make_unique<CaptureReader>(source.path, hooks);
-    fetch(source);
-    if (!source.ended) earliest = std::min(earliest, source.head.at);
+  for (InputFile& file : files_) {
+    if (!file.reader) file.reader = std::make_unique<CaptureReader>(file.path, hooks);
+    fetch(file);
+    if (!file.ended) earliest = std::min(earliest, file.head.at);
   }
   origin_ = earliest == INT64_MAX ? 0 : earliest;
 }
@@ -83,95 +83,95 @@ void ReplayInput::open(const WaitHooks& hooks) {
 void ReplayInput::rewind() {
   handed_out_ = nullptr;
   latest_ = INT64_MIN;
-  for (Source& source : sources_) {
-    source.reader = std::make_unique<CaptureReader>(source.path, WaitHooks{stop_, {}});
-    source.ended = false;
-    fetch(source);
+  for (InputFile& file : files_) {
+    file.reader = std::make_unique<CaptureReader>(file.path, WaitHooks{stop_, {}});
+    file.ended = false;
+    fetch(file);
   }
 }
 
 // Reads on to the next record that a port wants.
-void ReplayInput::fetch(Source& source) {
+void ReplayInput::fetch(InputFile& file) {
   while (true) {
-    switch (source.reader->next(source.head)) {
+    switch (file.reader->next(file.head)) {
       case CaptureReader::Status::kPacket:
         break;
       case CaptureReader::Status::kCut:
-        source.cut = true;
+        file.cut = true;
         [[fallthrough]];
       case CaptureReader::Status::kEnd:
-        source.ended = true;
+        file.ended = true;
         return;
       case CaptureReader::Status::kBroken:
-        throw std::runtime_error(fmt::format("{}: record {}: {}", shown_file(source.path), source.reader->records() + 1,
-                                             source.reader->error()));
+        throw std::runtime_error(
+            fmt::format("{}: record {}: {}", shown_file(file.path), file.reader->records() + 1, file.reader->error()));
     }
-    if (source.head.bytes.size() > kPacketBytesMax) {
-      source.too_long++;
-      source.head.bytes = source.head.bytes.first(kPacketBytesMax);
+    if (file.head.bytes.size() > kPacketBytesMax) {
+      file.too_long++;
+      file.head.bytes = file.head.bytes.first(kPacketBytesMax);
     }
-    for (const Target& target : source.targets) {
-      if (!target.filter->matches(source.head)) continue;
-      source.head_to = target.port;
+    for (const Target& target : file.targets) {
+      if (!target.filter->matches(file.head)) continue;
+      file.head_to = target.port;
       return;
     }
-    source.unselected++;
+    file.unselected++;
   }
 }
 
 bool ReplayInput::next(CaptureRecord& record, FabricPort& to) {
   if (handed_out_) fetch(*handed_out_);
   handed_out_ = nullptr;
-  for (Source& source : sources_)
-    if (!source.ended && (!handed_out_ || source.head.at < handed_out_->head.at)) handed_out_ = &source;
+  for (InputFile& file : files_)
+    if (!file.ended && (!handed_out_ || file.head.at < handed_out_->head.at)) handed_out_ = &file;
   if (!handed_out_) return false;
-  Source& source = *handed_out_;
-  record = source.head;
-  to = source.head_to;
-  if (record.at < latest_) source.time_went_back++;
+  InputFile& file = *handed_out_;
+  record = file.head;
+  to = file.head_to;
+  if (record.at < latest_) file.time_went_back++;
   record.at = latest_ = std::max(latest_, record.at);
-  if (source.packets++ == 0) source.first = record.at;
-  source.last = record.at;
-  source.bytes += record.wire_bytes;
-  if (record.bytes.size() < record.wire_bytes) source.snapped++;
+  if (file.packets++ == 0) file.first = record.at;
+  file.last = record.at;
+  file.bytes += record.wire_bytes;
+  if (record.bytes.size() < record.wire_bytes) file.snapped++;
   return true;
 }
 
 std::uint64_t ReplayInput::position() const {
   std::uint64_t sum = 0;
-  for (const Source& source : sources_)
-    if (source.reader) sum += source.reader->position();
+  for (const InputFile& file : files_)
+    if (file.reader) sum += file.reader->position();
   return sum;
 }
 
 std::uint64_t ReplayInput::file_bytes() const {
   std::uint64_t sum = 0;
-  for (const Source& source : sources_)
-    if (source.reader) sum += source.reader->file_bytes();
+  for (const InputFile& file : files_)
+    if (file.reader) sum += file.reader->file_bytes();
   return sum;
 }
 
-Json ReplayInput::row(const Source& source, Nanos origin) {
-  Json row = {{"file", source.path},
-              {"packets", source.packets},
-              {"bytes", source.bytes},
-              {"first_ns", source.packets ? source.first - origin : 0},
-              {"last_ns", source.packets ? source.last - origin : 0},
-              {"snapped", source.snapped},
-              {"unselected", source.unselected},
-              {"too_long", source.too_long},
-              {"time_went_back", source.time_went_back},
-              {"cut", source.cut}};
-  if (const std::string note = source.note(); !note.empty()) row["note"] = note;
+Json ReplayInput::row(const InputFile& file, Nanos origin) {
+  Json row = {{"file", file.path},
+              {"packets", file.packets},
+              {"bytes", file.bytes},
+              {"first_ns", file.packets ? file.first - origin : 0},
+              {"last_ns", file.packets ? file.last - origin : 0},
+              {"snapped", file.snapped},
+              {"unselected", file.unselected},
+              {"too_long", file.too_long},
+              {"time_went_back", file.time_went_back},
+              {"cut", file.cut}};
+  if (const std::string note = file.note(); !note.empty()) row["note"] = note;
   return row;
 }
 
 void ReplayInput::report(Json& inputs) const {
   inputs = Json::array();
-  for (const Source& source : sources_) inputs.push_back(row(source, origin_));
+  for (const InputFile& file : files_) inputs.push_back(row(file, origin_));
 }
 
-std::string ReplayInput::Source::note() const {
+std::string ReplayInput::InputFile::note() const {
   std::string text;
   if (cut) text = fmt::format("the file ends inside record {}; all before it was used", reader->records() + 1);
   if (reader && reader->ignored_rest())
@@ -185,9 +185,9 @@ std::string ReplayInput::Source::note() const {
 
 std::vector<std::string> ReplayInput::warnings() const {
   std::vector<std::string> lines;
-  for (const Source& source : sources_)
-    if (source.packets == 0 && source.unselected > 0)
-      lines.push_back(fmt::format("{}: {}", shown_file(source.path), source.note()));
+  for (const InputFile& file : files_)
+    if (file.packets == 0 && file.unselected > 0)
+      lines.push_back(fmt::format("{}: {}", shown_file(file.path), file.note()));
   return lines;
 }
 

@@ -39,7 +39,7 @@ class ReplayInput {
   std::uint64_t file_bytes() const;
   /// One row a file.
   void report(Json& inputs) const;
-  static Json empty_row() { return row(Source{}, 0); }
+  static Json empty_row() { return row(InputFile{}, 0); }
   /// What a user would want to hear of: files of which no packet was selected.
   std::vector<std::string> warnings() const;
 
@@ -49,7 +49,7 @@ class ReplayInput {
     const config::CaptureBinding* binding;
     FabricPort port;
   };
-  struct Source {
+  struct InputFile {
     std::string path, key;  // key: file_key()
     std::unique_ptr<CaptureReader> reader;
     std::vector<Target> targets;
@@ -60,14 +60,14 @@ class ReplayInput {
     Nanos first = 0, last = 0;
     std::string note() const;
   };
-  static Json row(const Source& source, Nanos origin);
+  static Json row(const InputFile& file, Nanos origin);
   void add(const std::string& path, const Target& target, std::string& mistakes);
-  void fetch(Source& source);
+  void fetch(InputFile& file);
 
   const StopRequest* stop_;
   std::deque<CaptureFilter> filters_;
-  std::deque<Source> sources_;
-  Source* handed_out_ = nullptr;
+  std::deque<InputFile> files_;
+  InputFile* handed_out_ = nullptr;
   Nanos origin_ = 0, latest_ = INT64_MIN;
 };
 

@@ -21,7 +21,7 @@ std::string short_key(const std::string& key) { return fmt::format("{:016x}", XX
 }  // namespace
 
 RunFiles::RunFiles(const config::RunConfig& config) {
-  if (config.source != config::Source::kArguments) reads(config.path, "the configuration");
+  if (config.origin != config::ConfigOrigin::kArguments) reads(config.path, "the configuration");
   for (const config::DeviceConfig& device : config.devices)
     reads(device.pipeline, fmt::format("the pipeline of device `{}`", device.name));
   for (const std::string& plugin : config.plugin_files) reads(plugin, "a plugin");

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/engine/probe.h"
-#include "runtime/engine/trace.h"
+#include "runtime/engine/trace_sink.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/limits.h"
 #include "runtime/packet/pool.h"

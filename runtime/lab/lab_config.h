@@ -62,7 +62,7 @@ struct LabConfig {
   std::vector<ApplianceConfig> appliances;
   std::vector<WireConfig> wires;
   std::vector<TrafficStep> traffic;
-  std::vector<config::Expectation> expectations;
+  std::vector<config::ExpectationText> expectations;
 
   const HostConfig* host(std::string_view name) const;
   const ApplianceConfig* appliance(std::string_view name) const;

@@ -5,10 +5,10 @@
 
 namespace rocebox {
 
-void Expectations::read(const std::string& file, const std::vector<config::Expectation>& expectations,
+void Expectations::read(const std::string& file, const std::vector<config::ExpectationText>& expectations,
                         const Json& skeleton) {
   std::string mistakes;
-  for (const config::Expectation& expectation : expectations) {
+  for (const config::ExpectationText& expectation : expectations) {
     const std::string place = config::place_text(file, expectation.place);
     std::string why;
     try {

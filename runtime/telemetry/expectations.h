@@ -13,7 +13,7 @@ class Expectations {
  public:
   /// Reads those that stand in `file`. Throws ConfigError that lists every one that is no condition, or that leads to
   /// nothing in `skeleton`: the report of a run that has not begun.
-  void read(const std::string& file, const std::vector<config::Expectation>& expectations, const Json& skeleton);
+  void read(const std::string& file, const std::vector<config::ExpectationText>& expectations, const Json& skeleton);
   void read(const config::RunConfig& config, const Json& skeleton) { read(config.file, config.expectations, skeleton); }
   /// Adds them to the report that they are about.
   void add_to(Json& report) const;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/engine/trace.h"
+#include "runtime/engine/trace_sink.h"
 #include "runtime/packet/packet.h"
 
 namespace rocebox {

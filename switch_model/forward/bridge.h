@@ -78,7 +78,7 @@ class Bridge {
       for (unsigned i = 0; i < packets->count; i++) {
         PacketState& p = *packets->packets[i];
         if (entries[i] != kMiss) {
-          const Source& source = sources_.value(entries[i]);
+          const SourceEntry& source = sources_.value(entries[i]);
           if (source.is_static) continue;
           access.write(p, last_seen_, entries[i], pass.now());
           if (source.port == p.ingress_port) continue;
@@ -117,7 +117,7 @@ class Bridge {
   void report(Report& report) const;
 
  private:
-  struct Source {
+  struct SourceEntry {
     Port port;
     bool is_static;
   };
@@ -156,7 +156,7 @@ class Bridge {
   Unknown unknown_;
   Nanos mac_age_;
   const unsigned& group_word_;  // reserved by who owns the bridge
-  ExactTable<MacKey, Source> sources_;
+  ExactTable<MacKey, SourceEntry> sources_;
   RegisterArray<Nanos> last_seen_;
   ExactTable<MacKey, Destination> destinations_;
   std::vector<Digest> digests_;

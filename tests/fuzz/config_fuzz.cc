@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
     }
   }
-  for (const config::Expectation& expectation : config.expectations) {
+  for (const config::ExpectationText& expectation : config.expectations) {
     try {
       std::string why;
       (void)Expectation(expectation.text).may_resolve(Json::object({{"devices", {{"a", 1}}}}), why);

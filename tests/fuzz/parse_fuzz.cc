@@ -2,7 +2,7 @@
 // One frame: parse, every accessor, ICRC, edits, the way back. Byte 0 says how much longer the frame was on the wire.
 #include <algorithm>
 
-#include "runtime/engine/trace.h"
+#include "runtime/engine/trace_sink.h"
 #include "runtime/limits.h"
 #include "runtime/packet/pool.h"
 #include "runtime/process/eal.h"

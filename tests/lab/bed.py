@@ -79,7 +79,7 @@ def check_books(test, report, kept=0):
     left = sum(port["tx_packets"] + port["tx_full"] + port["tx_too_long"] for port in ports) + run["drop_unbound"]
     # What such ports take and cannot send is an error, and not sent.
     left += sum(port["tx_errors"] for port in ports if port["is"].startswith(("af_packet", "tap")))
-    test.assertEqual(came - counters[0]["packets_in"] + counters[0]["packets_out"] - left, run["drop_exchange_full"])
+    test.assertEqual(came - counters[0]["packets_in"] + counters[0]["packets_out"] - left, run["drop_handover_full"])
 
 
 class BedTest(unittest.TestCase):

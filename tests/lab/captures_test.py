@@ -107,7 +107,7 @@ class CaptureToCapture(unittest.TestCase):
                              more="live: {idle: pause}\n")
         self.assertEqual(report["run"]["spread_by"], "software")
         arrived = [held for _, _, held in read_pcap(self.dir / "out.pcap")[0]]
-        self.assertEqual(report["run"]["drop_exchange_full"], 0)
+        self.assertEqual(report["run"]["drop_handover_full"], 0)
         self.assertEqual(len(arrived), len(records))
         flows = {}
         for held in arrived:

@@ -28,7 +28,7 @@ class Run {
         keep_(keep),
         testbed_(
             scenario.config, pool, static_cast<std::uint64_t>(scenario.config.seed),
-            [this](FabricPort from, std::span<Packet> packets, Nanos now) { deliver(from, packets, now); }, batch_max) {
+            [this](FabricPort from, std::span<Packet> packets, Nanos now) { leave(from, packets, now); }, batch_max) {
     testbed_.fabric().let_output_share();
     for (const config::PortName& edge : scenario.edges) edges_.push_back(testbed_.port(edge));
   }
@@ -41,7 +41,7 @@ class Run {
   }
 
  private:
-  void deliver(FabricPort from, std::span<Packet> packets, Nanos now) {
+  void leave(FabricPort from, std::span<Packet> packets, Nanos now) {
     outcome_.delivered += packets.size();
     std::uint64_t& hash = outcome_.hashes[{from.device, from.port}];
     for (Packet packet : packets) {

@@ -89,7 +89,7 @@ class Numbers(kit.RunTest):
             self.assertLessEqual(value("rocebox_shard_busy_seconds_total", **labels), shard["busy_ns"] / 1e9 + 1e-9)
         self.assertEqual(value("rocebox_pool_in_use_packets"), report["run"]["pool_in_use"])
         self.assertEqual(value("rocebox_pool_idle_packets"), report["run"]["pool_idle"])
-        for reason in ("drop_exchange_full", "drop_unbound"):
+        for reason in ("drop_handover_full", "drop_unbound"):
             self.assertEqual(value(f"rocebox_{reason}_total"), report["run"][reason])
         self.assertGreater(value("rocebox_elapsed_seconds"), 0)
         self.assertEqual(value("rocebox_run_info", config=report["config"], cores=report["run"]["cores"],

@@ -72,7 +72,7 @@ EthPort::~EthPort() {
 }
 
 void EthPort::attach(unsigned serial, RingPairs& rings) {
-  const config::LivePort& live = binding_.live;
+  const config::LivePortOptions& live = binding_.live;
   if (live.kind == PortKind::kAfXdp && if_nametoindex(live.af_xdp.c_str()) == 0)
     refuse(fmt::format("there is no network interface `{}`; `ip link` lists those of this network namespace",
                        live.af_xdp));
@@ -153,13 +153,13 @@ void EthPort::find_ability() {
 }
 
 std::uint64_t EthPort::packets_needed(unsigned queues) const {
-  const config::LivePort& live = binding_.live;
+  const config::LivePortOptions& live = binding_.live;
   const std::int64_t queue = fills_queues(live.kind) ? live.rx_descriptors + live.tx_descriptors : 0;
   return (static_cast<std::uint64_t>(queue) + 8 * kBatchMax) * queues;
 }
 
 void EthPort::set_up(unsigned queues, unsigned hash_entries, Pool& pool) {
-  const config::LivePort& live = binding_.live;
+  const config::LivePortOptions& live = binding_.live;
   std::uint16_t mtu = 0;
   if (rte_eth_dev_get_mtu(id_, &mtu) != 0 || mtu == 0) mtu = 1500;
   const std::uint16_t before = mtu;

@@ -99,7 +99,7 @@ std::string Live::lost() const {
 
 void Live::check_pool() const {
   const auto shards = static_cast<unsigned>(cores_.size());
-  std::uint64_t needed = rss_ ? std::uint64_t{2} * shards * ports_.size() * kExchangePackets / 4 : 0;
+  std::uint64_t needed = rss_ ? std::uint64_t{2} * shards * ports_.size() * kHandoverPackets / 4 : 0;
   for (const auto& port : ports_) needed += port->packets_needed(rss_ ? 1 : shards);
   needed += pool_.in_use();
   if (needed > config_.pool.small)

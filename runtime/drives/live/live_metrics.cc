@@ -74,8 +74,8 @@ void Live::add_run_metrics(Metrics& metrics, const Json& report) const {
   gauge("rocebox_elapsed_seconds", "time since packets began to flow", "elapsed_ns", 1e9);
   gauge("rocebox_pool_in_use_packets", "packets that exist now", "pool_in_use");
   gauge("rocebox_pool_idle_packets", "packets in use by the ports alone, before the first arrived", "pool_idle");
-  metrics.counter("rocebox_drop_exchange_full", "packets dropped on their way to another shard", {},
-                  run["drop_exchange_full"].get<double>());
+  metrics.counter("rocebox_drop_handover_full", "packets dropped on their way to another shard", {},
+                  run["drop_handover_full"].get<double>());
   metrics.counter("rocebox_drop_unbound", "packets that left by device ports that nothing is bound to", {},
                   run["drop_unbound"].get<double>());
   for (const Json& shard : report["shards"]) {

@@ -88,7 +88,7 @@ class LivePort {
   virtual void add_to(Json& /*row*/) const {}
 
   const config::PortName& port() const { return binding_.port; }
-  const config::LivePort& settings() const { return binding_.live; }
+  const config::LivePortOptions& settings() const { return binding_.live; }
   virtual std::string text() const { return binding_.live.text(); }
   config::Place place() const { return binding_.place; }
   /// Throws ConfigError with the port's place.

@@ -107,7 +107,7 @@ Json Live::report() const {
                    {"hugepages", eal_has_hugepages()},
                    {"loops", loops},
                    {"busy_loops", busy},
-                   {"drop_exchange_full", rss_ ? rss_->full() : 0},
+                   {"drop_handover_full", rss_ ? rss_->full() : 0},
                    {"drop_unbound", unbound},
                    {"packets_held", held},
                    {"pool_idle", pool_idle_},

@@ -39,13 +39,13 @@ sockaddr_un address_of(const std::string& path) {
 
 }  // namespace
 
-void remove_stale_memif(const config::LivePort::Memif& memif) {
+void remove_stale_memif(const config::LivePortOptions::Memif& memif) {
   std::error_code ignored;
   if (memif.role != 0 || !fits(memif.socket) || !std::filesystem::is_socket(memif.socket, ignored)) return;
   if (!somebody_listens(address_of(memif.socket))) unlink(memif.socket.c_str());
 }
 
-std::string explain_memif(const config::LivePort::Memif& memif) {
+std::string explain_memif(const config::LivePortOptions::Memif& memif) {
   const std::filesystem::path path(memif.socket);
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
   if (!fits(memif.socket))

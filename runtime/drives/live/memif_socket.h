@@ -8,10 +8,10 @@
 namespace rocebox {
 
 /// Removes the socket of a server that was killed, which would be in the way of the next. Takes a second at most.
-void remove_stale_memif(const config::LivePort::Memif& memif);
+void remove_stale_memif(const config::LivePortOptions::Memif& memif);
 
 /// Why DPDK cannot use this socket, as the file system and who listens there tell, and the mend. Takes a second at
 /// most.
-std::string explain_memif(const config::LivePort::Memif& memif);
+std::string explain_memif(const config::LivePortOptions::Memif& memif);
 
 }  // namespace rocebox

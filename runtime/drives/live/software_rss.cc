@@ -15,7 +15,7 @@ namespace rocebox {
 SoftwareRss::SoftwareRss(unsigned shards, std::size_t ports)
     : shards_(shards), ports_(ports), rings_(2 * std::size_t{shards} * ports), full_(shards) {
   for (std::size_t i = 0; i < rings_.size(); i++) {
-    rings_[i] = rte_ring_create(fmt::format("rb_exchange_{}", i).c_str(), kExchangePackets, SOCKET_ID_ANY,
+    rings_[i] = rte_ring_create(fmt::format("rb_handover_{}", i).c_str(), kHandoverPackets, SOCKET_ID_ANY,
                                 RING_F_SP_ENQ | RING_F_SC_DEQ);
     if (!rings_[i]) throw ConfigError("no memory for the queues between shards; lower `shards:` or `pool:`");
   }

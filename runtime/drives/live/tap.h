@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/drives/live/record_ring.h"
-#include "runtime/engine/trace.h"
+#include "runtime/engine/trace_sink.h"
 #include "runtime/limits.h"
 #include "runtime/telemetry/trace.h"
 

@@ -53,7 +53,7 @@ TEST(OneLine, IsWhatAFileWouldBe) {
   const RunConfig from = load_one_line(line({}, {"x.pcap", "-"}, "inspect"), registry());
   EXPECT_EQ(effective_yaml(from), as_yaml("devices: {bump: {path: a <-> inspect <-> b, kernels: {inspect: {}}}}\n"
                                           "ports: {a: {pcap: {in: [x.pcap, '-']}}}\n"));
-  EXPECT_EQ(from.source, Source::kArguments);
+  EXPECT_EQ(from.origin, ConfigOrigin::kArguments);
 }
 
 TEST(OneLine, AMistakeNamesItsWord) {

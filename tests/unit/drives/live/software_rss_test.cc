@@ -80,7 +80,7 @@ TEST(SoftwareRss, HandsOverInOrderAndCountsWhatDoesNotFit) {
   Pool pool(kQueueSizes);
   {
     SoftwareRss rss(2, 2);
-    constexpr unsigned kTooMany = kExchangePackets + 10;
+    constexpr unsigned kTooMany = kHandoverPackets + 10;
     std::vector<rte_mbuf*> sent;
     for (unsigned i = 0; i < kTooMany; i++) {
       Packet packet = pool.allocate(64).release();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices as they are written, and pipelines: files with what a device has, for many configurations to name.
+// Pipelines: files with what a device has, for many configurations to name.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "runtime/config/config.h"
-#include "runtime/config/top_fields.h"
+#include "runtime/component/registry.h"
+#include "runtime/config/document.h"
 
 namespace rocebox::config {
 
@@ -18,11 +18,5 @@ bool resolve_pipelines(Node& root, const std::string& file, const Registry& regi
 
 /// The folders that names of pipelines are looked for in, one after the other.
 std::vector<std::string> pipeline_folders();
-
-/// Checks what was read of a device, and wires it. `node` is what was written.
-DeviceConfig make_device(const TopFields::Device& raw, const Node& node, const Registry& registry, Mistakes& mistakes);
-
-/// Names stand in paths of the report, so they are plain words.
-void check_name(const std::string& name, Place place, Mistakes& mistakes);
 
 }  // namespace rocebox::config

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/config/pipeline.h"
+#include "runtime/config/pipeline_files.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+
+#include "runtime/config/device.h"
 
 namespace rocebox::config {
 namespace {
@@ -110,7 +112,7 @@ class Resolver {
     FieldsReader reader(&pipeline, own);
     TopFields(registry_).pipeline_fields(reader, raw);
     reader.finish();
-    const DeviceConfig device = make_device(raw, pipeline, registry_, own);
+    const DeviceConfig device = resolve_device(raw, pipeline, registry_, own);
     std::vector<std::string> names;
     for (const KernelConfig& kernel : device.kernels) names.push_back(kernel.name);
     return names;
