@@ -27,7 +27,7 @@ inline constexpr unsigned kShardsMax = 32;
 /// Traces and captures at a time: each packet's events are matched against every one of them, and marks are bits.
 inline constexpr unsigned kRecordingsMax = 8;
 
-/// Traces and captures that have ended and are still listed, so that who asked can read how they ended.
+/// Traces and captures that have ended and are still listed, so that whoever started them can read how they ended.
 inline constexpr std::size_t kRecordingsEndedMax = 16;
 
 /// What one shard has recorded and nobody has written yet: some milliseconds of 10 Gbps in full length. A power of two.

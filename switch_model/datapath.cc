@@ -139,7 +139,10 @@ void Datapath::run(Context& context, Gress gress, std::span<PacketState> packets
   for (const unsigned i : controls_[static_cast<std::size_t>(gress)]) {
     Pass pass(context, packets, gress, i, random_[i][static_cast<std::size_t>(gress)], generated_, count_.drop_no_copy,
               queueing);
-    gress == Gress::kIngress ? programs_[i]->ingress(pass) : programs_[i]->egress(pass);
+    if (gress == Gress::kIngress)
+      programs_[i]->ingress(pass);
+    else
+      programs_[i]->egress(pass);
   }
 }
 

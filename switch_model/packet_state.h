@@ -60,7 +60,7 @@ struct Queueing {
 
 /// What a chip's intrinsic metadata say of a packet, by their names in Tofino's native architecture (TNA); whole
 /// numbers of nanoseconds and bytes, which neither wrap nor count cells of 176 bytes as there. Pass::intrinsic() makes
-/// it for who asks: PacketState stays one cache line, and a packet of which nobody asks costs nothing.
+/// it when called: PacketState stays one cache line, and packets for which it is not called cost nothing.
 struct Intrinsic {
   Port ingress_port;
   Nanos ingress_mac_tstamp;  ///< when it came to the switch, going round or not; made by the switch: when that was

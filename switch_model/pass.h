@@ -51,7 +51,7 @@ class Pass {
   /// A random number. Draw in packet order; how often may depend on the packet and on what earlier ones left in state.
   std::uint64_t random() { return random_(); }
 
-  /// Times, queue depths and ports of a packet of this pass. Costs a few instructions for who asks, and no one else.
+  /// Times, queue depths and ports of a packet of this pass. Costs a few instructions when called, and nothing else.
   Intrinsic intrinsic(const PacketState& p) const {
     Intrinsic all{};
     all.ingress_port = p.ingress_port;
@@ -91,7 +91,7 @@ class Pass {
   /// port's delay, in the pipe of the port that it was leaving by. At most kPassesMax times.
   void recirculate(PacketState& p) { p.recirculate = true; }
   /// The program's on_timer(timer) is called at `at`, or behind all packets of this instant when that is not later;
-  /// equal times go by program, then by who was armed first. Arm a timer from one of the two controls only: which of
+  /// equal times go by program, then in the order of arming. Arm a timer from one of the two controls only: which of
   /// them comes first depends on how the input was cut into batches.
   void arm(Timer& timer, Nanos at) { context_.arm(timer, at, static_cast<std::uint8_t>(program_ + 1)); }
   void cancel(Timer& timer) { context_.cancel(timer); }

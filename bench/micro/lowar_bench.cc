@@ -105,7 +105,10 @@ class Subject {
     for (const bool isal : {isal_first, !isal_first}) {
       touch(input);
       const std::int64_t start = cpu_nanos();
-      isal ? encode_isal_.encode(covered_) : feed(*near_, 0, input);
+      if (isal)
+        encode_isal_.encode(covered_);
+      else
+        feed(*near_, 0, input);
       times[isal ? kEncodeIsal : kEncode] = static_cast<double>(cpu_nanos() - start);
     }
     cover(wan_);
@@ -114,7 +117,10 @@ class Subject {
     for (const bool isal : {isal_first, !isal_first}) {
       touch(wan_);
       const std::int64_t start = cpu_nanos();
-      isal ? decode_isal_.decode(covered_) : feed(*far_, 1, wan_);
+      if (isal)
+        decode_isal_.decode(covered_);
+      else
+        feed(*far_, 1, wan_);
       times[isal ? kDecodeIsal : kDecode] = static_cast<double>(cpu_nanos() - start);
     }
     for (const Packet packet : wan_)

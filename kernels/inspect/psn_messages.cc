@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PsnTracker: beginnings and restarts of a stream, its messages, and its answers.
+// PsnTracker: beginnings and restarts of a stream, its messages, and the responses to them.
 #include <algorithm>
 
 #include "kernels/inspect/psn_tracker.h"
@@ -36,7 +36,7 @@ void PsnTracker::begin_anew(PsnStream& stream, const Entry* ring) const {
   stream.unique = 0;
   stream.asked_count = 0;
   stream.complete = stream.old_was_sent_again = stream.repeat_explained = false;
-  stream.size_open = stream.time_open = stream.answered_once = false;
+  stream.size_open = stream.time_open = stream.responded_once = false;
   stream.fresh = true;
 }
 
@@ -53,7 +53,7 @@ PsnClass PsnTracker::beyond(PsnStream& stream, Entry* ring, IdEvidence& evidence
                             const PsnPacket& packet) const {
   const bool goes_on = stream.run_length > 0 && packet.psn == stream.run_next;
   if (!goes_on) give_up_run(stream);
-  const bool outstanding = stream.answered_once && psn >= stream.next_response;
+  const bool outstanding = stream.responded_once && psn >= stream.next_response;
   const bool begins = packet.starts && !sparse_ && !outstanding;
   stream.run[stream.run_length] = packet;
   stream.run_length++;
@@ -130,7 +130,7 @@ void PsnTracker::widen(PsnStream& stream, Entry* ring, std::uint32_t width) cons
   stream.unique += width - 1;
 }
 
-bool PsnTracker::answered(const PsnStream& stream, Entry* ring, std::uint32_t psn, Nanos now, Nanos& rtt) const {
+bool PsnTracker::responded(const PsnStream& stream, Entry* ring, std::uint32_t psn, Nanos now, Nanos& rtt) const {
   if (!stream.used || stream.fresh) return false;
   const std::int64_t asked = unwrapped(stream, psn);
   if (asked > stream.high || asked < low(stream)) return false;
@@ -147,7 +147,7 @@ void PsnTracker::acknowledge(PsnStream& stream, const Entry* ring, std::uint32_t
   if (!stream.used || stream.fresh) return;
   const std::int64_t end = unwrapped(stream, last);
   if (end > stream.high || end < stream.next_response) return;
-  stream.answered_once = true;
+  stream.responded_once = true;
   stream.expected = std::max(stream.expected, end + 1);
   if (stream.next_response < low(stream)) stream.time_open = false;  // what is between is forgotten
   for (std::int64_t psn = std::max(stream.next_response, low(stream)); psn <= end; psn++) {

@@ -115,7 +115,7 @@ struct PsnStream {
   std::int64_t next_size = 0, next_response = 0;
   std::uint64_t open_size = 0;
   Nanos open_time = 0;
-  bool size_open = false, time_open = false, answered_once = false;
+  bool size_open = false, time_open = false, responded_once = false;
 
   // Counters.
   std::uint64_t messages = 0;

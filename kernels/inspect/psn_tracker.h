@@ -28,9 +28,9 @@ class PsnTracker {
   /// The READ request with the stream's highest PSN, counted with one PSN, takes `width`.
   void widen(PsnStream& stream, Entry* ring, std::uint32_t width) const;
 
-  /// An answer with this PSN: true and the time since the request when this is the first answer and
+  /// A response with this PSN: true and the time since the request when this is the first response and
   /// the request was seen exactly once until now (Karn's rule).
-  bool answered(const PsnStream& stream, Entry* ring, std::uint32_t psn, Nanos now, Nanos& rtt) const;
+  bool responded(const PsnStream& stream, Entry* ring, std::uint32_t psn, Nanos now, Nanos& rtt) const;
 
   /// All requests up to the PSN `last` are acknowledged. Adds the time from each message's first packet to now.
   void acknowledge(PsnStream& stream, const Entry* ring, std::uint32_t last, Nanos now, Histogram& completion) const;

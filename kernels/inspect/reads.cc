@@ -58,7 +58,7 @@ void Inspector::settle_read(std::uint32_t index, const std::uint32_t* next_psn) 
   if (flow.direction != flows::Pairing::kNone) pairing_.request(flow.direction, high, roce::psn_add(high, width - 1));
 }
 
-// Of a READ request whose length is not held, all that is known is how far its answer goes and where the next request
+// Of a READ request whose length is not held, all that is known is how far its responses go and where the next request
 // begins: it takes the PSNs up to `last_psn`.
 void Inspector::settle_unsized_read(std::uint32_t index, std::uint32_t last_psn) {
   Flow& flow = flows_[index];

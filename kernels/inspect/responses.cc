@@ -84,10 +84,10 @@ void Inspector::acknowledge(Flow& asker, Packet packet, roce::AethKind kind, std
   const roce::OpcodeInfo& info = roce::opcode_info(packet);
   const bool of_read = info.has(roce::kIsReadResponse);
   const bool received = kind == roce::AethKind::kAck;
-  // A time from request to answer: an ACK, an ATOMIC ACK, or the first packet of a READ's answer.
+  // A time from request to response: an ACK, an ATOMIC ACK, or the first READ response.
   Nanos rtt = 0;
   const bool times = received && (!of_read || info.has(roce::kStartsMessage));
-  if (times && requests_.answered(asker.requests, ring(index, PsnSpace::kRequests), psn, now, rtt)) asker.rtt.add(rtt);
+  if (times && requests_.responded(asker.requests, ring(index, PsnSpace::kRequests), psn, now, rtt)) asker.rtt.add(rtt);
   // A NAK acknowledges what is before its PSN; so does a READ response that others of the same READ follow.
   const bool whole = received && (!of_read || info.has(roce::kEndsMessage));
   requests_.acknowledge(asker.requests, ring(index, PsnSpace::kRequests), whole ? psn : roce::psn_add(psn, -1), now,

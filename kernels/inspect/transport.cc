@@ -129,7 +129,7 @@ void Inspector::request(std::uint32_t index, Packet packet, Held held, Nanos now
   }
 }
 
-// The PSNs of the answers begin anew with those of the requests.
+// The PSNs of the responses begin anew with those of the requests.
 void Inspector::restarted(std::uint32_t index) {
   const Flow& flow = flows_[index];
   if (flow.direction == flows::Pairing::kNone) return;

@@ -11,7 +11,7 @@ namespace rocebox {
 Component link_component();
 
 namespace link {
-/// A link for who configures it in code rather than in YAML.
+/// A link that is configured in code rather than in YAML.
 std::unique_ptr<Kernel> make(const Config& config, Stats& stats);
 }  // namespace link
 }  // namespace rocebox

@@ -19,7 +19,7 @@ class Encoder {
   void process(Context& context, Batch& batch);
   /// The far end's decoder asks for another (r, c) of a stream. Heeded at the stream's next message, if it is to be.
   void requested(const StreamKey& key, const NegotiationHeader& header, Nanos now);
-  /// LoWAR packets that came from the host, who has no cause to send any.
+  /// LoWAR packets that came from the host, which has no cause to send any.
   std::uint64_t lowar_packets() const { return count_.drop_lowar_host.read(); }
   /// Bytes of memory for so many streams, when all are in use.
   static std::size_t stream_bytes(std::uint32_t streams) { return StreamTable<Stream>::bytes(streams); }

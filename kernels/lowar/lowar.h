@@ -12,7 +12,7 @@ namespace rocebox {
 Component lowar_component();
 
 namespace lowar {
-/// A gateway for who configures it in code rather than in YAML.
+/// A gateway that is configured in code rather than in YAML.
 std::unique_ptr<Kernel> make(const Config& config, Stats& stats);
 
 /// Bytes of memory that one direction of a gateway takes when all of it is in use; the encoder's and the decoder's.

@@ -81,7 +81,8 @@ void ControlPlane::age_stashes(Pass& pass) {
       const Decision decision = state_.destination.age(c.pipe, c.slot, since);
       if (!decision) return false;
       sent++;
-      (send(pass, c.nack_headers, decision.stash) ? count_.undetermined_aged : count_.stash_lost).add();
+      const bool made = send(pass, c.nack_headers, decision.stash);
+      (made ? count_.undetermined_aged : count_.stash_lost).add();
     }
     c.stash_watched = false;
     return true;
@@ -104,7 +105,8 @@ void ControlPlane::release_stash(Connection& c) {
 void ControlPlane::send_released(Pass& pass) {
   for (std::size_t sent = 0; sent < switch_model::kGeneratedMax && has_released(); sent++) {
     const Released& next = released_[released_sent_++];
-    (send(pass, next.headers, next.nack) ? count_.undetermined_released : count_.stash_lost).add();
+    const bool made = send(pass, next.headers, next.nack);
+    (made ? count_.undetermined_released : count_.stash_lost).add();
   }
   if (has_released()) return arm_work(pass);
   released_.clear();

@@ -101,7 +101,7 @@ std::uint32_t ControlPlane::take_number(std::uint32_t outbound, std::uint32_t in
   const std::uint32_t number = free_connections_.back();
   free_connections_.pop_back();
   Connection& c = connections_[number];
-  const bool watched = c.stash_watched;  // of who had the number before: it is on the list still
+  const bool watched = c.stash_watched;  // of the connection that had the number before: it is on the list still
   c = {};
   c.stash_watched = watched;
   c.used = true;

@@ -82,9 +82,9 @@ class ControlPlane {
   };
   struct Connection {
     bool used, placed, begun;
-    bool contested;                   // the connection manager has spoken of its QPs while it was alive
-    Nanos contested_at, answered_at;  // of one that is: its QPs' last answer, as ageing has found it
-    Claim claim;                      // and what was said last
+    bool contested;                    // the connection manager has spoken of its QPs while it was alive
+    Nanos contested_at, responded_at;  // of one that is: its QPs' last response, as ageing has found it
+    Claim claim;                       // and what was said last
     PairSource source;
     Port port;
     std::uint8_t pipe;

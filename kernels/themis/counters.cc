@@ -37,10 +37,10 @@ Counters::Counters(Stats& s)
           s.counter("undetermined_released", "stashed NACKs sent because their queue pair lost its state")),
       stash_lost(s.counter("stash_lost", "stashed NACKs that could not be sent: the sender's timer mends it")),
       data_wrong_port(s.counter("data_wrong_port", "requests that left by another port than their NIC's")),
-      drop_turned(s.counter("drop_turned", "first copies of answers that went on by a mirror")),
+      drop_turned(s.counter("drop_turned", "first copies of ACKs and NACKs that went on by a mirror")),
       drop_mirror(s.counter("drop_mirror", "mirrors that no NACK could be made of")),
-      turned(s.counter("turned", "answers turned back to the pipe of their data")),
-      turned_unjudged(s.counter("turned_unjudged", "answers turned back that found no state; they pass")),
+      turned(s.counter("turned", "ACKs and NACKs turned back to the pipe of their data")),
+      turned_unjudged(s.counter("turned_unjudged", "ACKs and NACKs turned back that found no state; they pass")),
       nack_recirculated(s.counter("nack_recirculated", "NACKs recirculated to the pipe of their requests")),
       qps_made(s.counter("qps_made", "queue pairs that got state")),
       qps_begun_anew(s.counter("qps_begun_anew", "queue pairs whose PSNs began anew elsewhere")),
@@ -53,9 +53,10 @@ Counters::Counters(Stats& s)
       pairing_displaced(s.counter("pairing_displaced",
                                   "directions without state forgotten for others: of the port that had most, the one "
                                   "that was silent longest")),
-      pairs_undone(s.counter("pairs_undone",
-                             "pairs that an ACK contradicted, that another queue pair answers, or that were silent "
-                             "while a handshake contested them")),
+      pairs_undone(
+          s.counter("pairs_undone",
+                    "pairs that an ACK contradicted, that another queue pair acknowledges, or that were silent "
+                    "while a handshake contested them")),
       cm_refused(s.counter("cm_refused",
                            "messages of the connection manager that would end or replace a pair that is alive, or of "
                            "another port than the pair's")),

@@ -41,13 +41,13 @@ class Destination {
   /// made again behind it.
   template <class Access>
   Decision ack(Access& access, const PacketState& p, Slot slot, std::uint32_t psn) {
-    return answered(access, p, slot, psn, false);
+    return acknowledge(access, p, slot, psn, false);
   }
 
   /// A NAK of another kind: it passes. The NIC has thrown away what had already left for it.
   template <class Access>
   Decision other_nak(Access& access, const PacketState& p, Slot slot, std::uint32_t psn) {
-    const Decision told = answered(access, p, slot, roce::psn_add(psn, -1), true);
+    const Decision told = acknowledge(access, p, slot, roce::psn_add(psn, -1), true);
     return {.action = Action::kForward,
             .reason = Reason::kOtherNak,
             .begins_anew = told.begins_anew,
@@ -114,7 +114,7 @@ class Destination {
   template <class Access>
   bool settle_half(Access& access, const PacketState& p, Slot slot, Move move);
   template <class Access>
-  Decision answered(Access& access, const PacketState& p, Slot slot, std::uint32_t psn, bool doubt);
+  Decision acknowledge(Access& access, const PacketState& p, Slot slot, std::uint32_t psn, bool doubt);
   template <class Access>
   Decision resolve(Access& access, const PacketState& p, Slot slot, std::uint32_t psn, bool sprayed);
 

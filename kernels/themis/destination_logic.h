@@ -153,7 +153,7 @@ Decision Destination::nack(Access& access, const PacketState& p, Slot slot, cons
 
 // All up to `psn` is acknowledged. `doubt`: what has left for the NIC was thrown away there.
 template <class Access>
-Decision Destination::answered(Access& access, const PacketState& p, Slot slot, std::uint32_t psn, bool doubt) {
+Decision Destination::acknowledge(Access& access, const PacketState& p, Slot slot, std::uint32_t psn, bool doubt) {
   const std::uint32_t highest = access.read(p, highest_psn_, slot.number).psn();
   const bool sent = !roce::psn_after(psn, highest);
   const std::uint32_t to = roce::psn_add(psn, 1);

@@ -41,7 +41,7 @@ class Egress {
   static bool is_own(const PacketState& p) {
     return p.instance == switch_model::Instance::kGenerated && p.application == 0;
   }
-  // A request to a NIC of the rack or an answer from one, as ingress has found.
+  // A request to a NIC of the rack or a response from one, as ingress has found.
   template <class Access>
   void known(Access& access, Pass& pass, PacketState& p, std::uint32_t psn) {
     const std::uint32_t number = access.lookup(p, shared_.egress_qps, QpWords::entry(p, shared_.word));

@@ -11,8 +11,8 @@ Port ControlPlane::management_port(const PacketState& p) const {
   return state_.is_host[p.ingress_port] ? p.ingress_port : switch_model::kNoPort;
 }
 
-// A pair that is alive is not begun anew or taken apart by what anyone may write into a handshake; but it must go on
-// answering from then on.
+// A pair that is alive is not begun anew or taken apart by what anyone may write into a handshake; but its QPs
+// must go on responding from then on.
 bool ControlPlane::believed(Pass& pass, const Claim& claim) {
   bool believed = true;
   for (const std::uint32_t direction : pairing_.directions_of(claim.told)) {
@@ -73,26 +73,26 @@ void ControlPlane::contest(std::uint32_t number, Nanos now) {
   Connection& c = connections_[number];
   if (c.contested) return;
   c.contested = true;
-  c.contested_at = c.answered_at = now;
+  c.contested_at = c.responded_at = now;
   pairing_.contest(c.outbound);
   pairing_.watch_silence(c.outbound);
   set_entries(number);
 }
 
-// Who answers keeps the pair that a handshake contests, and who is silent for `qp_timeout` loses it to the handshake's:
-// its own requests keep a connection from ageing whoever they come from.
+// QPs that respond keep the pair that a handshake contests; those that are silent for `qp_timeout` lose it to the
+// handshake's. Ageing would not end it: requests keep a connection, whoever sends them.
 void ControlPlane::settle(Pass& pass, std::uint32_t number) {
   Connection& c = connections_[number];
   const bool silent = pairing_.is_silent(c.outbound);
   pairing_.watch_silence(c.outbound);
   if (!silent) {
-    c.answered_at = pass.now();
+    c.responded_at = pass.now();
     if (c.contested_at + qp_timeout_ > pass.now()) return;
     c.contested = false;
     pairing_.settle(c.outbound);
     return set_entries(number);
   }
-  if (c.answered_at + qp_timeout_ > pass.now()) return;
+  if (c.responded_at + qp_timeout_ > pass.now()) return;
   const Claim claim = c.claim;
   count_.pairs_undone.add();
   end(number, true);

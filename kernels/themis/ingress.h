@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ingress control: Themis-S, and the way of answers to the pipe where Themis-D judges them.
+// The ingress control: Themis-S, and the way of ACKs and NACKs to the pipe where Themis-D judges them.
 #pragma once
 #include <array>
 #include <optional>

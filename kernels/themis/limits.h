@@ -32,7 +32,7 @@ struct EgressStage {
 };
 
 /// Flows of one direction between two hosts that learning chooses from, those that sent last: twice the paper's 512 QPs
-/// of a NIC, a few microseconds of work for an answer that fits none of so many.
+/// of a NIC, a few microseconds of work for an ACK that fits none of so many.
 inline constexpr std::uint32_t kCandidatesMax = 1024;
 
 /// Configured connections that trial packets are made for, to judge a program in strict mode.

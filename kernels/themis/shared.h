@@ -11,7 +11,7 @@ namespace rocebox::themis {
 /// What ingress asks of egress, and an egress control of the mirror that it makes: the first of the program's words.
 enum class Task : std::uint8_t {
   kNone,
-  kTurned,       ///< an answer at its ingress port, to be judged in the pipe of its data; its way out stands beside
+  kTurned,  ///< an ACK or NACK at its ingress port, to be judged in the pipe of its data; its way out stands beside
   kRecirculate,  ///< a NACK that must pass ingress in the pipe of its requests
   kGenerate,     ///< the mirror is to become a NACK
 };

@@ -114,8 +114,9 @@ void add_check(CLI::App& app, CheckArguments& a) {
   command->add_option("CONFIG", a.config, kConfig);
   add_between(*command, a.line);
   add_from(*command, a.line);
-  command->add_flag("--strict", a.strict, "Send packets through each switch; tell what no hardware could do");
-  command->add_flag("--resources", a.resources, "Print what the programs of each switch take of its chip");
+  command->add_flag("--strict", a.strict,
+                    "Send packets through each device that models hardware; tell what that could not do");
+  command->add_flag("--resources", a.resources, "Print what programs take of the hardware that is modelled");
   command->add_flag("--schema", a.schema, "Print the JSON Schema of configurations instead, for editors");
   add_plugins(*command, a.plugins);
 }

@@ -60,6 +60,13 @@ config::RunConfig load_again(const RunArguments& arguments, const config::RunCon
   return change(arguments, load_or_throw(arguments.config, registry, config::Pipes::kRefused));
 }
 
+void tell_of_reload(ServiceManager& manager, bool begins, const std::string& status) {
+  if (begins)
+    manager.reloading("the configuration is read again");
+  else
+    manager.ready(status);
+}
+
 // Until a signal ends the run, or its time is over; or captures have ended or failed, which nothing tells of.
 void serve(Nanos duration, Signals& reloads, const StopRequest& ended, Live& live, Reloader& reloader,
            bool look_often) {
@@ -180,9 +187,7 @@ int run(const RunArguments& arguments) {
       recorder.spare(files);
       return next;
     };
-    Reloader reloader(live, config, load, [&](bool begins) {
-      begins ? manager.reloading("the configuration is read again") : manager.ready(status);
-    });
+    Reloader reloader(live, config, load, [&](bool begins) { tell_of_reload(manager, begins, status); });
     serve(duration, reloads, ended, live, reloader,
           !config.captures.empty() || config.live.port_lost != config::PortLost::kWait);
   }

@@ -24,7 +24,8 @@ class ConfigError : public std::runtime_error {
 class Options {
  public:
   virtual ~Options() = default;
-  /// Shows every option, once, to who fills, describes or lists them; says by Fields::refuse what cannot be.
+  /// Shows every option, once, to `fields`, which fills, describes or lists them; says by Fields::refuse what cannot
+  /// be.
   virtual void fields(Fields& fields) = 0;
 };
 
@@ -38,7 +39,7 @@ struct Example {
 /// rows of other ABIs, too.
 struct Component {
   std::uint32_t abi;    ///< refused, with both numbers named, when it is not kComponentAbi
-  const char* kind;     ///< one of component_kinds(): who looks for components asks for one kind
+  const char* kind;     ///< one of component_kinds(): components are looked up by kind and name
   const char* name;     ///< letters, digits, _ and -; no two of all kinds share one; null ends a plugin's table
   const char* summary;  ///< one line
   /// New options with their defaults; `registry` outlives them. Never null.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What came out when options were filled, as texts: for who shows or compares configurations.
+// What came out when options were filled, as texts, to show and compare configurations.
 #pragma once
 #include <string>
 #include <string_view>
@@ -32,8 +32,8 @@ struct OptionValue {
 /// what stands above them, and are left out; so are values of list entries that were not given.
 using FlatValues = std::vector<std::pair<std::string, std::string>>;
 FlatValues flatten(const OptionValues& values, const std::string& prefix = "");
-/// All of them, given or not, for who asks whether two configurations come to the same. A list of texts is one value; a
-/// list of groups is the number of its entries, and then these.
+/// All of them, given or not: equal when two configurations come to the same. A list of texts is one value; a list of
+/// groups is the number of its entries, and then these.
 FlatValues flatten_all(const OptionValues& values, const std::string& prefix = "");
 
 }  // namespace rocebox

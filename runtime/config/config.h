@@ -71,7 +71,7 @@ struct LiveBinding {
 struct LinkConfig {
   std::string name;
   PortName between[2];
-  KernelConfig kernel;  ///< of type `link`
+  KernelConfig kernel;  ///< of the registry's wire()
 };
 
 /// A condition over the report, as written.

@@ -35,7 +35,7 @@ class Mistakes {
   /// "file:line:column: message" or "file: `word`: message", one a line, without a final newline.
   std::string text() const;
   const std::string& file() const { return file_; }
-  /// Where else in the same configuration something stands: "line 3", or the word: "`link`".
+  /// Where else in the same configuration something stands: "line 3", or the word: "`delay=1ms`".
   std::string line_text(Place place) const;
   const std::vector<std::string>& words() const { return words_; }
 

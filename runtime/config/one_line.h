@@ -20,7 +20,8 @@ struct OneLine {
 
 /// The configuration that a file with the same in it would give, through the same checks. In a word OPTION=VALUE the
 /// option may be one of a group, `forward.loss=1%`, and a value that begins with one of {["' is read as YAML. A kernel
-/// that is named again gets the name `link_2`. Throws ConfigError with every mistake and the word that it is in.
+/// that is named again gets its name with a number, as in `delay_2`. Throws ConfigError with every mistake and the word
+/// that it is in.
 RunConfig load_one_line(const OneLine& line, Registry& registry);
 
 }  // namespace rocebox::config

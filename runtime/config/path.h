@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pipelines as arrows: `host <-> lowar <-> inspect <-> wire`, `rx -> classify.1 -> tx`.
+// Pipelines as arrows: `host <-> gateway <-> wire`, `rx -> classify.1 -> tx`.
 #pragma once
 #include <string>
 #include <string_view>

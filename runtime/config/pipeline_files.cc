@@ -38,7 +38,10 @@ Node without(const Node& node, std::string_view key) {
 void move_to(Node& node, Place place) {
   node.place = place;
   for (Node& item : node.items) move_to(item, place);
-  for (Entry& entry : node.entries) entry.place = place, move_to(entry.value, place);
+  for (Entry& entry : node.entries) {
+    entry.place = place;
+    move_to(entry.value, place);
+  }
 }
 
 Node* find(Node& node, std::string_view key) { return const_cast<Node*>(std::as_const(node).find(key)); }
@@ -150,7 +153,7 @@ bool resolve_pipelines(Node& root, const std::string& file, const Registry& regi
   Resolver resolver(file, registry, mistakes);
   for (Entry& entry : devices->entries) {
     const Node* named = entry.value.find("pipeline");
-    if (!named || named->kind != Node::Kind::kScalar) continue;  // another kind is a mistake to who reads it
+    if (!named || named->kind != Node::Kind::kScalar) continue;  // another kind is a mistake that TopFields tells
     if (follow)
       resolver.resolve(entry.value, Node(*named));
     else

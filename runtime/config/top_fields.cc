@@ -96,7 +96,8 @@ void TopFields::fields(ConfigFields& f) {
       });
   f.group("live", "how the live drive runs", [&](Fields& g) { live.fields(g); });
   if (!f.values().empty()) live_values = f.values().back().entries[0];
-  f.texts("expect", expect, "conditions over the report, such as `tap.inspect.naks == 0`; they decide the exit status");
+  f.texts("expect", expect,
+          "conditions over the report, such as `bump.a.rx_packets == bump.b.tx_packets`; they decide the exit status");
 }
 
 void TopFields::device_fields(ConfigFields& f, Device& device) {
@@ -110,7 +111,8 @@ void TopFields::pipeline_fields(ConfigFields& f, Device& device) {
   const std::vector<const Component*> kinds = registry_.of_kind(kDeviceKind);
   std::vector<std::string_view> words = {kBump};
   for (const Component* kind : kinds) words.emplace_back(kind->name);
-  f.choice("kind", device.kind, words, "what the device is; one with options of its kind, such as `switch:`, is of it");
+  f.choice("kind", device.kind, words,
+           "what the device is; one with the options of a kind, under its name, is of that kind");
   for (const Component* kind : kinds) {
     KernelRow row{device.name, kind->name, kind, new_options(*kind, registry_), {}};
     f.group(kind->name, kind->summary, [&](Fields& g) { row.options->fields(g); });

@@ -122,8 +122,8 @@ void Replay::feed() {
 void Replay::drain(Nanos last) {
   Fabric& fabric = testbed_.fabric();
   const Nanos limit = last > INT64_MAX - config_.drain ? INT64_MAX - 1 : last + config_.drain;
-  // Who has ended the input already still gets what is held, for as much work as that can take: packets that go round
-  // would take for ever. A clock would do, but not twice the same.
+  // After a signal has ended the input, what is held still leaves, for as much work as that can take: packets that go
+  // round would take for ever. A clock would end it, too, but not the same way twice.
   const bool ends_early = !interrupted_;
   const std::uint64_t work_max =
       fabric.work() + std::max(kWorkAfterSignal, kWorkAfterSignalForEach * std::uint64_t{pool_.in_use()});

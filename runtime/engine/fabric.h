@@ -28,7 +28,7 @@ class Fabric {
 
   /// The device must outlive the fabric. Returns its number.
   unsigned add(Device& device);
-  /// Joins two ports in both directions, without delay (delay is the kernel `link`'s job).
+  /// Joins two ports in both directions, without delay: a device in between delays.
   void join(FabricPort a, FabricPort b);
 
   /// Output only reads packets' bytes: they may be other packets', too (Device::allow_shared). After all join()s.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PipelineDevice: a pipeline with ports. Every kind of device is one: a bump of the kernels in its path, a switch of
+// PipelineDevice: a pipeline with ports. Every kind of device is one: a bump of the kernels in its path, another of
 // one kernel that is the whole device.
 #pragma once
 #include <array>

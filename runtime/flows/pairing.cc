@@ -73,8 +73,8 @@ bool Pairing::bind(std::uint32_t a, std::uint32_t b, PairSource source) {
     directions_[direction].partner = other + 1;
     directions_[direction].source = source;
     directions_[direction].agreed = 0;
-    directions_[direction].unanswered = 0;
-    directions_[direction].answered = false;
+    directions_[direction].unacknowledged = 0;
+    directions_[direction].acknowledged = false;
   }
   return true;
 }
@@ -133,11 +133,11 @@ void Pairing::request(std::uint32_t direction, std::uint32_t first, std::uint32_
   }
   h.wide = h.wide || first != last;
   if (h.partner == 0) return requested_unpaired(direction);
-  // The QP that answered may be gone, and its responder another one's: then others' answers are looked at, too.
+  // The partner may be gone, and its responder another one's: then others' responses are looked at, too.
   if (h.source != PairSource::kLearned && !h.contested) return;
-  if (h.unanswered < limits_.silence) h.unanswered++;
+  if (h.unacknowledged < limits_.silence) h.unacknowledged++;
   // Where the list is not kept short, they would crowd out those that have no partner.
-  if (limits_.keep_recent && h.unanswered == limits_.silence && !h.listed) list(direction);
+  if (limits_.keep_recent && h.unacknowledged == limits_.silence && !h.listed) list(direction);
 }
 
 // Of more directions than are looked at, those that go on sending remain.
@@ -151,7 +151,7 @@ void Pairing::requested_unpaired(std::uint32_t direction) {
 }
 
 bool Pairing::contradicts(const Direction& requester, std::uint32_t psn) const {
-  // Answers to requests from before the first packet that was seen tell nothing.
+  // Responses to requests from before the first packet that was seen tell nothing.
   if (!requester.requested) return false;
   const std::int32_t ahead = roce::psn_distance(psn, requester.oldest);
   if (ahead < 0) return -ahead > static_cast<std::int32_t>(limits_.old_psns);
@@ -177,9 +177,9 @@ std::uint32_t Pairing::response(std::uint32_t direction, std::uint32_t psn, Resp
   Direction& requester = directions_[h.partner - 1];
   if (!requester.requested || !in_window(psn, requester.oldest, requester.highest)) return h.partner - 1;
   requester.oldest = kind == ResponseKind::kReceived ? roce::psn_add(psn, 1) : psn;
-  requester.answered = true;
-  if (requester.unanswered != 0) {
-    requester.unanswered = 0;
+  requester.acknowledged = true;
+  if (requester.unacknowledged != 0) {
+    requester.unacknowledged = 0;
     unlist(h.partner - 1);
   }
   if (h.source == PairSource::kLearned && h.agreed < limits_.confirmations) {
@@ -189,14 +189,14 @@ std::uint32_t Pairing::response(std::uint32_t direction, std::uint32_t psn, Resp
   return h.partner - 1;
 }
 
-// Whether the last requests of `candidate` explain an answer.
+// Whether the last requests of `candidate` explain a response.
 bool Pairing::may_respond(const Direction& candidate, std::uint32_t psn) const {
   if (!candidate.requested || !in_window(psn, candidate.oldest, candidate.highest)) return false;
   return limits_.window == 0 || candidate.wide ||
          roce::psn_distance(candidate.highest, psn) < static_cast<std::int32_t>(limits_.window);
 }
 
-// The only direction without a partner that explains the answer; if there is none, the only one whose partner is
+// The only direction without a partner that explains the response; if there is none, the only one whose partner is
 // silent.
 std::uint32_t Pairing::learn(std::uint32_t direction, std::uint32_t psn) {
   const Direction& h = directions_[direction];
@@ -230,19 +230,19 @@ void Pairing::settle(std::uint32_t direction) {
   if (directions_[direction].partner == 0) return;
   for (const std::uint32_t each : {direction, partner(direction)}) {
     directions_[each].contested = false;
-    directions_[each].unanswered = 0;
+    directions_[each].unacknowledged = 0;
     unlist(each);
   }
 }
 
 bool Pairing::is_silent(std::uint32_t direction) const {
   const std::uint32_t other = partner(direction);
-  return !directions_[direction].answered && (other == kNone || !directions_[other].answered);
+  return !directions_[direction].acknowledged && (other == kNone || !directions_[other].acknowledged);
 }
 
 void Pairing::watch_silence(std::uint32_t direction) {
-  directions_[direction].answered = false;
-  if (const std::uint32_t other = partner(direction); other != kNone) directions_[other].answered = false;
+  directions_[direction].acknowledged = false;
+  if (const std::uint32_t other = partner(direction); other != kNone) directions_[other].acknowledged = false;
 }
 
 void Pairing::forget(std::uint32_t direction) {

@@ -38,11 +38,11 @@ class Pairing {
     /// full set an old one is forgotten.
     std::uint32_t handshakes = 1024;
     std::uint32_t candidates = 64;      ///< unpaired flows of one direction that learning looks at; more: no guess
-    std::uint32_t confirmations = 3;    ///< consistent answers that make a learned pair sure
-    std::uint32_t old_psns = 1u << 16;  ///< an answer this far before the window is an old duplicate, no contradiction
+    std::uint32_t confirmations = 3;    ///< consistent responses that make a learned pair sure
+    std::uint32_t old_psns = 1u << 16;  ///< a response this far before the window is a duplicate, no contradiction
     std::uint32_t window = 0;  ///< packets that a sender has unacknowledged at most: what is learned from lies that
                                ///< near behind its last request; 0: not known
-    /// Requests of a learned pair without an answer, after which another QP's may take it: no fewer than a sender may
+    /// Requests of a learned pair without a response, after which another QP's may take it: no fewer than a sender may
     /// have unacknowledged. Only with `keep_recent`.
     std::uint16_t silence = 16;
     /// Beyond `candidates`, those that were silent longest are not looked at (else: none is).
@@ -50,8 +50,8 @@ class Pairing {
   };
   struct Counts {
     std::uint64_t learned = 0, confirmed = 0, undone = 0;
-    std::uint64_t ambiguous = 0;    ///< answers that fitted several flows
-    std::uint64_t crowded = 0;      ///< answers not looked at: more than Limits::candidates flows
+    std::uint64_t ambiguous = 0;    ///< responses that fitted several flows
+    std::uint64_t crowded = 0;      ///< responses not looked at: more than Limits::candidates flows
     std::uint64_t refused = 0;      ///< directions beyond Limits::directions
     std::uint64_t displaced = 0;    ///< flows not looked at any more until they send: Limits::keep_recent
     std::uint64_t disbelieved = 0;  ///< messages of the connection manager without the one before it from the same
@@ -99,12 +99,12 @@ class Pairing {
   /// The requests of `direction` begin anew with the next ones; a learned pair is not believed any more.
   void restart(std::uint32_t direction);
 
-  /// The pair of `direction`, that the connection manager told, goes on only as long as its QPs answer: where they are
-  /// silent and another QP answers, it is undone like a learned one. Until settle(direction).
+  /// The pair of `direction`, that the connection manager told, goes on only as long as its QPs respond: where they are
+  /// silent and another QP responds, it is undone like a learned one. Until settle(direction).
   void contest(std::uint32_t direction);
   void settle(std::uint32_t direction);
 
-  /// Whether neither QP of a pair has answered the other's requests since watch_silence(). A response that fits no
+  /// Whether neither QP of a pair has acknowledged the other's requests since watch_silence(). A response that fits no
   /// request is none: another QP may have given it.
   bool is_silent(std::uint32_t direction) const;
   void watch_silence(std::uint32_t direction);
@@ -148,9 +148,10 @@ class Pairing {
     bool requested : 1, listed : 1;
     bool wide : 1;  // a request took several PSNs: the window is not one of packets
     bool contested : 1;
-    bool answered : 1;         // one of its requests, since watch_silence()
-    std::uint8_t agreed;       // answers consistent with a learned pair
-    std::uint16_t unanswered;  // requests of a learned or contested pair since its last answer, up to Limits::silence
+    bool acknowledged : 1;         // one of its requests was, since watch_silence()
+    std::uint8_t agreed;           // responses consistent with a learned pair
+    std::uint16_t unacknowledged;  // requests of a learned or contested pair since its last response, up to
+                                   // Limits::silence
   };
   static_assert(sizeof(Direction) == 32, "two in a cache line");
   struct HostPair {
@@ -169,7 +170,7 @@ class Pairing {
     HandshakeKey key;
     std::uint32_t qpn, psn;  // of the REQ: the PSN is for the requests to its sender
     std::uint64_t age;       // serial number, 0: free
-    bool answered;           // by a REP
+    bool replied;            // a REP has come
   };
   // What the connection manager calls a connection at the end that sends in this direction.
   struct Identifier {

@@ -37,11 +37,11 @@ Pairing::Handshake* Pairing::make_handshake(const HandshakeKey& key) {
     victim = entry;
     most = many;
   }
-  *victim = {.key = key, .qpn = 0, .psn = 0, .age = ++handshake_serial_, .answered = false};
+  *victim = {.key = key, .qpn = 0, .psn = 0, .age = ++handshake_serial_, .replied = false};
   return victim;
 }
 
-// Of the REQ that a REP answers.
+// Of the REQ that a REP is for.
 Pairing::Handshake* Pairing::handshake_of(const roce::Addresses& way, const roce::CmRep& rep, std::uint32_t place) {
   return find_handshake({reversed(way), static_cast<std::uint32_t>(rep.remote_communication_id), place});
 }
@@ -59,7 +59,7 @@ Pairing::Told Pairing::would_pair(Packet packet, std::uint32_t place) {
   if (!rep) return {};
   const roce::Addresses way = roce::addresses(packet);
   const Handshake* begun = handshake_of(way, *rep, place);
-  return begun && !begun->answered ? told(way, *rep, *begun) : Told{};
+  return begun && !begun->replied ? told(way, *rep, *begun) : Told{};
 }
 
 std::array<std::uint32_t, 2> Pairing::directions_of(const Told& told) const {
@@ -84,7 +84,7 @@ Pairing::ConnectionEvent Pairing::observe_mad(Packet packet, std::uint32_t place
     const auto qpn = static_cast<std::uint32_t>(req->local_qpn), psn = static_cast<std::uint32_t>(req->starting_psn);
     Handshake* begun = find_handshake(key);
     if (!begun) begun = make_handshake(key);
-    begun->answered = begun->answered && begun->qpn == qpn && begun->psn == psn;  // a REQ may be repeated
+    begun->replied = begun->replied && begun->qpn == qpn && begun->psn == psn;  // a REQ may be repeated
     begun->qpn = qpn;
     begun->psn = psn;
   } else if (const auto* rep = roce::cm_message<roce::CmRep>(packet)) {
@@ -105,9 +105,9 @@ Pairing::ConnectionEvent Pairing::connected(const roce::Addresses& way, const ro
     return {};
   }
   // The REQ is kept: a REP may be repeated, and then tells nothing new. One with another QP is not the same QP's.
-  if (begun->answered) return {};
+  if (begun->replied) return {};
   const ConnectionEvent event = pair(told(way, rep, *begun));
-  begun->answered = event.begins;
+  begun->replied = event.begins;
   return event;
 }
 

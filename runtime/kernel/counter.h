@@ -65,7 +65,7 @@ class Stats {
   virtual Counter& counter(std::string_view name, std::string_view sentence) = 0;
   /// The same for what grows and shrinks.
   virtual Level& level(std::string_view name, std::string_view sentence) = 0;
-  /// The same for a high-water mark; its name ends in `_max`, for who reads it.
+  /// The same for a high-water mark; its name ends in `_max`, so that readers see what it is.
   virtual Peak& peak(std::string_view name, std::string_view sentence) = 0;
 
  protected:

@@ -133,7 +133,7 @@ class Change {
  public:
   virtual ~Change() = default;
   /// Called between two batches on the kernel's own thread, at a time not before its last call. Never throws, blocks
-  /// or allocates. What it replaces it keeps, so that memory is freed by who destroys the change.
+  /// or allocates. What it replaces it keeps: the change frees it when it is destroyed, outside the datapath.
   virtual void apply(Kernel& kernel, Nanos now) = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stimulus: headers of packets that a kernel would act upon, for who checks it without traffic.
+// Stimulus: headers of packets that a kernel would act upon, to check it without traffic.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -61,7 +61,10 @@ void TrafficRun::run(std::vector<std::string>& failures) {
     for (std::size_t i = 0; i < lab_.traffic.size(); i++) {
       if (progress_) progress_(lab_.traffic[i]);
       Step& step = start(lab_.traffic[i]);
-      step.config->background ? until_ready(step) : foreground(step);
+      if (step.config->background)
+        until_ready(step);
+      else
+        foreground(step);
     }
     if (const std::string why = appliances_.why_ended(); !why.empty()) throw std::runtime_error(why);
   } catch (const std::exception& failure) {

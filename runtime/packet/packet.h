@@ -77,7 +77,7 @@ struct PacketMeta {
   std::uint16_t udp_offset = 0;      ///< UDP header
   std::uint16_t bth_offset = 0;      ///< BTH; 0 when there is none that can be read
   std::uint16_t payload_offset = 0;  ///< first byte behind the last extended transport header
-  ParseStatus status = ParseStatus::kUnparsed;  ///< kUnparsed: the next who needs what parsing fills must parse
+  ParseStatus status = ParseStatus::kUnparsed;  ///< kUnparsed: the next that needs what parsing fills must parse
   Port input = 0;                               ///< device port by which it came in
   std::uint8_t opcode = 0;                      ///< BTH opcode, valid when bth_offset is
   std::uint8_t ip_version = 0;                  ///< 4 or 6, 0 when not IP
@@ -115,9 +115,9 @@ class Packet {
 
   PacketMeta& meta() const { return *static_cast<PacketMeta*>(rte_mbuf_to_priv(mbuf_)); }
 
-  /// Whether other packets have the same bytes (Pool::share), so that they must not be written. Only a switch makes
-  /// such packets, and only a drive that has asked for them gets them (Device::allow_shared); whoever else has a packet
-  /// may write it.
+  /// Whether other packets have the same bytes (Pool::share), so that they must not be written. A device
+  /// that replicates makes such packets, and only a drive that has asked for them gets them (Device::allow_shared); all
+  /// other owners of a packet may write it.
   bool is_shared() const { return meta().shared && has_sharers(); }
 
   /// Cuts the bytes held, and the length on the wire, to `bytes` (at most size()). Offsets are not re-parsed.

@@ -55,7 +55,12 @@ class RuntimeDirectory {
     if (const char* was = std::getenv(kName)) was_ = was;
     if (!path.empty()) setenv(kName, path.c_str(), 1);
   }
-  ~RuntimeDirectory() { was_ ? setenv(kName, was_->c_str(), 1) : unsetenv(kName); }
+  ~RuntimeDirectory() {
+    if (was_)
+      setenv(kName, was_->c_str(), 1);
+    else
+      unsetenv(kName);
+  }
   RuntimeDirectory(const RuntimeDirectory&) = delete;
   RuntimeDirectory& operator=(const RuntimeDirectory&) = delete;
 

@@ -70,7 +70,7 @@ ParseStatus read_transport(Packet packet, const std::uint8_t* data, std::uint32_
   if (datagram_bytes < sizeof(Udp) + sizeof(Bth)) return ParseStatus::kNoRoomForBth;
   if (packet.size() < offset + sizeof(Bth)) return ParseStatus::kSnappedBth;
   const auto* header = reinterpret_cast<const Bth*>(data + offset);
-  // LoWAR's own packets have no BTH behind the opcode: the QPN stands where others have their version.
+  // What stands behind the reserved opcode is not a BTH: it has no version there.
   if (header->transport_version() != 0 && header->opcode != kOpcodeReserved) return ParseStatus::kBadTransportVersion;
   meta.bth_offset = static_cast<std::uint16_t>(offset);
   meta.opcode = header->opcode;

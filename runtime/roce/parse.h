@@ -41,7 +41,7 @@ inline bool has_whole_lengths(Packet packet) {
   return is_roce(packet) || packet.meta().status == ParseStatus::kSnappedExtension;
 }
 
-/// A switch cut the packet behind its BTH, as packet trimming does (NDP, UEC; kernel `link`): the frame ends before
+/// A switch cut the packet behind its BTH, as packet trimming does (NDP, UEC): the frame ends before
 /// its datagram does; or, when the switch put the lengths right, the datagram has no room for what its opcode carries.
 inline bool is_trimmed(Packet packet) {
   const PacketMeta& meta = packet.meta();

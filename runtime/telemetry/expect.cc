@@ -37,7 +37,7 @@ Expectation::Expectation(std::string text) : text_(std::move(text)) {
     right_ = parse_sum(std::string_view(text_).substr(at + op.size()), text_);
     return;
   }
-  throw ConfigError(fmt::format("`{}` is no condition: write such as `tap.inspect.naks == 0`", text_));
+  throw ConfigError(fmt::format("`{}` is no condition: write such as `bump.a.rx_packets == 0`", text_));
 }
 
 std::vector<Expectation::Term> Expectation::parse_sum(std::string_view text, const std::string& whole) {

@@ -11,7 +11,7 @@
 
 namespace rocebox {
 
-/// Words joined by dots that lead to a number: `tap.inspect.naks`, `outputs.0.packets`, `outputs.count`. The words
+/// Words joined by dots that lead to a number: `bump.a.rx_packets`, `outputs.0.packets`, `outputs.count`. The words
 /// devices, links, kernels, counters and ports may be left out, and so may the unit behind a time's name. The row of
 /// a table is chosen by what stands in it, `flows[qpn=0x39].requests.lost` or
 /// `flows[source=10.0.0.1, service=RC].packets`; `flows[*].requests.lost` is the sum over all rows.

@@ -155,7 +155,7 @@ class Bridge {
   bool learning_;
   Unknown unknown_;
   Nanos mac_age_;
-  const unsigned& group_word_;  // reserved by who owns the bridge
+  const unsigned& group_word_;  // reserved by the bridge's owner
   ExactTable<MacKey, SourceEntry> sources_;
   RegisterArray<Nanos> last_seen_;
   ExactTable<MacKey, Destination> destinations_;

@@ -74,19 +74,27 @@ def may_include(file, target):
 
 # The array of the registry names them.
 COMPONENTS = re.findall(r"(\w+)_component\(\)", TEXTS["kernels/registry.cc"])
-# `link` is a word of the ground floor's own, too: `links:` of a configuration, the state of a cable.
+# `link` is a word of the ground floor's own, too: `links:` of a configuration, the state of a cable. Prose has these three as
+# words of the language and the field.
 GROUND_WORDS = {"link"}
+PROSE_WORDS = {"link", "switch", "forward"}
 
 
 def components_named(text):
-    """Components that code of runtime/ names: in an identifier, or in a literal that is one word. Comments, and texts for
-    people, may have them as examples."""
-    code = re.sub(r"//[^\n]*", "", text).replace("std::forward", "")
-    literals = re.findall(r'"((?:[^"\\\n]|\\.)*)"', code)
+    """Components that code of runtime/ names: in an identifier, or in a literal that is one word. Comments and texts for people
+    name none either, not as an example; of PROSE_WORDS they quote none as a name: `switch:`, the kernel `link`."""
+    comments = re.findall(r"//([^\n]*)", re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', text))
+    code = re.sub(r"(\"(?:[^\"\\\n]|\\.)*\")|//[^\n]*", lambda m: m[1] or "", text).replace("std::forward", "")
+    literals = re.findall(r'"((?:[^"\\\n]|\\.)*)"', re.sub(r"#include[^\n]*", "", code))
     code = re.sub(r"\bswitch \(", "", re.sub(r'"(?:[^"\\\n]|\\.)*"', "", code))
     words = re.findall(r"\w+", code) + [literal for literal in literals if re.fullmatch(r"[\w.:-]+", literal)]
     parts = {part.lower() for word in words for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", word)}
-    return sorted(parts & (set(COMPONENTS) - GROUND_WORDS))
+    named = parts & (set(COMPONENTS) - GROUND_WORDS)
+    for prose in [*comments, *(literal for literal in literals if " " in literal)]:
+        named |= {word.lower() for word in re.findall(r"[A-Za-z]+", prose)} & (set(COMPONENTS) - PROSE_WORDS)
+        for quoted in re.findall(r"`([^`]*)`", prose):
+            named |= {quoted.strip(":")} & PROSE_WORDS
+    return sorted(named)
 
 
 class Tidy(unittest.TestCase):
@@ -99,9 +107,12 @@ class Tidy(unittest.TestCase):
 
     def test_the_rule_of_names_can_fail(self):
         for text, name in (('f.find("switch");', "switch"), ("kLowarOpcode", "lowar"), ("struct AclRule {};", "acl"),
-                           ('read("forward_packets")', "forward"), ("themis::Config config;", "themis")):
+                           ('read("forward_packets")', "forward"), ("themis::Config config;", "themis"),
+                           ("int a;  // LoWAR does", "lowar"), ('"such as `tap.inspect.naks == 0`"', "inspect"),
+                           ("// as the kernel `link` does", "link"), ('"its kind, as in `switch:`"', "switch")):
             self.assertEqual(components_named(text), [name], text)
-        for text in ("switch (kind) {", "std::forward<T>(value)", '"a word, such as `inspect`"', "// lowar does", "LinkConfig link;"):
+        for text in ("switch (kind) {", "std::forward<T>(value)", "LinkConfig link;", "// a link between two ports goes down",
+                     '"`ip link` lists them"; // as a switch forwards', '"http://acl.example/x"', '#include "runtime/packet/packet.h"'):
             self.assertEqual(components_named(text), [], text)
 
     def test_includes_point_down(self):

@@ -17,7 +17,7 @@ class InterfaceClaims {
   InterfaceClaims(const InterfaceClaims&) = delete;
   InterfaceClaims& operator=(const InterfaceClaims&) = delete;
 
-  /// Claims an interface. Returns who has it already, for people: "run `bump` (process 12)".
+  /// Claims an interface. Returns the run that has it already, for people: "run `bump` (process 12)".
   std::vector<std::string> claim(int index);
 
  private:

@@ -101,10 +101,10 @@ class Live {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Launch> launches_;     // read by the cores until stop()
   unsigned launched_ = 0;            // cores
-  std::atomic<unsigned> ended_ = 0;  // cores that have; who sees it sees all that they did
+  std::atomic<unsigned> ended_ = 0;  // cores that have; a reader that sees it sees all that they did
   std::atomic<bool> stop_{false};
-  std::mutex control_;           // who starts, stops and changes the shards
-  mutable std::mutex observer_;  // who reads what drivers count: their own counts are not for two at a time
+  std::mutex control_;           // held while the shards are started, stopped or changed
+  mutable std::mutex observer_;  // held to read what drivers count: their own counts are not for two at a time
   std::atomic<bool> running_{false};
   std::atomic<Nanos> started_{0}, stopped_{0};
   std::uint32_t pool_idle_ = 0;  // packets in use by the ports alone, before the first

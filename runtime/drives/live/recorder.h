@@ -28,7 +28,7 @@ class Recorder {
 
   /// No recording may be written to any of these from now on, which the run reads or writes. On any thread.
   void spare(const RunFiles& files);
-  /// One row for each of them, for who writes a recording himself (RunFiles::rows).
+  /// One row for each of them, for clients that write a recording themselves (RunFiles::rows).
   std::vector<std::string> spared() const;
   /// Starts a recording and returns its number. Files are this process's to open. Throws ConfigError. On any thread but
   /// the shards'.
@@ -48,7 +48,8 @@ class Recorder {
     bool stop = false;
     std::vector<std::uint64_t> lost_before;  // by shard: what the counters said when it began
   };
-  // Who holds it keeps the thread waiting, not the other way round: a mutex alone is not fair to who asks once.
+  // A caller that holds it keeps the thread waiting, not the other way round: a mutex alone is not fair to one that
+  // asks once.
   class Hold {
    public:
     explicit Hold(const Recorder& recorder) : asked_(recorder.asked_) {

@@ -209,7 +209,7 @@ TEST(InspectTracker, RoundTripsOnlyOfPacketsSeenOnce) {
   Plain s;
   Nanos rtt = 0;
   const auto answered = [&](std::uint32_t psn, Nanos now) {
-    return s.tracker.answered(s.stream, s.ring.data(), psn, now, rtt);
+    return s.tracker.responded(s.stream, s.ring.data(), psn, now, rtt);
   };
   EXPECT_FALSE(answered(3, 0)) << "nothing was sent";
   s.add(3, 100);
