@@ -5,6 +5,7 @@ switch, a kind of device. Wrong tables of each kind are refused."""
 import argparse, collections, json, os, pathlib, re, signal, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 CAPTURES = HERE.parent / "replay/captures"
 CAPTURE = CAPTURES / "rc_write.pcap"
 NAKS = CAPTURES / "rc_write_reorder_rx.pcap"
@@ -35,6 +36,16 @@ def check_headers(prefix):
         for named in re.findall(r'^#include "([^"]+)"', header.read_text(), re.M):
             assert (include / named).is_file(), f"{header} includes {named}, which is not installed"
     return headers
+
+
+def check_readmes(rocebox, compiler, folder):
+    """The components that READMEs print are built as they stand, and are what their text says."""
+    for readme, name, option in (("README.md", "count", "limit"), ("switch_model/README.md", "count_naks", "most")):
+        (text,) = re.findall(r"^```cpp\n(.*?)^```", (ROOT / readme).read_text(), re.S | re.M)
+        source, plugin = folder / "printed.cc", folder / f"printed_{name}.so"
+        source.write_text(text)
+        run(*compiler, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", source, "-o", plugin)
+        assert re.search(rf"^ +{option}\b", run(rocebox, "kernels", name, "--plugin", plugin), re.M), readme
 
 
 def check_kernel(rocebox, plugin, folder):
@@ -208,9 +219,11 @@ def main():
         every = folder / "every.cc"
         every.write_text("".join(f'#include "{header.relative_to(prefix / "include/rocebox")}"\n' for header in sorted(headers)))
         flags = subprocess.run(["pkg-config", "--cflags", "libdpdk"], capture_output=True, text=True).stdout.split()
-        run("c++", "-std=c++20", "-fsyntax-only", *flags, f"-I{prefix}/include/rocebox", every)
+        compiler = ["c++", "-std=c++20", *flags, f"-I{prefix}/include/rocebox"]
+        run(*compiler, "-fsyntax-only", every)
 
         rocebox = prefix / "bin/rocebox"
+        check_readmes(rocebox, [*compiler, *args.cmake_flags.split()], folder)
         check_kernel(rocebox, build / "ttl.so", folder)
         check_program(rocebox, build / "count_naks.so", folder)
         check_reload(rocebox, build / "count_naks.so", folder)
