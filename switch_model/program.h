@@ -95,7 +95,7 @@ inline constexpr char kProgramKind[] = "program";
 /// The options of a program.
 class ProgramOptions : public Options {
  public:
-  /// For who describes them: in a switch of four ports.
+  /// To describe them without a switch: as in one of four ports.
   void fields(Fields& fields) final;
   /// In the switch that `info` tells of.
   virtual void fields(Fields& fields, const SwitchInfo& info) = 0;

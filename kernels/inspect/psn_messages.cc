@@ -104,7 +104,10 @@ void PsnTracker::size_messages(PsnStream& stream, const Entry* ring, bool skip_h
 }
 
 void PsnTracker::size_next(PsnStream& stream, const Entry& entry) {
-  if (entry.has(Entry::kStart)) stream.size_open = true, stream.open_size = 0;
+  if (entry.has(Entry::kStart)) {
+    stream.size_open = true;
+    stream.open_size = 0;
+  }
   if (entry.has(Entry::kUnsized)) stream.size_open = false;
   if (!stream.size_open) return;
   stream.open_size += entry.size;
@@ -156,7 +159,10 @@ void PsnTracker::acknowledge(PsnStream& stream, const Entry* ring, std::uint32_t
       stream.time_open = false;
       continue;
     }
-    if (entry.has(Entry::kStart)) stream.time_open = true, stream.open_time = entry.time;
+    if (entry.has(Entry::kStart)) {
+      stream.time_open = true;
+      stream.open_time = entry.time;
+    }
     if (!entry.has(Entry::kEnd) || !stream.time_open) continue;
     completion.add(now - stream.open_time);
     stream.time_open = false;

@@ -105,10 +105,10 @@ PsnClass PsnTracker::place(PsnStream& stream, Entry* ring, IdEvidence& evidence,
 }
 
 void PsnTracker::see_id(PsnStream& stream, const PsnPacket& packet, bool newer, bool ahead) {
-  if (newer)
-    stream.newest_id = packet.id, stream.stale_ids = 0;
-  else if (ahead && ++stream.stale_ids == kStaleIdsMax)
-    stream.newest_id = packet.id, stream.stale_ids = 0;
+  if (!newer && ahead) stream.stale_ids++;
+  if (!newer && !(ahead && stream.stale_ids == kStaleIdsMax)) return;
+  stream.newest_id = packet.id;
+  stream.stale_ids = 0;
 }
 
 bool PsnTracker::add_next(PsnStream& stream, Entry* ring, IdEvidence& evidence, const PsnPacket& packet) const {
@@ -154,7 +154,10 @@ PsnClass PsnTracker::advance(PsnStream& stream, Entry* ring, std::int64_t psn, c
   } else if (gap > 0) {
     const std::uint16_t flags = other_requests ? std::uint16_t{0} : Entry::kHole;
     fill(ring, stream.high + 1, psn - 1, {packet.now, 0, 0, flags});
-    if (!other_requests) stream.holes += static_cast<std::uint64_t>(gap), stream.gaps++;
+    if (!other_requests) {
+      stream.holes += static_cast<std::uint64_t>(gap);
+      stream.gaps++;
+    }
   }
   fill_new(stream, ring, psn, packet);
   return PsnClass::kInOrder;

@@ -36,7 +36,10 @@ std::uint32_t Inspector::infer_read_width(Flow& flow, std::uint32_t distance) {
     fitting++;
     pmtu = each;
   }
-  if (fitting == 1) flow.pmtu = static_cast<std::uint16_t>(pmtu), flow.pmtu_inferred = true;
+  if (fitting == 1) {
+    flow.pmtu = static_cast<std::uint16_t>(pmtu);
+    flow.pmtu_inferred = true;
+  }
   return fitting ? distance : 1;
 }
 

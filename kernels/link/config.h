@@ -74,7 +74,7 @@ struct DirectionConfig {
   double duplicate = 0, corrupt = 0, loss = 0, trim = 0, mark = 0;
   BurstLoss burst_loss;
   Icrc corrupt_icrc = Icrc::kKept;
-  Match match;                   ///< whom the random faults may befall
+  Match match;                   ///< packets that the random faults may befall
   std::int64_t trim_dscp = -1;   ///< -1: as it was
   std::int64_t packets = 65536;  ///< held at once
   std::vector<Event> events;

@@ -45,7 +45,7 @@ struct Policy {
   explicit Policy(const DirectionConfig& written);
   DirectionConfig config;
   Chance loss, corrupt, mark, trim, duplicate, reorder;
-  Matcher match;  ///< whom these and burst_loss may befall
+  Matcher match;  ///< packets that these and burst_loss may befall
 };
 
 class Direction {

@@ -80,7 +80,8 @@ double on_messages(Coding coding, const Loss& loss, const MessageMeter& messages
     far = near * chain.good;
     const double more = messages.share(r, n * c), longer = chain.left(n, far, near);
     sum += std::max(more - packets, 0.0) / (n / 2) * (longer - left);
-    packets = more, left = longer;
+    packets = more;
+    left = longer;
   }
   return loss.rate * std::clamp(sum, 0.0, 1.0);
 }

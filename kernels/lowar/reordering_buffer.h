@@ -57,12 +57,14 @@ class ReorderingBuffer {
     while (before != kNone && roce::psn_after(slots_[before].psn, psn)) before = slots_[before].previous;
     slot.packet = std::move(packet);
     static_cast<Kind&>(slot) = kind;
-    slot.at = at, slot.psn = psn;
+    slot.at = at;
+    slot.psn = psn;
     slot.previous = before;
     slot.next = before == kNone ? list.head : slots_[before].next;
     (before == kNone ? list.head : slots_[before].next) = index;
     (slot.next == kNone ? list.tail : slots_[slot.next].previous) = index;
-    slot.older = list.newest, slot.newer = kNone;
+    slot.older = list.newest;
+    slot.newer = kNone;
     (list.newest == kNone ? list.oldest : slots_[list.newest].newer) = index;
     list.newest = index;
   }

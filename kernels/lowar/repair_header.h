@@ -97,8 +97,8 @@ struct NegotiationHeader {
   bool responses = false;
   /// Of a request; from the sender, of the last request that it heeded, 0 before the first.
   std::uint16_t serial = 0;
-  /// Drawn by the sender for each stream and borne by requests, so that nobody asks who does not see its packets, nor
-  /// in the name of a past. 0: it heeds no requests.
+  /// Drawn by the sender for each stream and borne by requests, so that only a receiver that sees the stream's packets
+  /// can ask, and no request outlives a restart of the sender. 0: it heeds no requests.
   std::uint32_t token = 0;
   /// Data packets of the stream before base_psn, modulo 2^16; 0 in a request.
   std::uint16_t sent = 0;

@@ -90,7 +90,10 @@ void put_headers(Packet packet, Packet like, const CodedPrefix& prefix, bool hop
     auto& header = *reinterpret_cast<roce::Ipv4*>(ip);
     header.identification = prefix.ip_word >> 16;
     header.flags_fragment = prefix.ip_word & 0xFFFF;
-    if (hops_known) header.ttl = prefix.hop_limit, header.tos = prefix.tos;
+    if (hops_known) {
+      header.ttl = prefix.hop_limit;
+      header.tos = prefix.tos;
+    }
     roce::store_ipv4_checksum(header);
   } else if (hops_known) {
     auto& header = *reinterpret_cast<roce::Ipv6*>(ip);

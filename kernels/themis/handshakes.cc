@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the control plane makes of the connection manager's messages, which anyone may write: who has a pair of QPs.
+// What the control plane makes of the connection manager's messages, which anyone may write: pairs of QPs.
 #include "kernels/themis/control_plane.h"
 #include "runtime/roce/icrc.h"
 

@@ -31,8 +31,10 @@ void name_kernel(const RunConfig& config, Difference& difference) {
       const std::string prefix = device.kind
                                      ? fmt::format("devices.{}.{}", device.name, device.kind->name)
                                      : fmt::format("devices.{}.kernels.{}", device.name, device.kernels[k].name);
-      if (is_option(difference.path, prefix, device.kind ? "ports" : "type"))
-        difference.device = i, difference.kernel = k;
+      if (is_option(difference.path, prefix, device.kind ? "ports" : "type")) {
+        difference.device = i;
+        difference.kernel = k;
+      }
     }
   for (unsigned i = 0; i < config.links.size(); i++)
     if (is_option(difference.path, "links." + config.links[i].name, "between"))

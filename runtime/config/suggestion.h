@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What somebody meant who wrote a word that is not known.
+// The known word that was meant by one that is not known.
 #pragma once
 #include <string>
 #include <string_view>

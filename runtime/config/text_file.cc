@@ -29,7 +29,7 @@ std::string read_text_file(const std::string& path, Pipes pipes) {
   // To open a named pipe by /dev/fd/N again would wait for another writer, although all that was written may be there.
   const int own = pipes == Pipes::kTaken ? follow(path, STDIN_FILENO).descriptor : -1;
   if (path == "-" && own < 0) throw cannot(kNeedsFile);
-  // Nobody may write into a pipe, and who may not wait for it must not even wait for it to open.
+  // A pipe may have no writer yet: where pipes are refused, opening one must not wait for that.
   const int descriptor =
       own >= 0 ? dup(own) : open(path.c_str(), O_RDONLY | O_CLOEXEC | (pipes == Pipes::kRefused ? O_NONBLOCK : 0));
   if (descriptor < 0) throw cannot(std::strerror(errno));

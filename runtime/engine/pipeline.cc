@@ -278,9 +278,10 @@ void Pipeline::trace_verdict(unsigned stage, const Batch& batch, unsigned i, con
   if (verdict == Batch::kTaken)
     event.verdict = TraceVerdict::kHold;
   else if (verdict == Batch::kDropped)
-    event.verdict = TraceVerdict::kDrop, event.reason = batch.reasons_[i];
+    event.verdict = TraceVerdict::kDrop;
   else if (verdict == batch.pass_)
     event.verdict = TraceVerdict::kPass;
+  if (verdict == Batch::kDropped) event.reason = batch.reasons_[i];
   trace_->record(event);
 }
 

@@ -67,7 +67,7 @@ class Context {
 
   /// on_timer(timer) will be called at `at`, or in this instant when `at` is not later, and no more when it was armed
   /// for before. Of equal times those of a lower `part` come first (a kernel that runs parts inside itself numbers them
-  /// from 1), then who was armed first.
+  /// from 1), then the one that was armed first.
   void arm(Timer& timer, Nanos at, std::uint8_t part = 0);
   /// The same where the timer is not armed, or for later; else nothing.
   void arm_by(Timer& timer, Nanos at, std::uint8_t part = 0) {

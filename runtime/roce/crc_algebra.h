@@ -59,7 +59,10 @@ class Powers {
  public:
   Powers() {
     std::uint32_t power = 0x80000000u;  // x^0
-    for (std::uint32_t& entry : powers_) entry = power, power = times_x8(power);
+    for (std::uint32_t& entry : powers_) {
+      entry = power;
+      power = times_x8(power);
+    }
     far_ = powers_[kNear];
   }
   ROCEBOX_CLMUL std::uint32_t of(std::uint32_t bytes) const {

@@ -48,7 +48,7 @@ TelemetryClient::~TelemetryClient() { close(descriptor_); }
 std::string TelemetryClient::receive() {
   std::string text(answer_bytes_max_, '\0');
   const ssize_t bytes = recv(descriptor_, text.data(), text.size(), 0);
-  if (bytes == 0) throw TelemetryError(socket_ + ": the run is over, or ten others ask already");
+  if (bytes == 0) throw TelemetryError(socket_ + ": the run is over, or it has ten clients already");
   if (bytes < 0)
     throw TelemetryError(fmt::format("{}: {}", socket_, errno == EAGAIN ? "no answer" : std::strerror(errno)));
   text.resize(static_cast<std::size_t>(bytes));
@@ -61,7 +61,7 @@ Json TelemetryClient::call(const std::string& command, const std::string& parame
     throw TelemetryError(fmt::format("{}: {}", socket_, std::strerror(errno)));
   const Json answer = Json::parse(receive(), nullptr, false);
   if (!answer.is_object() || !answer.contains(command))
-    throw TelemetryError(fmt::format("{}: {}: an answer that is none", socket_, command));
+    throw TelemetryError(fmt::format("{}: {}: the reply is not what this command gives", socket_, command));
   const Json& value = answer[command];
   if (value.is_object() && value.contains("error") && value["error"].is_string())
     throw TelemetryError(value["error"].get<std::string>());

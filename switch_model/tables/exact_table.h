@@ -31,7 +31,8 @@ inline std::uint32_t key_hash(const void* key, std::size_t bytes, std::uint32_t 
     std::uint32_t word;
     std::memcpy(&word, at, sizeof word);
     hash = rte_hash_crc_4byte(word, hash);
-    bytes -= sizeof word, at += sizeof word;
+    bytes -= sizeof word;
+    at += sizeof word;
   }
   for (; bytes > 0; bytes--) hash = rte_hash_crc_1byte(*at++, hash);
   return hash;

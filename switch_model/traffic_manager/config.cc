@@ -91,7 +91,7 @@ void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
     if (ecn_max != 0 && ecn_min >= buffer)
       g.refuse("min", fmt::format("must be below `buffer` ({} bytes), or nothing is marked", buffer));
   });
-  f.group("pfc", "lossless classes: pause frames (802.1Qbb) to senders of too much", [&](Fields& g) {
+  f.group("pfc", "lossless classes, with pause frames (802.1Qbb) in place of drops", [&](Fields& g) {
     g.texts("classes", pfc_classes, "classes that are paused and not dropped, such as [3]");
     for (const std::string& text : pfc_classes)
       if (class_number(text) < 0) g.refuse("classes", fmt::format("must be numbers from 0 to 7, found `{}`", text));
