@@ -8,13 +8,15 @@
 #include <stdexcept>
 
 #include "switch_model/program.h"
-#include "tests/swarm/random_options.h"
+#include "tests/unit/contracts/random_fields.h"
 
 namespace rocebox::swarm {
 namespace {
 
 constexpr unsigned kDevicesMax = 4, kKernelsMax = 3;
 constexpr int kTries = 200;
+// Slower or later than this a run of some thousand packets takes virtual days.
+constexpr test::RandomFields::Limits kLimits{.one_in = 8, .rate_min = 1'000'000, .duration_max = 10 * kSecond};
 
 std::string indented(const std::string& text, const std::string& margin) {
   std::string all;
@@ -71,7 +73,7 @@ class Drawing {
           examples.push_back(example->yaml);
     if (!examples.empty() && below(3) == 0) return examples[below(static_cast<unsigned>(examples.size()))];
     for (int i = 0; i < 20; i++) {
-      RandomOptions options(random_());
+      test::RandomFields options(random_(), kLimits);
       try {
         component.options(registry_)->fields(options);
       } catch (const ConfigError&) {

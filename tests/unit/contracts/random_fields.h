@@ -1,80 +1,72 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RandomFields: draws a configuration from the declared ranges, so that the contracts are tested beyond the examples.
+// RandomFields: draws options of a component from the fields that it declares, so that what is tested goes beyond the
+// examples, and a component that is new takes part by itself.
 #pragma once
 #include <random>
+#include <set>
+#include <string>
 
 #include "runtime/component/fields.h"
 
 namespace rocebox::test {
 
-/// Leaves most fields at their default and draws the others log-uniformly from their range. refused() says that the
-/// combination was refused.
+/// Leaves most fields at their default and draws the others from their range, small values more often: log-uniformly.
+/// Addresses are mostly those of the traffic that tests send. Texts and lists of texts keep their default.
 class RandomFields final : public Fields {
  public:
-  explicit RandomFields(std::uint64_t seed) : random_(seed) {}
-  bool refused() const { return refused_; }
+  /// What ranges are narrowed to: beyond it simulated time runs for years and shows nothing more.
+  struct Limits {
+    unsigned one_in = 6;  ///< of so many fields is drawn
+    std::uint64_t rate_min = 1000;
+    Nanos duration_max = std::numeric_limits<Nanos>::max();
+  };
 
-  void boolean(std::string_view, bool& value, std::string_view) override {
-    if (chosen()) value = random_() % 2;
-  }
-  void integer(std::string_view, std::int64_t& value, Range<std::int64_t> range, std::string_view) override {
-    if (chosen()) value = draw(range.low, range.high);
-  }
-  void duration(std::string_view, Nanos& value, Range<Nanos> range, std::string_view) override {
-    if (chosen()) value = draw(range.low, range.high);
-  }
-  void rate(std::string_view, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) override {
-    // Slower than a kilobit, simulated time runs for years.
-    if (chosen())
-      value = static_cast<std::uint64_t>(draw(std::max<std::int64_t>(static_cast<std::int64_t>(range.low), 1000),
-                                              static_cast<std::int64_t>(range.high)));
-  }
-  void bytes(std::string_view, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) override {
-    if (chosen())
-      value =
-          static_cast<std::uint64_t>(draw(static_cast<std::int64_t>(range.low), static_cast<std::int64_t>(range.high)));
-  }
-  void fraction(std::string_view, double& value, Range<double> range, std::string_view) override {
-    if (chosen())
-      value = range.low +
-              (range.high - range.low) * (static_cast<double>(random_() % 1000) / 1000) * (random_() % 2 ? 1 : 0.05);
-  }
-  void mac(std::string_view, std::optional<roce::Mac>& value, Presence presence, std::string_view) override {
-    refused_ |= !value && presence == Presence::kRequired;
-  }
-  void address(std::string_view, std::optional<roce::IpAddress>& value, Presence presence, std::string_view) override {
-    refused_ |= !value && presence == Presence::kRequired;
-  }
-  void prefix(std::string_view, std::optional<roce::Prefix>& value, Presence presence, std::string_view) override {
-    refused_ |= !value && presence == Presence::kRequired;
-  }
+  explicit RandomFields(std::uint64_t seed) : RandomFields(seed, Limits()) {}
+  RandomFields(std::uint64_t seed, const Limits& limits) : limits_(limits), random_(seed) {}
+
+  /// The combination is one that the component does not take.
+  bool refused() const { return refused_; }
+  /// What was drawn, as a user would write it: a mapping in flow style, `{}` when all is left at its default.
+  std::string yaml() const { return "{" + text_ + "}"; }
+
+  void boolean(std::string_view name, bool& value, std::string_view) override;
+  void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view) override;
+  void duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view) override;
+  void rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) override;
+  void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) override;
+  void fraction(std::string_view name, double& value, Range<double> range, std::string_view) override;
+  void mac(std::string_view name, std::optional<roce::Mac>& value, Presence presence, std::string_view) override;
+  void address(std::string_view name, std::optional<roce::IpAddress>& value, Presence presence,
+               std::string_view) override;
+  void prefix(std::string_view name, std::optional<roce::Prefix>& value, Presence presence, std::string_view) override;
   void text(std::string_view, std::string&, std::string_view) override {}
   void texts(std::string_view, std::vector<std::string>&, std::string_view) override {}
-  void choice(std::string_view, int& index, std::span<const std::string_view> words, std::string_view) override {
-    if (chosen() || index < 0) index = static_cast<int>(random_() % words.size());
-  }
-  void group(std::string_view name, std::string_view, const std::function<void(Fields&)>& fields) override {
-    (void)name;
-    fields(*this);
-  }
-  void items(std::string_view, std::string_view, std::size_t, std::size_t,
-             const std::function<void(Fields&, std::size_t)>& item) override {
-    for (std::uint64_t i = random_() % 4 ? 0 : random_() % 3; i > 0; i--) item(*this, SIZE_MAX);
-  }
-  bool given(std::string_view) override { return false; }
+  void choice(std::string_view name, int& index, std::span<const std::string_view> words, std::string_view) override;
+  void group(std::string_view name, std::string_view, const std::function<void(Fields&)>& fields) override;
+  void items(std::string_view name, std::string_view, std::size_t, std::size_t,
+             const std::function<void(Fields&, std::size_t)>& item) override;
+  bool given(std::string_view name) override { return written_.contains(std::string(name)); }
   void refuse(std::string_view, std::string_view) override { refused_ = true; }
 
  private:
   bool keeps_items() const override { return true; }
-  bool chosen() { return random_() % 6 == 0; }
-  std::int64_t draw(std::int64_t low, std::int64_t high) {
-    const auto span = static_cast<std::uint64_t>(high - low);
-    if (span == 0) return low;
-    const unsigned bits = 64 - static_cast<unsigned>(__builtin_clzll(span));
-    const std::uint64_t offset = random_() & ((std::uint64_t{2} << (random_() % bits)) - 1);
-    return low + static_cast<std::int64_t>(std::min(offset, span));
+  bool chosen() { return random_() % limits_.one_in == 0; }
+  // An address that must come out, and has no default, is always drawn.
+  template <class T>
+  bool chosen(const std::optional<T>& value, Presence presence) {
+    return chosen() || (!value && presence == Presence::kRequired);
   }
+  std::int64_t draw(std::int64_t low, std::int64_t high);
+  std::uint64_t draw(Range<std::uint64_t> range);
+  roce::IpAddress draw_address();
+  void write(std::string_view name, const std::string& value);
+  // What `fields` writes, as the inside of a mapping of its own.
+  std::string inner(const std::function<void(Fields&)>& fields);
+
+  Limits limits_;
   std::mt19937_64 random_;
+  std::string text_;
+  std::set<std::string> written_;
   bool refused_ = false;
 };
 
