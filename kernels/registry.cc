@@ -3,12 +3,13 @@
 // removes it entirely.
 #include "runtime/component/registry.h"
 
-#include <array>
+#include <vector>
 
 #include "kernels/inspect/inspect.h"
 #include "kernels/link/link.h"
 #include "kernels/lowar/lowar.h"
 #include "kernels/themis/themis.h"
+#include "nic_model/host/workloads/collectives.h"
 #include "nic_model/nic.h"
 #include "runtime/kernel/workload.h"
 #include "switch_model/acl/acl.h"
@@ -24,14 +25,19 @@ std::span<const char* const> component_kinds() {
 }
 
 std::span<const Component> in_tree_components() {
-  static const std::array components = {inspect_component(),
-                                        link_component(),
-                                        lowar_component(),
-                                        nic_component(),
-                                        switch_component(),
-                                        switch_model::acl_component(),
-                                        switch_model::forward_component(),
-                                        themis_component()};
+  static const std::vector<Component> components = [] {
+    std::vector<Component> all = {inspect_component(),
+                                  link_component(),
+                                  lowar_component(),
+                                  nic_component(),
+                                  switch_component(),
+                                  switch_model::acl_component(),
+                                  switch_model::forward_component(),
+                                  themis_component()};
+    const std::span<const Component> workloads = nic_workloads();
+    all.insert(all.end(), workloads.begin(), workloads.end());
+    return all;
+  }();
   return components;
 }
 

@@ -24,6 +24,10 @@ inline constexpr std::uint64_t kMessageBytesMax = std::uint64_t{1} << 31;
 /// Bytes that a work request may carry within itself: ConnectX's limit is near a kilobyte.
 inline constexpr std::uint32_t kInlineBytesMax = 512;
 
+/// PSNs of work requests that a requester has read and not completed: with one more message of the longest kind they
+/// stay within half of the PSNs, where before and after can be told.
+inline constexpr std::uint32_t kPsnsReadMax = 1u << 21;
+
 /// READs and atomics of one queue pair that are not yet answered, at either end: ConnectX has 16, mlx5 says 128.
 inline constexpr unsigned kRdAtomicMax = 128;
 

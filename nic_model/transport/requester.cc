@@ -67,7 +67,9 @@ void Requester::start() {
 
 bool Requester::fetch(Context& context) {
   bool any = false;
-  while (qp_.send_queue.has_posted() && end_ - oldest_ <= mask_) {
+  // PSNs of what was read must be told apart: what is longer waits in the queue.
+  while (qp_.send_queue.has_posted() && end_ - oldest_ <= mask_ &&
+         roce::psn_distance(next_psn_, una_) < static_cast<std::int32_t>(kPsnsReadMax)) {
     any = true;
     SendWork& work = at(end_++);
     const bool good = qp_.send_queue.fetch(work);
@@ -77,7 +79,10 @@ bool Requester::fetch(Context& context) {
                    : work.is_atomic() ? 1
                                       : std::max(1u, work.bytes / mtu + (work.bytes % mtu != 0));
     next_psn_ = roce::psn_add(next_psn_, work.packets);
-    if (!good) return fail(context, end_ - 1, IBV_WC_LOC_QP_OP_ERR), true;
+    if (!good && qp_.can_send()) {
+      fail(context, end_ - 1, IBV_WC_LOC_QP_OP_ERR);
+      return true;
+    }
   }
   return any;
 }
@@ -106,7 +111,7 @@ bool Requester::begin(Context& context, SendWork& work) {
   ibv_wc_status status = IBV_WC_SUCCESS;
   const bool datagram = qp_.is(IBV_QPT_UD);
   const bool writes_here = work.is_read_or_atomic();
-  if (work.bytes > kMessageBytesMax || (datagram && work.bytes > qp_.attributes.path_mtu))
+  if (work.bytes > kMessageBytesMax || work.packets > 2 * kPsnsReadMax || (datagram && work.bytes > qp_.attributes.path_mtu))
     status = IBV_WC_LOC_LEN_ERR;
   else if ((datagram && work.opcode != MLX5_OPCODE_SEND && work.opcode != MLX5_OPCODE_SEND_IMM) ||
            (qp_.is(IBV_QPT_UC) && (writes_here || work.opcode == MLX5_OPCODE_SEND_INVAL)) ||

@@ -45,6 +45,7 @@ void Requester::complete_done(Context& context) {
     core_.complete_send(context, qp_, work, IBV_WC_SUCCESS);
     oldest_++;
   }
+  if (qp_.send_queue.has_posted()) fetch(context);
   if (qp_.attributes.state == IBV_QPS_SQD && !draining_ && !has_outstanding()) {
     draining_ = true;
     core_.tell({IBV_EVENT_SQ_DRAINED, qp_.number()});
@@ -234,8 +235,10 @@ void Requester::fail(Context& context, std::uint32_t index, ibv_wc_status status
 }
 
 void Requester::flush(Context& context) {
-  fetch(context);
-  while (oldest_ != end_) core_.complete_send(context, qp_, at(oldest_++), IBV_WC_WR_FLUSH_ERR);
+  do {
+    una_ = next_psn_;  // nothing is waited for any more
+    while (oldest_ != end_) core_.complete_send(context, qp_, at(oldest_++), IBV_WC_WR_FLUSH_ERR);
+  } while (fetch(context));
   current_ = end_;
   packet_ = 0;
   reads_count_ = reads_sent_ = 0;

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/host/workloads/mesh.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace rocebox::nic_model {
+namespace {
+
+constexpr std::uint32_t kReceives = 1024;  // posted at each host; each is posted again at once
+constexpr std::uint32_t kCqEntries = 1u << 14;
+// Memory without bytes, as large as anybody wants: each sender has a part of it.
+constexpr std::uint64_t kPartBytes = std::uint64_t{1} << 44;
+constexpr std::uint32_t kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+
+}  // namespace
+
+void MeshOptions::fields(Fields& f) {
+  f.integer("mtu", mtu, {256, 4096}, "path MTU: 256, 512, 1024, 2048 or 4096 bytes");
+  if (!roce::is_path_mtu(static_cast<std::uint32_t>(mtu))) f.refuse("mtu", "must be 256, 512, 1024, 2048 or 4096");
+  f.integer("tx_depth", tx_depth, {1, 16384}, "work requests that a queue pair may have posted");
+  f.integer("retry_cnt", retry_cnt, {0, 7}, "times that a packet is sent again before its queue pair fails");
+  f.integer("timeout", timeout, {0, 31},
+            "4.096 us times two to this power until that; the NIC's own option goes first");
+  f.bytes("chunk", chunk, {1, std::uint64_t{1} << 30}, "bytes of one work request; longer transfers are several");
+}
+
+// Of two hosts, one of whom sends.
+struct Mesh::Connection {
+  unsigned source, destination;
+  Qp* near = nullptr;
+  Qp* far = nullptr;
+  bool ready = false;
+  std::uint64_t next_place = 0;
+  struct Waiting {
+    std::size_t number;
+    std::uint64_t sent = 0;
+  };
+  std::deque<Waiting> waiting;
+};
+
+// What runs on one host.
+class Mesh::Endpoint final : public HostProgram {
+ public:
+  Endpoint(Mesh& mesh, unsigned number, const WorkloadHost& on) : mesh_(mesh), number_(number) {
+    host_ = dynamic_cast<Host*>(on.side);
+    if (!host_) throw ConfigError("`" + on.name + "` is no host behind a NIC");
+    program_ = host_->submit(*this);
+  }
+
+  void call(Nanos at, std::function<void(Nanos)> what) {
+    if (at > 0) {
+      later_.emplace(at, std::move(what));
+      to_do_.push_back([this](Host& host) { arm(host); });
+    } else {
+      to_do_.push_back([what = std::move(what)](Host& host) { what(host.now()); });
+    }
+    host_->start_again(program_);
+  }
+  void run(std::function<void(Host&)> what) {
+    to_do_.push_back(std::move(what));
+    host_->start_again(program_);
+  }
+
+  void on_start(Host& host) override {
+    if (!cq_) prepare(host);
+    for (auto& one : std::exchange(to_do_, {})) one(host);
+  }
+  void on_timer(Host& host, Timer&) override {
+    while (!later_.empty() && later_.begin()->first <= host.now()) {
+      auto what = std::move(later_.begin()->second);
+      later_.erase(later_.begin());
+      what(host.now());
+    }
+    arm(host);
+  }
+  void on_completion(Host& host, CompletionQueue& cq) override {
+    std::array<ibv_wc, 32> completions;
+    for (int count; (count = host.poll(cq, completions)) > 0;)
+      for (int i = 0; i < count; i++) one(host, completions[static_cast<std::size_t>(i)]);
+    host.arm(cq);
+  }
+
+  Qp* make_qp() {
+    QpInit init;
+    init.domain = domain_;
+    init.send_cq = init.receive_cq = cq_;
+    init.shared_receive_queue = receives_;
+    init.capacity.max_send_wr = static_cast<std::uint32_t>(mesh_.options_.tx_depth);
+    init.capacity.max_send_sge = 1;
+    Qp* qp = host_->create_qp(init);
+    if (!qp) throw std::runtime_error("a NIC has too few queue pairs for its workloads: give it more `queue_pairs:`");
+    return qp;
+  }
+  void connect(Host& host, Qp& qp, const Qp& peer, const Host& other) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_INIT;
+    a.port_num = 1;
+    a.qp_access_flags = kAccess;
+    host.modify_qp(qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    a.qp_state = IBV_QPS_RTR;
+    a.path_mtu = static_cast<ibv_mtu>(std::countr_zero(static_cast<std::uint32_t>(mesh_.options_.mtu)) - 7);
+    a.dest_qp_num = peer.number();
+    a.max_dest_rd_atomic = 16;
+    a.min_rnr_timer = 12;
+    a.ah_attr.is_global = 1;
+    const roce::IpAddress remote = other.config().source_for(*host.config().address);
+    std::copy(remote.begin(), remote.end(), a.ah_attr.grh.dgid.raw);
+    host.modify_qp(qp, a,
+                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    a.qp_state = IBV_QPS_RTS;
+    a.timeout = static_cast<std::uint8_t>(mesh_.options_.timeout);
+    a.retry_cnt = static_cast<std::uint8_t>(mesh_.options_.retry_cnt);
+    a.rnr_retry = 7;
+    a.max_rd_atomic = 16;
+    host.modify_qp(
+        qp, a,
+        IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+  }
+
+  void prepare(Host& host) {
+    domain_ = host.alloc_pd();
+    key_ = host.memory().add_without_bytes(domain_, 0, UINT64_MAX, kAccess);
+    cq_ = host.create_cq(kCqEntries, program_);
+    ibv_srq_init_attr shared{};
+    shared.attr = {kReceives, 1, 0};
+    receives_ = host.create_srq(shared);
+    for (std::uint32_t i = 0; i < kReceives; i++) post_receive(host);
+    host.arm(*cq_);
+  }
+  Host& host() { return *host_; }
+  std::uint32_t key() const { return key_; }
+  bool holds(std::uint64_t place, std::uint64_t bytes) const {
+    const Region* region = host_->memory().find(key_);
+    return region->placed->covers(place, bytes);
+  }
+
+ private:
+  void post_receive(Host& host) {
+    ibv_recv_wr request{};
+    host.post_receive(*receives_, &request, nullptr);
+  }
+  void one(Host& host, const ibv_wc& completion) {
+    if (completion.status != IBV_WC_SUCCESS) {
+      if (completion.status != IBV_WC_WR_FLUSH_ERR) mesh_.failed_++;
+      return;
+    }
+    if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+      post_receive(host);
+      return mesh_.received(number_, be32toh(completion.imm_data), host.now());
+    }
+    mesh_.post(host, *reinterpret_cast<Connection*>(completion.wr_id));
+  }
+  void arm(Host& host) {
+    if (!later_.empty()) host.arm_timer(program_, timer_, later_.begin()->first);
+  }
+
+  Mesh& mesh_;
+  unsigned number_;
+  Host* host_;
+  std::uint32_t program_ = 0, domain_ = 0, key_ = 0;
+  CompletionQueue* cq_ = nullptr;
+  ReceiveQueue* receives_ = nullptr;
+  std::vector<std::function<void(Host&)>> to_do_;
+  std::multimap<Nanos, std::function<void(Nanos)>> later_;
+  Timer timer_;
+};
+
+Mesh::Mesh(std::span<const WorkloadHost> hosts, const MeshOptions& options, OnReceived on_received)
+    : options_(options), on_received_(std::move(on_received)) {
+  for (const WorkloadHost& host : hosts)
+    endpoints_.push_back(std::make_unique<Endpoint>(*this, static_cast<unsigned>(endpoints_.size()), host));
+}
+
+Mesh::~Mesh() = default;
+
+void Mesh::call(unsigned host, Nanos at, std::function<void(Nanos now)> what) {
+  endpoints_[host]->call(at, std::move(what));
+}
+
+Mesh::Connection& Mesh::connection(unsigned source, unsigned destination) {
+  std::unique_ptr<Connection>& place = connections_[{source, destination}];
+  if (place) return *place;
+  place = std::make_unique<Connection>();
+  Connection& c = *place;
+  c.source = source;
+  c.destination = destination;
+  c.next_place = source * kPartBytes;
+  Endpoint& near = *endpoints_[source];
+  Endpoint& far = *endpoints_[destination];
+  // Both hosts know of each other as by a side channel; each then moves its own queue pair in its own call.
+  far.run([&c, &near, &far, this](Host& host) {
+    c.far = far.make_qp();
+    near.run([&c, &near, &far, this](Host& own) {
+      c.near = near.make_qp();
+      near.connect(own, *c.near, *c.far, far.host());
+      far.run([&c, &near, &far, this](Host& other) {
+        far.connect(other, *c.far, *c.near, near.host());
+        near.run([&c, this](Host& again) {
+          c.ready = true;
+          post(again, c);
+        });
+      });
+    });
+    (void)host;
+  });
+  return c;
+}
+
+std::size_t Mesh::transfer(unsigned source, unsigned destination, std::uint64_t bytes, Nanos now) {
+  Connection& c = connection(source, destination);
+  const std::size_t number = flows_.size();
+  flows_.push_back({source, destination, bytes, now, kNever});
+  places_.push_back(c.next_place);
+  c.next_place += bytes;
+  unfinished_++;
+  c.waiting.push_back({number});
+  if (c.ready) endpoints_[source]->run([this, &c](Host& host) { post(host, c); });
+  return number;
+}
+
+void Mesh::post(Host& host, Connection& c) {
+  while (!c.waiting.empty()) {
+    Connection::Waiting& first = c.waiting.front();
+    const FlowRecord& flow = flows_[first.number];
+    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.chunk, flow.bytes - first.sent));
+    const bool is_last = first.sent + bytes == flow.bytes;
+    ibv_sge sge{first.sent, bytes, endpoints_[c.source]->key()};
+    ibv_send_wr request{};
+    request.wr_id = reinterpret_cast<std::uintptr_t>(&c);
+    request.opcode = is_last ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+    request.sg_list = &sge;
+    request.num_sge = bytes ? 1 : 0;
+    request.send_flags = IBV_SEND_SIGNALED;
+    request.imm_data = htobe32(static_cast<std::uint32_t>(first.number));
+    request.wr.rdma.remote_addr = places_[first.number] + first.sent;
+    request.wr.rdma.rkey = endpoints_[c.destination]->key();
+    if (host.post_send(*c.near, &request, nullptr) != 0) return;  // full: when a work request is complete
+    first.sent += bytes;
+    if (is_last) c.waiting.pop_front();
+  }
+}
+
+void Mesh::received(unsigned host, std::uint32_t number, Nanos now) {
+  FlowRecord& flow = flows_[number];
+  if (!endpoints_[host]->holds(places_[number], flow.bytes)) misplaced_++;
+  flow.end = now;
+  bytes_received_ += flow.bytes;
+  unfinished_--;
+  on_received_(number, now);
+}
+
+void Mesh::explain_waiting(Report& report, unsigned lines) const {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < flows_.size() && open.size() < lines; i++)
+    if (flows_[i].end == kNever) open.push_back(i);
+  report.table("unfinished", open.size(), [&](Report& row, std::size_t i) {
+    const FlowRecord& flow = flows_[open[i]];
+    const auto at = connections_.find({flow.source, flow.destination});
+    row.count("source_number", flow.source);
+    row.count("destination_number", flow.destination);
+    row.count("bytes", static_cast<std::int64_t>(flow.bytes));
+    const Qp* qp = at == connections_.end() ? nullptr : at->second->near;
+    row.count("unacknowledged_psn", qp ? qp->requester.unacknowledged_psn() : -1);
+    row.text("state", !qp ? "not connected" : qp->attributes.state == IBV_QPS_ERR ? "failed" : "waits");
+  });
+}
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Mesh: hosts that send each other messages over reliable connections, made when two of them first speak. What
+// collectives and lists of flows are made of.
+#pragma once
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "nic_model/host/host.h"
+#include "runtime/kernel/workload.h"
+
+namespace rocebox::nic_model {
+
+/// How connections of a mesh are made.
+struct MeshOptions {
+  void fields(Fields& fields);
+  std::int64_t mtu = 4096;
+  std::int64_t tx_depth = 64;
+  std::int64_t retry_cnt = 7, timeout = 14;
+  std::uint64_t chunk = std::uint64_t{1} << 30;
+};
+
+class Mesh {
+ public:
+  /// Called in the call of the host that has received all of transfer `number`.
+  using OnReceived = std::function<void(std::size_t number, Nanos now)>;
+
+  /// Throws ConfigError when a host has no NIC.
+  Mesh(std::span<const WorkloadHost> hosts, const MeshOptions& options, OnReceived on_received);
+  ~Mesh();
+
+  std::size_t hosts() const { return endpoints_.size(); }
+  /// Runs `what` on a host, in the present instant or, `at` being later, then.
+  void call(unsigned host, Nanos at, std::function<void(Nanos now)> what);
+  /// Sends `bytes` from a host to another, by a WRITE whose end tells the receiver. Its number: flows()[number].
+  std::size_t transfer(unsigned source, unsigned destination, std::uint64_t bytes, Nanos now);
+
+  std::span<const FlowRecord> flows() const { return flows_; }
+  std::uint64_t bytes_received() const { return bytes_received_; }
+  std::size_t unfinished() const { return unfinished_; }
+  /// Transfers of which the receiver's memory does not hold all that it should. None, ever.
+  std::uint64_t misplaced() const { return misplaced_; }
+  /// Queue pairs that failed.
+  std::uint64_t failed() const { return failed_; }
+  void explain_waiting(Report& report, unsigned lines) const;
+
+ private:
+  class Endpoint;
+  struct Connection;
+  Connection& connection(unsigned source, unsigned destination);
+  void post(Host& host, Connection& connection);
+  void received(unsigned host, std::uint32_t number, Nanos now);
+
+  MeshOptions options_;
+  OnReceived on_received_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::map<std::pair<unsigned, unsigned>, std::unique_ptr<Connection>> connections_;
+  std::vector<FlowRecord> flows_;
+  std::vector<std::uint64_t> places_;  // of flows_: where in the receiver's memory
+  std::size_t unfinished_ = 0;
+  std::uint64_t bytes_received_ = 0, misplaced_ = 0, failed_ = 0;
+};
+
+}  // namespace rocebox::nic_model

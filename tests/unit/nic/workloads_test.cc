@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Workloads over NICs that stand at one switch.
+#include <gtest/gtest.h>
+
+#include "kernels/link/link.h"
+#include "nic_model/host/workloads/collectives.h"
+#include "tests/unit/nic/nic_kit.h"
+
+namespace rocebox::test {
+namespace {
+
+// Hosts at a learning switch, each by a wire of its own.
+class Star {
+ public:
+  Star(unsigned hosts, const std::string& nic, const std::string& link)
+      : pool({.small = 16384, .large = 64, .giant = 2}), fabric([](FabricPort, std::span<Packet>, Nanos) {}) {
+    std::string ports;
+    for (unsigned i = 0; i < hosts; i++) ports += (i ? ", p" : "p") + std::to_string(i);
+    options.push_back(nic_test_options(
+        "switch", "ports: [" + ports + "]\ntraffic_manager: {rate: 100Gbps, buffer: 16MiB, packets: 65536}"));
+    add("s", 0, Shape::kOneWay, hosts);
+    for (unsigned i = 0; i < hosts; i++) {
+      options.push_back(nic_test_options(
+          "nic", "address: 10.0.0." + std::to_string(i + 1) + "\nheader_only: true\nrate: 100Gbps\n" + nic));
+      const unsigned device = add("h", options.size() - 1, Shape::kOneWay, 1);
+      HostSide* side = devices[device]->host_side();
+      side->set_waker([this, device] { fabric.wake(device); });
+      all.push_back({"h" + std::to_string(i), side});
+      options.push_back(nic_test_options("link", link));
+      const unsigned wire = add("w", options.size() - 1, Shape::kTwoSided, 2);
+      fabric.join({device, 0}, {wire, 0});
+      fabric.join({wire, 1}, {0, static_cast<Port>(i)});
+    }
+  }
+  unsigned add(const std::string& name, std::size_t option, Shape shape, unsigned count) {
+    std::vector<std::string> ports;
+    std::vector<Edge> in, out;
+    for (unsigned p = 0; p < count; p++) {
+      ports.push_back("p" + std::to_string(p));
+      in.push_back({0, static_cast<Port>(p)});
+      out.push_back({Edge::kOutside, static_cast<Port>(p)});
+    }
+    std::vector<KernelPlan> plans;
+    plans.push_back({"k", "k", shape, out, [this, option](Stats& stats) { return options[option]->make(stats); }});
+    devices.push_back(
+        std::make_unique<PipelineDevice>(name + std::to_string(devices.size()), ports, in, std::move(plans), pool, 1));
+    devices.back()->set_batch_max(1);
+    return fabric.add(*devices.back());
+  }
+  void run(Workload& workload) {
+    workload.start(0);
+    fabric.run(0);
+    while (!workload.finished() && fabric.next_deadline() < 100 * kSecond) fabric.run(now = fabric.next_deadline());
+  }
+  Pool pool;
+  std::vector<std::unique_ptr<KernelOptions>> options;
+  std::vector<std::unique_ptr<PipelineDevice>> devices;
+  std::vector<WorkloadHost> all;
+  Fabric fabric;
+  Nanos now = 0;
+};
+
+std::unique_ptr<WorkloadOptions> workload_options(const std::string& name, const std::string& yaml) {
+  static const Registry registry;
+  config::Mistakes mistakes("test");
+  const config::Node node = config::parse_yaml(yaml, mistakes);
+  config::FieldsReader reader(&node, mistakes);
+  std::unique_ptr<Options> options = registry.find(name)->options(registry);
+  options->fields(reader);
+  reader.finish();
+  EXPECT_TRUE(mistakes.none()) << mistakes.text();
+  return std::unique_ptr<WorkloadOptions>(static_cast<WorkloadOptions*>(options.release()));
+}
+
+TEST(Workloads, CollectivesMoveWhatTheyMust) {
+  struct Case {
+    const char *name, *yaml;
+    std::size_t transfers;
+    std::uint64_t bytes;
+  };
+  for (const Case& one : {Case{"all_reduce", "size: 8MiB", 8 * 14, 8ull * 14 << 20},
+                          Case{"all_reduce", "{size: 8MiB, algorithm: halving_doubling}", 8 * 6, 8ull * 14 << 20},
+                          Case{"all_gather", "size: 8MiB", 8 * 7, 8ull * 7 << 20},
+                          Case{"reduce_scatter", "{size: 8MiB, groups: 2}", 8 * 3, 8ull * 3 << 21},
+                          Case{"all_to_all", "size: 8MiB", 8 * 7, 8ull * 7 << 20},
+                          Case{"permutation", "{size: 1MiB, order: random}", 8, 8ull << 20},
+                          Case{"incast", "size: 1MiB", 7, 7ull << 20}}) {
+    Star star(8, "", "delay: 1us");
+    const auto options = workload_options(one.name, one.yaml);
+    const auto workload = options->make(star.all, 7);
+    star.run(*workload);
+    EXPECT_TRUE(workload->finished()) << one.name;
+    EXPECT_EQ(workload->flows().size(), one.transfers) << one.name << one.yaml;
+    std::uint64_t bytes = 0;
+    for (const FlowRecord& flow : workload->flows()) bytes += flow.bytes;
+    EXPECT_EQ(bytes, one.bytes) << one.name << one.yaml;
+  }
+}
+
+TEST(Workloads, APermutationRunsAtLineRate) {
+  Star star(8, "", "delay: 1us");
+  const auto workload = workload_options("permutation", "size: 16MiB")->make(star.all, 7);
+  star.run(*workload);
+  // 4096 packets of 4096 + 16 (RETH of the first) + 58 + 24 bytes, ICRC included, and four wires' delay.
+  const double least = 4096 * (4096 + 58 + 24) * 8.0 / 100;
+  EXPECT_GT(static_cast<double>(star.now), least);
+  EXPECT_LT(static_cast<double>(star.now), least * 1.02);
+}
+
+TEST(Workloads, LossDelaysAndLosesNothing) {
+  Star star(4, "", "delay: 1us\nloss: 0.5%");
+  const auto workload = workload_options("all_reduce", "{size: 4MiB, timeout: 8}")->make(star.all, 7);
+  star.run(*workload);
+  EXPECT_TRUE(workload->finished());
+}
+
+}  // namespace
+}  // namespace rocebox::test
