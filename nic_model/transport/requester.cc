@@ -111,7 +111,8 @@ bool Requester::begin(Context& context, SendWork& work) {
   ibv_wc_status status = IBV_WC_SUCCESS;
   const bool datagram = qp_.is(IBV_QPT_UD);
   const bool writes_here = work.is_read_or_atomic();
-  if (work.bytes > kMessageBytesMax || work.packets > 2 * kPsnsReadMax || (datagram && work.bytes > qp_.attributes.path_mtu))
+  if (work.bytes > kMessageBytesMax || work.packets > 2 * kPsnsReadMax ||
+      (datagram && work.bytes > qp_.attributes.path_mtu))
     status = IBV_WC_LOC_LEN_ERR;
   else if ((datagram && work.opcode != MLX5_OPCODE_SEND && work.opcode != MLX5_OPCODE_SEND_IMM) ||
            (qp_.is(IBV_QPT_UC) && (writes_here || work.opcode == MLX5_OPCODE_SEND_INVAL)) ||

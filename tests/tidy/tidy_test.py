@@ -74,10 +74,10 @@ def may_include(file, target):
 
 # The array of the registry names them.
 COMPONENTS = re.findall(r"(\w+)_component\(\)", TEXTS["kernels/registry.cc"])
-# `link` is a word of the ground floor's own, too: `links:` of a configuration, the state of a cable. Prose has these three as
+# `link` is a word of the ground floor's own, too: `links:` of a configuration, the state of a cable. Prose has these as
 # words of the language and the field.
 GROUND_WORDS = {"link"}
-PROSE_WORDS = {"link", "switch", "forward"}
+PROSE_WORDS = {"link", "switch", "forward", "nic"}
 
 
 def components_named(text):
