@@ -19,8 +19,8 @@
 
 namespace rocebox {
 
-std::span<const char* const> component_kinds() {
-  static constexpr const char* kKinds[] = {kKernelKind, kDeviceKind, kWorkloadKind, switch_model::kProgramKind};
+std::span<const ComponentKind> component_kinds() {
+  static constexpr ComponentKind kKinds[] = {kKernels, kDevices, kWorkloads, switch_model::kPrograms};
   return kKinds;
 }
 

@@ -113,6 +113,15 @@ class ProgramOptions : public Options {
   virtual std::uint64_t eal_bytes() const = 0;
 };
 
+/// A row of component_kinds().
+inline constexpr ComponentKind kPrograms = {kProgramKind,
+                                            [](const Component& row, const Options& options) -> const char* {
+                                              if (!dynamic_cast<const ProgramOptions*>(&options))
+                                                return "has options of another kind: use program()";
+                                              return row.is_wire ? "is no wire: that is a kernel" : nullptr;
+                                            },
+                                            kDeviceKind};
+
 /// Makes a Program of P, which has
 ///   struct Config { void fields(Fields&, const SwitchInfo&); };  // and perhaps void tell(SwitchInfo&) const,
 ///                                                                // std::uint64_t eal_bytes() const

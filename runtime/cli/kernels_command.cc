@@ -24,13 +24,19 @@ const Component& host_of(const Component& component, const Registry& registry) {
   return host ? *host : component;
 }
 
+// Null when it is neither an inline kernel nor a device, which are what can be made and has inputs and outputs.
+const KernelOptions* kernel_options(const Component& component, const Options& options) {
+  const std::string_view kind = component.kind;
+  return kind == kKernelKind || kind == kDeviceKind ? &static_cast<const KernelOptions&>(options) : nullptr;
+}
+
 std::string shape_text(const Component& component, const Registry& registry) {
   if (component.host) return fmt::format("{} of {}", component.kind, component.host);
   const std::unique_ptr<Options> options = component.options(registry);
-  const auto& kernel = static_cast<const KernelOptions&>(*options);
-  if (kernel.shape() == Shape::kTwoSided) return "two-sided";
+  const KernelOptions* kernel = kernel_options(component, *options);
+  if (kernel && kernel->shape() == Shape::kTwoSided) return "two-sided";
   if (std::string_view(component.kind) != kKernelKind) return component.kind;
-  return fmt::format("{} in, {} out", kernel.inputs(), kernel.outputs());
+  return fmt::format("{} in, {} out", kernel->inputs(), kernel->outputs());
 }
 
 // A kernel names its counters when it is made, so one is made of `yaml`, options of the component itself.
@@ -41,9 +47,10 @@ CounterSet counters_of(const Component& component, const Registry& registry, con
   config::FieldsReader fields(&written, mistakes);
   const std::unique_ptr<Options> options = component.options(registry);
   options->fields(fields);
-  const auto& kernel = static_cast<const KernelOptions&>(*options);
-  start_eal(std::max<std::uint64_t>(kEalMebibytes, kernel.eal_bytes() >> 20));
-  kernel.make(counters);
+  if (const KernelOptions* kernel = kernel_options(component, *options)) {
+    start_eal(std::max<std::uint64_t>(kEalMebibytes, kernel->eal_bytes() >> 20));
+    kernel->make(counters);
+  }
   return counters;
 }
 
@@ -149,8 +156,10 @@ nlohmann::ordered_json to_json(const Subject& subject) {
     json["kernel"] = subject.component.host;
   } else {
     const std::unique_ptr<Options> options = subject.component.options(subject.registry);
-    json["inputs"] = static_cast<const KernelOptions&>(*options).inputs();
-    json["outputs"] = static_cast<const KernelOptions&>(*options).outputs();
+    if (const KernelOptions* kernel = kernel_options(subject.component, *options)) {
+      json["inputs"] = kernel->inputs();
+      json["outputs"] = kernel->outputs();
+    }
   }
   json["options"] = nlohmann::ordered_json::array();
   for (const OptionRow& row : options_of(subject))

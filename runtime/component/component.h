@@ -38,9 +38,10 @@ struct Example {
 /// A row of the registry, and of a plugin's table. `abi`, `kind` and `name` stay its first members: they are read of
 /// rows of other ABIs, too.
 struct Component {
-  std::uint32_t abi;    ///< refused, with both numbers named, when it is not kComponentAbi
-  const char* kind;     ///< one of component_kinds(): components are looked up by kind and name
-  const char* name;     ///< letters, digits, _ and -; no two of all kinds share one; null ends a plugin's table
+  std::uint32_t abi;  ///< refused, with both numbers named, when it is not kComponentAbi
+  const char* kind;   ///< one of component_kinds(): components are looked up by kind and name
+  const char* name;   ///< letters, digits, _ and -; no two of all kinds share one; null ends a plugin's table; no word
+                      ///< that has a meaning where the name is written in a configuration, such as `path`
   const char* summary;  ///< one line
   /// New options with their defaults; `registry` outlives them. Never null.
   std::unique_ptr<Options> (*options)(const Registry& registry);
@@ -49,7 +50,7 @@ struct Component {
   /// and no other. Null: it runs by itself.
   const char* host = nullptr;
   std::string (*host_options)(const Component& self) = nullptr;
-  /// A two-sided kernel of which `links:` of a configuration are made, where ports of devices are joined.
+  /// The two-sided kernel of which `links:` of a configuration are made, where ports of devices are joined.
   bool is_wire = false;
 };
 

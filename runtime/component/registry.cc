@@ -11,13 +11,19 @@ namespace {
 
 bool is_name(std::string_view text) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-  return !text.empty() && text.find_first_not_of(kLetters) == std::string_view::npos;
+  return !text.empty() && text[0] != '-' && text.find_first_not_of(kLetters) == std::string_view::npos;
 }
 
 std::string known_kinds() {
   std::string list;
-  for (const char* kind : component_kinds()) (list += list.empty() ? "" : ", ") += kind;
+  for (const ComponentKind& kind : component_kinds()) (list += list.empty() ? "" : ", ") += kind.name;
   return list;
+}
+
+// Null when nobody asks for it.
+const ComponentKind* find_kind(std::string_view name) {
+  const auto found = std::ranges::find(component_kinds(), name, &ComponentKind::name);
+  return found == component_kinds().end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -33,6 +39,9 @@ void Registry::add(std::span<const Component> components, const std::string& ori
       origins_.push_back(origin);
     }
     for (const Component& component : components) check_host(component, origin);
+    for (const Component& component : components) check_wire(component, origin);
+    for (const Component& component : components) check_kind(component, origin);
+    check_words(origin);
   } catch (const ConfigError&) {
     all_.resize(before);
     origins_.resize(before);
@@ -47,19 +56,26 @@ void Registry::check(const Component& component, const std::string& origin) cons
   if (component.abi != kComponentAbi)
     refuse("`" + name + "` was built for component ABI " + std::to_string(component.abi) + ", this rocebox has ABI " +
            std::to_string(kComponentAbi) + "; build it again with these headers");
-  if (!is_name(name)) refuse("a component is named `" + name + "`, which is no name: use letters, digits, _ and -");
+  if (!is_name(name))
+    refuse("a component is named `" + name + "`, which is no name: use letters, digits, _ and -, and begin with no -");
   for (const auto& [missing, what] : {std::pair(!component.kind, "kind"),
                                       {!component.summary, "summary"},
                                       {!component.options, "options function"},
                                       {component.host && !component.host_options, "host_options function"}})
     if (missing) refuse("the row of `" + name + "` has no " + what);
   if (!component.options(*this)) refuse("the options function of `" + name + "` makes none");
-  if (std::ranges::find(component_kinds(), std::string_view(component.kind)) == component_kinds().end())
+  if (!find_kind(component.kind))
     refuse("`" + name + "` is of kind `" + component.kind + "`, which nothing asks for; known: " + known_kinds());
   const auto other = std::ranges::find(all_, name, [](const Component* c) { return std::string_view(c->name); });
   if (other != all_.end())
     refuse(std::string("there is already a ") + (*other)->kind + " named `" + name + "`, from " +
            origins_[static_cast<std::size_t>(other - all_.begin())]);
+}
+
+void Registry::check_wire(const Component& component, const std::string& origin) const {
+  if (component.is_wire && wire() != &component)
+    throw ConfigError(origin + ": `" + component.name + "` would be what links are made of, and `" + wire()->name +
+                      "` is already");
 }
 
 void Registry::check_host(const Component& component, const std::string& origin) const {
@@ -71,6 +87,26 @@ void Registry::check_host(const Component& component, const std::string& origin)
   if (host->host)
     throw ConfigError(origin + ": `" + component.name + "` runs in `" + component.host + "`, which runs in `" +
                       host->host + "` and in which nothing runs");
+}
+
+void Registry::check_kind(const Component& component, const std::string& origin) const {
+  const ComponentKind& kind = *find_kind(component.kind);
+  const std::string what = origin + ": the " + component.kind + " `" + component.name + "` ";
+  if (const char* why = kind.refuses(component, *component.options(*this))) throw ConfigError(what + why);
+  if (!kind.host_kind) return;
+  if (!component.host) throw ConfigError(what + "has no host: name the " + kind.host_kind + " in which it runs");
+  const Component* host = find(component.host);
+  if (std::string_view(host->kind) != kind.host_kind)
+    throw ConfigError(what + "runs in `" + component.host + "`, which is a " + host->kind + "; it must be a " +
+                      kind.host_kind);
+}
+
+void Registry::check_words(const std::string& origin) const {
+  try {
+    refuse_ambiguous_words(*this);
+  } catch (const ConfigError& error) {
+    throw ConfigError(origin + ": " + error.what());
+  }
 }
 
 void Registry::load_plugin(const std::string& path) {

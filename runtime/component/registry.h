@@ -12,9 +12,23 @@ namespace rocebox {
 
 /// The in-tree components, an explicit array in kernels/registry.cc. They come through the same door as a plugin's.
 std::span<const Component> in_tree_components();
-/// The kinds that somebody asks for, in the same file: "kernel", "device", "program", ... A component of another one
-/// could never be used, and is refused.
-std::span<const char* const> component_kinds();
+/// A kind of component that somebody asks for.
+struct ComponentKind {
+  const char* name;
+  /// Why `row`, whose options are `options`, cannot be of this kind; null: it can.
+  const char* (*refuses)(const Component& row, const Options& options);
+  /// The kind of component inside which one of this kind runs; null: it runs by itself.
+  const char* host_kind = nullptr;
+};
+/// All of them, in the same file: "kernel", "device", "program", ... A component of another one could never be used,
+/// and is refused.
+std::span<const ComponentKind> component_kinds();
+
+class Registry;
+/// Throws ConfigError when a word would mean two things in one place of a configuration, as an option named like one
+/// that stands beside it does, or when a component that runs in another one is no option of that one. In
+/// runtime/config/ambiguous_words.cc: it shows itself a whole configuration, so no list of words is kept.
+void refuse_ambiguous_words(const Registry& registry);
 
 class Registry {
  public:
@@ -23,7 +37,9 @@ class Registry {
 
   /// Loads a plugin .so and adds its components. It stays loaded until the process ends. Throws ConfigError that
   /// names the file and the reason, and then nothing is added: not found, no rocebox_components, another ABI number, a
-  /// name that is none or in use, a kind or host that there is not, a row without options.
+  /// name that is none or in use, a kind or host that there is not, a row without options or with those of another
+  /// kind, a host that cannot run it, a word that has another meaning where the component or its option would be
+  /// written.
   void load_plugin(const std::string& path);
   /// The files that were loaded.
   const std::vector<std::string>& plugins() const { return plugins_; }
@@ -44,6 +60,9 @@ class Registry {
  private:
   void check(const Component& component, const std::string& origin) const;
   void check_host(const Component& component, const std::string& origin) const;
+  void check_wire(const Component& component, const std::string& origin) const;
+  void check_kind(const Component& component, const std::string& origin) const;
+  void check_words(const std::string& origin) const;
 
   std::vector<const Component*> all_;
   std::vector<std::string> origins_;  // of each of all_

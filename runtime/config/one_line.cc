@@ -52,12 +52,13 @@ class Document {
     shown.insert(shown.end(), line.words.begin(), line.words.end());
     mistakes_ = Mistakes(kFile, std::move(shown));
     Node ports = map({});
-    for (const std::string& port : line.between) put(ports, ports.entries.empty() ? "a" : "b", binding(port, next()));
-    if (!line.from.empty()) put(ports, "a", captures(line.from));
+    for (const std::string& port : line.between)
+      put(ports, kOneLinePorts[ports.entries.empty() ? 0 : 1], binding(port, next()));
+    if (!line.from.empty()) put(ports, kOneLinePorts[0], captures(line.from));
     kernels_ = map({});
     for (const std::string& word : line.words) take(word, next());
     Node bump = map({});
-    put(bump, "path", scalar(path_ + " <-> b", {}));
+    put(bump, "path", scalar(path_ + " <-> " + kOneLinePorts[1], {}));
     if (!kernels_.entries.empty()) put(bump, "kernels", std::move(kernels_));
     Node devices = map({});
     put(devices, "bump", std::move(bump));
@@ -140,7 +141,7 @@ class Document {
   Node root_, kernels_;
   Node* current_ = nullptr;  // of kernels_; what comes is for it
   bool wrong_ = false;
-  std::string path_ = "a";
+  std::string path_ = kOneLinePorts[0];
   int words_ = 0;
 };
 

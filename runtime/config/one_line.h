@@ -8,6 +8,9 @@
 
 namespace rocebox::config {
 
+/// The ports of the device, whose path the line stands for.
+inline constexpr const char* kOneLinePorts[] = {"a", "b"};
+
 /// Device `bump` with ports `a` and `b`, and between them the kernels in the order in which they are named. Where a
 /// packet comes from is said by one of `between` and `from`.
 struct OneLine {

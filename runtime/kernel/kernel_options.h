@@ -9,6 +9,7 @@
 
 #include "runtime/component/component.h"
 #include "runtime/component/fields.h"
+#include "runtime/component/registry.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/kernel/placement.h"
 #include "runtime/limits.h"
@@ -65,6 +66,21 @@ class DeviceOptions : public KernelOptions {
   /// Why packets of one flow cannot be dealt out to several instances; null: they can.
   virtual const char* one_core_because() const { return nullptr; }
 };
+
+/// Rows of component_kinds().
+inline constexpr ComponentKind kKernels = {
+    kKernelKind, [](const Component& row, const Options& options) -> const char* {
+      const auto* kernel = dynamic_cast<const KernelOptions*>(&options);
+      if (!kernel) return "has options of another kind: make its row by two_sided_kernel() or one_way_kernel()";
+      if (row.is_wire && kernel->shape() != Shape::kTwoSided) return "is no wire: that has two sides";
+      return nullptr;
+    }};
+inline constexpr ComponentKind kDevices = {kDeviceKind,
+                                           [](const Component& row, const Options& options) -> const char* {
+                                             if (!dynamic_cast<const DeviceOptions*>(&options))
+                                               return "has options of another kind: use device_kind()";
+                                             return row.is_wire ? "is no wire: that is a kernel" : nullptr;
+                                           }};
 
 namespace detail {
 template <class K>

@@ -9,6 +9,7 @@
 
 #include "runtime/component/component.h"
 #include "runtime/component/fields.h"
+#include "runtime/component/registry.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/kernel/report.h"
 
@@ -66,6 +67,14 @@ class WorkloadOptions : public Options {
   /// Throws ConfigError for what options alone do not show: a host whose device is of another kind than it needs.
   virtual std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t seed) const = 0;
 };
+
+/// A row of component_kinds().
+inline constexpr ComponentKind kWorkloads = {kWorkloadKind,
+                                             [](const Component& row, const Options& options) -> const char* {
+                                               if (!dynamic_cast<const WorkloadOptions*>(&options))
+                                                 return "has options of another kind: use workload_component()";
+                                               return row.is_wire ? "is no wire: that is a kernel" : nullptr;
+                                             }};
 
 /// A workload of options `O`.
 template <class O>

@@ -189,6 +189,8 @@ def check_refusals(rocebox, prefix, folder):
         assert "`second` runs in `swich`, and there is no component of that name" in refused("host", kind, "swich")
         assert "`second` runs in `acl`, which runs in `switch`" in refused("host", kind, "acl")
         assert "has no host_options function" in refused("no_host_options", kind)
+        assert f"the {kind} `first` has options of another kind" in refused("right", kind)
+        assert "is named `--json`, which is no name" in refused("name", kind, "--json")
     assert "`first` is of kind `kernal`, which nothing asks for; known: kernel, device, program" in refused("right", "kernal")
     for table in ("null", "empty"):
         assert "rocebox_components() has no component" in refused(table)
