@@ -4,11 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "kernels/lowar/repair_header.h"
 #include "runtime/kernel/splitmix64.h"
-#include "runtime/packet/pool.h"
-#include "runtime/roce/icrc.h"
-#include "runtime/roce/psn.h"
 #include "tests/unit/harness.h"
 
 namespace rocebox::test {
@@ -99,7 +95,7 @@ class Generator {
     s.payload = payload;
     packet.bytes = frame(s);
     packet.wire_bytes = static_cast<std::uint32_t>(packet.bytes.size());
-    if (below(15) == 0) make_lowar(packet);
+    if (below(15) == 0 && !own_packets().empty()) own_packets()[own_++ % own_packets().size()](packet, random_);
     if (packet.mark && below(10) == 0) {
       packet.bytes[packet.bytes.size() - 5 - below(4)] ^= 0x10;  // pad or the end of the payload, never the mark
       packet.bad_icrc = true;
@@ -109,39 +105,6 @@ class Generator {
     else if (below(25) == 0)
       packet.bytes.insert(packet.bytes.end(), below(20), 0), packet.wire_bytes = 0;  // trailer
     return packet;
-  }
-
-  // A packet of LoWAR's own in the place of a data packet: likely fields, right ICRC.
-  void make_lowar(TrafficPacket& packet) {
-    const bool repair = below(2) && packet.bytes.size() > 120;
-    lowar::HeaderBytes header{};
-    PacketPtr made = pool().allocate(static_cast<std::uint32_t>(packet.bytes.size()));
-    std::memcpy(made->data(), packet.bytes.data(), packet.bytes.size());
-    roce::parse(*made);
-    const std::uint32_t at = made->meta().bth_offset;
-    if (made->meta().datagram_end - at < sizeof header + roce::kIcrcBytes) return;
-    const roce::Bth bth = roce::bth(*made);
-    header.opcode = roce::kOpcodeReserved;
-    header.qpn = static_cast<std::uint32_t>(bth.destination_qp);
-    header.type = repair ? lowar::kTypeRepair : lowar::kTypeNegotiation;
-    header.version_flags = static_cast<std::uint8_t>(lowar::kVersion << 4 | (below(4) == 0 ? below(16) : 0));
-    header.c = static_cast<std::uint8_t>(below(3));
-    header.r = header.c ? header.c + below(8) : 0;
-    header.base_psn = (static_cast<std::uint32_t>(bth.psn) - below(6)) & roce::kPsnMask;
-    header.isn = static_cast<std::uint8_t>(repair ? below(2) : 1 + below(3));
-    header.packets = repair ? 1 + below(4) : below(3);
-    header.sent = static_cast<std::uint8_t>(repair ? below(3) : 0);
-    header.last_bytes = repair ? 0 : below(3);
-    header.set_sum = repair ? static_cast<std::uint32_t>(random_()) : below(2);
-    std::memcpy(made->data() + at, &header, sizeof header);
-    roce::parse(*made);
-    roce::icrc_store(*made);
-    packet.bytes.assign(made->data(), made->data() + made->size());
-    packet.mark = 0;
-  }
-  static Pool& pool() {
-    static Pool the_pool({.small = 16, .large = 4, .giant = 2});
-    return the_pool;
   }
 
   std::vector<std::uint8_t> noise() {
@@ -185,11 +148,17 @@ class Generator {
 
   std::mt19937_64 random_;
   std::uint32_t psn_[2][4] = {{0xFFFF00, 0, 100, 5000}, {0xFFFFF0, 7, 0x800000, 1}};
+  std::size_t own_ = 0;  // packets of kernels' protocols, which take turns
   std::uint16_t identification_ = 0;
   std::uint64_t mark_ = 0;
 };
 
 }  // namespace
+
+std::vector<OwnPacket>& own_packets() {
+  static std::vector<OwnPacket> all;
+  return all;
+}
 
 std::vector<TrafficPacket> mixed_traffic(std::uint64_t seed, std::size_t count, Port ports) {
   Generator generator(seed);
