@@ -22,6 +22,7 @@ timespec to_timespec(Nanos nanos) { return {nanos / 1'000'000'000, nanos % 1'000
 void Idler::watch(Source& source) {
   const int descriptor = source.wake_descriptor();
   deaf_ |= descriptor < 0;
+  if (std::ranges::any_of(descriptors_, [&](const pollfd& other) { return other.fd == descriptor; })) return;
   watched_.push_back(&source);
   descriptors_.push_back({descriptor, POLLIN, 0});
 }

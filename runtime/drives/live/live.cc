@@ -34,7 +34,10 @@ Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsign
   make_ports();
   const auto shards = static_cast<unsigned>(cores.size());
   const unsigned entries = shards > 1 ? common_hash_entries(ports_, shards) : 0;
-  if (shards > 1 && entries == 0) rss_ = std::make_unique<SoftwareRss>(shards, ports_.size());
+  if (shards > 1 && entries == 0)
+    rss_ = std::make_unique<SoftwareRss>(
+        shards, ports_.size(),
+        config_.live.idle == config::Idle::kInterrupt ? SoftwareRss::Readers::kSleep : SoftwareRss::Readers::kAwake);
   check_pool();
   for (const auto& port : ports_) port->set_up(rss_ ? 1 : shards, entries, pool);
   check_pool();  // again: a driver may have taken packets for itself, net_pcap's infinite_rx its whole capture

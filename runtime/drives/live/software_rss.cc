@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <rte_ring.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -12,8 +14,16 @@
 
 namespace rocebox {
 
-SoftwareRss::SoftwareRss(unsigned shards, std::size_t ports)
-    : shards_(shards), ports_(ports), rings_(2 * std::size_t{shards} * ports), full_(shards) {
+SoftwareRss::SoftwareRss(unsigned shards, std::size_t ports, Readers readers)
+    : shards_(shards),
+      ports_(ports),
+      readers_sleep_(readers == Readers::kSleep),
+      writers_(shards),
+      readers_(shards),
+      rings_(2 * std::size_t{shards} * ports),
+      full_(shards) {
+  if (readers_sleep_)
+    for (Reader& reader : readers_) reader.event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   for (std::size_t i = 0; i < rings_.size(); i++) {
     rings_[i] = rte_ring_create(fmt::format("rb_handover_{}", i).c_str(), kHandoverPackets, SOCKET_ID_ANY,
                                 RING_F_SP_ENQ | RING_F_SC_DEQ);
@@ -27,12 +37,16 @@ SoftwareRss::~SoftwareRss() {
     while (ring && rte_ring_dequeue(ring, &packet) == 0) rte_pktmbuf_free(static_cast<rte_mbuf*>(packet));
     rte_ring_free(ring);
   }
+  for (const Reader& reader : readers_)
+    if (reader.event >= 0) ::close(reader.event);
 }
 
 void SoftwareRss::put(Direction direction, std::size_t port, unsigned shard, std::span<Packet> packets) {
   void* const* objects = reinterpret_cast<void* const*>(packets.data());
   const auto count = static_cast<unsigned>(packets.size());
   const unsigned done = rte_ring_sp_enqueue_burst(ring(direction, port, shard), objects, count, nullptr);
+  if (readers_sleep_)
+    writers_[direction == Direction::kIn ? owner(port) : shard].has_put |= 1u << reader(direction, port, shard);
   if (done == count) return;
   full_[direction == Direction::kIn ? owner(port) : shard].add(count - done);
   for (Packet packet : packets.subspan(done)) rte_pktmbuf_free(packet.mbuf());
@@ -43,6 +57,26 @@ unsigned SoftwareRss::take(Direction direction, std::size_t port, unsigned shard
   return rte_ring_sc_dequeue_burst(ring(direction, port, shard), objects, static_cast<unsigned>(room.size()), nullptr);
 }
 
+// Who hands over writes the queue and then reads `sleeps`; who goes to sleep writes `sleeps` and then reads the queue.
+// With a full fence between the two on either side one of them sees what the other wrote.
+void SoftwareRss::wake_sleeping(unsigned writer) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (unsigned shard = 0; shard < shards_; shard++) {
+    Reader& reader = readers_[shard];
+    const bool handed = writers_[writer].has_put & 1u << shard;
+    if (handed && reader.sleeps.load(std::memory_order_relaxed) && reader.sleeps.exchange(false))
+      eventfd_write(reader.event, 1);
+  }
+  writers_[writer].has_put = 0;
+}
+
+void SoftwareRss::sleep_on(unsigned reader, bool on) {
+  readers_[reader].sleeps.store(on, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  eventfd_t ignored;
+  if (!on) eventfd_read(readers_[reader].event, &ignored);
+}
+
 bool SoftwareRss::has_room(Direction direction, std::size_t port, unsigned shard) const {
   return rte_ring_free_count(ring(direction, port, shard)) >= 2 * kBatchMax;
 }
@@ -50,9 +84,7 @@ bool SoftwareRss::has_room(Direction direction, std::size_t port, unsigned shard
 bool SoftwareRss::empty(Direction direction, unsigned reader) const {
   for (std::size_t port = 0; port < ports_; port++)
     for (unsigned shard = 0; shard < shards_; shard++)
-      if ((direction == Direction::kIn ? shard : owner(port)) == reader &&
-          !rte_ring_empty(ring(direction, port, shard)))
-        return false;
+      if (this->reader(direction, port, shard) == reader && !rte_ring_empty(ring(direction, port, shard))) return false;
   return true;
 }
 

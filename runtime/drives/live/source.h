@@ -14,7 +14,7 @@ class Source {
   /// When something will be ready, as far as that is known; kNever: it is not.
   virtual Nanos next_due() const { return kNever; }
   /// A descriptor that becomes readable when something is ready while wake_on() holds; -1: nothing can wake a sleeping
-  /// core for it.
+  /// core for it. Of sources that have one together, wake_on() of the first does for all.
   virtual int wake_descriptor() { return -1; }
   virtual void wake_on(bool /*on*/) {}
 };

@@ -53,6 +53,10 @@ class HandoverSource final : public Source {
   HandoverSource(std::size_t number, unsigned shard, unsigned burst, ShardDevices& devices,
                  const TransmitQueues& queues, SoftwareRss& rss);
   bool poll(Nanos now) override;
+  /// One for all that is handed to the shard, packets that it sends out for others included. What waits for room, as it
+  /// does where packets of some port can wait, is nothing that could wake a core.
+  int wake_descriptor() override { return queues_.some_port_waits() ? -1 : rss_.wake_descriptor(shard_); }
+  void wake_on(bool on) override { rss_.sleep_on(shard_, on); }
 
  private:
   const std::size_t number_;

@@ -94,6 +94,7 @@ void TransmitQueues::flush_all() {
     congested_ |= queue.count != 0;
     if (some_port_waits_ && !queue.owned) congested_ |= !rss_->has_room(SoftwareRss::Direction::kOut, port, shard_);
   }
+  if (rss_) rss_->wake_readers(shard_);
 }
 
 void TransmitQueues::drop_all() {

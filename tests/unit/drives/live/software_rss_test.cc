@@ -2,9 +2,13 @@
 #include "runtime/drives/live/software_rss.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 
+#include <atomic>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "runtime/limits.h"
 #include "tests/unit/harness.h"
@@ -105,6 +109,99 @@ TEST(SoftwareRss, HandsOverInOrderAndCountsWhatDoesNotFit) {
     }
   }
   EXPECT_EQ(pool.in_use(), 0u) << "the rss lets go of what it still holds";
+}
+
+bool readable(int descriptor) {
+  pollfd one{descriptor, POLLIN, 0};
+  return poll(&one, 1, 0) == 1;
+}
+
+void hand_over(SoftwareRss& rss, Pool& pool, SoftwareRss::Direction direction, std::size_t port, unsigned shard) {
+  Packet packet = pool.allocate(64).release();
+  rss.put(direction, port, shard, {&packet, 1});
+}
+
+TEST(SoftwareRss, WakesTheReaderThatSleepsAndNoOther) {
+  Pool pool(kQueueSizes);
+  SoftwareRss rss(3, 3, SoftwareRss::Readers::kSleep);
+  for (unsigned shard = 0; shard < 3; shard++) ASSERT_GE(rss.wake_descriptor(shard), 0);
+  const auto woken = [&] {
+    std::vector<unsigned> all;
+    for (unsigned shard = 0; shard < 3; shard++)
+      if (readable(rss.wake_descriptor(shard))) all.push_back(shard);
+    return all;
+  };
+  using Woken = std::vector<unsigned>;
+
+  hand_over(rss, pool, SoftwareRss::Direction::kIn, 0, 1);
+  rss.wake_readers(0);
+  EXPECT_EQ(woken(), Woken{}) << "nobody sleeps, and nothing is written";
+
+  for (unsigned shard : {1u, 2u}) rss.sleep_on(shard, true);
+  rss.wake_readers(0);
+  EXPECT_EQ(woken(), Woken{}) << "what was there before is seen by the look behind sleep_on()";
+  EXPECT_FALSE(rss.empty(SoftwareRss::Direction::kIn, 1));
+
+  hand_over(rss, pool, SoftwareRss::Direction::kIn, 0, 2);
+  EXPECT_EQ(woken(), Woken{}) << "once in a loop, not for each packet";
+  rss.wake_readers(1);
+  EXPECT_EQ(woken(), Woken{}) << "by who has handed it over";
+  rss.wake_readers(0);
+  EXPECT_EQ(woken(), Woken{2});
+
+  hand_over(rss, pool, SoftwareRss::Direction::kIn, 0, 2);
+  rss.wake_readers(0);
+  eventfd_t written = 0;
+  ASSERT_EQ(eventfd_read(rss.wake_descriptor(2), &written), 0);
+  EXPECT_EQ(written, 1u) << "one write a sleep";
+
+  hand_over(rss, pool, SoftwareRss::Direction::kOut, 1, 0);  // shard 1 owns port 1
+  rss.wake_readers(0);
+  EXPECT_EQ(woken(), Woken{1});
+  rss.sleep_on(1, false);
+  EXPECT_EQ(woken(), Woken{}) << "it is awake, and what has woken it is taken back";
+  hand_over(rss, pool, SoftwareRss::Direction::kOut, 1, 0);
+  rss.wake_readers(0);
+  EXPECT_EQ(woken(), Woken{});
+}
+
+TEST(SoftwareRss, OfReadersThatNeverSleepNothingIsAsked) {
+  Pool pool(kQueueSizes);
+  SoftwareRss rss(2, 2);
+  hand_over(rss, pool, SoftwareRss::Direction::kIn, 0, 1);
+  rss.wake_readers(0);
+  EXPECT_EQ(rss.wake_descriptor(1), -1) << "so that a core that could not be woken pauses";
+}
+
+// A core looks once more behind sleep_on(): whatever the order in which two threads run, it sees the packet or is
+// woken.
+TEST(SoftwareRss, NoPacketIsSleptOver) {
+  Pool pool(kQueueSizes);
+  SoftwareRss rss(2, 1, SoftwareRss::Readers::kSleep);
+  constexpr unsigned kPackets = 2000;
+  Packet packets[] = {pool.allocate(64).release(), pool.allocate(64).release()};  // one is on its way, one was taken
+  std::atomic<unsigned> taken{0};
+  std::thread reader([&] {
+    std::array<Packet, 64> got;
+    while (taken.load() < kPackets) {
+      rss.sleep_on(1, true);
+      const unsigned count = rss.take(SoftwareRss::Direction::kIn, 0, 1, got);
+      if (count == 0) {
+        pollfd one{rss.wake_descriptor(1), POLLIN, 0};
+        ASSERT_EQ(poll(&one, 1, 60'000), 1) << "a packet came and nobody woke the reader";
+      }
+      rss.sleep_on(1, false);
+      taken += count;
+    }
+  });
+  for (unsigned sent = 0; sent < kPackets; sent++) {
+    while (sent - taken.load() >= 2) std::this_thread::yield();  // so that the reader comes to sleep
+    rss.put(SoftwareRss::Direction::kIn, 0, 1, {&packets[sent % 2], 1});
+    rss.wake_readers(0);
+  }
+  reader.join();
+  EXPECT_EQ(taken, kPackets);
+  for (Packet packet : packets) rte_pktmbuf_free(packet.mbuf());
 }
 
 TEST(SoftwareRss, IsClosedWhenEveryShardHasSaidSo) {
