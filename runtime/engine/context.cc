@@ -53,6 +53,8 @@ void Context::drop(PacketPtr packet, Counter& reason) {
   if (!packet) return;
   reason.add();
   pipeline_.books_.dropped.add();
+  if (pipeline_.trace_ && packet->meta().made) [[unlikely]]
+    pipeline_.trace_made(*packet);
   if (pipeline_.traces_drop(*packet)) [[unlikely]]
     pipeline_.trace_->record(
         {now_, pipeline_.stages_[stage_].name, TraceVerdict::kDrop, 0, &reason, trace_info(*packet), *packet});

@@ -221,11 +221,18 @@ Packet Pipeline::enter_made(unsigned stage, Emitted& one) {
     meta.entered = 0;
   }
   if (trace_) [[unlikely]] {
-    if (!meta.traced && meta.made) meta.traced = trace_->follows(packet);
+    if (meta.made) trace_made(packet);
     if (meta.traced)
       trace_->record({now_, stages_[stage].name, TraceVerdict::kEmit, one.out, nullptr, trace_info(packet), packet});
   }
   return packet;
+}
+
+// What a kernel made a trace meets where it first goes on, or where it ends.
+void Pipeline::trace_made(Packet packet) const {
+  PacketMeta& meta = packet.meta();
+  if (meta.status == ParseStatus::kUnparsed) roce::parse(packet);
+  if (!meta.traced) meta.traced = trace_->follows(packet);
 }
 
 void Pipeline::leave(Port out, std::span<Packet> packets) {

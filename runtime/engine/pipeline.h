@@ -128,6 +128,7 @@ class Pipeline {
   Packet enter_made(unsigned stage, Emitted& one);
   void call(unsigned stage, Port in, Batch& batch);
   void trace_process(unsigned stage, Port in, Context& context, Batch& batch);
+  void trace_made(Packet packet) const;
   bool traces_drop(Packet packet) const { return trace_ && (trace_->every_drop || packet.meta().traced); }
   void trace_verdict(unsigned stage, const Batch& batch, unsigned i, const TraceInfo& info, Packet packet);
 

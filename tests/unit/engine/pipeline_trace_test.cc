@@ -157,6 +157,41 @@ TEST(PipelineTrace, EveryDropAndEveryPort) {
   EXPECT_EQ(box.pool.in_use(), 0u);
 }
 
+// A kernel may let go of what it has made before it ever goes on: in its call, or from a timer.
+TEST(PipelineTrace, WhatAKernelMadeAndDropped) {
+  CounterSet* stats = nullptr;
+  const auto make_and_drop = [&](Context& c, std::uint8_t number) {
+    PacketPtr made = c.allocate(1);
+    made->data()[0] = number;
+    c.drop(std::move(made), stats->counter("drop_made", ""));
+  };
+  std::vector<Stage> stages;
+  stages.push_back(stage(
+      "a", {out(0)},
+      [&](Context& c, Port, Batch&) {
+        make_and_drop(c, 105);
+        make_and_drop(c, 6);
+        test::arm_once(c, 10, 0);
+      },
+      [&](Context& c, std::uint64_t) { make_and_drop(c, 107); }));
+  PipelineBox box(std::move(stages));
+  stats = &box.stats;
+  EventLog log(box.stats);
+  box.pipeline.set_trace(&log);
+  box.send(0, {0});
+  box.tick(10);
+  EXPECT_EQ(log.lines, (std::vector<std::string>{"a drop drop_made #2", "a drop drop_made #4"}))
+      << "a trace that follows such packets; each has a number of its own";
+  log.every_drop = true;
+  log.lines.clear();
+  box.send(20, {0});
+  box.tick(30);
+  EXPECT_EQ(log.lines, (std::vector<std::string>{"a drop drop_made #6", "a drop drop_made #7", "a drop drop_made #8"}));
+  EXPECT_EQ(log.bytes, (std::vector<unsigned>{105, 107, 105, 6, 107}));
+  EXPECT_TRUE(box.conserved());
+  EXPECT_EQ(box.pool.in_use(), 0u);
+}
+
 // What a kernel did to a packet is told in its place; nothing is recorded of a packet that no trace follows.
 TEST(PipelineTrace, NotesOfTheKernel) {
   std::vector<Stage> stages;

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "runtime/engine/pipeline_device.h"
 #include "tests/unit/harness.h"
 
@@ -11,16 +14,30 @@ namespace {
 
 using Kept = std::vector<std::uint8_t>;
 
+// Behind a packet of this PSN the kernel makes one of the next but one, and drops it.
+constexpr std::uint32_t kMakesPsn = 1000;
+
 // A device with one kernel, which drops each packet whose PSN is odd.
 class DropsOdd final : public Kernel {
  public:
   explicit DropsOdd(Stats& stats) : drop_odd_(stats.counter("drop_odd", "")) {}
-  void process(Context&, Port, Batch& batch) override {
-    for (unsigned i = 0; i < batch.size(); i++)
-      if (static_cast<std::uint32_t>(roce::bth(batch[i]).psn) % 2) batch.drop(i, drop_odd_);
+  void process(Context& context, Port, Batch& batch) override {
+    for (unsigned i = 0; i < batch.size(); i++) {
+      const auto psn = static_cast<std::uint32_t>(roce::bth(batch[i]).psn);
+      if (psn % 2) batch.drop(i, drop_odd_);
+      if (psn == kMakesPsn) make_and_drop(context);
+    }
   }
 
  private:
+  void make_and_drop(Context& context) {
+    roce::PacketSpec spec;
+    spec.psn = kMakesPsn + 2;
+    const std::vector<std::uint8_t> bytes = test::frame(spec);
+    PacketPtr made = context.allocate(static_cast<std::uint32_t>(bytes.size()));
+    std::copy(bytes.begin(), bytes.end(), made->data());
+    context.drop(std::move(made), drop_odd_);
+  }
   Counter& drop_odd_;
 };
 
@@ -70,7 +87,8 @@ class TapTest : public testing::Test {
       EXPECT_EQ(record->device, 5u);
       EXPECT_LE(record->at, now);
       lines.push_back(std::to_string(record->info.psn) + " " + kNames[static_cast<int>(record->verdict)] + " " +
-                      std::to_string(record->takers));
+                      std::to_string(record->takers) + (record->info.made ? " made" : ""));
+      identities.insert(record->info.identity);
       const auto* bytes = reinterpret_cast<const std::uint8_t*>(record + 1);
       kept.emplace_back(bytes, bytes + record->held_bytes);
     }
@@ -83,6 +101,7 @@ class TapTest : public testing::Test {
   Tap tap;
   std::unique_ptr<PipelineDevice> device;
   const Counter* drop_odd = nullptr;
+  std::set<std::uint64_t> identities;
   Kept frame;  // the last that was sent
   std::vector<Kept> kept;
   std::size_t left = 0;
@@ -115,6 +134,24 @@ TEST_F(TapTest, WhoWantsWhat) {
   EXPECT_TRUE(tap.idle());
   send({1, 2});
   EXPECT_EQ(taken(), Lines{});
+}
+
+// What a kernel has made and dropped, as by `rocebox capture --drop all`, has a number, a name and bytes as others
+// have.
+TEST_F(TapTest, WhatADeviceMadeAndDropped) {
+  const TraceFilter its("psn=1002");
+  const Selection trace{.follow = true, .filter = &its};
+  const Selection drops{.drops = {drop_odd}, .snap_bytes = 10'000};
+  const Selection drops_of_it{.filter = &its, .drops = {drop_odd}};
+  tap.set(0, &trace);
+  tap.set(1, &drops);
+  tap.set(2, &drops_of_it);
+  send({1, kMakesPsn});
+  EXPECT_EQ(taken(), (Lines{"1002 drop 7 made", "1 drop 2"}));
+  EXPECT_EQ(identities, (std::set<std::uint64_t>{1, 3})) << "two came, and then one was made";
+  roce::PacketSpec spec;
+  spec.psn = kMakesPsn + 2;
+  EXPECT_EQ(kept[0], test::frame(spec));
 }
 
 class TinyTap : public TapTest {
