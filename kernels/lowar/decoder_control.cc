@@ -75,10 +75,11 @@ void Decoder::announced(Outlet& outlet, Stream& stream, const NegotiationHeader&
   const std::uint32_t psn = header.base_psn;
   count_.announcements.add();
   if (sequence.repeats_announcement(psn, header.sent, stream.adaptation.is_sender(header.token))) return;
+  const bool begins_behind = sequence.begins_behind(psn, header.sent);
   sequence.note_announcement(psn, header.sent);
   learn(stream, header);
   const bool overtaken = sequence.has_overtaken(header.sent, reorder_);
-  const bool goes_on = overtaken && sequence.was_taken_up_at(psn, reorder_);
+  const bool goes_on = overtaken && (begins_behind || sequence.was_taken_up_at(psn, reorder_));
   sequence.set_announced();
   if (goes_on) return;
   const std::int32_t ahead = sequence.ahead(psn);

@@ -10,10 +10,12 @@
 namespace rocebox::lowar {
 namespace {
 
-// Multiply, fold, multiply: each bit of the input moves about half the bits of the result.
+// Each bit of the input moves about half the bits of the result. It is folded before it is multiplied, too: a product
+// has its upper bits in its own upper bits only, and what they change in one packet would be made up for in another.
 std::uint64_t mix(std::uint64_t word) {
-  word *= 0x9E3779B97F4A7C15ull;
   word ^= word >> 32;
+  word *= 0x9E3779B97F4A7C15ull;
+  word ^= word >> 29;
   word *= 0xD6E8FEB86659FD93ull;
   return word;
 }

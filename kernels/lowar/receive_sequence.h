@@ -76,6 +76,11 @@ class ReceiveSequence {
   bool has_overtaken(std::uint16_t sent, std::uint32_t reorder) const;
   /// Whether a sequence that begins at `psn` goes on already, unannounced, since at most a few packets.
   bool was_taken_up_at(std::uint32_t psn, std::uint32_t reorder) const;
+  /// Whether a sequence that is the stream's first one, by the sender's count, begins before packets that have come
+  /// unannounced: they are of it, whatever was lost before them. To be asked before note_announcement().
+  bool begins_behind(std::uint32_t psn, std::uint16_t sent) const {
+    return announced_psn_ == kNoPsn && sent == 0 && ahead(psn) < 0;
+  }
   /// The sequence that goes on has been announced.
   void set_announced() { unannounced_psn_ = kNoPsn; }
 

@@ -10,7 +10,7 @@
 
 namespace rocebox::lowar {
 
-inline constexpr std::uint8_t kVersion = 2;
+inline constexpr std::uint8_t kVersion = 3;
 /// Far apart in bits: the ICRC does not cover the byte that holds it.
 inline constexpr std::uint8_t kTypeRepair = 0x5A, kTypeNegotiation = 0xA5;
 

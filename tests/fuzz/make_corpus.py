@@ -95,7 +95,7 @@ def lowar_seeds(frame):
         return bytes(head)
 
     def own(kind, fields, image=b"", coding=(8, 1), flags=0, base=psn, back=False):
-        body = b"\x1f" + frame[at + 5:at + 8] + struct.pack(">BBHB", kind, 0x20 | flags, *coding)
+        body = b"\x1f" + frame[at + 5:at + 8] + struct.pack(">BBHB", kind, 0x30 | flags, *coding)
         body += base.to_bytes(3, "big") + fields + image
         return sealed(headers(len(body) + 4, back) + body)
 

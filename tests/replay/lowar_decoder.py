@@ -14,8 +14,9 @@ MASK = (1 << 64) - 1
 
 
 def mix(x):
-    x = x * 0x9E3779B97F4A7C15 & MASK
     x ^= x >> 32
+    x = x * 0x9E3779B97F4A7C15 & MASK
+    x ^= x >> 29
     return x * 0xD6E8FEB86659FD93 & MASK
 
 
@@ -33,7 +34,7 @@ def lowar(frame):
               "last_bytes": struct.unpack_from(">H", frame, at + 16)[0],
               "hop_sum": struct.unpack_from(">H", frame, at + 18)[0], "set_sum": struct.unpack_from(">I", frame, at + 20)[0],
               "headers": frame[:at], "ip": ip, "udp": udp, "ip_version": version, "image": frame[at + HEADER:end - ICRC]}
-    if packet["version"] != 2 or packet["type"] not in (REPAIR, NEGOTIATION):
+    if packet["version"] != 3 or packet["type"] not in (REPAIR, NEGOTIATION):
         raise ValueError("version or type")
     if packet["type"] == NEGOTIATION:
         packet["sent"] = packet["last_bytes"]

@@ -138,7 +138,7 @@ class Lowar(Wireshark):
                  "ISN must": edit(repair, (12, 9)), "A block has 1 to r": edit(repair, (15, 200)),
                  "The last length is not 0": edit(repair, (17, 1)), "The last length is that of": edit(ends, (16, 0), (17, 15)),
                  "at most that of the coded": one_byte_beyond(*covers), "Too short for a coded": of_length(repair, 24 + 12 + 15),
-                 "has no flag but": edit(announce, (5, 0x21)), "has 24 bytes": of_length(announce, 25), "Reserved must": edit(announce, (13, 1)),
+                 "has no flag but": edit(announce, (5, 0x31)), "has 24 bytes": of_length(announce, 25), "Reserved must": edit(announce, (13, 1)),
                  "Reserved must be": edit(announce, (19, 1)), "A request counts": edit(announce, (12, 2), (17, 1)),
                  "r must be from": edit(announce, (7, 0))}
         bad = bytearray(repair)

@@ -2,7 +2,7 @@
 -- The repair and negotiation packets of the kernel `lowar`, for rocebox.lua: opcode 0x1F on RoCEv2's UDP port. The format
 -- is that of kernels/lowar/README.md, and offsets here are its own, from the byte behind UDP.
 return function(rocebox)
-  local OPCODE, HEADER_BYTES, PREFIX_BYTES, VERSION = 0x1f, 24, 12, 2
+  local OPCODE, HEADER_BYTES, PREFIX_BYTES, VERSION = 0x1f, 24, 12, 3
   local REPAIR, NEGOTIATION = 0x5a, 0xa5
   local R_MAX, C_MAX, TRANSPORT_MIN = 256, 32, 16
   local PSN_SPAN = 2 ^ 24

@@ -32,7 +32,7 @@ Bytes with_image(const HeaderBytes& header, std::size_t transport = 1060) {
 
 TEST(LowarHeader, RepairBitByBit) {
   const Bytes bytes = with_image(encode(sample()));
-  const Bytes wanted = {0x1F, 0xAB, 0xCD, 0xEF, 0x5A, 0x2B, 0x00, 0x2C, 0x08, 0xFF, 0xFF, 0xFE,
+  const Bytes wanted = {0x1F, 0xAB, 0xCD, 0xEF, 0x5A, 0x3B, 0x00, 0x2C, 0x08, 0xFF, 0xFF, 0xFE,
                         0x03, 0xC7, 0x00, 0x14, 0x01, 0x24, 0x56, 0x78, 0x9A, 0xBC, 0xDE, 0xF1};
   EXPECT_EQ(Bytes(bytes.begin(), bytes.begin() + 24), wanted);
   EXPECT_EQ(parse_repair(bytes), sample());
@@ -43,7 +43,7 @@ TEST(LowarHeader, NegotiationBitByBit) {
   const HeaderBytes raw = encode(header);
   Bytes bytes(sizeof raw);
   std::memcpy(bytes.data(), &raw, sizeof raw);
-  EXPECT_EQ(bytes, (Bytes{0x1F, 0, 0, 0x12, 0xA5, 0x24, 0, 64, 8, 1, 2, 3, 3, 0, 4, 5, 0x17, 0x18, 0, 0, 6, 7, 8, 9}));
+  EXPECT_EQ(bytes, (Bytes{0x1F, 0, 0, 0x12, 0xA5, 0x34, 0, 64, 8, 1, 2, 3, 3, 0, 4, 5, 0x17, 0x18, 0, 0, 6, 7, 8, 9}));
   EXPECT_EQ(parse_negotiation(bytes), header);
   for (std::size_t at : {13u, 18u, 19u}) {
     Bytes bad = bytes;
@@ -102,7 +102,8 @@ TEST(LowarHeader, ImpossibleFieldsAreRefused) {
       {"opcode", [](HeaderBytes& h) { h.opcode = 0x04; }},
       {"type", [](HeaderBytes& h) { h.type = 0x5B; }},
       {"version 0", [](HeaderBytes& h) { h.version_flags &= 0x0F; }},
-      {"version 1", [](HeaderBytes& h) { h.version_flags ^= 0x30; }},
+      {"version 1", [](HeaderBytes& h) { h.version_flags ^= 0x20; }},
+      {"version 2", [](HeaderBytes& h) { h.version_flags ^= 0x10; }},
       {"r 0", [](HeaderBytes& h) { h.r = 0; }},
       {"r too large", [](HeaderBytes& h) { h.r = kBlockPacketsMax + 1; }},
       {"r below c", [](HeaderBytes& h) { h.r = 7, h.packets = 7; }},

@@ -204,5 +204,24 @@ TEST(LowarLate, WhatAUcConnectionSendsWhenItBeginsAnewIsNotLate) {
   }
 }
 
+// The first packets of a stream are lost, and its announcement comes behind the first that is not: what was handed over
+// is not rebuilt behind that.
+TEST(LowarLate, AFirstAnnouncementThatIsOvertakenBringsNothingBack) {
+  for (const bool responses : {false, true})
+    for (std::uint32_t first = 0; first < 9; first++)
+      for (const std::uint32_t reorder : {0u, 16u}) {
+        Config config = coding(1, 1);
+        config.reorder = reorder;
+        Gateway near(config), far(config);
+        Sender sender;
+        const std::vector<Crossing> all = near.encode(responses ? sender.read_response(10) : sender.write(10));
+        ASSERT_FALSE(all[0].data) << "it is announced";
+        std::vector<Crossing> link = {all[at_psn(all, first)], all[0], all[repair_of(all, first)]};
+        for (std::size_t i = at_psn(all, first + 1); i < all.size(); i++) link.push_back(all[i]);
+        link.push_back(all[repair_of(all, 0)]);
+        ASSERT_EQ(far.decode(link), data_frames(link)) << first << ", " << responses << ", " << reorder;
+      }
+}
+
 }  // namespace
 }  // namespace rocebox::lowar
