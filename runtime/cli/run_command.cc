@@ -134,6 +134,28 @@ void start(const EalOptions& eal, EndSignals& signals) {
   signals.share_cores();
 }
 
+// What standard output belongs to. As in replay: to a capture or to the JSON when one of them asks for it.
+struct StandardOutput {
+  StandardOutput(const RunArguments& arguments, const config::RunConfig& config)
+      : is_capture(std::ranges::any_of(config.captures, [](const auto& b) { return is_standard_output(b.out); })),
+        is_json(is_standard_output(arguments.json)) {}
+  bool has_text() const { return !is_capture && !is_json; }
+
+  bool is_capture, is_json;
+};
+
+// The end of a run, once all that it had to say is in `report`. Returns the exit status.
+int tell_end(const RunArguments& arguments, const Json& report, const Expectations& expectations,
+             const StandardOutput& standard_output) {
+  if (!standard_output.is_json) print_report(report, standard_output.is_capture ? stderr : stdout, arguments.report);
+  const std::vector<std::string> failures = expectations.failures(report);
+  tell_placed(failures);
+  for (const Json& row : report.value("recordings", Json::array()))  // the first is the command line's
+    if (!arguments.trace.empty() && row["id"] == 1 && row.contains("error"))
+      throw std::runtime_error(row["error"].get<std::string>());
+  return failures.empty() ? 0 : 1;
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments) {
@@ -147,13 +169,9 @@ int run(const RunArguments& arguments) {
   std::optional<EndSignals> signals(std::in_place);
   const StopRequest& ended = signals->asked();
   EalOptions eal = eal_options(arguments, config, cores);
-  // As in replay: standard output belongs to a capture or to the JSON when one of them asks for it.
-  const bool capture_on_stdout = std::any_of(config.captures.begin(), config.captures.end(),
-                                             [](const auto& b) { return is_standard_output(b.out); });
-  const bool json_on_stdout = is_standard_output(arguments.json);
-  const bool text_to_stdout = !capture_on_stdout && !json_on_stdout;
-  const ExtraOutputs outputs{{}, arguments.json, text_to_stdout, ended.descriptor()};
-  const auto trace = trace_request(arguments, text_to_stdout, ended.descriptor());
+  const StandardOutput standard_output(arguments, config);
+  const ExtraOutputs outputs{{}, arguments.json, standard_output.has_text(), ended.descriptor()};
+  const auto trace = trace_request(arguments, standard_output.has_text(), ended.descriptor());
   const std::vector<std::string> traces = trace ? trace->files : std::vector<std::string>();
   check_files(files_of(arguments, config, outputs, traces));
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing
@@ -196,19 +214,14 @@ int run(const RunArguments& arguments) {
   recorder.finish();
   if (const std::string why = live.failed(); !why.empty()) throw std::runtime_error(why);
   Json report = live.report();
-  const Json recordings = recorder.list();
-  if (!recordings.empty()) report["recordings"] = recordings;
+  if (const Json recordings = recorder.list(); !recordings.empty()) report["recordings"] = recordings;
   expectations.add_to(report);
   live.publish(report);
   signals.reset();
   std::signal(SIGPIPE, SIG_DFL);
-  if (!json_on_stdout) print_report(report, capture_on_stdout ? stderr : stdout, arguments.report);
-  const std::vector<std::string> failures = expectations.failures(report);
-  tell_placed(failures);
-  for (const Json& row : recordings)  // the first is the command line's
-    if (trace && row["id"] == 1 && row.contains("error")) throw std::runtime_error(row["error"].get<std::string>());
+  const int exit_status = tell_end(arguments, report, expectations, standard_output);
   if (const std::string why = live.lost(); !why.empty()) throw std::runtime_error(why);
-  return failures.empty() ? 0 : 1;
+  return exit_status;
 }
 
 }  // namespace rocebox::cli

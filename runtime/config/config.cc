@@ -26,12 +26,13 @@ class Loader {
   }
 
   RunConfig load(Node root, bool follow) {
-    plugins(root, follow);
-    // Without a pipeline its kernels and ports would seem to be misspelt wherever they are named.
-    if (!resolve_pipelines(root, config_.file, registry_, mistakes_, follow)) return std::move(config_);
     FieldsReader reader(&root, mistakes_);
     TopFields top(registry_);
-    top.fields(reader);
+    top.fields_to_plugins(reader);
+    load_plugins(top.plugins, reader.place_of("plugins"), follow);
+    // Without a pipeline its kernels and ports would seem to be misspelt wherever they are named.
+    if (!resolve_pipelines(root, config_.file, registry_, mistakes_, follow)) return std::move(config_);
+    top.fields_from_devices(reader);
     reader.finish();
     config_.seed = top.seed;
     config_.drain = top.drain;
@@ -57,19 +58,14 @@ class Loader {
   }
 
  private:
-  // Before anything else, so that the kernels that a plugin brings are known words.
-  void plugins(const Node& root, bool follow) {
-    Mistakes ignored(config_.file);  // top_fields() reads the same key and reports
-    FieldsReader reader(&root, ignored);
-    std::vector<std::string> files;
-    reader.texts("plugins", files, "");
+  void load_plugins(const std::vector<std::string>& files, Place place, bool follow) {
     for (const std::string& file : files) {
       config_.plugins.push_back(beside(config_.file, file));
       if (!follow) continue;
       try {
         registry_.load_plugin(config_.plugins.back());
       } catch (const ConfigError& error) {
-        mistakes_.add(reader.place_of("plugins"), error.what());
+        mistakes_.add(place, error.what());
       }
     }
   }

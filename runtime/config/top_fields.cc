@@ -47,6 +47,11 @@ void TopFields::read_defaults(KernelRow& row, const Registry& registry) {
 }
 
 void TopFields::fields(ConfigFields& f) {
+  fields_to_plugins(f);
+  fields_from_devices(f);
+}
+
+void TopFields::fields_to_plugins(ConfigFields& f) {
   f.integer("seed", seed, {0, INT64_MAX}, "seed of all randomness; equal seeds give equal runs");
   f.duration("drain", drain, {0, 3600 * kSecond},
              "virtual time that a replay goes on after its last packet, for what is still held");
@@ -57,6 +62,9 @@ void TopFields::fields(ConfigFields& f) {
   });
   f.texts("plugins", plugins,
           "plugins to load, .so files that bring kernels, kinds of devices or programs of a switch");
+}
+
+void TopFields::fields_from_devices(ConfigFields& f) {
   f.named("devices", "instances with their own state, by name", names_of(devices),
           [&](ConfigFields& g, const std::string& name) { device_fields(g, row_of(devices, name)); });
   const Component* wire = registry_.wire();

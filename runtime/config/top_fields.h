@@ -56,6 +56,9 @@ class TopFields {
   /// Shows every field to `f`; reading appends to the vectors. Kernel options are shown too, checked against their
   /// type.
   void fields(ConfigFields& f);
+  /// The same in two steps, between which plugins are loaded: what they bring are words of the rest.
+  void fields_to_plugins(ConfigFields& f);
+  void fields_from_devices(ConfigFields& f);
   /// Those of a device that a pipeline file may have: all but `pipeline:`.
   void pipeline_fields(ConfigFields& f, Device& device);
   /// Options of `row.type` of which none was written.
