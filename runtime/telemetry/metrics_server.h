@@ -17,14 +17,14 @@ namespace rocebox {
 ///
 /// Requests, routes and answers are cpp-httplib's. Waiting for the sockets is ours, as no library at hand keeps these
 /// promises:
-/// - cpp-httplib gives a thread to each connection while it lasts, and times single reads. As many silent clients as it
-///   has threads keep all others out, one who dribbles keeps its thread for ever, and the end of the run waits for
-///   both: it hands out no socket to hang up on.
+/// - cpp-httplib (0.11, of Debian 12) gives a connection one of its threads for as long as it lasts, and times every
+///   read by itself. As many silent clients as it has threads keep all others waiting for five seconds; as many that
+///   send a byte now and then, for as long as they like; and stop() waits for both. Only its private
+///   process_and_close_socket() sees a socket that could be hung up on, and each client would still need a thread.
 /// - prometheus-cpp has the same in civetweb's two threads, writes the older text format and not OpenMetrics, and does
 ///   not say why an address cannot be had.
-/// - libmicrohttpd does with one thread, but times in whole seconds since the last byte, which one who dribbles puts
-/// off
-///   for ever, and does not answer those who send empty lines.
+/// - libmicrohttpd needs one thread only, but it counts whole seconds since the last byte, so that a client that sends
+///   one now and then is never hung up on, and it does not answer clients that send empty lines first.
 class MetricsServer {
  public:
   /// Takes the address; port 0 is any that is free. `place` is who says so, for messages: `FILE:LINE:COLUMN`, or an
