@@ -6,6 +6,11 @@
 #include "runtime/kernel/rate_queue.h"
 
 namespace rocebox::nic_model {
+namespace {
+
+constexpr std::string_view kRecoveries[] = {"go_back_n", "rnic_sr", "selective", "timeout_only"};
+
+}  // namespace
 
 void NicConfig::place(const Placement& placement) {
   mac = placement.mac;
@@ -36,6 +41,13 @@ void NicConfig::fields(Fields& f) {
   f.boolean("header_only", header_only,
             "packets have their headers alone, with the length of the whole on the wire: for simulations");
   f.boolean("icrc", icrc, "store and check ICRCs; false: the port does");
+  f.choice("recovery", recovery, kRecoveries,
+           "what is sent again: go_back_n, as Soft-RoCE and the specification have it; or, where both ends say so, "
+           "rnic_sr, selective or timeout_only, whose receivers take WRITEs out of order");
+  f.group("dcqcn", "DCQCN, congestion control by marks in packets", [this](Fields& g) { dcqcn.fields(g); });
+  if (dcqcn.enabled && rate == 0) f.refuse("dcqcn", "needs the port's `rate:`");
+  f.duration("retransmit_stall", retransmit_stall, {0, kMillisecond},
+             "rnic_sr: the queue pair sends nothing for so long after a packet that it sent again");
   f.integer("window", window, {1, 1 << 22}, "packets of a queue pair that may be on their way");
   f.integer("ack_every", ack_every, {1, 1 << 16}, "within a message, every so many packets ask for an ACK");
   f.duration("retransmission_timeout", retransmission_timeout, {0, 100 * kSecond},

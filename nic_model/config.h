@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nic_model/limits.h"
+#include "nic_model/rate/dcqcn.h"
 #include "runtime/component/fields.h"
 #include "runtime/kernel/placement.h"
 #include "runtime/roce/address.h"
@@ -19,6 +20,15 @@ struct NeighborConfig {
   std::optional<roce::Mac> mac;
 };
 
+/// How a requester finds out that packets were lost, and what it sends again. All but the first place WRITEs as they
+/// come (direct data placement): each packet of a WRITE then has an address of its own.
+enum class Recovery : std::uint8_t {
+  kGoBackN,  ///< from the PSN that a NAK names; receivers drop what is behind a gap (IB specification, 9.7)
+  kRnicSr,   ///< as ConnectX does it (Themis, 2.3): one NAK for each ePSN; that packet and the last sent are sent again
+  kSelective,    ///< as IRN does it: each NAK names what has come, too, and what has not is sent again, once
+  kTimeoutOnly,  ///< no NAK for what comes out of order
+};
+
 struct NicConfig {
   void fields(Fields& fields);
   void place(const Placement& placement);
@@ -28,6 +38,8 @@ struct NicConfig {
   roce::IpAddress source_for(const roce::IpAddress& destination) const;
   /// Whether `destination` is on the link, so that no gateway stands between.
   bool is_on_link(const roce::IpAddress& destination) const;
+  /// Whether packets of a WRITE have addresses of their own and are placed as they come.
+  bool places_directly() const { return recovery != Recovery::kGoBackN; }
   /// The entropy of a flow: from 0xC000 on, by both queue pairs (as rdma_flow_label and drivers make it).
   std::uint16_t udp_source_port(std::uint32_t qpn, std::uint32_t destination_qp) const;
 
@@ -42,6 +54,9 @@ struct NicConfig {
   std::uint32_t first_qpn = 0x11;
   bool header_only = false;
   bool icrc = true;
+  Recovery recovery = Recovery::kGoBackN;
+  Nanos retransmit_stall = 0;
+  DcqcnConfig dcqcn;
   std::int64_t window = 512;
   std::int64_t ack_every = 16;
   Nanos retransmission_timeout = 0;

@@ -13,6 +13,7 @@ Qp::Qp(Core& core, std::uint32_t number, const QpInit& made, const ibv_qp_cap& g
       responder(core, *this),
       retransmit_timer(timer_tag(TimerOf::kRetransmission, number)),
       rnr_timer(timer_tag(TimerOf::kRnr, number)),
+      pace_timer(timer_tag(TimerOf::kPace, number)),
       number_(number) {}
 
 void Core::wake(Context& context, Qp& qp) {
@@ -87,6 +88,7 @@ void Core::fail(Context& context, Qp& qp) {
   qp.attributes.state = IBV_QPS_ERR;
   context.cancel(qp.retransmit_timer);
   context.cancel(qp.rnr_timer);
+  context.cancel(qp.pace_timer);
   qp.requester.flush(context);
   qp.responder.flush(context);
   wake(context, qp);

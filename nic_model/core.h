@@ -9,12 +9,13 @@
 #include "nic_model/memory/memory.h"
 #include "nic_model/rate/transmitter.h"
 #include "nic_model/transport/qp.h"
+#include "nic_model/transport/received.h"
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox::nic_model {
 
 /// What a timer of the NIC is for: the upper 8 bits of its tag; the lower ones say whose it is.
-enum class TimerOf : std::uint8_t { kTransmitter, kRetransmission, kRnr, kNeighbors, kModeration, kProgram };
+enum class TimerOf : std::uint8_t { kTransmitter, kRetransmission, kRnr, kNeighbors, kPace, kModeration, kProgram };
 constexpr std::uint64_t timer_tag(TimerOf of, std::uint64_t whose = 0) {
   return static_cast<std::uint64_t>(of) << 56 | whose;
 }
@@ -25,16 +26,6 @@ constexpr std::uint64_t timer_whose(std::uint64_t tag) { return tag & ((std::uin
 struct AsyncEvent {
   ibv_event_type type;
   std::uint32_t qpn;  ///< or the number of the CQ or SRQ
-};
-
-/// The completion of a receive request.
-struct Received {
-  std::uint8_t cqe_opcode = 0;  ///< MLX5_CQE_RESP_...
-  std::uint32_t bytes = 0;
-  __be32 immediate = 0;  ///< or the rkey that was invalidated
-  bool solicited = false;
-  std::uint32_t source_qp = 0;
-  bool has_grh = false;
 };
 
 class Core {

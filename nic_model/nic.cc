@@ -33,6 +33,9 @@ void Nic::on_timer(Context& context, Timer& timer) {
     case TimerOf::kNeighbors:
       neighbors_.on_timer(context);
       break;
+    case TimerOf::kPace:
+      if (Qp* qp = core_.find(whose)) qp->requester.on_pace_timer(context);
+      break;
     case TimerOf::kModeration:
       break;
     case TimerOf::kProgram:
@@ -87,9 +90,12 @@ Counter& Nic::receive_roce(Context& context, Packet packet) {
   if ((bth.pkey & 0x7FFF) != 0x7FFF) return count.drop_bad_pkey;
   Qp* qp = core_.find(static_cast<std::uint32_t>(bth.destination_qp));
   if (!qp) return count.drop_no_qp;
-  if (roce::ecn(packet) == roce::kEcnCe) count.np_ecn_marked_roce_packets.add();
   const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
-  if (info.service == roce::Service::kCnp) return count.rp_cnp_ignored;
+  if (info.service == roce::Service::kCnp) return notified(context, *qp, addresses.source);
+  if (roce::ecn(packet) == roce::kEcnCe) {
+    count.np_ecn_marked_roce_packets.add();
+    notify(context, *qp);
+  }
   const roce::Service service = qp->is(IBV_QPT_RC)   ? roce::Service::kRc
                                 : qp->is(IBV_QPT_UC) ? roce::Service::kUc
                                                      : roce::Service::kUd;
@@ -101,6 +107,33 @@ Counter& Nic::receive_roce(Context& context, Packet packet) {
   if (info.has(roce::kIsReadResponse)) return qp->requester.on_read_response(context, packet);
   if (info.has(roce::kHasAtomicAckEth)) return qp->requester.on_atomic_response(context, packet);
   return qp->requester.on_acknowledge(context, packet);
+}
+
+// Reaction point.
+Counter& Nic::notified(Context& context, Qp& qp, const roce::IpAddress& source) {
+  if (!qp.rate.is_on() || source != qp.attributes.remote) return core_.count.rp_cnp_ignored;
+  qp.rate.on_congestion(context.now());
+  return core_.count.rp_cnp_handled;
+}
+
+// Notification point: a packet that came with a mark (annex A17.9.3).
+void Nic::notify(Context& context, Qp& qp) {
+  if (!config_.dcqcn.enabled || !qp.path_known || qp.is(IBV_QPT_UD)) return;
+  if (context.now() - qp.last_cnp < config_.dcqcn.min_time_between_cnps) return;
+  qp.last_cnp = context.now();
+  PacketFields fields;
+  fields.opcode = roce::kOpcodeCnp;
+  fields.destination_qp = qp.attributes.destination_qp;
+  fields.udp_source_port = qp.attributes.udp_source_port;
+  PacketPtr packet = core_.make(context, qp.notification_headers, fields);
+  if (!packet) return;
+  std::memset(Headers::extension(*packet), 0, sizeof(roce::Cnp));
+  packet->header<roce::Bth>(packet->meta().bth_offset)->fecn_becn_resv6 = 0x40;
+  core_.finish(*packet);
+  if (core_.transmitter.add_control(context, packet))
+    core_.count.np_cnp_sent.add();
+  else
+    context.drop(std::move(packet), core_.count.drop_control_full);
 }
 
 void Nic::resolve(Context& context, Qp& qp) {
@@ -115,7 +148,11 @@ void Nic::resolve(Context& context, Qp& qp) {
   underlay.tos = qp.attributes.traffic_class;
   underlay.ttl = qp.attributes.hop_limit;
   underlay.udp_source_port = qp.attributes.udp_source_port;
+  if (config_.dcqcn.enabled)
+    underlay.tos = static_cast<std::uint8_t>((underlay.tos & ~roce::kEcnMask) | roce::kEcnEct0);
   qp.headers = Headers(underlay);
+  underlay.tos = static_cast<std::uint8_t>(config_.dcqcn.cnp_dscp << 2);
+  qp.notification_headers = Headers(underlay);
   core_.wake(context, qp);
 }
 

@@ -94,7 +94,11 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
     if (qp.is(IBV_QPT_UD)) qp.attributes.path_mtu = 4096;
     qp.responder.start();
   }
-  if (before == IBV_QPS_RTR && to == IBV_QPS_RTS) qp.requester.start();
+  if (before == IBV_QPS_RTR && to == IBV_QPS_RTS) {
+    qp.requester.start();
+    qp.rate.start(core_.config.dcqcn, core_.config.rate, now());
+    qp.last_cnp = now() - kSecond;
+  }
   if (to == IBV_QPS_RTS) {
     qp.requester.fetch(*context_);
     core_.wake(*context_, qp);
@@ -106,6 +110,7 @@ void Host::reset(Qp& qp) {
   core_.transmitter.remove(qp);
   context_->cancel(qp.retransmit_timer);
   context_->cancel(qp.rnr_timer);
+  context_->cancel(qp.pace_timer);
   qp.attributes = QpAttributes();
   qp.send_queue.clear();
   qp.own_receive_queue.clear();

@@ -6,7 +6,10 @@
 namespace rocebox::nic_model {
 
 Transmitter::Transmitter(const NicConfig& config)
-    : rate_(config.rate), overhead_bytes_(config.overhead), timer_(timer_tag(TimerOf::kTransmitter)) {}
+    : rate_(config.rate),
+      overhead_bytes_(config.overhead),
+      timer_(timer_tag(TimerOf::kTransmitter)),
+      control_(kControlPacketsMax) {}
 
 void Transmitter::add(Context& context, Qp& qp) {
   if (qp.is_ready) return;
@@ -18,8 +21,8 @@ void Transmitter::add(Context& context, Qp& qp) {
 }
 
 bool Transmitter::add_control(Context& context, PacketPtr& packet) {
-  if (control_.size() >= kControlPacketsMax) return false;
-  control_.push_back(std::move(packet));
+  if (control_end_ - control_first_ >= kControlPacketsMax) return false;
+  control_[control_end_++ % kControlPacketsMax] = std::move(packet);
   arm(context);
   return true;
 }
@@ -39,11 +42,7 @@ void Transmitter::arm(Context& context) {
 }
 
 PacketPtr Transmitter::choose(Context& context) {
-  if (!control_.empty()) {
-    PacketPtr packet = std::move(control_.front());
-    control_.pop_front();
-    return packet;
-  }
+  if (control_first_ != control_end_) return std::move(control_[control_first_++ % kControlPacketsMax]);
   while (first_) {
     Qp& qp = *first_;
     first_ = qp.next_ready;
@@ -92,7 +91,7 @@ void Transmitter::run(Context& context, Core& core) {
     context.arm(timer_, free.rounded_up());
     return;
   }
-  if (first_ || !control_.empty()) context.arm(timer_, context.now() + 1);
+  if (first_ || control_first_ != control_end_) context.arm(timer_, context.now() + 1);
 }
 
 }  // namespace rocebox::nic_model

@@ -2,7 +2,7 @@
 // Transmitter: the port's one serialiser, and whose turn it is: the NIC's own packets first, then queue pairs in turn,
 // a packet each.
 #pragma once
-#include <deque>
+#include <vector>
 
 #include "nic_model/config.h"
 #include "runtime/kernel/kernel.h"
@@ -25,7 +25,7 @@ class Transmitter {
   void remove(Qp& qp);
   /// The timer: sends what is due.
   void run(Context& context, Core& core);
-  std::size_t waiting() const { return control_.size() + (leaving_ ? 1 : 0); }
+  std::size_t waiting() const { return control_end_ - control_first_ + (leaving_ ? 1 : 0); }
 
  private:
   void arm(Context& context);
@@ -37,7 +37,8 @@ class Transmitter {
   Timer timer_;
   Qp* first_ = nullptr;
   Qp* last_ = nullptr;
-  std::deque<PacketPtr> control_;
+  std::vector<PacketPtr> control_;  // a ring of kControlPacketsMax
+  std::size_t control_first_ = 0, control_end_ = 0;
   PacketPtr leaving_;  // its last bit is being sent until the timer fires
 };
 

@@ -15,11 +15,6 @@
 
 namespace rocebox::nic_model {
 
-/// How a requester finds out that packets were lost, and what it then sends again.
-enum class Recovery : std::uint8_t {
-  kGoBackN,  ///< from the PSN that a NAK names; receivers drop what is behind a gap (IB specification, 9.7)
-};
-
 /// What a queue pair is made with.
 struct QpInit {
   ibv_qp_type type = IBV_QPT_RC;
@@ -64,14 +59,17 @@ class Qp {
   QpAttributes attributes;
   SendQueue send_queue;
   ReceiveQueue own_receive_queue;
-  Headers headers;          ///< of the path of a connected one; once `path_known`
-  bool path_known = false;  ///< its next hop's MAC address is known
+  Headers headers;               ///< of the path of a connected one; once `path_known`
+  Headers notification_headers;  ///< of congestion notifications
+  bool path_known = false;       ///< its next hop's MAC address is known
   Requester requester;
   Responder responder;
   bool is_ready = false;  ///< it stands in the transmitter's list
   bool responds = false;  ///< its last packet was a response
   Qp* next_ready = nullptr;
-  Timer retransmit_timer, rnr_timer;
+  DcqcnRate rate;
+  Nanos last_cnp = 0;  ///< when this side sent its last congestion notification
+  Timer retransmit_timer, rnr_timer, pace_timer;
 
  private:
   std::uint32_t number_;

@@ -14,15 +14,16 @@ namespace {
 struct Opcodes {
   std::uint8_t first, middle, last, last_more, only, only_more;  // `more`: with immediate or invalidate
 };
-constexpr Opcodes kSend = {IBV_OPCODE_SEND_FIRST, IBV_OPCODE_SEND_MIDDLE,
-                           IBV_OPCODE_SEND_LAST,  IBV_OPCODE_SEND_LAST_WITH_IMMEDIATE,
-                           IBV_OPCODE_SEND_ONLY,  IBV_OPCODE_SEND_ONLY_WITH_IMMEDIATE};
-constexpr Opcodes kSendInvalidate = {IBV_OPCODE_SEND_FIRST, IBV_OPCODE_SEND_MIDDLE, 0x16, 0x16, 0x17, 0x17};
-constexpr Opcodes kWrite = {IBV_OPCODE_RDMA_WRITE_FIRST, IBV_OPCODE_RDMA_WRITE_MIDDLE,
-                            IBV_OPCODE_RDMA_WRITE_LAST,  IBV_OPCODE_RDMA_WRITE_LAST_WITH_IMMEDIATE,
-                            IBV_OPCODE_RDMA_WRITE_ONLY,  IBV_OPCODE_RDMA_WRITE_ONLY_WITH_IMMEDIATE};
+constexpr Opcodes kSendOpcodes = {IBV_OPCODE_SEND_FIRST, IBV_OPCODE_SEND_MIDDLE,
+                                  IBV_OPCODE_SEND_LAST,  IBV_OPCODE_SEND_LAST_WITH_IMMEDIATE,
+                                  IBV_OPCODE_SEND_ONLY,  IBV_OPCODE_SEND_ONLY_WITH_IMMEDIATE};
+constexpr Opcodes kSendInvalidateOpcodes = {IBV_OPCODE_SEND_FIRST, IBV_OPCODE_SEND_MIDDLE, 0x16, 0x16, 0x17, 0x17};
+constexpr Opcodes kWriteOpcodes = {IBV_OPCODE_RDMA_WRITE_FIRST, IBV_OPCODE_RDMA_WRITE_MIDDLE,
+                                   IBV_OPCODE_RDMA_WRITE_LAST,  IBV_OPCODE_RDMA_WRITE_LAST_WITH_IMMEDIATE,
+                                   IBV_OPCODE_RDMA_WRITE_ONLY,  IBV_OPCODE_RDMA_WRITE_ONLY_WITH_IMMEDIATE};
 
-std::uint8_t opcode_of(const SendWork& work, std::uint32_t packet, std::uint8_t service) {
+// With direct placement each packet of a WRITE is one of its own: only so has it an address (Themis, 2.2).
+std::uint8_t opcode_of(const SendWork& work, std::uint32_t packet, std::uint8_t service, bool directly) {
   std::uint8_t opcode;
   if (work.is_read()) {
     opcode = IBV_OPCODE_RDMA_READ_REQUEST;
@@ -31,10 +32,12 @@ std::uint8_t opcode_of(const SendWork& work, std::uint32_t packet, std::uint8_t 
   } else {
     const bool writes = work.opcode == MLX5_OPCODE_RDMA_WRITE || work.opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
     const bool more = work.opcode == MLX5_OPCODE_RDMA_WRITE_IMM || work.opcode == MLX5_OPCODE_SEND_IMM;
-    const Opcodes& all = writes ? kWrite : work.opcode == MLX5_OPCODE_SEND_INVAL ? kSendInvalidate : kSend;
+    const Opcodes& all = writes                                  ? kWriteOpcodes
+                         : work.opcode == MLX5_OPCODE_SEND_INVAL ? kSendInvalidateOpcodes
+                                                                 : kSendOpcodes;
     const bool is_last = packet + 1 == work.packets;
-    if (work.packets == 1)
-      opcode = more ? all.only_more : all.only;
+    if (work.packets == 1 || (writes && directly))
+      opcode = more && is_last ? all.only_more : all.only;
     else if (packet == 0)
       opcode = all.first;
     else
@@ -54,13 +57,16 @@ Requester::Requester(Core& core, Qp& qp)
 void Requester::reset() {
   oldest_ = current_ = end_ = packet_ = 0;
   reads_first_ = reads_count_ = reads_sent_ = 0;
+  again_.clear();
+  recovers_ = false;
   deadline_ = kNever;
-  rnr_until_ = 0;
+  rnr_until_ = paced_until_ = 0;
 }
 
 void Requester::start() {
   next_psn_ = una_ = sent_end_ = ack_asked_ = qp_.attributes.send_psn;
   implied_nak_psn_ = roce::psn_add(una_, -1);
+  if (core_.config.recovery == Recovery::kSelective) came_.resize(static_cast<std::uint32_t>(core_.config.window));
   retries_ = qp_.attributes.retry_cnt;
   rnr_retries_ = qp_.attributes.rnr_retry;
 }
@@ -96,7 +102,9 @@ bool Requester::may_begin(const SendWork& work) const {
 }
 
 bool Requester::wants_to_send(Nanos now) const {
-  if (current_ == end_ || !qp_.can_send() || now < rnr_until_) return false;
+  if (!qp_.can_send() || now < rnr_until_ || now < paced_until_) return false;
+  if (has_to_resend()) return qp_.path_known;
+  if (current_ == end_) return false;
   const SendWork& work = at(current_);
   if (qp_.is(IBV_QPT_UD)) return true;
   if (!qp_.path_known) return false;
@@ -139,6 +147,7 @@ bool Requester::run_local(Context& context, SendWork& work) {
 }
 
 PacketPtr Requester::send(Context& context) {
+  if (has_to_resend()) return resend(context);
   SendWork& work = at(current_);
   if (run_local(context, work)) return {};
   if (packet_ == 0 && roce::psn_distance(work.first_psn, sent_end_) >= 0 && !begin(context, work)) return {};
@@ -153,18 +162,13 @@ bool Requester::wants_ack(std::uint32_t psn, bool is_last) const {
 }
 
 PacketPtr Requester::send_request(Context& context, SendWork& work) {
-  const std::uint32_t mtu = qp_.attributes.path_mtu;
   const bool reliable = qp_.is(IBV_QPT_RC);
   const std::uint32_t psn = roce::psn_add(work.first_psn, packet_);
-  const std::uint64_t offset = std::uint64_t{packet_} * mtu;
-  const bool no_data = work.is_read_or_atomic();
-  const auto bytes = no_data ? 0u : static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, work.bytes - offset));
-  const bool is_last = no_data || packet_ + 1 == work.packets;
+  const bool is_last = work.is_read_or_atomic() || packet_ + 1 == work.packets;
   const bool ack_req = reliable && wants_ack(psn, is_last);
-  PacketPtr packet =
-      build(context, work, opcode_of(work, packet_, reliable ? 0 : roce::first_opcode(roce::Service::kUc)), psn, offset,
-            bytes, ack_req);
+  PacketPtr packet = send_data(context, work, packet_, ack_req);
   if (!packet) return {};
+  pace(context, *packet);
   if (ack_req) ack_asked_ = psn;
   if (work.is_read_or_atomic()) {
     if (reads_sent_ == reads_count_) reads_[(reads_first_ + reads_count_++) % kRdAtomicMax] = current_;
@@ -191,13 +195,24 @@ PacketPtr Requester::send_request(Context& context, SendWork& work) {
   return packet;
 }
 
+// Packet `number` of a message, whether for the first time or not.
+PacketPtr Requester::send_data(Context& context, const SendWork& work, std::uint32_t number, bool ack_req) {
+  const std::uint32_t mtu = qp_.attributes.path_mtu;
+  const std::uint64_t offset = std::uint64_t{number} * mtu;
+  const auto bytes =
+      work.is_read_or_atomic() ? 0u : static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, work.bytes - offset));
+  const std::uint8_t service = qp_.is(IBV_QPT_RC) ? 0 : roce::first_opcode(roce::Service::kUc);
+  return build(context, work, opcode_of(work, number, service, core_.config.places_directly()),
+               roce::psn_add(work.first_psn, number), offset, bytes, ack_req);
+}
+
 PacketPtr Requester::build(Context& context, const SendWork& work, std::uint8_t opcode, std::uint32_t psn,
                            std::uint64_t offset, std::uint32_t bytes, bool ack_req) {
   const roce::OpcodeInfo& info = roce::opcode_info(opcode);
   const bool is_last = info.has(roce::kEndsMessage);
   const PacketFields fields{opcode,
                             ack_req,
-                            is_last && work.has(MLX5_WQE_CTRL_SOLICITED),
+                            is_last && offset + bytes == work.bytes && work.has(MLX5_WQE_CTRL_SOLICITED),
                             psn,
                             qp_.attributes.destination_qp,
                             bytes,
@@ -209,7 +224,7 @@ PacketPtr Requester::build(Context& context, const SendWork& work, std::uint8_t 
     auto* reth = reinterpret_cast<roce::Reth*>(at);
     reth->virtual_address = work.remote_address + offset;
     reth->rkey = work.rkey;
-    reth->dma_length = work.bytes - offset;
+    reth->dma_length = work.is_read() || !core_.config.places_directly() ? work.bytes - offset : bytes;
     at += sizeof *reth;
   }
   if (info.has(roce::kHasAtomicEth)) {
@@ -226,6 +241,16 @@ PacketPtr Requester::build(Context& context, const SendWork& work, std::uint8_t 
   core_.finish(*packet);
   return packet;
 }
+
+// The next packet of a queue pair with a rate waits until this one would be out at that rate.
+void Requester::pace(Context& context, Packet packet) {
+  if (!qp_.rate.is_on()) return;
+  const Nanos time = qp_.rate.on_sent(context.now(), packet.wire_bytes() + core_.config.overhead);
+  paced_until_ = std::max(paced_until_, context.now()) + time;
+  context.arm(qp_.pace_timer, paced_until_);
+}
+
+void Requester::on_pace_timer(Context& context) { core_.wake(context, qp_); }
 
 Nanos Requester::timeout() const {
   if (core_.config.retransmission_timeout) return core_.config.retransmission_timeout;

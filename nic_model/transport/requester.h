@@ -5,10 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "nic_model/limits.h"
 #include "nic_model/queues/send_queue.h"
+#include "nic_model/transport/psn_set.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/roce/parse.h"
 #include "runtime/roce/psn.h"
@@ -42,6 +44,8 @@ class Requester {
   Counter& on_atomic_response(Context& context, Packet packet);
   void on_retransmit_timer(Context& context);
   void on_rnr_timer(Context& context);
+  /// The queue pair's rate lets it send again.
+  void on_pace_timer(Context& context);
   /// Completes all that was posted, in error.
   void flush(Context& context);
   /// Whether all that was begun is complete: send queue drained.
@@ -58,10 +62,12 @@ class Requester {
   bool begin(Context& context, SendWork& work);
   bool run_local(Context& context, SendWork& work);
   PacketPtr send_request(Context& context, SendWork& work);
+  PacketPtr send_data(Context& context, const SendWork& work, std::uint32_t packet, bool ack_req);
   PacketPtr send_datagram(Context& context, SendWork& work);
   PacketPtr build(Context& context, const SendWork& work, std::uint8_t opcode, std::uint32_t psn, std::uint64_t offset,
                   std::uint32_t bytes, bool ack_req);
   void sent(Context& context, SendWork& work, std::uint32_t psns);
+  void pace(Context& context, Packet packet);
   bool wants_ack(std::uint32_t psn, bool is_last) const;
 
   std::uint32_t pending_psn(std::uint32_t index) const { return at(index).first_psn + at(index).responded; }
@@ -73,7 +79,12 @@ class Requester {
   std::uint32_t index_of(std::uint32_t psn) const;
   void go_back(Context& context, std::uint32_t psn);
   bool retry(Context& context);
-  void on_nak(Context& context, std::uint32_t psn, roce::NakCode code);
+  // recovery.cc
+  void recover(Context& context, std::uint32_t psn, std::uint32_t came);
+  bool has_to_resend() const;
+  PacketPtr resend(Context& context);
+  std::uint32_t next_hole();
+  void on_nak(Context& context, std::uint32_t psn, roce::NakCode code, std::uint32_t msn);
   void not_ready(Context& context, std::uint32_t psn, unsigned timer_code);
   void fail(Context& context, std::uint32_t index, ibv_wc_status status);
   void arm_retransmission(Context& context);
@@ -94,7 +105,12 @@ class Requester {
   std::array<std::uint32_t, kRdAtomicMax> reads_;
   unsigned reads_first_ = 0, reads_count_ = 0, reads_sent_ = 0;
   std::uint32_t implied_nak_psn_ = 0;  // the last PSN that an implied NAK was for
-  Nanos deadline_ = kNever, rnr_until_ = 0;
+  // Of recoveries that send single packets again.
+  std::deque<std::uint32_t> again_;  // rnic_sr: PSNs, in order of the NAKs
+  PsnSet came_;                      // selective: what NAKs said has come
+  bool recovers_ = false;            // selective: until all that was sent when the first NAK came is acknowledged
+  std::uint32_t recovery_end_ = 0, hole_ = 0, highest_came_ = 0;
+  Nanos deadline_ = kNever, rnr_until_ = 0, paced_until_ = 0;
   std::uint8_t retries_ = 0, rnr_retries_ = 0;
   bool draining_ = false;
 };

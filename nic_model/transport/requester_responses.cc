@@ -25,7 +25,9 @@ std::uint32_t Requester::acknowledge_to(Context& context, std::uint32_t end) {
 
 void Requester::acknowledged(Context& context, std::uint32_t end) {
   if (roce::psn_distance(end, una_) <= 0) return;
+  for (std::uint32_t psn = una_; came_.window() && psn != end; psn = roce::psn_add(psn, 1)) came_.remove(psn);
   una_ = end;
+  if (recovers_ && roce::psn_distance(una_, recovery_end_) >= 0) recovers_ = false;
   retries_ = qp_.attributes.retry_cnt;
   rnr_retries_ = qp_.attributes.rnr_retry;
   // What was to be sent again may have arrived meanwhile.
@@ -117,14 +119,15 @@ Counter& Requester::on_acknowledge(Context& context, Packet packet) {
   if (kind == roce::AethKind::kRnrNak)
     not_ready(context, psn, value);
   else if (kind == roce::AethKind::kNak)
-    on_nak(context, psn, static_cast<roce::NakCode>(value));
+    on_nak(context, psn, static_cast<roce::NakCode>(value), static_cast<std::uint32_t>(aeth.msn));
   return core_.count.delivered;
 }
 
-void Requester::on_nak(Context& context, std::uint32_t psn, roce::NakCode code) {
+void Requester::on_nak(Context& context, std::uint32_t psn, roce::NakCode code, std::uint32_t msn) {
   switch (code) {
     case roce::NakCode::kPsnSequenceError:
       core_.count.packet_seq_err.add();
+      if (core_.config.places_directly()) return recover(context, psn, msn);
       if (retry(context)) go_back(context, psn);
       return;
     case roce::NakCode::kInvalidRequest:
@@ -148,20 +151,25 @@ void Requester::not_ready(Context& context, std::uint32_t psn, unsigned timer_co
   }
   if (rnr_retries_ != 7) rnr_retries_--;  // 7 is for ever
   seek(psn);
+  ack_asked_ = roce::psn_add(psn, -static_cast<std::int64_t>(core_.config.ack_every));
   rnr_until_ = context.now() + roce::rnr_timer_nanos(timer_code);
   deadline_ = kNever;
   context.arm(qp_.rnr_timer, rnr_until_);
 }
 
 void Requester::on_rnr_timer(Context& context) {
-  if (!qp_.can_send() || current_ == end_) return;
-  go_back(context, next_psn());
+  if (!qp_.can_send()) return;
+  if (has_outstanding()) arm_retransmission(context);
+  core_.wake(context, qp_);
 }
 
 void Requester::on_retransmit_timer(Context& context) {
   if (deadline_ == kNever || !qp_.can_send() || !has_outstanding()) return;
   if (context.now() < deadline_) return context.arm(qp_.retransmit_timer, deadline_);
   core_.count.local_ack_timeout_err.add();
+  again_.clear();
+  recovers_ = false;
+  if (came_.window()) came_.clear();
   if (retry(context)) go_back(context, una_);
 }
 

@@ -9,13 +9,19 @@ namespace rocebox::nic_model {
 void Responder::reset() {
   message_ = Message::kNone;
   work_ = {};
+  if (ahead_.window()) ahead_.clear();
+  completions_ahead_.clear();
+  ack_wanted_ = false;
   nak_sent_ = false;
   msn_ = 0;
   first_ = end_ = resources_end_ = 0;
   reads_waiting_ = 0;
 }
 
-void Responder::start() { epsn_ = qp_.attributes.receive_psn; }
+void Responder::start() {
+  epsn_ = qp_.attributes.receive_psn;
+  if (core_.config.places_directly()) ahead_.resize(static_cast<std::uint32_t>(core_.config.window) * 2);
+}
 
 Counter& Responder::on_request(Context& context, Packet packet) {
   return qp_.is(IBV_QPT_UC) ? on_unreliable(context, packet) : on_reliable(context, packet);
@@ -23,13 +29,15 @@ Counter& Responder::on_request(Context& context, Packet packet) {
 
 Counter& Responder::on_reliable(Context& context, Packet packet) {
   const std::int32_t distance = roce::psn_distance(static_cast<std::uint32_t>(roce::bth(packet).psn), epsn_);
-  if (distance == 0) return execute(context, packet);
+  if (distance == 0) {
+    Counter& end = execute(context, packet);
+    if (ahead_.window() && ahead_.has(epsn_)) catch_up(context);
+    return end;
+  }
   if (distance < 0) return duplicate(context, packet);
   core_.count.out_of_sequence.add();
-  if (!nak_sent_) {
-    nak_sent_ = true;
-    acknowledge(context, epsn_, 0x60 | static_cast<std::uint8_t>(roce::NakCode::kPsnSequenceError));
-  }
+  if (core_.config.places_directly()) return place_ahead(context, packet);
+  nak_gap(context, 0);
   return core_.count.drop_out_of_sequence;
 }
 

@@ -5,9 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 
 #include "nic_model/limits.h"
 #include "nic_model/queues/receive_queue.h"
+#include "nic_model/transport/psn_set.h"
+#include "nic_model/transport/received.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/roce/parse.h"
 #include "runtime/roce/psn.h"
@@ -73,6 +76,11 @@ class Responder {
   bool length_fits(Packet packet, const roce::OpcodeInfo& info) const;
   void place(Packet packet);
 
+  // placement.cc
+  Counter& place_ahead(Context& context, Packet packet);
+  void nak_gap(Context& context, std::uint32_t came);
+  void catch_up(Context& context);
+
   // responder_unreliable.cc
   Counter& on_unreliable(Context& context, Packet packet);
   Counter& lose_message(Context& context);
@@ -92,6 +100,14 @@ class Responder {
   ReceiveWork work_;
   std::uint32_t rkey_ = 0;
   std::uint64_t address_ = 0, length_ = 0, received_ = 0;  // of a WRITE: its RETH; bytes of the message so far
+  // Direct placement: what has come ahead of epsn_, and the completions that wait until it is reached, by PSN.
+  struct Ahead {
+    std::uint32_t psn;
+    Received what;
+  };
+  PsnSet ahead_;
+  std::deque<Ahead> completions_ahead_;
+  bool ack_wanted_ = false;  // something ahead asked for an ACK
   std::array<Resource, kRdAtomicMax> resources_;
   std::uint32_t resources_end_ = 0;  // number so far: the last max_dest_rd_atomic of them are kept
   std::array<Response, 2 * kRdAtomicMax + 2> responses_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 
+#include "nic_model/host/workloads/perftest.h"
 #include "runtime/kernel/splitmix64.h"
 
 namespace rocebox::nic_model {
@@ -332,15 +333,20 @@ constexpr Example kFlowsExample[] = {{"two transfers", "flows:\n  - {source: 0, 
 
 std::span<const rocebox::Component> rocebox::nic_workloads() {
   using namespace nic_model;
-  static const std::array rows = {
-      workload_component<FlowsOptions>("flows", "transfers from a list, each at its time", kFlowsExample),
-      workload_component<PermutationOptions>("permutation", "every host sends to one other"),
-      workload_component<IncastOptions>("incast", "all hosts send to the first"),
-      workload_component<CollectiveOptions<Kind::kAllReduce>>("all_reduce",
-                                                              "AllReduce by ring, or by halving and doubling"),
-      workload_component<CollectiveOptions<Kind::kAllGather>>("all_gather", "ring Allgather"),
-      workload_component<CollectiveOptions<Kind::kReduceScatter>>("reduce_scatter", "ring ReduceScatter"),
-      workload_component<CollectiveOptions<Kind::kAllToAll>>("all_to_all", "each host sends a part to each other"),
-  };
+  static const std::vector<Component> rows = [] {
+    std::vector<Component> all = {
+        workload_component<FlowsOptions>("flows", "transfers from a list, each at its time", kFlowsExample),
+        workload_component<PermutationOptions>("permutation", "every host sends to one other"),
+        workload_component<IncastOptions>("incast", "all hosts send to the first"),
+        workload_component<CollectiveOptions<Kind::kAllReduce>>("all_reduce",
+                                                                "AllReduce by ring, or by halving and doubling"),
+        workload_component<CollectiveOptions<Kind::kAllGather>>("all_gather", "ring Allgather"),
+        workload_component<CollectiveOptions<Kind::kReduceScatter>>("reduce_scatter", "ring ReduceScatter"),
+        workload_component<CollectiveOptions<Kind::kAllToAll>>("all_to_all", "each host sends a part to each other"),
+    };
+    const std::vector<Component> perftest = perftest_workloads();
+    all.insert(all.end(), perftest.begin(), perftest.end());
+    return all;
+  }();
   return rows;
 }

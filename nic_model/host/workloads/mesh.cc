@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+
+#include "nic_model/host/connect.h"
 
 namespace rocebox::nic_model {
 namespace {
@@ -95,30 +98,11 @@ class Mesh::Endpoint final : public HostProgram {
     return qp;
   }
   void connect(Host& host, Qp& qp, const Qp& peer, const Host& other) {
-    ibv_qp_attr a{};
-    a.qp_state = IBV_QPS_INIT;
-    a.port_num = 1;
-    a.qp_access_flags = kAccess;
-    host.modify_qp(qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-    a.qp_state = IBV_QPS_RTR;
-    a.path_mtu = static_cast<ibv_mtu>(std::countr_zero(static_cast<std::uint32_t>(mesh_.options_.mtu)) - 7);
-    a.dest_qp_num = peer.number();
-    a.max_dest_rd_atomic = 16;
-    a.min_rnr_timer = 12;
-    a.ah_attr.is_global = 1;
-    const roce::IpAddress remote = other.config().source_for(*host.config().address);
-    std::copy(remote.begin(), remote.end(), a.ah_attr.grh.dgid.raw);
-    host.modify_qp(qp, a,
-                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-    a.qp_state = IBV_QPS_RTS;
-    a.timeout = static_cast<std::uint8_t>(mesh_.options_.timeout);
-    a.retry_cnt = static_cast<std::uint8_t>(mesh_.options_.retry_cnt);
-    a.rnr_retry = 7;
-    a.max_rd_atomic = 16;
-    host.modify_qp(
-        qp, a,
-        IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+    ConnectOptions options;
+    options.mtu = static_cast<std::uint32_t>(mesh_.options_.mtu);
+    options.timeout = static_cast<std::uint8_t>(mesh_.options_.timeout);
+    options.retry_cnt = static_cast<std::uint8_t>(mesh_.options_.retry_cnt);
+    nic_model::connect(host, qp, {other.config().source_for(*host.config().address), peer.number()}, options);
   }
 
   void prepare(Host& host) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/link/link.h"
 #include "nic_model/nic.h"
 #include "runtime/component/registry.h"
 #include "runtime/config/document.h"

@@ -13,10 +13,11 @@ void fill(std::vector<std::uint8_t>& memory, unsigned seed) {
   for (std::uint8_t& byte : memory) byte = static_cast<std::uint8_t>(random());
 }
 
-void expect_equal(const NicBox& box, std::size_t from, std::size_t to, std::size_t bytes) {
-  EXPECT_TRUE(std::equal(box.sides[0].memory.begin() + static_cast<std::ptrdiff_t>(from),
-                         box.sides[0].memory.begin() + static_cast<std::ptrdiff_t>(from + bytes),
-                         box.sides[1].memory.begin() + static_cast<std::ptrdiff_t>(to)));
+constexpr const char* kRecoveries[] = {"go_back_n", "rnic_sr", "selective", "timeout_only"};
+
+void expect_equal(const NicBox& box, std::ptrdiff_t from, std::ptrdiff_t to, std::ptrdiff_t bytes) {
+  EXPECT_TRUE(std::equal(box.sides[0].memory.begin() + from, box.sides[0].memory.begin() + from + bytes,
+                         box.sides[1].memory.begin() + to));
 }
 
 TEST(Nic, WritesArriveAndComplete) {
@@ -38,30 +39,35 @@ TEST(Nic, WritesArriveAndComplete) {
 }
 
 TEST(Nic, EverythingArrivesOnceUnderLossReorderingAndDuplication) {
-  for (unsigned seed = 0; seed < 20; seed++) {
-    NicBox box("rate: 100Gbps", "delay: 1us\nloss: 2%\nreorder: 1%\nduplicate: 1%\ncorrupt: 0.5%");
+  for (unsigned seed = 0; seed < 40; seed++) {
+    SCOPED_TRACE(std::string(kRecoveries[seed % 4]) + ", seed " + std::to_string(seed));
+    NicBox box(std::string("rate: 100Gbps\nrecovery: ") + kRecoveries[seed % 4],
+               "delay: 1us\nloss: 2%\nreorder: 1%\nduplicate: 1%\ncorrupt: 0.5%");
     box.connect({.retry_cnt = 7});
     fill(box.sides[0].memory, seed);
     fill(box.sides[1].memory, seed + 1000);
     const std::vector<std::uint8_t> remote = box.sides[1].memory;
-    for (unsigned i = 0; i < 40; i++) box.post_receive(1, 1000 + i, 600000 + i * 2000, 2000);
+    for (unsigned i = 0; i < 40; i++) box.post_receive(1, 1000 + i, 610000 + i * 2000, 2000);
     std::mt19937 random(seed);
-    unsigned receives = 0;
+    unsigned receives = 0, adds = 0;
+    std::vector<std::array<std::ptrdiff_t, 3>> written, read;
     for (unsigned i = 0; i < 60; i++) {
       const auto kind = static_cast<unsigned>(random() % 4), bytes = static_cast<unsigned>(random() % 10000);
       if (kind == 0)
-        box.post(0, i, IBV_WR_RDMA_WRITE, i * 10000, bytes, i * 10000);
+        written.push_back({i * 10000, i * 10000, bytes}),
+            box.post(0, i, IBV_WR_RDMA_WRITE, i * 10000, bytes, i * 10000);
       else if (kind == 1 && receives < 40)
         receives++, box.post(0, i, IBV_WR_SEND_WITH_IMM, i * 10000, bytes % 2000);
       else if (kind == 2)
-        box.post(0, i, IBV_WR_RDMA_READ, 700000 + i * 5000, bytes % 5000, 700000 + i * 5000);
+        read.push_back({700000 + i * 5000, 700000 + i * 5000, bytes % 5000}),
+            box.post(0, i, IBV_WR_RDMA_READ, 700000 + i * 5000, bytes % 5000, 700000 + i * 5000);
       else
-        box.post(0, i, IBV_WR_ATOMIC_FETCH_AND_ADD, 1040000 + i * 8, 8, 1048000, IBV_SEND_SIGNALED,
-                 [&](ibv_send_wr& wr) {
-                   wr.wr.atomic.remote_addr = box.sides[1].address() + 1048000;
-                   wr.wr.atomic.compare_add = 1;
-                   wr.wr.atomic.rkey = box.sides[1].key;
-                 });
+        adds++, box.post(0, i, IBV_WR_ATOMIC_FETCH_AND_ADD, 1040000 + i * 8, 8, 1048000, IBV_SEND_SIGNALED,
+                         [&](ibv_send_wr& wr) {
+                           wr.wr.atomic.remote_addr = box.sides[1].address() + 1048000;
+                           wr.wr.atomic.compare_add = 1;
+                           wr.wr.atomic.rkey = box.sides[1].key;
+                         });
     }
     box.run(100 * kSecond);
     ASSERT_EQ(box.completions(0).size(), 60u) << seed << box.state();
@@ -70,6 +76,15 @@ TEST(Nic, EverythingArrivesOnceUnderLossReorderingAndDuplication) {
       ASSERT_EQ(box.completions(0)[i].status, IBV_WC_SUCCESS) << i << box.state();
     }
     EXPECT_EQ(box.completions(1).size(), receives);
+    for (const auto& [from, to, bytes] : written) expect_equal(box, from, to, bytes);
+    for (const auto& [from, to, bytes] : read)
+      EXPECT_TRUE(std::equal(box.sides[0].memory.begin() + from, box.sides[0].memory.begin() + from + bytes,
+                             remote.begin() + to));
+    std::uint64_t added = 0;
+    std::memcpy(&added, &box.sides[1].memory[1048000], 8);
+    std::uint64_t before = 0;
+    std::memcpy(&before, &remote[1048000], 8);
+    EXPECT_EQ(added - before, adds) << "atomics are executed once";
     for (unsigned i = 0; i < box.completions(1).size(); i++) EXPECT_EQ(box.completions(1)[i].wr_id, 1000 + i);
   }
 }
@@ -91,7 +106,7 @@ TEST(Nic, UnreliableConnectionsDropWholeMessages) {
   for (std::size_t i = 0; i < got.size(); i++) {
     EXPECT_EQ(got[i].wr_id, i) << "a lost message uses up no receive request";
     EXPECT_EQ(got[i].byte_len, 5000u);
-    expect_equal(box, be32toh(got[i].imm_data) * std::size_t{5000}, i * 5000, 5000);
+    expect_equal(box, be32toh(got[i].imm_data) * 5000, static_cast<std::ptrdiff_t>(i) * 5000, 5000);
   }
 }
 
@@ -191,6 +206,58 @@ TEST(Nic, APeerThatIsGoneExhaustsRetries) {
   EXPECT_EQ(box.completions(0)[0].status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_EQ(box.count(0, "local_ack_timeout_err"), 4u);
   EXPECT_EQ(box.count(0, "tx_roce_packets"), 4u);
+}
+
+// Themis, 2.3, and what stands beside it: packet 10 of 40 is lost, or only late.
+TEST(Nic, RecoveriesSendAgainWhatTheySay) {
+  struct Case {
+    const char *recovery, *event;
+    std::uint64_t again, naks, timeouts;
+  };
+  const Case cases[] = {
+      {"go_back_n", "drop", 30, 1, 0},  // 10 to 39, of which the last ones were on their way
+      {"rnic_sr", "drop", 2, 1, 0},     // the expected one, and the one last sent
+      {"selective", "drop", 1, 29, 0},
+      {"timeout_only", "drop", 40, 0, 1},      // none was acknowledged
+      {"rnic_sr", "delay, by: 2us", 2, 1, 0},  // which was not lost
+      {"timeout_only", "delay, by: 2us", 0, 0, 0},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(std::string(one.recovery) + ", " + one.event);
+    NicBox box(
+        std::string("rate: 100Gbps\nack_every: 64\nrecovery: ") + one.recovery,
+        std::string(
+            "delay: 5us\njitter: 1ns\njitter_reorders: true\nforward: {events: [{qpn: 0x11, relative_psn: 10, do: ") +
+            one.event + "}]}");
+    box.connect({.timeout = 8});
+    fill(box.sides[0].memory, 3);
+    box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 40 * 1024);
+    box.run();
+    ASSERT_EQ(box.completions(0).size(), 1u);
+    EXPECT_EQ(box.completions(0)[0].status, IBV_WC_SUCCESS);
+    expect_equal(box, 0, 0, 40 * 1024);
+    EXPECT_EQ(box.count(0, "retransmitted_packets"), one.again);
+    EXPECT_EQ(box.count(1, "naks_sent"), one.naks);
+    EXPECT_EQ(box.count(0, "local_ack_timeout_err"), one.timeouts);
+  }
+}
+
+// What has come ahead completes in its turn only.
+TEST(Nic, CompletionsKeepTheirOrderUnderDirectPlacement) {
+  NicBox box("rate: 100Gbps\nrecovery: rnic_sr",
+             "delay: 5us\nforward: {events: [{qpn: 0x11, relative_psn: 1, do: drop}]}");
+  box.connect();
+  for (unsigned i = 0; i < 8; i++) {
+    box.post_receive(1, i, 0, 0);
+    box.post(0, i, IBV_WR_RDMA_WRITE_WITH_IMM, 0, 1024, 0, IBV_SEND_SIGNALED,
+             [&](ibv_send_wr& wr) { wr.imm_data = htobe32(i); });
+  }
+  box.run();
+  ASSERT_EQ(box.completions(1).size(), 8u) << box.state();
+  for (unsigned i = 0; i < 8; i++) {
+    EXPECT_EQ(be32toh(box.completions(1)[i].imm_data), i);
+    EXPECT_EQ(box.completions(1)[i].wr_id, i);
+  }
 }
 
 TEST(Nic, HeadersAloneBehaveAsWholePackets) {

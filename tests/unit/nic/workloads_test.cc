@@ -2,7 +2,6 @@
 // Workloads over NICs that stand at one switch.
 #include <gtest/gtest.h>
 
-#include "kernels/link/link.h"
 #include "nic_model/host/workloads/collectives.h"
 #include "tests/unit/nic/nic_kit.h"
 
@@ -105,6 +104,46 @@ TEST(Workloads, APermutationRunsAtLineRate) {
   const double least = 4096 * (4096 + 58 + 24) * 8.0 / 100;
   EXPECT_GT(static_cast<double>(star.now), least);
   EXPECT_LT(static_cast<double>(star.now), least * 1.02);
+}
+
+TEST(Workloads, PerftestMeasuresWhatTheWireAllows) {
+  struct Report final : rocebox::Report {
+    std::map<std::string, double> values;
+    void count(std::string_view name, std::int64_t value) override {
+      values[std::string(name)] = static_cast<double>(value);
+    }
+    void real(std::string_view name, double value) override { values[std::string(name)] = value; }
+    void flag(std::string_view, bool) override {}
+    void text(std::string_view, std::string_view) override {}
+    void duration(std::string_view name, std::int64_t nanos) override { count(name, nanos); }
+    void object(std::string_view, const std::function<void(rocebox::Report&)>&) override {}
+    void table(std::string_view, std::size_t, const std::function<void(rocebox::Report&, std::size_t)>&) override {}
+  };
+  const auto run = [](const std::string& name, const std::string& yaml) {
+    Star star(2, "", "delay: 1us");
+    const auto options = workload_options(name, yaml);
+    const auto workload = options->make(star.all, 1);
+    star.run(*workload);
+    EXPECT_TRUE(workload->finished()) << name << yaml;
+    Report report;
+    workload->report(report);
+    EXPECT_EQ(report.values["failed_completions"], 0) << name;
+    return report.values;
+  };
+  const double share = 4096.0 / (4096 + 58 + 24);
+  for (const char* name : {"write_bw", "read_bw", "send_bw"}) {
+    const double rate = run(name, "{size: 1MiB, iters: 50, qp: 2}")["average_bits_per_second"];
+    EXPECT_GT(rate, 0.97e11 * share) << name;
+    EXPECT_LT(rate, 1.0e11 * share) << name;
+  }
+  const double both = run("write_bw", "{size: 1MiB, iters: 50, bidirectional: true}")["average_bits_per_second"];
+  EXPECT_GT(both, 1.9e11 * share);
+  const double limited = run("write_bw", "{size: 64KiB, iters: 100, rate_limit: 10Gbps}")["average_bits_per_second"];
+  EXPECT_NEAR(limited, 1e10, 2e8);
+  EXPECT_EQ(run("write_bw", "{size: 64KiB, duration: 1ms, connection: UC}")["messages"] > 150, true);
+  // Two wires of 1 us, and a packet through three serialisers of 100 Gbit/s.
+  for (const char* name : {"write_lat", "send_lat"}) EXPECT_NEAR(run(name, "iters: 20")["t_typical"], 2020, 20) << name;
+  EXPECT_NEAR(run("read_lat", "iters: 20")["t_typical"], 4040, 40);
 }
 
 TEST(Workloads, LossDelaysAndLosesNothing) {

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Workloads by the names and options of perftest: one host is the client, the other one the server.
+#include "nic_model/host/workloads/perftest.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "nic_model/host/connect.h"
+#include "runtime/kernel/rate_queue.h"
+
+namespace rocebox::nic_model {
+namespace {
+
+enum class Verb : std::uint8_t { kWrite, kRead, kSend };
+constexpr std::string_view kConnections[] = {"RC", "UC"};
+
+struct PerftestConfig {
+  std::uint64_t size = 65536;
+  std::int64_t iters = 1000, tx_depth = 128, qp = 1, mtu = 4096, cq_mod = 1, inline_size = 0;
+  int connection = 0;
+  bool bidirectional = false;
+  Nanos duration = 0;
+  std::uint64_t rate_limit = 0;
+  std::int64_t timeout = 14;
+
+  void fields(Fields& f, Verb verb, bool latency) {
+    f.bytes("size", size, {1, std::uint64_t{1} << 30}, "bytes of a message");
+    f.integer("iters", iters, {1, std::int64_t{1} << 40}, "messages of each queue pair");
+    f.integer("mtu", mtu, {256, 4096}, "path MTU: 256, 512, 1024, 2048 or 4096 bytes");
+    if (!roce::is_path_mtu(static_cast<std::uint32_t>(mtu))) f.refuse("mtu", "must be 256, 512, 1024, 2048 or 4096");
+    f.integer("timeout", timeout, {0, 31},
+              "4.096 us times two to this power without an ACK until packets are sent again");
+    f.integer("inline_size", inline_size, {0, kInlineBytesMax}, "messages of up to so many bytes are sent inline");
+    if (verb != Verb::kRead) f.choice("connection", connection, kConnections, "reliable or unreliable connection");
+    if (latency) return;
+    f.integer("qp", qp, {1, 16384}, "queue pairs");
+    f.integer("tx_depth", tx_depth, {1, 16384}, "messages of a queue pair that are posted at once");
+    f.integer("cq_mod", cq_mod, {1, 1024}, "one of so many messages gives a completion");
+    f.boolean("bidirectional", bidirectional, "the server sends, too");
+    f.duration("duration", duration, {0, 3600 * kSecond}, "time to run, in place of `iters`");
+    f.rate("rate_limit", rate_limit, {0, kRateMax}, "of each queue pair, at which its messages are posted; 0: none");
+    if (cq_mod > tx_depth) f.refuse("cq_mod", "is more than `tx_depth`, and nothing would be completed");
+  }
+};
+
+// One end of all queue pairs.
+class End final : public HostProgram {
+ public:
+  End(const WorkloadHost& on, const PerftestConfig& config) : config_(config) {
+    host_ = dynamic_cast<Host*>(on.side);
+    if (!host_) throw ConfigError("`" + on.name + "` is no host behind a NIC");
+    program_ = host_->submit(*this);
+  }
+  void run(std::function<void(Host&)> what) {
+    to_do_.push_back(std::move(what));
+    host_->start_again(program_);
+  }
+  void on_start(Host& host) override {
+    for (auto& one : std::exchange(to_do_, {})) one(host);
+  }
+  void on_completion(Host& host, CompletionQueue& cq) override {
+    std::array<ibv_wc, 32> completions;
+    for (int count; (count = host.poll(cq, completions)) > 0;)
+      for (int i = 0; i < count; i++) on_wc(host, completions[static_cast<std::size_t>(i)]);
+    host.arm(cq);
+  }
+  void on_timer(Host& host, Timer&) override { on_time(host); }
+
+  void prepare(Host& host) {
+    domain_ = host.alloc_pd();
+    if (host.config().header_only) {
+      key_ = host.memory().add_without_bytes(domain_, 0, config_.size, ConnectOptions().access);
+    } else {
+      bytes_.resize(config_.size);
+      key_ = host.memory().add(domain_, bytes_.data(), bytes_.size(), ConnectOptions().access);
+    }
+    const auto depth = static_cast<std::uint32_t>(config_.tx_depth);
+    cq_ = host.create_cq(4 * depth * static_cast<std::uint32_t>(config_.qp) + 64, program_);
+    for (std::int64_t i = 0; i < config_.qp; i++) {
+      QpInit init;
+      init.type = config_.connection == 0 ? IBV_QPT_RC : IBV_QPT_UC;
+      init.domain = domain_;
+      init.send_cq = init.receive_cq = cq_;
+      init.capacity = {depth, 2 * depth, 1, 1, static_cast<std::uint32_t>(config_.inline_size)};
+      Qp* qp = host.create_qp(init);
+      if (!qp) throw std::runtime_error("a NIC has too few queue pairs for its workloads: give it more `queue_pairs:`");
+      qps.push_back({qp});
+    }
+    host.arm(*cq_);
+  }
+  void connect(Host& host, const End& other) {
+    ConnectOptions options;
+    options.mtu = static_cast<std::uint32_t>(config_.mtu);
+    options.timeout = static_cast<std::uint8_t>(config_.timeout);
+    for (std::size_t i = 0; i < qps.size(); i++)
+      nic_model::connect(host, *qps[i].qp,
+                         {other.host_->config().source_for(*host.config().address), other.qps[i].qp->number()},
+                         options);
+  }
+  void post_receive(Host& host, std::size_t number) {
+    ibv_sge sge{address(), static_cast<std::uint32_t>(config_.size), key_};
+    ibv_recv_wr request{number, nullptr, &sge, 1};
+    host.post_receive(*qps[number].qp, &request, nullptr);
+  }
+  int post_send(Host& host, std::size_t number, ibv_wr_opcode opcode, const End& other, bool signaled) {
+    ibv_sge sge{address(), static_cast<std::uint32_t>(config_.size), key_};
+    ibv_send_wr request{};
+    request.wr_id = number;
+    request.opcode = opcode;
+    request.sg_list = &sge;
+    request.num_sge = 1;
+    const bool inlined = config_.size <= static_cast<std::uint64_t>(config_.inline_size) && !host.config().header_only;
+    request.send_flags = (signaled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u) |
+                         (inlined ? static_cast<unsigned>(IBV_SEND_INLINE) : 0u);
+    request.wr.rdma.remote_addr = other.address();
+    request.wr.rdma.rkey = other.key_;
+    return host.post_send(*qps[number].qp, &request, nullptr);
+  }
+  std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(bytes_.data()); }
+  void arm(Host& host, Nanos at) { host.arm_timer(program_, timer_, at); }
+
+  struct Pair {
+    Qp* qp;
+    std::int64_t posted = 0, completed = 0;
+    Nanos next_post = 0;
+  };
+  std::vector<Pair> qps;
+  std::function<void(Host&, const ibv_wc&)> on_wc;
+  std::function<void(Host&)> on_time;
+
+ private:
+  const PerftestConfig& config_;
+  Host* host_;
+  std::uint32_t program_ = 0, domain_ = 0, key_ = 0;
+  CompletionQueue* cq_ = nullptr;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::function<void(Host&)>> to_do_;
+  Timer timer_;
+};
+
+class Perftest : public Workload {
+ public:
+  Perftest(std::span<const WorkloadHost> hosts, const PerftestConfig& config, Verb verb)
+      : config_(config), verb_(verb), ends_{End(hosts[0], config_), End(hosts[1], config_)} {
+    for (unsigned side = 0; side < 2; side++) {
+      ends_[side].on_wc = [this, side](Host& host, const ibv_wc& wc) {
+        if (wc.status != IBV_WC_SUCCESS)
+          failed_++;
+        else
+          on_completion(host, side, wc);
+      };
+      ends_[side].on_time = [this, side](Host& host) { on_time(host, side); };
+    }
+  }
+  // Both know of each other as by perftest's own connection; then the client begins, and with it the server.
+  void start(Nanos now) override {
+    start_ = now;
+    ends_[0].run([this](Host& client) {
+      ends_[0].prepare(client);
+      ends_[1].run([this](Host& server) {
+        ends_[1].prepare(server);
+        ends_[1].connect(server, ends_[0]);
+        begin(server, 1);
+        ends_[0].run([this](Host& again) {
+          ends_[0].connect(again, ends_[1]);
+          begin(again, 0);
+        });
+      });
+    });
+  }
+  bool finished() const override { return finished_; }
+  std::span<const FlowRecord> flows() const override { return {&flow_, 1}; }
+  void explain_waiting(Report& report, unsigned) const override { report.count("failed_completions", failed_); }
+
+ protected:
+  virtual void begin(Host& host, unsigned side) = 0;
+  virtual void on_completion(Host& host, unsigned side, const ibv_wc& wc) = 0;
+  virtual void on_time(Host&, unsigned) {}
+  void end(Nanos now) {
+    if (finished_) return;
+    finished_ = true;
+    flow_.end = ended_ = now;
+    tell_finished(now);
+  }
+
+  const PerftestConfig config_;
+  const Verb verb_;
+  std::array<End, 2> ends_;
+  FlowRecord flow_{0, 1, 0, 0, kNever};
+  Nanos start_ = 0, ended_ = 0;
+  std::int64_t failed_ = 0;
+  bool finished_ = false;
+};
+
+class Bandwidth final : public Perftest {
+ public:
+  using Perftest::Perftest;
+  std::uint64_t progress() const override { return static_cast<std::uint64_t>(messages_); }
+  void report(Report& report) const override {
+    const double seconds = static_cast<double>(ended_ - start_) / 1e9;
+    report.count("messages", messages_);
+    report.count("failed_completions", failed_);
+    if (!finished_ || seconds <= 0) return;
+    report.duration("completion_time", ended_ - start_);
+    report.real("average_bits_per_second",
+                static_cast<double>(messages_) * static_cast<double>(config_.size) * 8 / seconds);
+    report.real("messages_per_second", static_cast<double>(messages_) / seconds);
+  }
+
+ private:
+  bool sends(unsigned side) const { return side == 0 || config_.bidirectional; }
+  bool more(const End::Pair& pair, Nanos now) const {
+    return config_.duration ? now - start_ < config_.duration : pair.posted < config_.iters;
+  }
+  void begin(Host& host, unsigned side) override {
+    if (verb_ == Verb::kSend)
+      for (std::size_t i = 0; i < ends_[side].qps.size(); i++)
+        for (std::int64_t n = 0; n < 2 * config_.tx_depth; n++) ends_[side].post_receive(host, i);
+    if (!sends(side)) return;
+    sending_ += config_.qp;
+    for (std::size_t i = 0; i < ends_[side].qps.size(); i++) fill(host, side, i);
+  }
+  void fill(Host& host, unsigned side, std::size_t number) {
+    End::Pair& pair = ends_[side].qps[number];
+    constexpr ibv_wr_opcode kOpcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND};
+    while (pair.posted - pair.completed < config_.tx_depth && more(pair, host.now())) {
+      if (config_.rate_limit && pair.next_post > host.now()) return ends_[side].arm(host, pair.next_post);
+      const bool last = !config_.duration && pair.posted + 1 == config_.iters;
+      const bool signaled = last || (pair.posted + 1) % config_.cq_mod == 0;
+      if (ends_[side].post_send(host, number, kOpcodes[static_cast<unsigned>(verb_)], ends_[1 - side], signaled))
+        return;
+      pair.posted++;
+      if (config_.rate_limit)
+        pair.next_post =
+            std::max(pair.next_post, host.now()) +
+            static_cast<Nanos>(static_cast<double>(config_.size) * 8e9 / static_cast<double>(config_.rate_limit));
+    }
+  }
+  void on_time(Host& host, unsigned side) override {
+    for (std::size_t i = 0; i < ends_[side].qps.size(); i++) fill(host, side, i);
+  }
+  void on_completion(Host& host, unsigned side, const ibv_wc& wc) override {
+    if (wc.opcode & IBV_WC_RECV) return ends_[side].post_receive(host, wc.wr_id);
+    End::Pair& pair = ends_[side].qps[wc.wr_id];
+    const std::int64_t before = pair.completed;
+    pair.completed = std::min(pair.posted, (pair.completed / config_.cq_mod + 1) * config_.cq_mod);
+    messages_ += pair.completed - before;
+    flow_.bytes = static_cast<std::uint64_t>(messages_) * config_.size;
+    fill(host, side, wc.wr_id);
+    if (pair.posted - pair.completed < config_.cq_mod && !more(pair, host.now()) && --sending_ == 0) end(host.now());
+  }
+
+  std::int64_t messages_ = 0, sending_ = 0;
+};
+
+// One message there, one back; a READ is both.
+class Latency final : public Perftest {
+ public:
+  using Perftest::Perftest;
+  std::uint64_t progress() const override { return static_cast<std::uint64_t>(times_.size()); }
+  void report(Report& report) const override {
+    report.count("messages", static_cast<std::int64_t>(times_.size()));
+    report.count("failed_completions", failed_);
+    if (times_.empty()) return;
+    std::vector<Nanos> sorted = times_;
+    std::ranges::sort(sorted);
+    const auto at = [&](double share) {
+      return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
+    };
+    report.duration("t_min", sorted.front());
+    report.duration("t_typical", at(0.5));
+    report.duration("t_p99", at(0.99));
+    report.duration("t_p999", at(0.999));
+    report.duration("t_max", sorted.back());
+  }
+
+ private:
+  void begin(Host& host, unsigned side) override {
+    for (unsigned i = 0; i < 4 && verb_ != Verb::kRead; i++) ends_[side].post_receive(host, 0);
+    if (side == 0) ping(host);
+  }
+  void ping(Host& host) {
+    sent_ = host.now();
+    post(host, 0);
+  }
+  // A WRITE tells its receiver by an immediate: memory without bytes cannot be polled.
+  void post(Host& host, unsigned side) {
+    constexpr ibv_wr_opcode kOpcodes[] = {IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ, IBV_WR_SEND};
+    ends_[side].post_send(host, 0, kOpcodes[static_cast<unsigned>(verb_)], ends_[1 - side], true);
+  }
+  void on_completion(Host& host, unsigned side, const ibv_wc& wc) override {
+    const bool received = wc.opcode & IBV_WC_RECV;
+    if (received) ends_[side].post_receive(host, 0);
+    if (side == 1) {
+      if (received) post(host, 1);
+      return;
+    }
+    if (!received && verb_ != Verb::kRead) return;
+    times_.push_back((host.now() - sent_) / (verb_ == Verb::kRead ? 1 : 2));
+    flow_.bytes += config_.size;
+    if (static_cast<std::int64_t>(times_.size()) == config_.iters) return end(host.now());
+    ping(host);
+  }
+
+  std::vector<Nanos> times_;
+  Nanos sent_ = 0;
+};
+
+template <Verb kVerb, bool kLatency>
+class PerftestOptions final : public WorkloadOptions {
+ public:
+  PerftestOptions() {
+    if (kLatency) config_.size = 2, config_.tx_depth = 4;
+  }
+  void fields(Fields& f) override { config_.fields(f, kVerb, kLatency); }
+  Range<std::int64_t> hosts() const override { return {2, 2}; }
+  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
+    if constexpr (kLatency) return std::make_unique<Latency>(hosts, config_, kVerb);
+    return std::make_unique<Bandwidth>(hosts, config_, kVerb);
+  }
+
+ private:
+  PerftestConfig config_;
+};
+
+}  // namespace
+
+std::vector<Component> perftest_workloads() {
+  return {
+      workload_component<PerftestOptions<Verb::kWrite, false>>("write_bw", "WRITEs as fast as they go, as ib_write_bw"),
+      workload_component<PerftestOptions<Verb::kRead, false>>("read_bw", "READs as fast as they go, as ib_read_bw"),
+      workload_component<PerftestOptions<Verb::kSend, false>>("send_bw", "SENDs as fast as they go, as ib_send_bw"),
+      workload_component<PerftestOptions<Verb::kWrite, true>>("write_lat", "WRITEs there and back, as ib_write_lat"),
+      workload_component<PerftestOptions<Verb::kRead, true>>("read_lat", "READs one by one, as ib_read_lat"),
+      workload_component<PerftestOptions<Verb::kSend, true>>("send_lat", "SENDs there and back, as ib_send_lat")};
+}
+
+}  // namespace rocebox::nic_model

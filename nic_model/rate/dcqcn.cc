@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/rate/dcqcn.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/kernel/rate_queue.h"
+
+namespace rocebox::nic_model {
+namespace {
+
+constexpr double kG = 1024;  // dce_tcp_g and alpha are in 1/1024
+
+}  // namespace
+
+void DcqcnConfig::fields(Fields& f) {
+  f.boolean("enabled", enabled, "obey and send congestion notifications");
+  f.duration("rpg_time_reset", rpg_time_reset, {kMicrosecond, kSecond}, "time between increases of the rate");
+  f.bytes("rpg_byte_reset", rpg_byte_reset, {1024, std::uint64_t{1} << 40}, "bytes between increases of the rate");
+  f.integer("rpg_threshold", rpg_threshold, {1, 31}, "increases by either before the target rate grows, too");
+  f.rate("rpg_ai_rate", rpg_ai_rate, {kRateMin, kRateMax}, "additive increase of the target rate");
+  f.rate("rpg_hai_rate", rpg_hai_rate, {kRateMin, kRateMax}, "the same once both have passed the threshold");
+  f.rate("rpg_min_rate", rpg_min_rate, {kRateMin, kRateMax}, "the least rate");
+  f.fraction("rpg_min_dec_fac", rpg_min_dec_fac, {0, 1}, "share of the rate that a reduction leaves at least");
+  f.integer("dce_tcp_g", dce_tcp_g, {1, 1024}, "share of alpha that an update keeps, in 1/1024");
+  f.duration("dce_tcp_rtt", dce_tcp_rtt, {100, kSecond}, "time between updates of alpha");
+  f.duration("rate_reduce_monitor_period", rate_reduce_monitor_period, {0, kSecond},
+             "time between reductions at least");
+  f.integer("initial_alpha_value", initial_alpha_value, {1, 1023}, "alpha at first, in 1/1024");
+  f.boolean("clamp_tgt_rate", clamp_tgt_rate, "each reduction moves the target rate; false: only the first of a row");
+  f.duration("min_time_between_cnps", min_time_between_cnps, {0, kSecond},
+             "of one queue pair, at the notification point");
+  f.integer("cnp_dscp", cnp_dscp, {0, 63}, "DSCP of congestion notifications");
+}
+
+void DcqcnRate::start(const DcqcnConfig& config, std::uint64_t line_rate, Nanos now) {
+  *this = DcqcnRate();
+  if (!config.enabled || line_rate == 0) return;
+  config_ = &config;
+  line_ = current_ = target_ = static_cast<double>(line_rate);
+  alpha_ = static_cast<double>(config.initial_alpha_value) / kG;
+  last_reduced_ = now - kSecond;
+  alpha_at_ = increase_at_ = now;
+}
+
+// Alpha decays as long as no notification comes; at line rate nothing else moves.
+void DcqcnRate::catch_up(Nanos now) {
+  if (!limited_) {
+    alpha_at_ = increase_at_ = now;
+    return;
+  }
+  const double keep = static_cast<double>(config_->dce_tcp_g) / kG;
+  const auto updates = (now - alpha_at_) / config_->dce_tcp_rtt;
+  if (updates > 0) {
+    alpha_at_ += updates * config_->dce_tcp_rtt;
+    alpha_ *= std::pow(keep, static_cast<double>(updates - (notified_ ? 1 : 0)));
+    notified_ = false;
+  }
+  while (limited_ && now - increase_at_ >= config_->rpg_time_reset) {
+    increase_at_ += config_->rpg_time_reset;
+    by_time_++;
+    increase();
+  }
+}
+
+void DcqcnRate::increase() {
+  const std::int64_t most = std::max(by_time_, by_bytes_), least = std::min(by_time_, by_bytes_);
+  if (least > config_->rpg_threshold)
+    target_ += static_cast<double>(config_->rpg_hai_rate) * static_cast<double>(least - config_->rpg_threshold);
+  else if (most > config_->rpg_threshold)
+    target_ += static_cast<double>(config_->rpg_ai_rate);
+  target_ = std::min(target_, line_);
+  current_ = (target_ + current_) / 2;
+  if (line_ - current_ > line_ / 1000) return;
+  current_ = target_ = line_;
+  limited_ = false;
+}
+
+void DcqcnRate::on_congestion(Nanos now) {
+  if (!is_on()) return;
+  catch_up(now);
+  const double keep = static_cast<double>(config_->dce_tcp_g) / kG;
+  if (!notified_) alpha_ = keep * alpha_ + (1 - keep);
+  notified_ = true;
+  if (now - last_reduced_ < config_->rate_reduce_monitor_period) return;
+  last_reduced_ = now;
+  if (config_->clamp_tgt_rate || by_time_ > 0 || by_bytes_ > 0 || !limited_) target_ = current_;
+  current_ = std::max(current_ * std::max(1 - alpha_ / 2, config_->rpg_min_dec_fac),
+                      static_cast<double>(config_->rpg_min_rate));
+  if (!limited_) alpha_at_ = now;
+  limited_ = true;
+  by_time_ = by_bytes_ = 0;
+  bytes_ = 0;
+  increase_at_ = now;
+}
+
+Nanos DcqcnRate::on_sent(Nanos now, std::uint64_t bytes) {
+  catch_up(now);
+  if (limited_) {
+    bytes_ += bytes;
+    while (limited_ && bytes_ >= config_->rpg_byte_reset) {
+      bytes_ -= config_->rpg_byte_reset;
+      by_bytes_++;
+      increase();
+    }
+  }
+  return static_cast<Nanos>(static_cast<double>(bytes) * 8e9 / current_);
+}
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Direct data placement: a WRITE's packets are placed as they come; what completes a message waits for its turn.
+#include "nic_model/core.h"
+#include "nic_model/transport/responder.h"
+
+namespace rocebox::nic_model {
+
+// A gap: `came` is what showed it.
+void Responder::nak_gap(Context& context, std::uint32_t came) {
+  const Recovery how = core_.config.recovery;
+  if (how == Recovery::kTimeoutOnly || (nak_sent_ && how != Recovery::kSelective)) return;
+  nak_sent_ = true;
+  const std::uint32_t msn = std::exchange(msn_, how == Recovery::kSelective ? came : msn_);
+  acknowledge(context, epsn_, 0x60 | static_cast<std::uint8_t>(roce::NakCode::kPsnSequenceError));
+  msn_ = msn;
+}
+
+Counter& Responder::place_ahead(Context& context, Packet packet) {
+  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
+  const roce::Bth& bth = roce::bth(packet);
+  const auto psn = static_cast<std::uint32_t>(bth.psn);
+  const bool is_whole = info.has(roce::kIsWrite) && info.has(roce::kHasReth) && info.has(roce::kEndsMessage);
+  if (!is_whole || !roce::psn_in_window(psn, epsn_, ahead_.window())) {
+    nak_gap(context, psn);  // others come again, in order
+    return core_.count.drop_out_of_sequence;
+  }
+  if (ahead_.has(psn)) {
+    core_.count.duplicate_request.add();
+    return core_.count.drop_duplicate;
+  }
+  const roce::Reth& reth = *roce::reth(packet);
+  const std::uint32_t bytes = packet.meta().payload_bytes;
+  const auto rkey = static_cast<std::uint32_t>(reth.rkey);
+  // What is wrong with it is said when it is expected: it comes again.
+  if (reth.dma_length != bytes || !(qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) ||
+      (bytes && core_.memory.check(rkey, qp_.accessor(), reth.virtual_address, bytes, IBV_ACCESS_REMOTE_WRITE) !=
+                    MemoryError::kNone)) {
+    nak_gap(context, psn);
+    return core_.count.drop_out_of_sequence;
+  }
+  if (bytes)
+    core_.memory.write(rkey, reth.virtual_address, bytes,
+                       Core::has_payload(packet) ? Headers::payload(packet) : nullptr);
+  ahead_.add(psn);
+  ack_wanted_ = ack_wanted_ || bth.ack_req();
+  if (info.has(roce::kHasImmDt)) {
+    Ahead one{psn, {MLX5_CQE_RESP_WR_IMM, bytes, 0, bth.solicited_event()}};
+    std::memcpy(&one.what.immediate, roce::immdt(packet), 4);
+    const auto at = std::find_if(completions_ahead_.begin(), completions_ahead_.end(),
+                                 [&](const Ahead& other) { return roce::psn_distance(other.psn, psn) > 0; });
+    completions_ahead_.insert(at, one);
+  }
+  nak_gap(context, psn);
+  return core_.count.delivered;
+}
+
+// The gap is closed, at least its first part: what has come ahead is executed now, in order.
+void Responder::catch_up(Context& context) {
+  while (ahead_.has(epsn_)) {
+    if (!completions_ahead_.empty() && completions_ahead_.front().psn == epsn_) {
+      if (!take_receive(context)) {
+        // As if it had not come: it is asked for again.
+        ahead_.remove(epsn_);
+        completions_ahead_.pop_front();
+        not_ready(context);
+        return;
+      }
+      core_.complete_receive(context, qp_, work_, completions_ahead_.front().what, IBV_WC_SUCCESS);
+      completions_ahead_.pop_front();
+    }
+    core_.count.rx_write_requests.add();
+    msn_ = (msn_ + 1) & roce::kPsnMask;
+    ahead_.remove(epsn_);
+    epsn_ = roce::psn_add(epsn_, 1);
+  }
+  if (std::exchange(ack_wanted_, false)) acknowledge(context, roce::psn_add(epsn_, -1), 0x1F);
+}
+
+}  // namespace rocebox::nic_model

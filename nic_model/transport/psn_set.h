@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// PsnSet: which PSNs of a window have come, one bit each.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace rocebox::nic_model {
+
+/// PSNs from a first one, which only moves on, up to `window` of them. A PSN's bit is its own number modulo the size,
+/// so moving on costs nothing.
+class PsnSet {
+ public:
+  /// No room at all until resize().
+  void resize(std::uint32_t window) {
+    mask_ = std::bit_ceil(window < 64 ? 64u : window) - 1;
+    words_.assign((std::size_t{mask_} + 1) / 64, 0);
+  }
+  std::uint32_t window() const { return words_.empty() ? 0 : mask_ + 1; }
+  bool has(std::uint32_t psn) const { return words_[(psn & mask_) / 64] >> (psn & 63) & 1; }
+  void add(std::uint32_t psn) { words_[(psn & mask_) / 64] |= std::uint64_t{1} << (psn & 63); }
+  void remove(std::uint32_t psn) { words_[(psn & mask_) / 64] &= ~(std::uint64_t{1} << (psn & 63)); }
+  void clear() { words_.assign(words_.size(), 0); }
+
+ private:
+  std::vector<std::uint64_t> words_;
+  std::uint32_t mask_ = 0;
+};
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a requester sends again where receivers place packets as they come.
+#include "nic_model/core.h"
+#include "nic_model/transport/requester.h"
+
+namespace rocebox::nic_model {
+
+// A NAK: all before `psn` has come, and `came`, which only `selective` says.
+void Requester::recover(Context& context, std::uint32_t psn, std::uint32_t came) {
+  const Recovery how = core_.config.recovery;
+  qp_.rate.on_congestion(context.now());
+  if (how == Recovery::kRnicSr) {
+    // Themis, 2.3: the packet that is expected, and the one that was just sent.
+    const std::uint32_t last = roce::psn_add(sent_end_, -1);
+    if (again_.size() < 2 * static_cast<std::size_t>(core_.config.window)) {
+      again_.push_back(psn);
+      if (last != psn) again_.push_back(last);
+    }
+  } else if (how == Recovery::kSelective && roce::psn_in_window(came, una_, came_.window()) &&
+             roce::psn_distance(came, sent_end_) < 0) {
+    came_.add(came);
+    if (!recovers_) {
+      recovers_ = true;
+      recovery_end_ = sent_end_;
+      hole_ = una_;
+      highest_came_ = came;
+    }
+    if (roce::psn_distance(came, highest_came_) > 0) highest_came_ = came;
+  }
+  core_.wake(context, qp_);
+}
+
+bool Requester::has_to_resend() const {
+  if (!again_.empty()) return true;
+  if (!recovers_) return false;
+  const std::uint32_t from = roce::psn_distance(hole_, una_) < 0 ? una_ : hole_;
+  return roce::psn_distance(from, highest_came_) < 0;
+}
+
+// The next PSN that is to be sent again; una_ - 1: there is none.
+std::uint32_t Requester::next_hole() {
+  while (!again_.empty()) {
+    const std::uint32_t psn = again_.front();
+    again_.pop_front();
+    if (roce::psn_distance(psn, una_) >= 0) return psn;
+  }
+  if (recovers_ && roce::psn_distance(hole_, una_) < 0) hole_ = una_;
+  while (recovers_ && roce::psn_distance(hole_, highest_came_) < 0) {
+    const std::uint32_t psn = hole_;
+    hole_ = roce::psn_add(hole_, 1);
+    if (!came_.has(psn)) return psn;
+  }
+  return roce::psn_add(una_, -1);
+}
+
+PacketPtr Requester::resend(Context& context) {
+  const std::uint32_t psn = next_hole();
+  if (roce::psn_distance(psn, una_) < 0) return {};
+  const std::uint32_t index = index_of(psn);
+  // What go-back-N after a timeout has not sent yet comes in its turn.
+  if (index == end_ || roce::psn_distance(psn, next_psn()) >= 0) return {};
+  const SendWork& work = at(index);
+  PacketPtr packet =
+      send_data(context, work, static_cast<std::uint32_t>(roce::psn_distance(psn, work.first_psn)), true);
+  if (!packet) return {};
+  pace(context, *packet);
+  core_.count.retransmitted_packets.add();
+  if (core_.config.retransmit_stall) {
+    rnr_until_ = context.now() + core_.config.retransmit_stall;
+    context.arm(qp_.rnr_timer, rnr_until_);
+  }
+  return packet;
+}
+
+}  // namespace rocebox::nic_model
