@@ -99,6 +99,8 @@ class ProgramOptions : public Options {
   void fields(Fields& fields) final;
   /// In the switch that `info` tells of.
   virtual void fields(Fields& fields, const SwitchInfo& info) = 0;
+  /// Before the fields are filled, in a switch that a topology has placed: what is not written is as `placement` says.
+  virtual void place(const Placement& /*placement*/, const SwitchInfo& /*info*/) {}
   /// Adds what the options of other programs are held against, once these have been read.
   virtual void tell(SwitchInfo& info) const = 0;
   /// Makes the program; strict when `strict` is not null: then it judges the accesses of all programs of the device.
@@ -124,7 +126,8 @@ inline constexpr ComponentKind kPrograms = {kProgramKind,
 
 /// Makes a Program of P, which has
 ///   struct Config { void fields(Fields&, const SwitchInfo&); };  // and perhaps void tell(SwitchInfo&) const,
-///                                                                // std::uint64_t eal_bytes() const
+///                                                                // std::uint64_t eal_bytes() const,
+///                                                                // void place(const Placement&, const SwitchInfo&)
 ///   P(const Config&, const Build&);
 /// and some of
 ///   template <class Access> void ingress(Access&, Pass&);
@@ -190,6 +193,9 @@ template <class P>
 class OptionsOf final : public ProgramOptions {
  public:
   void fields(Fields& fields, const SwitchInfo& info) override { config_.fields(fields, info); }
+  void place(const Placement& placement, const SwitchInfo& info) override {
+    if constexpr (requires { config_.place(placement, info); }) config_.place(placement, info);
+  }
   void tell(SwitchInfo& info) const override {
     if constexpr (requires { config_.tell(info); }) config_.tell(info);
   }

@@ -51,6 +51,7 @@ class SwitchOptions final : public DeviceOptions {
   explicit SwitchOptions(const Registry& registry) : config_(registry) {}
   void fields(Fields& fields) override { config_.fields(fields); }
   const std::vector<std::string>& ports() const override { return config_.info.ports; }
+  void place(const Placement& placement) override { config_.place(placement); }
   const char* one_core_because() const override { return "whose tables and buffer are one"; }
   std::unique_ptr<Kernel> make(Stats& stats) const override {
     return std::make_unique<Datapath>(config_, stats, config_.strict);
@@ -63,7 +64,11 @@ class SwitchOptions final : public DeviceOptions {
     return static_cast<const Datapath&>(running).prepare(config_);
   }
   std::uint64_t eal_bytes() const override {
-    std::uint64_t bytes = std::uint64_t{16} << 20;  // what DPDK takes for small tables
+    // What DPDK takes for small tables: hundreds of switches that route to a few prefixes have next to none.
+    constexpr std::uint64_t kFew = 64 << 10;
+    const ProgramOptions* only = config_.programs.size() == 1 ? config_.find(config_.programs[0]) : nullptr;
+    const bool few = only && only->eal_bytes() > 0 && only->eal_bytes() <= kFew;
+    std::uint64_t bytes = std::uint64_t{few ? 2u : 16u} << 20;
     for (const std::string& program : config_.programs)
       if (const ProgramOptions* options = config_.find(program)) bytes += options->eal_bytes();
     return bytes;

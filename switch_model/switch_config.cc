@@ -77,6 +77,24 @@ void SwitchConfig::mirror_fields(Fields& f) {
   }
 }
 
+void SwitchConfig::place(const Placement& placement) {
+  info.ports.clear();
+  traffic_manager.rate = 0;
+  for (const Placement::PlacedPort& port : placement.ports) {
+    info.ports.push_back(port.name);
+    if (traffic_manager.rate == 0) traffic_manager.rate = port.bits_per_second;
+  }
+  for (const Placement::PlacedPort& port : placement.ports) {
+    if (port.bits_per_second == traffic_manager.rate) continue;
+    const auto same = std::ranges::find(traffic_manager.rates, port.bits_per_second, &RateConfig::rate);
+    if (same == traffic_manager.rates.end())
+      traffic_manager.rates.push_back({{port.name}, port.bits_per_second});
+    else
+      same->ports.push_back(port.name);
+  }
+  for (const std::unique_ptr<ProgramOptions>& program : options_) program->place(placement, info);
+}
+
 void SwitchConfig::fields(Fields& f) {
   f.texts("ports", info.ports, "names of the ports, in order");
   check_ports(f);

@@ -23,6 +23,8 @@ struct SwitchConfig {
   /// Programs of `registry` can be chosen; it outlives this.
   explicit SwitchConfig(const Registry& registry);
   void fields(Fields& fields);
+  /// Ports, rates and programs as a topology says.
+  void place(const Placement& placement);
   /// The program of that name; null when there is none.
   const ProgramOptions* find(std::string_view program) const;
 

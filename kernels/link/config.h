@@ -6,6 +6,7 @@
 
 #include "kernels/link/match.h"
 #include "runtime/component/fields.h"
+#include "runtime/kernel/kernel_options.h"
 
 namespace rocebox::link {
 
@@ -90,6 +91,10 @@ struct Config {
   DirectionConfig forward, reverse;
   /// Options at the top hold for each direction on its own; `forward` and `reverse` override them.
   void fields(Fields& fields);
+  WireFacts wire_facts(Port from) const {
+    const DirectionConfig& direction = from == 0 ? forward : reverse;
+    return {direction.rate, direction.delay};
+  }
 };
 
 }  // namespace rocebox::link

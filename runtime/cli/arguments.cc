@@ -82,6 +82,40 @@ void add_replay(CLI::App& app, ReplayArguments& a) {
   add_plugins(*command, a.plugins);
 }
 
+void add_sim(CLI::App& app, SimArguments& a) {
+  CLI::App* command =
+      app.add_subcommand("sim", "Run the workloads of a configuration over its devices and links, in virtual time");
+  command->add_option("CONFIG", a.config, kConfig)->required();
+  command
+      ->add_option("--set", a.settings,
+                   "A value in place of the configuration's: a name under `parameters:`, or a path of keys as "
+                   "links.haul.loss (may be given again)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--sweep", a.sweeps,
+                   "Run with each of these values of KEY, as of --set; several sweeps: with every combination (may be "
+                   "given again)")
+      ->type_name("KEY=V1,V2")
+      ->allow_extra_args(false);
+  command->add_option("--seeds", a.seeds, "Run each with so many seeds, one after the other from the first one")
+      ->type_name("N")
+      ->check(CLI::Range(INT64_C(1), INT64_C(100000)));
+  command->add_option("--jobs", a.jobs, "So many runs of a sweep at a time; the table is the same")
+      ->type_name("N")
+      ->check(CLI::Range(INT64_C(1), INT64_C(1024)));
+  command->add_option("--csv", a.csv, "Write tables of the report into this folder, of a sweep its table")
+      ->type_name("DIR");
+  command
+      ->add_option("--plot", a.plot,
+                   "Draw completion times, goodput and links into this folder, as SVG and PNG; needs matplotlib")
+      ->type_name("DIR");
+  command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")->type_name("N");
+  add_report(*command, a.json, a.report);
+  add_trace(*command, a.trace, a.trace_outs);
+  add_plugins(*command, a.plugins);
+}
+
 void add_run(CLI::App& app, RunArguments& a) {
   CLI::App* command = app.add_subcommand("run", "Run live traffic through a configuration, until Ctrl-C");
   command->add_option("CONFIG", a.config, kConfig);
@@ -117,6 +151,7 @@ void add_check(CLI::App& app, CheckArguments& a) {
   command->add_flag("--strict", a.strict,
                     "Send packets through each device that models hardware; tell what that could not do");
   command->add_flag("--resources", a.resources, "Print what programs take of the hardware that is modelled");
+  command->add_flag("--routes", a.routes, "Print the routes of a topology instead: switch, prefix, next hops");
   command->add_flag("--schema", a.schema, "Print the JSON Schema of configurations instead, for editors");
   add_plugins(*command, a.plugins);
 }
@@ -214,6 +249,7 @@ void add_capture_command(CLI::App& app, RecordArguments& a) {
 
 void declare_commands(CLI::App& app, Arguments& arguments) {
   add_replay(app, arguments.replay);
+  add_sim(app, arguments.sim);
   add_run(app, arguments.run);
   add_lab(app, arguments.lab);
   add_check(app, arguments.check);

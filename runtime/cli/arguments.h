@@ -8,6 +8,7 @@ namespace rocebox::cli {
 /// The arguments of every command.
 struct Arguments {
   ReplayArguments replay;
+  SimArguments sim;
   RunArguments run;
   CheckArguments check;
   LabArguments lab;

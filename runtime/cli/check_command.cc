@@ -4,32 +4,84 @@
 #include <algorithm>
 
 #include "runtime/cli/commands.h"
+#include "runtime/config/units.h"
 #include "runtime/drives/replay.h"
+#include "runtime/drives/virtual/sim.h"
 #include "runtime/lab/lab_config.h"
 #include "runtime/process/file_place.h"
 
 namespace rocebox::cli {
 namespace {
 
+constexpr std::size_t kPlacedShown = 32;  // devices of a topology that are told each
+
+// Whether it is for `rocebox sim`.
+bool is_virtual(const config::RunConfig& config) {
+  return !config.workloads.empty() || !config.topology_values.empty();
+}
+
 // Makes everything that a run would make: what could not be is a mistake.
 void resolve(const config::RunConfig& config) {
   start_for(config);
   Pool pool = make_pool(config);
+  if (is_virtual(config)) {
+    const Sim run(config, pool, {});
+    return;
+  }
   ReplayOptions options;
   options.more_files_may_come = true;
   const Replay run(config, pool, std::move(options));
 }
 
+void print_topology(const config::RunConfig& config) {
+  const auto links = std::ranges::count_if(config.links, &config::LinkConfig::placed);
+  const std::size_t devices = config.placements.size(), hosts = config.topology_hosts.size();
+  print_line(fmt::format("#   topology: {} hosts, {} switches, {} links{}", hosts, devices - hosts, links,
+                         devices > hosts ? "; --routes lists the routes" : ""));
+  if (devices > kPlacedShown) return;
+  for (const auto& [name, placement] : config.placements) {
+    std::vector<std::string> ports;
+    for (const Placement::PlacedPort& port : placement.ports)
+      ports.push_back(fmt::format("{} {}", port.neighbor, config::format_rate(port.bits_per_second)));
+    const std::string what =
+        fmt::format("{}: {}{}: {}", name, placement.address ? roce::address_text(*placement.address) + ", " : "",
+                    roce::mac_text(placement.mac), fmt::join(ports, ", "));
+    print_line((placement.tier == 0 ? "#   host " : "#   switch ") + what);
+  }
+}
+
+void print_routes(const config::RunConfig& config) {
+  for (const auto& [name, placement] : config.placements)
+    for (const Placement::Route& route : placement.routes) {
+      std::vector<std::string> via;
+      for (const Placement::Hop& hop : route.via) via.push_back(placement.ports[hop.port].neighbor);
+      print_line(fmt::format("{} {} {}", name, roce::prefix_text(route.prefix), fmt::join(via, " ")));
+    }
+}
+
+void print_workload(const config::WorkloadConfig& workload) {
+  const bool many = workload.hosts.size() > kPlacedShown;
+  print_line(fmt::format(
+      "#   workload {}: {} on {}{}{}", workload.name, workload.type->name,
+      many ? fmt::format("{} hosts", workload.hosts.size()) : fmt::format("{}", fmt::join(workload.hosts, ", ")),
+      workload.after.empty() ? "" : fmt::format(", after {}", fmt::join(workload.after, ", ")),
+      workload.start == 0 ? "" : fmt::format(", +{}", config::format_duration(workload.start))));
+}
+
 void print_plan(const config::RunConfig& config) {
   print_line("# What would run:");
+  if (!config.placements.empty()) print_topology(config);
+  for (const config::WorkloadConfig& workload : config.workloads) print_workload(workload);
   for (const config::DeviceConfig& device : config.devices)
-    print_line(
-        fmt::format("#   device {}: {}, ports {}{}", device.name,
-                    device.kind ? std::string(device.kind->name) : fmt::format("{}", fmt::join(device.path, "; ")),
-                    fmt::join(device.wiring.ports, ", "),
-                    device.pipeline.empty() ? "" : fmt::format(" (pipeline {})", device.pipeline)));
+    if (!device.placed)
+      print_line(
+          fmt::format("#   device {}: {}, ports {}{}", device.name,
+                      device.kind ? std::string(device.kind->name) : fmt::format("{}", fmt::join(device.path, "; ")),
+                      fmt::join(device.wiring.ports, ", "),
+                      device.pipeline.empty() ? "" : fmt::format(" (pipeline {})", device.pipeline)));
   for (const config::LinkConfig& link : config.links)
-    print_line(fmt::format("#   link {}: {} <-> {}", link.name, link.between[0].text(), link.between[1].text()));
+    if (!link.placed)
+      print_line(fmt::format("#   link {}: {} <-> {}", link.name, link.between[0].text(), link.between[1].text()));
   for (const config::CaptureBinding& binding : config.captures) {
     std::vector<std::string> in;
     for (const std::string& path : binding.in) in.push_back(shown_file(path));
@@ -77,6 +129,12 @@ int check(const CheckArguments& arguments) {
     }
   }
   const config::RunConfig config = load(arguments, text, registry);
+  if (arguments.routes) {
+    if (config.placements.empty())
+      throw ConfigError(config.file + ": --routes lists those of a topology, and there is none");
+    print_routes(config);
+    return 0;
+  }
   resolve(config);
   if (arguments.strict || arguments.resources) {
     if (std::none_of(config.devices.begin(), config.devices.end(), models_hardware))

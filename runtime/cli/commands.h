@@ -40,6 +40,23 @@ struct ReplayArguments {
 };
 int replay(const ReplayArguments& arguments);
 
+struct SimArguments {
+  std::string config;                 ///< `-`: standard input
+  std::vector<std::string> settings;  ///< KEY=VALUE
+  std::vector<std::string> sweeps;    ///< KEY=V1,V2
+  std::int64_t seeds = 1, jobs = 1;
+  std::string csv, plot;  ///< folders; empty: none
+  std::vector<std::string> plugins;
+  std::string seed;  ///< empty: the configuration's
+  std::string json;  ///< as in ReplayArguments
+  std::string trace;
+  std::vector<std::string> trace_outs;
+  ReportOptions report;
+};
+int sim(const SimArguments& arguments);
+/// The configuration with its settings and seed; throws ConfigError.
+config::RunConfig load_sim(const SimArguments& arguments, Registry& registry);
+
 struct RunArguments {
   std::string config;  ///< as in ReplayArguments
   config::OneLine line;
@@ -75,7 +92,7 @@ struct CheckArguments {
   std::string config;  ///< as in ReplayArguments
   config::OneLine line;
   std::vector<std::string> plugins;
-  bool schema = false, strict = false, resources = false;
+  bool schema = false, strict = false, resources = false, routes = false;
 };
 int check(const CheckArguments& arguments);
 /// Whether a kernel of the device models hardware: see KernelOptions::make_strict.
@@ -130,6 +147,8 @@ config::RunConfig load_or_throw(const std::string& path, Registry& registry, con
 /// The same for the one that is given of both; `how`: how to give it in one line, for messages.
 config::RunConfig load_or_throw(const std::string& path, const config::OneLine& line, Registry& registry,
                                 const std::string& how);
+/// Throws ConfigError for what only the virtual drive runs; `taps`: captures at joined ports, too.
+void refuse_virtual(const config::RunConfig& config, bool taps);
 /// Starts DPDK's environment with memory for the configuration's pool. Throws ConfigError.
 void start_for(const config::RunConfig& config);
 /// What DPDK's environment is to be for a live run: memory for its pool and ports, and its cores. Throws ConfigError

@@ -48,6 +48,18 @@ config::RunConfig load_or_throw(const std::string& path, Registry& registry, con
   return config;
 }
 
+void refuse_virtual(const config::RunConfig& config, bool taps) {
+  for (const config::WorkloadConfig& workload : config.workloads)
+    throw ConfigError(fmt::format("{}: workload `{}` runs in virtual time: give the configuration to `rocebox sim`",
+                                  config.place_text(workload.place), workload.name));
+  for (const config::CaptureBinding& binding : config.captures)
+    if (taps && binding.joined)
+      throw ConfigError(
+          fmt::format("{}: port `{}` is joined by a link, where only `rocebox sim` and `rocebox replay` "
+                      "can capture",
+                      config.place_text(binding.place), binding.port.text()));
+}
+
 void start_for(const config::RunConfig& config) {
   require_memory(config);
   start_eal(config::eal_mebibytes(config));

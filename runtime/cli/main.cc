@@ -30,6 +30,7 @@ void flush_stdout() {
 
 int dispatch(const CLI::App& app, const Arguments& a) {
   const int status = app.got_subcommand("replay")    ? replay(a.replay)
+                     : app.got_subcommand("sim")     ? sim(a.sim)
                      : app.got_subcommand("run")     ? run(a.run)
                      : app.got_subcommand("check")   ? check(a.check)
                      : app.got_subcommand("top")     ? top(a.top)

@@ -30,6 +30,7 @@ constexpr Nanos kLook = 10 * kMillisecond;
 
 // The configuration as the command line changes it. Throws ConfigError.
 config::RunConfig change(const RunArguments& arguments, config::RunConfig config) {
+  refuse_virtual(config, true);
   for (const std::string& port : arguments.ports) config::bind_port(config, port);
   config::Mistakes mistakes(config.file, config.words);
   refuse_shared_interfaces(config, mistakes);

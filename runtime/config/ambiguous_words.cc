@@ -53,11 +53,17 @@ class NamesOnce final : public ConfigFields {
     NamesOnce nested = inside(fmt::format("{}.NAME", name));
     entry(nested, "*");
   }
-  void kernel_options(const std::function<void(Fields&)>&) override {
-    for (const Component* kernel : registry_.of_kind(kKernelKind)) {
+  void section(std::string_view name, std::string_view, const std::function<void(ConfigFields&)>& fields) override {
+    take(name);
+    NamesOnce nested = inside(name);
+    fields(nested);
+  }
+  void values_by_name(std::string_view name, std::string_view) override { take(name); }
+  void component_options(std::string_view kind, const std::function<void(Fields&)>&) override {
+    for (const Component* component : registry_.of_kind(kind)) {
       NamesOnce with = *this;
-      with.kernel_ = kernel->name;
-      kernel->options(registry_)->fields(with);
+      with.component_ = fmt::format("{} `{}`", kind, component->name);
+      component->options(registry_)->fields(with);
     }
   }
   bool given(std::string_view) override { return false; }
@@ -66,21 +72,21 @@ class NamesOnce final : public ConfigFields {
  private:
   NamesOnce inside(std::string_view name) const {
     NamesOnce nested(registry_, place_.empty() ? std::string(name) : fmt::format("{}.{}", place_, name));
-    nested.kernel_ = kernel_;
+    nested.component_ = component_;
     return nested;
   }
   void take(std::string_view name) {
     if (names_.emplace(name).second) return;
-    const Component* component = kernel_.empty() ? registry_.find(name) : nullptr;
-    const std::string whose = component         ? fmt::format("the {}", component->kind)
-                              : kernel_.empty() ? "the option"
-                                                : fmt::format("the option of kernel `{}`", kernel_);
+    const Component* component = component_.empty() ? registry_.find(name) : nullptr;
+    const std::string whose = component            ? fmt::format("the {}", component->kind)
+                              : component_.empty() ? "the option"
+                                                   : fmt::format("the option of {}", component_);
     throw ConfigError(fmt::format("`{}` would mean two things in `{}`: give {} another name", name, place_, whose));
   }
 
   const Registry& registry_;
-  std::string place_;   // such as devices.NAME.kernels.NAME
-  std::string kernel_;  // whose options are shown; empty: no kernel's of a path
+  std::string place_;      // such as devices.NAME.kernels.NAME
+  std::string component_;  // whose options are shown, such as "kernel `link`"; empty: none that a path or row names
   std::set<std::string, std::less<>> names_;
 };
 

@@ -5,18 +5,24 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "runtime/config/describe.h"
 #include "runtime/config/device.h"
 #include "runtime/config/facing.h"
 #include "runtime/config/pipeline_files.h"
 #include "runtime/config/top_fields.h"
+#include "runtime/config/topology.h"
 #include "runtime/config/units.h"
+#include "runtime/config/workloads.h"
 #include "runtime/limits.h"
 #include "runtime/process/file_place.h"
 
 namespace rocebox::config {
 namespace {
+
+constexpr const char* kByPorts = "`ports:`";
 
 // Turns the raw document, whose shape top_fields() has checked, into the configuration.
 class Loader {
@@ -27,9 +33,12 @@ class Loader {
 
   RunConfig load(Node root, bool follow) {
     FieldsReader reader(&root, mistakes_);
-    TopFields top(registry_);
+    std::optional<Topology> topology;
+    TopFields top(registry_,
+                  [&](const std::string& device) { return topology ? topology->placement(device) : nullptr; });
     top.fields_to_plugins(reader);
     load_plugins(top.plugins, reader.place_of("plugins"), follow);
+    topology = Topology::expand(root, mistakes_);
     // Without a pipeline its kernels and ports would seem to be misspelt wherever they are named.
     if (!resolve_pipelines(root, config_.file, registry_, mistakes_, follow)) return std::move(config_);
     top.fields_from_devices(reader);
@@ -40,11 +49,21 @@ class Loader {
                     static_cast<std::uint32_t>(top.pool_giant)};
     config_.live = top.live;
     config_.live_values = top.live_values;
+    config_.sim = top.sim;
+    config_.sim_values = top.sim_values;
     if (const Node* live = root.find("live"))
       if (const Node* metrics = live->find("metrics")) config_.metrics_place = metrics->place;
     devices(root, top);
+    if (topology) {
+      topology->finish(config_, registry_, mistakes_);
+      const Node* pool = root.find("pool");
+      if (!pool || !pool->find("small")) enlarge_pool();
+    }
+    for (const LinkConfig& link : config_.links)
+      for (const PortName& end : link.between) claim(end, root.place, fmt::format("link `{}`", link.name));
     links(root, top);
     ports(root, top);
+    add_workloads(top, root, config_, mistakes_);
     refuse_shared_interfaces(config_, mistakes_);
     if (const Node* node = root.find("expect"))
       for (std::size_t i = 0; i < top.expect.size(); i++)
@@ -75,7 +94,16 @@ class Loader {
       config_.devices.push_back(resolve_device(raw, *root.find("devices")->find(raw.name), registry_, mistakes_));
   }
 
+  // A transport's window of packets for each host, on their way or in queues.
+  void enlarge_pool() {
+    constexpr std::size_t kPacketsOfHost = 512;
+    const std::size_t small = config_.pool.small + kPacketsOfHost * config_.topology_hosts.size();
+    config_.pool.small = static_cast<std::uint32_t>(std::min(small, static_cast<std::size_t>(kPoolMax)));
+  }
+
   void links(const Node& root, TopFields& top) {
+    std::unordered_set<std::string> device_names;
+    for (const DeviceConfig& device : config_.devices) device_names.insert(device.name);
     for (const TopFields::Link& raw : top.links) {
       const Node* node = root.find("links")->find(raw.name);
       check_name(raw.name, node->place, mistakes_);
@@ -101,9 +129,8 @@ class Loader {
       }
       if (!good) continue;
       for (const PortName& end : link.between) claim(end, between->place, fmt::format("link `{}`", raw.name));
-      for (const DeviceConfig& device : config_.devices)
-        if (device.name == raw.name)
-          mistakes_.add(node->place, fmt::format("`{}` is already the name of a device", raw.name));
+      if (device_names.contains(raw.name))
+        mistakes_.add(node->place, fmt::format("`{}` is already the name of a device", raw.name));
       config_.links.push_back(std::move(link));
     }
   }
@@ -117,7 +144,12 @@ class Loader {
         mistakes_.add(node->place, why);
         continue;
       }
-      claim(binding.port, node->place, "`ports:`");
+      // What leaves by a port for a link can be looked at; nothing else can be bound there.
+      binding.joined = is_joined(binding.port) && raw.live.bindings == 0 && raw.in.empty() && !raw.out.empty();
+      if (!binding.joined)
+        claim(binding.port, node->place, kByPorts);
+      else if (!tapped_.insert(binding.port.text()).second)
+        mistakes_.add(node->place, fmt::format("port `{}` is already taken by {}", binding.port.text(), kByPorts));
       const unsigned bindings = raw.live.bindings + (node->find("pcap") ? 1u : 0u);
       if (bindings != 1 || (!raw.live.bindings && raw.in.empty() && raw.out.empty()))
         mistakes_.add(node->place, bindings > 1
@@ -151,23 +183,27 @@ class Loader {
   }
 
   void claim(const PortName& port, Place place, const std::string& by) {
-    for (const auto& [claimed, owner] : claimed_)
-      if (claimed == port)
-        return mistakes_.add(place, fmt::format("port `{}` is already taken by {}", port.text(), owner));
-    claimed_.emplace_back(port, by);
+    const auto [found, is_new] = claimed_.try_emplace(port.text(), by);
+    if (!is_new) mistakes_.add(place, fmt::format("port `{}` is already taken by {}", port.text(), found->second));
+  }
+  bool is_joined(const PortName& port) const {
+    const auto found = claimed_.find(port.text());
+    return found != claimed_.end() && found->second != kByPorts;
   }
 
   Registry& registry_;
   Mistakes& mistakes_;
   RunConfig config_;
-  std::vector<std::pair<PortName, std::string>> claimed_;
+  std::unordered_map<std::string, std::string> claimed_;  // ports, and who has them
+  std::unordered_set<std::string> tapped_;                // joined ones that have a capture
 };
 
 }  // namespace
 
-RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes,
-                    bool follow) {
-  const Node root = parse_yaml(text, mistakes);
+RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes, bool follow,
+                    const std::vector<Setting>& settings) {
+  Node root = parse_yaml(text, mistakes);
+  if (mistakes.none()) apply_settings(root, settings, mistakes);
   if (!mistakes.none()) return {};
   if (!root.is_map()) {
     mistakes.add(root.place, fmt::format("expected a mapping with `devices:`, found {}", kind_name(root.kind)));
@@ -193,7 +229,8 @@ RunConfig load_node(const Node& root, const std::string& file, Registry& registr
   return Loader(file, registry, mistakes).load(root, follow);
 }
 
-RunConfig load(const std::string& path, Registry& registry, Mistakes& mistakes, Pipes pipes) {
+RunConfig load(const std::string& path, Registry& registry, Mistakes& mistakes, Pipes pipes,
+               const std::vector<Setting>& settings) {
   const std::string file = shown_file(path);
   std::string text;
   try {
@@ -202,7 +239,7 @@ RunConfig load(const std::string& path, Registry& registry, Mistakes& mistakes, 
     mistakes.add({}, std::string(error.what()).substr(file.size() + 2));
     return {};
   }
-  RunConfig config = load_text(text, file, registry, mistakes);
+  RunConfig config = load_text(text, file, registry, mistakes, true, settings);
   std::error_code ignored;
   config.path = path;
   if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) config.origin = ConfigOrigin::kPipe;

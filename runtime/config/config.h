@@ -12,8 +12,11 @@
 #include "runtime/config/fields_reader.h"
 #include "runtime/config/live_fields.h"
 #include "runtime/config/path.h"
+#include "runtime/config/settings.h"
+#include "runtime/config/sim_fields.h"
 #include "runtime/config/text_file.h"
 #include "runtime/kernel/kernel_options.h"
+#include "runtime/kernel/workload.h"
 #include "runtime/packet/pool.h"
 
 namespace rocebox::config {
@@ -34,6 +37,7 @@ struct DeviceConfig {
   std::vector<std::string> path;
   std::vector<KernelConfig> kernels;
   Wiring wiring;
+  bool placed = false;  ///< by a topology
 
   /// The options of a device that is no bump; null for a bump.
   const DeviceOptions* whole() const {
@@ -58,6 +62,7 @@ struct CaptureBinding {
   double pace = 1;                         ///< live: times as fast as captured; 0: as fast as packets are taken
   std::int64_t loop = 1;                   ///< live: how often `in` is sent; 0: until the run is stopped
   Place place{};                           ///< of the port's row
+  bool joined = false;                     ///< by a link: `out` gets what leaves by the port for the link
 };
 
 /// What a port is bound to in the live drive.
@@ -71,7 +76,23 @@ struct LiveBinding {
 struct LinkConfig {
   std::string name;
   PortName between[2];
-  KernelConfig kernel;  ///< of the registry's wire()
+  KernelConfig kernel;                ///< of the registry's wire()
+  std::uint64_t bits_per_second = 0;  ///< at which the devices at its ends send, as a topology says; 0: not known
+  bool placed = false;                ///< by a topology
+  OptionValues written{};             ///< of a placed one, for it alone
+};
+
+/// What hosts do in the virtual drive.
+struct WorkloadConfig {
+  std::string name;
+  Place place;
+  const Component* type = nullptr;
+  std::shared_ptr<const WorkloadOptions> options;
+  OptionValues values;             ///< of these options
+  std::vector<std::string> hosts;  ///< devices
+  bool given_hosts = false;        ///< else those of the topology
+  Nanos start = 0;                 ///< behind the beginning of the run, or the end of the last of `after`
+  std::vector<std::string> after;  ///< other workloads
 };
 
 /// A condition over the report, as written.
@@ -100,6 +121,12 @@ struct RunConfig {
   OptionValues live_values;
   Place metrics_place{};  ///< of what says where metrics are served
   std::vector<LinkConfig> links;
+  std::vector<WorkloadConfig> workloads;
+  SimConfig sim;
+  OptionValues sim_values;
+  std::vector<std::string> topology_hosts;                    ///< devices that a topology has placed as hosts
+  std::vector<std::pair<std::string, Placement>> placements;  ///< of all devices that it has placed
+  OptionValues topology_values, topology_devices;             ///< what was written: of it, and for single devices of it
   std::vector<ExpectationText> expectations;
 
   /// Who says what stands at a place of this configuration.
@@ -110,11 +137,12 @@ struct RunConfig {
 
 /// Reads and checks a configuration; paths in it become relative to its folder. Plugins that it names are loaded
 /// into `registry`. Mistakes are added; the result is usable only when there are none. `mistakes` has shown_file(path).
-RunConfig load(const std::string& path, Registry& registry, Mistakes& mistakes, Pipes pipes = Pipes::kRefused);
+RunConfig load(const std::string& path, Registry& registry, Mistakes& mistakes, Pipes pipes = Pipes::kRefused,
+               const std::vector<Setting>& settings = {});
 /// The same from a text, for tests and fuzzing; `follow` false: no other file is opened; plugins are not
 /// loaded, and pipelines that are not a part of the text are a mistake.
 RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes,
-                    bool follow = true);
+                    bool follow = true, const std::vector<Setting>& settings = {});
 
 /// The same from a mapping that may be a part of the document `file`: places and paths are those of the document.
 RunConfig load_node(const Node& root, const std::string& file, Registry& registry, Mistakes& mistakes,

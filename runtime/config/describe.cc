@@ -90,6 +90,13 @@ void FieldsTable::named(std::string_view name, std::string_view doc, const std::
   entry(nested, "*");
 }
 
+void FieldsTable::section(std::string_view name, std::string_view doc,
+                          const std::function<void(ConfigFields&)>& fields) {
+  row(name, "group", "", "", doc);
+  FieldsTable nested(rows_, prefix_ + std::string(name) + ".");
+  fields(nested);
+}
+
 std::vector<OptionRow> describe(const Component& component, const Registry& registry) {
   std::vector<OptionRow> rows;
   FieldsTable table(rows);
@@ -205,11 +212,21 @@ void FieldsSchema::named(std::string_view name, std::string_view doc, const std:
   entry(nested, "*");
 }
 
-void FieldsSchema::kernel_options(const std::function<void(Fields&)>&) {
-  if (!registry_) return;
+void FieldsSchema::section(std::string_view name, std::string_view doc,
+                           const std::function<void(ConfigFields&)>& fields) {
+  FieldsSchema nested(property(name, doc), registry_);
+  fields(nested);
+}
+
+void FieldsSchema::values_by_name(std::string_view name, std::string_view doc) {
+  property(name, doc)["type"] = "object";
+}
+
+void FieldsSchema::component_options(std::string_view kind, const std::function<void(Fields&)>&) {
+  if (!registry_ || registry_->of_kind(kind).empty()) return;
   const nlohmann::ordered_json common = object_;
   auto alternatives = nlohmann::ordered_json::array();
-  for (const Component* type : registry_->of_kind(kKernelKind)) {
+  for (const Component* type : registry_->of_kind(kind)) {
     nlohmann::ordered_json alternative = common;
     FieldsSchema nested(alternative);
     type->options(*registry_)->fields(nested);

@@ -46,7 +46,9 @@ class FieldsTable final : public ConfigFields {
              const std::function<void(Fields&, std::size_t)>& item) override;
   void named(std::string_view name, std::string_view doc, const std::vector<std::string>& names,
              const std::function<void(ConfigFields&, const std::string&)>& entry) override;
-  void kernel_options(const std::function<void(Fields&)>&) override {}
+  void component_options(std::string_view, const std::function<void(Fields&)>&) override {}
+  void section(std::string_view name, std::string_view doc, const std::function<void(ConfigFields&)>& fields) override;
+  void values_by_name(std::string_view name, std::string_view doc) override { row(name, "mapping", "", "", doc); }
   bool given(std::string_view) override { return false; }
   void refuse(std::string_view, std::string_view) override {}
 
@@ -85,8 +87,10 @@ class FieldsSchema final : public ConfigFields {
              const std::function<void(Fields&, std::size_t)>& item) override;
   void named(std::string_view name, std::string_view doc, const std::vector<std::string>& names,
              const std::function<void(ConfigFields&, const std::string&)>& entry) override;
-  /// Any kernel type: one alternative each, told apart by `type`.
-  void kernel_options(const std::function<void(Fields&)>& options) override;
+  /// Any type of that kind: one alternative each, told apart by `type`.
+  void component_options(std::string_view kind, const std::function<void(Fields&)>& options) override;
+  void section(std::string_view name, std::string_view doc, const std::function<void(ConfigFields&)>& fields) override;
+  void values_by_name(std::string_view name, std::string_view doc) override;
   bool given(std::string_view) override { return false; }
   void refuse(std::string_view, std::string_view) override {}
 

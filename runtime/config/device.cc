@@ -24,7 +24,7 @@ void make_whole(const TopFields::Device& raw, const Node& node, DeviceConfig& de
       mistakes.add(of_bump->place, fmt::format("device `{}` is a {}, which has no `{}:`", device.name, kind, key));
   const bool names_ports = std::ranges::any_of(
       raw.whole.values, [](const OptionValue& value) { return value.name == "ports" && !value.given; });
-  if (names_ports)
+  if (names_ports && !raw.placed)
     return mistakes.add(node.find(kind)->place,
                         fmt::format("device `{0}` is a {1} and needs `{1}: {{ports: [...]}}`", device.name, kind));
   const Node* written = node.find("kind");

@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 #include <unordered_set>
+#include <utility>
 
 #include "runtime/limits.h"
 
@@ -149,6 +150,14 @@ const Node* Node::find(std::string_view key) const {
   for (const Entry& entry : entries)
     if (entry.key == key) return &entry.value;
   return nullptr;
+}
+
+Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
+
+void move_to(Node& node, Place place) {
+  node.place = place;
+  for (Node& item : node.items) move_to(item, place);
+  for (Entry& entry : node.entries) entry.place = place, move_to(entry.value, place);
 }
 
 std::string_view kind_name(Node::Kind kind) {

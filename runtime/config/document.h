@@ -62,6 +62,7 @@ struct Node {
   std::vector<Entry> entries;  // kMap, in the order written; keys differ
 
   const Node* find(std::string_view key) const;
+  Node* find(std::string_view key);
   bool is_map() const { return kind == Kind::kMap; }
 };
 
@@ -70,6 +71,9 @@ struct Entry {
   Place place;  // of the key
   Node value;
 };
+
+/// Puts a node and all within at one place.
+void move_to(Node& node, Place place);
 
 /// "a list", "a mapping", ... for messages.
 std::string_view kind_name(Node::Kind kind);

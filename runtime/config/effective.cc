@@ -115,10 +115,16 @@ OptionValues effective_values(const RunConfig& config) {
                       group("pool", {number("small", config.pool.small), number("large", config.pool.large),
                                      number("giant", config.pool.giant)})};
   add_texts(all, "plugins", as_written(config, config.plugins));
-  OptionValues devices, links, ports;
-  for (const DeviceConfig& device : config.devices) devices.push_back(group(device.name, device_values(device)));
-  all.push_back(group("devices", std::move(devices)));
+  OptionValues devices = config.topology_devices, links, ports;
+  if (!config.topology_values.empty()) all.push_back(group("topology", config.topology_values));
+  for (const DeviceConfig& device : config.devices)
+    if (!device.placed) devices.push_back(group(device.name, device_values(device)));
+  if (!devices.empty() || config.topology_values.empty()) all.push_back(group("devices", std::move(devices)));
   for (const LinkConfig& link : config.links) {
+    if (link.placed) {
+      if (!link.written.empty()) links.push_back(group(link.name, link.written));
+      continue;
+    }
     OptionValues values = {plain("between", fmt::format("[{}, {}]", link.between[0].text(), link.between[1].text()))};
     append(values, link.kernel.values);
     links.push_back(group(link.name, std::move(values)));
@@ -133,6 +139,19 @@ OptionValues effective_values(const RunConfig& config) {
   }
   if (!ports.empty()) all.push_back(group("ports", std::move(ports)));
   all.push_back(group("live", config.live_values));
+  OptionValues workloads;
+  for (const WorkloadConfig& workload : config.workloads) {
+    OptionValues values = {plain("type", workload.type->name)};
+    if (workload.given_hosts) add_texts(values, "hosts", workload.hosts);
+    values.push_back(plain("start", format_duration(workload.start)));
+    add_texts(values, "after", workload.after);
+    append(values, workload.values);
+    workloads.push_back(group(workload.name, std::move(values)));
+  }
+  if (!workloads.empty()) {
+    all.push_back(group("workloads", std::move(workloads)));
+    all.push_back(group("sim", config.sim_values));
+  }
   std::vector<std::string> expectations;
   for (const ExpectationText& expectation : config.expectations) expectations.push_back(expectation.text);
   add_texts(all, "expect", expectations);

@@ -194,6 +194,14 @@ void FieldsReader::group(std::string_view name, std::string_view, const std::fun
   record(name, OptionValue::Kind::kGroup).entries.push_back(std::move(nested.values_));
 }
 
+void FieldsReader::section(std::string_view name, std::string_view, const std::function<void(ConfigFields&)>& fields) {
+  const Node* node = use(name, Node::Kind::kMap, "a mapping");
+  if (!node) return;
+  FieldsReader nested(node, mistakes_);
+  fields(nested);
+  nested.finish();
+}
+
 void FieldsReader::items(std::string_view name, std::string_view, std::size_t, std::size_t count_max,
                          const std::function<void(Fields&, std::size_t)>& item) {
   const Node* node = use(name, Node::Kind::kList, "a list");

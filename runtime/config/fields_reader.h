@@ -16,8 +16,13 @@ class ConfigFields : public Fields {
   /// A mapping from names to mappings. `entry` is called for each name; in schemas once, with the name `*`.
   virtual void named(std::string_view name, std::string_view doc, const std::vector<std::string>& names,
                      const std::function<void(ConfigFields&, const std::string& key)>& entry) = 0;
-  /// The options of a kernel whose type the configuration names; in schemas: of any type.
-  virtual void kernel_options(const std::function<void(Fields&)>& options) = 0;
+  /// The options of a component of that kind whose type the configuration names; in schemas: of any type.
+  virtual void component_options(std::string_view kind, const std::function<void(Fields&)>& options) = 0;
+  /// As group(), of what only the top has.
+  virtual void section(std::string_view name, std::string_view doc,
+                       const std::function<void(ConfigFields&)>& fields) = 0;
+  /// A mapping from names to values of any kind, which others read.
+  virtual void values_by_name(std::string_view name, std::string_view doc) = 0;
   /// Keys that no field has asked for are no mistake here (the mistake was reported otherwise).
   virtual void accept_rest() {}
 };
@@ -49,7 +54,11 @@ class FieldsReader final : public ConfigFields {
              const std::function<void(Fields&, std::size_t)>& item) override;
   void named(std::string_view name, std::string_view doc, const std::vector<std::string>& names,
              const std::function<void(ConfigFields&, const std::string&)>& entry) override;
-  void kernel_options(const std::function<void(Fields&)>& options) override { options(*this); }
+  void component_options(std::string_view, const std::function<void(Fields&)>& options) override { options(*this); }
+  void section(std::string_view name, std::string_view doc, const std::function<void(ConfigFields&)>& fields) override;
+  void values_by_name(std::string_view name, std::string_view) override {
+    use(name, Node::Kind::kMap, "a mapping from names");
+  }
   void accept_rest() override { accept_rest_ = true; }
   bool given(std::string_view name) override;
   void refuse(std::string_view name, std::string_view why) override;

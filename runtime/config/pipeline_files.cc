@@ -35,32 +35,6 @@ Node without(const Node& node, std::string_view key) {
   return result;
 }
 
-void move_to(Node& node, Place place) {
-  node.place = place;
-  for (Node& item : node.items) move_to(item, place);
-  for (Entry& entry : node.entries) {
-    entry.place = place;
-    move_to(entry.value, place);
-  }
-}
-
-Node* find(Node& node, std::string_view key) { return const_cast<Node*>(std::as_const(node).find(key)); }
-
-// Mappings are joined; anything else that is written above holds in place of what is below.
-void lay_over(Node& below, const Node& above) {
-  if (above.kind == Node::Kind::kNull) return;
-  if (!below.is_map() || !above.is_map()) {
-    below = above;
-    return;
-  }
-  for (const Entry& entry : above.entries) {
-    if (Node* has = find(below, entry.key))
-      lay_over(*has, entry.value);
-    else
-      below.entries.push_back(entry);
-  }
-}
-
 class Resolver {
  public:
   Resolver(const std::string& file, const Registry& registry, Mistakes& mistakes)
@@ -144,10 +118,24 @@ class Resolver {
 
 }  // namespace
 
+void lay_over(Node& below, const Node& above) {
+  if (above.kind == Node::Kind::kNull) return;
+  if (!below.is_map() || !above.is_map()) {
+    below = above;
+    return;
+  }
+  for (const Entry& entry : above.entries) {
+    if (Node* has = below.find(entry.key))
+      lay_over(*has, entry.value);
+    else
+      below.entries.push_back(entry);
+  }
+}
+
 std::vector<std::string> pipeline_folders() { return data_folders("pipelines", "pipelines"); }
 
 bool resolve_pipelines(Node& root, const std::string& file, const Registry& registry, Mistakes& mistakes, bool follow) {
-  Node* devices = find(root, "devices");
+  Node* devices = root.find("devices");
   if (!devices) return true;
   const std::size_t before = mistakes.count();
   Resolver resolver(file, registry, mistakes);

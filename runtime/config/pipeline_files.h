@@ -16,6 +16,9 @@ namespace rocebox::config {
 /// in its place.
 bool resolve_pipelines(Node& root, const std::string& file, const Registry& registry, Mistakes& mistakes, bool follow);
 
+/// Puts `above` over `below`: mappings are joined; anything else that is written above holds in place of what is below.
+void lay_over(Node& below, const Node& above);
+
 /// The folders that names of pipelines are looked for in, one after the other.
 std::vector<std::string> pipeline_folders();
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/config/topology.h"
 #include "runtime/config/units.h"
 #include "runtime/limits.h"
 
@@ -65,8 +66,14 @@ void TopFields::fields_to_plugins(ConfigFields& f) {
 }
 
 void TopFields::fields_from_devices(ConfigFields& f) {
+  f.values_by_name("parameters",
+                   "values that stand as `$NAME` elsewhere, and which `rocebox sim --set NAME=VALUE` changes");
   f.named("devices", "instances with their own state, by name", names_of(devices),
           [&](ConfigFields& g, const std::string& name) { device_fields(g, row_of(devices, name)); });
+  f.section("topology", "devices and links by the shape of the network", [](ConfigFields& g) {
+    TopologyFields topology;
+    topology.fields(g);
+  });
   const Component* wire = registry_.wire();
   f.named(
       "links",
@@ -104,6 +111,10 @@ void TopFields::fields_from_devices(ConfigFields& f) {
       });
   f.group("live", "how the live drive runs", [&](Fields& g) { live.fields(g); });
   if (!f.values().empty()) live_values = f.values().back().entries[0];
+  f.named("workloads", "what hosts do in the virtual drive, by name", names_of(workloads),
+          [&](ConfigFields& g, const std::string& name) { workload_fields(g, row_of(workloads, name)); });
+  f.group("sim", "how the virtual drive runs", [&](Fields& g) { sim.fields(g); });
+  if (!f.values().empty()) sim_values = f.values().back().entries[0];
   f.texts("expect", expect,
           "conditions over the report, such as `bump.a.rx_packets == bump.b.tx_packets`; they decide the exit status");
 }
@@ -123,6 +134,9 @@ void TopFields::pipeline_fields(ConfigFields& f, Device& device) {
            "what the device is; one with the options of a kind, under its name, is of that kind");
   for (const Component* kind : kinds) {
     KernelRow row{device.name, kind->name, kind, new_options(*kind, registry_), {}};
+    const Placement* placement = placement_of_ ? placement_of_(device.name) : nullptr;
+    device.placed = placement != nullptr;
+    if (placement && f.given(kind->name)) static_cast<DeviceOptions&>(*row.options).place(*placement);
     f.group(kind->name, kind->summary, [&](Fields& g) { row.options->fields(g); });
     if (!f.given(kind->name)) continue;
     if (device.whole.type)
@@ -150,8 +164,32 @@ void TopFields::kernel_fields(ConfigFields& f, KernelRow& row) {
     f.accept_rest();
   }
   const KernelRow named = row;
-  f.kernel_options([&](Fields&) {
+  f.component_options(kKernelKind, [&](Fields&) {
     if (named.type) fill(f, named, row);
+  });
+}
+
+void TopFields::workload_fields(ConfigFields& f, Workload& workload) {
+  if (workload.type_name.empty() && workload.name != "*") workload.type_name = workload.name;
+  f.text("type", workload.type_name, "the type of workload; the name itself when left out");
+  f.texts("hosts", workload.hosts, "devices that it runs on, in this order; all hosts of the topology when left out");
+  f.duration("start", workload.start, {0, 3600 * kSecond},
+             "when it begins: in the run, or behind the end of the last of `after`");
+  f.texts("after", workload.after, "workloads that must have finished before it begins");
+  workload.type = registry_.find(kWorkloadKind, workload.type_name);
+  if (!workload.type && workload.name != "*") {
+    std::vector<std::string> names;
+    for (const Component* type : registry_.of_kind(kWorkloadKind)) names.emplace_back(type->name);
+    f.refuse("type",
+             fmt::format("names no workload: `{}`{}", workload.type_name, suggestion(workload.type_name, names)));
+    f.accept_rest();
+  }
+  f.component_options(kWorkloadKind, [&](Fields&) {
+    if (!workload.type) return;
+    const std::size_t before = f.values().size();
+    workload.options.reset(static_cast<WorkloadOptions*>(workload.type->options(registry_).release()));
+    workload.options->fields(f);
+    workload.values = behind(f.values(), before);
   });
 }
 

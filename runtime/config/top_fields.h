@@ -8,7 +8,9 @@
 #include "runtime/component/registry.h"
 #include "runtime/config/fields_reader.h"
 #include "runtime/config/live_fields.h"
+#include "runtime/config/sim_fields.h"
 #include "runtime/kernel/kernel_options.h"
+#include "runtime/kernel/workload.h"
 
 namespace rocebox::config {
 
@@ -22,8 +24,9 @@ class TopFields {
   };
   struct Device {
     std::string name, pipeline;
-    int kind = 0;       ///< 0: a bump, or as `whole` says
-    KernelRow whole{};  ///< the device itself, of another kind; type null: a bump
+    bool placed = false;  ///< by a topology
+    int kind = 0;         ///< 0: a bump, or as `whole` says
+    KernelRow whole{};    ///< the device itself, of another kind; type null: a bump
     std::vector<std::string> path;
     std::vector<KernelRow> kernels;
   };
@@ -31,6 +34,14 @@ class TopFields {
     std::string name;
     std::vector<std::string> between;
     KernelRow kernel{};
+  };
+  struct Workload {
+    std::string name, type_name;
+    const Component* type = nullptr;
+    std::shared_ptr<WorkloadOptions> options{};
+    OptionValues values{};
+    std::vector<std::string> hosts, after;
+    Nanos start = 0;
   };
   struct PortRow {
     std::string name;
@@ -41,7 +52,10 @@ class TopFields {
     OptionValues live_values{};
   };
 
-  explicit TopFields(const Registry& registry) : registry_(registry) {}
+  /// What a topology says to a device of that name; null: nothing.
+  using PlacementOf = std::function<const Placement*(const std::string& device)>;
+  explicit TopFields(const Registry& registry, PlacementOf placement_of = nullptr)
+      : registry_(registry), placement_of_(std::move(placement_of)) {}
 
   std::int64_t seed = 1;
   Nanos drain = 10 * kSecond;
@@ -50,8 +64,10 @@ class TopFields {
   std::vector<Device> devices;
   std::vector<Link> links;
   std::vector<PortRow> ports;
+  std::vector<Workload> workloads;
   LiveOptions live;
-  OptionValues live_values;
+  SimConfig sim;
+  OptionValues live_values, sim_values;
 
   /// Shows every field to `f`; reading appends to the vectors. Kernel options are shown too, checked against their
   /// type.
@@ -67,8 +83,10 @@ class TopFields {
  private:
   void device_fields(ConfigFields& f, Device& device);
   void kernel_fields(ConfigFields& f, KernelRow& row);
+  void workload_fields(ConfigFields& f, Workload& workload);
   void fill(ConfigFields& f, const KernelRow& named, KernelRow& row);
   const Registry& registry_;
+  PlacementOf placement_of_;
 };
 
 }  // namespace rocebox::config

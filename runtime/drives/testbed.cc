@@ -46,6 +46,7 @@ Testbed::Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed
     devices_.push_back(make_link(link, pool, seed));
     links_.push_back(&link);
   }
+  for (unsigned i = 0; i < devices_.size(); i++) numbers_.emplace(devices_[i]->name(), i);
   for (auto& device : devices_) {
     device->set_batch_max(batch_max);
     fabric_.add(*device);
@@ -56,13 +57,21 @@ Testbed::Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed
       fabric_.join({static_cast<unsigned>(first_link + i), side}, port(links_[i]->between[side]));
 }
 
+unsigned Testbed::number(const std::string& name) const {
+  const auto found = numbers_.find(name);
+  if (found == numbers_.end()) throw ConfigError("there is no device `" + name + "`");  // load() has checked all names
+  return found->second;
+}
+
 FabricPort Testbed::port(const config::PortName& name) const {
-  for (unsigned device = 0; device < devices_.size(); device++) {
-    if (devices_[device]->name() != name.device) continue;
-    const auto& ports = devices_[device]->ports();
-    return {device, static_cast<Port>(std::find(ports.begin(), ports.end(), name.port) - ports.begin())};
-  }
-  throw ConfigError("there is no port `" + name.text() + "`");  // load() has checked all names
+  const unsigned device = number(name.device);
+  const auto& ports = devices_[device]->ports();
+  return {device, static_cast<Port>(std::find(ports.begin(), ports.end(), name.port) - ports.begin())};
+}
+
+void Testbed::tap_joined(const config::RunConfig& config, const Fabric::Tap& write) {
+  for (const config::CaptureBinding& binding : config.captures)
+    if (binding.joined) fabric_.tap(port(binding.port), write);
 }
 
 void Testbed::report_sum(const std::vector<const Testbed*>& shards, Json& report, Detail detail) {

@@ -2,6 +2,8 @@
 // Testbed: the devices and links of a configuration, made and joined in a fabric.
 #pragma once
 #include <memory>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/config/config.h"
@@ -27,12 +29,17 @@ class Testbed {
   Fabric& fabric() { return fabric_; }
   const Fabric& fabric() const { return fabric_; }
   FabricPort port(const config::PortName& name) const;
+  /// The device of that name, which the configuration has.
+  unsigned number(const std::string& name) const;
   Device& device(unsigned number) { return *devices_[number]; }
   const Device& device(unsigned number) const { return *devices_[number]; }
   /// Devices of the configuration first, then its links.
   unsigned device_count() const { return static_cast<unsigned>(devices_.size()); }
 
   bool is_link(unsigned number) const { return number >= devices_.size() - links_.size(); }
+
+  /// Has `write` look at what leaves by ports that a link joins and that have a capture all the same.
+  void tap_joined(const config::RunConfig& config, const Fabric::Tap& write);
 
   /// Adds `devices` and `links`; see Device::report.
   void report(Json& report, Detail detail = Detail::kAll) const { report_sum({this}, report, detail); }
@@ -42,8 +49,9 @@ class Testbed {
 
  private:
   std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<const config::LinkConfig*> links_;  // devices_ behind the first of them are links
-  Fabric fabric_;                                 // after devices_: it refers to them
+  std::unordered_map<std::string, unsigned> numbers_;  // by name
+  std::vector<const config::LinkConfig*> links_;       // devices_ behind the first of them are links
+  Fabric fabric_;                                      // after devices_: it refers to them
 };
 
 }  // namespace rocebox

@@ -8,8 +8,8 @@
 namespace rocebox {
 
 Fabric::~Fabric() {
-  for (Member& member : members_)
-    for (Inbox* inbox : {&member.now, &member.next})
+  for (const auto& member : members_)
+    for (Inbox* inbox : {&member->now, &member->next})
       for (Inbox::Run& run : inbox->runs)
         for (Packet packet : run.packets) rte_pktmbuf_free(packet.mbuf());
 }
@@ -30,17 +30,18 @@ void Fabric::Inbox::clear() {
 
 unsigned Fabric::add(Device& device) {
   const auto number = static_cast<unsigned>(members_.size());
-  Member& member = members_.emplace_back();
-  member.device = &device;
-  member.number = number;
-  member.peers.assign(device.ports().size(), -1);
+  Member& added = *members_.emplace_back(std::make_unique<Member>());
+  added.device = &device;
+  added.number = number;
+  added.peers.assign(device.ports().size(), -1);
   device.set_identities(identities_);
   device.set_sink([this, number](Port out, std::span<Packet> packets, Nanos now) {
-    const int peer = members_[number].peers[out];
-    if (peer < 0)
-      output_({number, out}, packets, now);
-    else
-      deliver(far_ends_[static_cast<std::size_t>(peer)], packets);
+    const Member& from = member(number);
+    const int peer = from.peers[out];
+    if (peer < 0) return output_({number, out}, packets, now);
+    if (!from.taps.empty() && from.taps[out]) [[unlikely]]
+      from.taps[out]({number, out}, packets, now);
+    deliver(far_ends_[static_cast<std::size_t>(peer)], packets);
   });
   if (number == 0)
     alone_ = true;
@@ -57,25 +58,31 @@ void Fabric::end_alone() {
 
 void Fabric::join(FabricPort a, FabricPort b) {
   end_alone();
-  members_[a.device].peers[a.port] = static_cast<int>(far_ends_.size());
+  member(a.device).peers[a.port] = static_cast<int>(far_ends_.size());
   far_ends_.push_back(b);
-  members_[b.device].peers[b.port] = static_cast<int>(far_ends_.size());
+  member(b.device).peers[b.port] = static_cast<int>(far_ends_.size());
   far_ends_.push_back(a);
 }
 
+void Fabric::tap(FabricPort port, Tap tap) {
+  Member& tapped = member(port.device);
+  tapped.taps.resize(tapped.peers.size());
+  tapped.taps[port.port] = std::move(tap);
+}
+
 void Fabric::let_output_share() {
-  for (Member& member : members_)
-    for (std::size_t port = 0; port < member.peers.size(); port++)
-      if (member.peers[port] < 0) member.device->allow_shared(static_cast<Port>(port));
+  for (const auto& member : members_)
+    for (std::size_t port = 0; port < member->peers.size(); port++)
+      if (member->peers[port] < 0) member->device->allow_shared(static_cast<Port>(port));
 }
 
 void Fabric::deliver(FabricPort to, std::span<Packet> packets) {
-  members_[to.device].next.add(to.port, packets);
+  member(to.device).next.add(to.port, packets);
   wake(to.device);
 }
 
 void Fabric::wake(unsigned device) {
-  if (std::exchange(members_[device].queued, true)) return;
+  if (std::exchange(member(device).queued, true)) return;
   next_round_.push_back(device);
 }
 
@@ -99,50 +106,51 @@ void Fabric::run(Nanos now, FabricPort to, std::span<Packet> packets) {
   }
   work_ += 1 + packets.size();
   const Arrivals arrivals{to.port, packets};
-  members_[0].device->step(now, {&arrivals, 1});
+  member(0).device->step(now, {&arrivals, 1});
 }
 
 void Fabric::run_rounds(Nanos now) {
   for (unsigned rounds = 0; !next_round_.empty(); rounds++) {
     if (rounds == kRoundsPerInstantMax)
       throw std::runtime_error("devices hand packets round without end in one instant: device `" +
-                               members_[next_round_[0]].device->name() + "`; give a link between them a delay");
+                               member(next_round_[0]).device->name() + "`; give a link between them a delay");
     round_.swap(next_round_);
     next_round_.clear();
     std::sort(round_.begin(), round_.end());
     for (unsigned device : round_) {
-      std::swap(members_[device].now, members_[device].next);
-      members_[device].queued = false;
+      Member& next = member(device);
+      std::swap(next.now, next.next);
+      next.queued = false;
     }
     for (unsigned device : round_) step(device, now);
   }
 }
 
 void Fabric::step(unsigned device, Nanos now) {
-  Member& member = members_[device];
+  Member& stepped = member(device);
   arrivals_.clear();
   work_++;
-  for (std::size_t i = 0; i < member.now.used; i++) {
-    arrivals_.push_back({member.now.runs[i].port, member.now.runs[i].packets});
-    work_ += member.now.runs[i].packets.size();
+  for (std::size_t i = 0; i < stepped.now.used; i++) {
+    arrivals_.push_back({stepped.now.runs[i].port, stepped.now.runs[i].packets});
+    work_ += stepped.now.runs[i].packets.size();
   }
-  member.device->step(now, arrivals_);
-  member.now.clear();
+  stepped.device->step(now, arrivals_);
+  stepped.now.clear();
   if (!alone_) schedule(device);
 }
 
 void Fabric::schedule(unsigned device) {
-  Member& member = members_[device];
-  const Nanos deadline = member.device->next_deadline();
+  Member& due = member(device);
+  const Nanos deadline = due.device->next_deadline();
   if (deadline == kNever)
-    wake_ups_.cancel(member);
-  else if (deadline != wake_ups_.at(member))
-    wake_ups_.arm(member, deadline, device);
+    wake_ups_.cancel(due);
+  else if (deadline != wake_ups_.at(due))
+    wake_ups_.arm(due, deadline, device);
 }
 
 std::uint64_t Fabric::held() const {
   std::uint64_t sum = 0;
-  for (const Member& member : members_) sum += member.device->books().conservation().held();
+  for (const auto& member : members_) sum += member->device->books().conservation().held();
   return sum;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fabric: devices joined by wires, and the event heap. Shared by all drives.
 #pragma once
-#include <deque>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "runtime/engine/device.h"
@@ -23,6 +23,9 @@ class Fabric {
   /// Takes over packets that leave by a port that no wire joins, in order.
   using Output = std::function<void(FabricPort from, std::span<Packet> packets, Nanos now)>;
 
+  /// Looks at packets that leave by a port that a wire joins, in order.
+  using Tap = std::function<void(FabricPort from, std::span<const Packet> packets, Nanos now)>;
+
   explicit Fabric(Output output) : output_(std::move(output)) {}
   ~Fabric();
 
@@ -30,6 +33,9 @@ class Fabric {
   unsigned add(Device& device);
   /// Joins two ports in both directions, without delay: a device in between delays.
   void join(FabricPort a, FabricPort b);
+
+  /// After join() of that port.
+  void tap(FabricPort port, Tap tap);
 
   /// Output only reads packets' bytes: they may be other packets', too (Device::allow_shared). After all join()s.
   void let_output_share();
@@ -48,7 +54,7 @@ class Fabric {
   /// Steps the device in the instant that the next run() runs: its host has posted something.
   void wake(unsigned device);
   /// The earliest armed timer; kNever when there is none.
-  Nanos next_deadline() const { return alone_ ? members_[0].device->next_deadline() : wake_ups_.next(); }
+  Nanos next_deadline() const { return alone_ ? member(0).device->next_deadline() : wake_ups_.next(); }
 
   /// Devices that wait for a time: what the event queue holds, whatever their number of timers.
   std::size_t wake_ups() const { return alone_ ? next_deadline() != kNever : wake_ups_.size(); }
@@ -76,6 +82,7 @@ class Fabric {
     std::vector<int> peers;  // by port: index into far_ends_, or -1: no wire
     Inbox now, next;
     bool queued = false;
+    std::vector<Tap> taps;  // by port; empty where none of the device's ports has one
   };
 
   void run_rounds(Nanos now);
@@ -84,8 +91,11 @@ class Fabric {
   void end_alone();
   void schedule(unsigned device);
 
-  std::deque<Member> members_;  // which stay where they are
-  bool alone_ = false;          // one device, and no wire from it to itself: it keeps its deadline, and needs no rounds
+  Member& member(unsigned device) { return *members_[device]; }
+  const Member& member(unsigned device) const { return *members_[device]; }
+
+  std::vector<std::unique_ptr<Member>> members_;
+  bool alone_ = false;  // one device, and no wire from it to itself: it keeps its deadline, and needs no rounds
   PacketIdentities identities_;
   std::vector<FabricPort> far_ends_;
   DeadlineHeap wake_ups_;                     // one of each device at most: its next deadline

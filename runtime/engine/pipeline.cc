@@ -124,7 +124,31 @@ void Pipeline::call(unsigned stage, Port in, Batch& batch) {
     probe_->kernel_left(stage, probe_->now() - std::exchange(first.meta().entered, 0));
 }
 
+// The whole of it where there is one packet, as in virtual time and replay.
+void Pipeline::send_one(unsigned stage, const Batch& batch, unsigned hops) {
+  const Port verdict = batch.verdicts_[0];
+  Packet packet = batch.packets_[0];
+  if (verdict == Batch::kTaken) return;
+  if (verdict == Batch::kDropped) {
+    books_.dropped.add();
+    return rte_pktmbuf_free(packet.mbuf());
+  }
+  if (verdict >= stages_[stage].outputs.size())
+    broken("a kernel sent to an output that it does not have", stages_[stage].name, verdict);
+  send_output(stage, verdict, {&packet, 1}, hops);
+}
+
+// The same for one that a timer or a host has led to.
+void Pipeline::emit_one(unsigned stage, unsigned hops) {
+  Emitted one = std::move(emitted_[stage].front());
+  emitted_[stage].clear();
+  if (one.out >= stages_[stage].outputs.size())
+    broken("a kernel sent to an output that it does not have", stages_[stage].name, one.out);
+  if (Packet packet = enter_made(stage, one)) send_output(stage, one.out, {&packet, 1}, hops);
+}
+
 void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
+  if (batch.size_ == 1 && emitted_[stage].empty()) return send_one(stage, batch, hops);
   const std::size_t outputs = stages_[stage].outputs.size();
   Port highest = 0;  // those behind the last packet's say pass
   for (const Port verdict : batch.verdicts_) highest = std::max(highest, verdict);
@@ -142,6 +166,7 @@ void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
 
 // Hands on what a call left behind: for each output in turn, the batch's packets with those emitted behind each.
 void Pipeline::flush_outputs(unsigned stage, const Batch& batch, unsigned hops) {
+  if (batch.size_ == 0 && emitted_[stage].size() == 1) return emit_one(stage, hops);
   const std::size_t outputs = stages_[stage].outputs.size();
   ByOutput packets({batch.verdicts_.data(), batch.size_}, batch.packets_.data());
   if (emitted_[stage].empty()) {

@@ -120,6 +120,8 @@ class Pipeline {
   void fire_timers();
   void run(Edge at, Batch& batch, unsigned hops);
   void distribute(unsigned stage, Batch& batch, unsigned hops);
+  void send_one(unsigned stage, const Batch& batch, unsigned hops);
+  void emit_one(unsigned stage, unsigned hops);
   void flush_outputs(unsigned stage, const Batch& batch, unsigned hops);
   void send_output(unsigned stage, Port port, std::span<Packet> packets, unsigned hops);
   void gather_output(unsigned stage, Port port, const Batch& batch, std::vector<Emitted>& emitted, unsigned hops);

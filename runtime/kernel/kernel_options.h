@@ -26,6 +26,12 @@ struct MadeDatagrams {
   std::string mend;
 };
 
+/// What a wire does to every packet of one direction.
+struct WireFacts {
+  std::uint64_t bits_per_second = 0;  ///< 0: no limit
+  Nanos delay = 0;
+};
+
 /// What can be had of a kernel's options once they are filled. All but fields() is const, and may be called on any
 /// thread.
 class KernelOptions : public Options {
@@ -49,6 +55,8 @@ class KernelOptions : public Options {
   virtual std::vector<MadeDatagrams> made_datagrams() const { return {}; }
   /// The port of a two-sided kernel that is one end of a pair at which the other one, of its own kind, must face it.
   virtual std::optional<Port> faces_its_like() const { return {}; }
+  /// Of a kernel that links are made of: what it does to packets that come in by `from`.
+  virtual WireFacts wire_facts(Port /*from*/) const { return {}; }
   /// Packets leave it although none has come in.
   virtual bool makes_packets() const { return false; }
 };
@@ -108,6 +116,10 @@ class OptionsOf final : public KernelOptions {
     if constexpr (requires { config_.faces_its_like(); }) return config_.faces_its_like();
     return {};
   }
+  WireFacts wire_facts(Port from) const override {
+    if constexpr (requires { config_.wire_facts(from); }) return config_.wire_facts(from);
+    return {};
+  }
 
  private:
   typename K::Config config_;
@@ -124,7 +136,7 @@ std::unique_ptr<Options> new_options(const Registry& registry) {
 
 /// A two-sided inline kernel: `K::Config` with `fields(Fields&)`, and `K(const Config&, Stats&)`. Where it has
 /// `std::unique_ptr<Change> prepare(const Config&) const`, its options can be changed while it runs; where its Config
-/// has `made_datagrams()` or `faces_its_like()`, these say what KernelOptions' do.
+/// has `made_datagrams()`, `faces_its_like()` or `wire_facts(from)`, these say what KernelOptions' do.
 template <class K>
 constexpr Component two_sided_kernel(const char* name, const char* summary, const Example* examples = nullptr) {
   return {kComponentAbi, kKernelKind, name, summary, &detail::new_options<detail::OptionsOf<K, Shape::kTwoSided, 2, 2>>,

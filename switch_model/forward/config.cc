@@ -7,11 +7,13 @@
 #include <set>
 
 #include "switch_model/hash.h"
+#include "switch_model/tables/small_lpm.h"
 
 namespace rocebox::switch_model::forward {
 namespace {
 
 constexpr std::string_view kUnknownWords[] = {"flood", "drop", "drop_all"};
+constexpr std::int64_t kMacEntriesMin = 16, kRouteEntriesMin = 16;
 constexpr std::int64_t kMacEntriesMax = 1 << 20, kRouteEntriesMax = 1 << 16;
 constexpr std::size_t kHopsMax = 512;  // paths of one group
 constexpr std::int64_t kHopsOfAllMax = 0xFFFF;
@@ -88,9 +90,29 @@ std::uint64_t Config::eal_bytes() const {
   constexpr std::uint64_t kRoutesBytes = std::uint64_t{2 * 144} << 20, kRoutesWithin = 1024,
                           kBytesPerRoute = 2 * 15 * 1024;
   std::uint64_t bytes = static_cast<std::uint64_t>(mac_entries) * kBytesPerMac;
-  if (!router_mac) return bytes;  // without routes at the start some may be reloaded, but not without this
+  if (!router_mac || route_entries <= kSmallLpmPrefixes)
+    return bytes;  // without routes at the start some may be reloaded, but not without this
   const auto prefixes = static_cast<std::uint64_t>(route_entries);
   return bytes + kRoutesBytes + (prefixes - std::min(prefixes, kRoutesWithin)) * kBytesPerRoute;
+}
+
+void Config::place(const Placement& placement, const SwitchInfo& info) {
+  learning = false;
+  unknown = Unknown::kDropAll;
+  mac_entries = kMacEntriesMin;
+  router_mac = placement.mac;
+  std::set<std::vector<NextHop>> lists;
+  for (const Placement::Route& route : placement.routes) {
+    RouteConfig& row = routes.emplace_back(RouteConfig{route.prefix, {}});
+    for (const Placement::Hop& hop : route.via) row.via.push_back({info.ports[hop.port], hop.mac});
+    lists.insert(hops_of(row, info));
+  }
+  std::size_t hops = 0;
+  for (const auto& list : lists) hops += list.size();
+  route_entries = std::max(kRouteEntriesMin, static_cast<std::int64_t>(routes.size()));
+  hop_entries = std::max(kRouteEntriesMin, static_cast<std::int64_t>(hops));
+  // Switches that hashed alike would send what one of them got all the same way.
+  ecmp_seed = static_cast<std::int64_t>(roce::mac_number(placement.mac.data()) & UINT32_MAX);
 }
 
 void Config::tell(SwitchInfo& info) const {
@@ -107,7 +129,7 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
   f.boolean("learning", learning, "learn where MAC addresses are from packets that come in");
   f.duration("mac_age", mac_age, {kMillisecond, 86400 * kSecond},
              "learnt addresses that are silent so long are forgotten");
-  f.integer("mac_entries", mac_entries, {16, kMacEntriesMax}, "MAC addresses, static and learnt");
+  f.integer("mac_entries", mac_entries, {kMacEntriesMin, kMacEntriesMax}, "MAC addresses, static and learnt");
   f.choice("unknown", unknown, kUnknownWords,
            "what happens to packets to MAC addresses that are not known; drop_all: to groups, too, so that nothing is "
            "flooded, as it must not be where there are equal paths at L2");
@@ -116,14 +138,14 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
   if (macs.size() > static_cast<std::size_t>(mac_entries)) f.refuse("macs", "has more entries than `mac_entries`");
   f.mac("router_mac", router_mac, Presence::kOptional, "packets to this MAC address are routed; empty: none are");
   refuse_group_mac(f, "router_mac", router_mac);
-  f.integer("route_entries", route_entries, {16, kRouteEntriesMax}, "prefixes of each address family");
+  f.integer("route_entries", route_entries, {kRouteEntriesMin, kRouteEntriesMax}, "prefixes of each address family");
   f.list("routes", routes, static_cast<std::size_t>(kRouteEntriesMax), "prefixes and their next hops",
          [&](Fields& g, RouteConfig& route) { route.fields(g, info); });
   if (routes.size() > static_cast<std::size_t>(route_entries))
     f.refuse("routes", "has more entries than `route_entries`");
   if (!routes.empty() && !router_mac) f.refuse("routes", "need `router_mac`, which packets to be routed are sent to");
   f.integer(
-      "hop_entries", hop_entries, {16, kHopsOfAllMax},
+      "hop_entries", hop_entries, {kRouteEntriesMin, kHopsOfAllMax},
       "next hops of all routes and of addresses with several ports, each list of them once; new ones are reloaded "
       "beside those in use");
   std::set<std::vector<NextHop>> lists;

@@ -47,6 +47,8 @@ struct Config {
   int ecmp_hash = 0;  ///< place in crc_algorithms()
   std::int64_t ecmp_seed = 0;
   void fields(Fields& fields, const SwitchInfo& info);
+  /// Nothing is learnt or flooded: hosts and switches are known, and paths are equal.
+  void place(const Placement& placement, const SwitchInfo& info);
   /// Of the tables; twice, where those of a reload are built beside.
   std::uint64_t eal_bytes() const;
   /// Destinations with several equal ports.

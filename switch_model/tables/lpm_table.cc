@@ -23,6 +23,11 @@ Resource lpm_resource(std::string_view name, At at, std::uint32_t capacity, unsi
   throw ConfigError(fmt::format("no memory for {} prefixes: {}", capacity, rte_strerror(rte_errno)));
 }
 
+SmallLpm<4>::Key bytes_of(Ipv4Lpm::Key address) {
+  return {static_cast<std::uint8_t>(address >> 24), static_cast<std::uint8_t>(address >> 16),
+          static_cast<std::uint8_t>(address >> 8), static_cast<std::uint8_t>(address)};
+}
+
 }  // namespace
 
 Ipv4Lpm::Ipv4Lpm(Layout& layout, std::string_view name, At at, std::uint32_t capacity, unsigned value_bits)
@@ -32,6 +37,10 @@ Ipv4Lpm::Ipv4Lpm(Layout& layout, std::string_view name, At at, std::uint32_t cap
 Ipv4Lpm::~Ipv4Lpm() { rte_lpm_free(lpm_); }
 
 std::uint32_t Ipv4Lpm::lookup(Key address) const {
+  if (is_small()) {
+    const std::uint32_t found = small_.lookup(bytes_of(address));
+    return found == kMiss ? default_ : found;
+  }
   std::uint32_t value;
   return lpm_ && rte_lpm_lookup(lpm_, address, &value) == 0 ? value : default_;
 }
@@ -39,7 +48,7 @@ std::uint32_t Ipv4Lpm::lookup(Key address) const {
 void Ipv4Lpm::lookup_bulk(std::span<const Key> addresses, std::span<std::uint32_t> values) const {
   const auto count = static_cast<unsigned>(addresses.size());
   if (!lpm_) {
-    for (unsigned i = 0; i < count; i++) values[i] = default_;
+    for (unsigned i = 0; i < count; i++) values[i] = is_small() ? lookup(addresses[i]) : default_;
     return;
   }
   if (count == 0) return;
@@ -53,6 +62,7 @@ bool Ipv4Lpm::insert(Key address, unsigned prefix_bits, std::uint32_t value) {
     default_ = value;
     return true;
   }
+  if (is_small()) return small_.insert(bytes_of(address), prefix_bits, value, capacity_);
   if (!lpm_) {
     const rte_lpm_config config{capacity_, capacity_ * kTbl8PerPrefix + kTbl8Spare, 0};
     lpm_ = rte_lpm_create(table_name().c_str(), SOCKET_ID_ANY, &config);
@@ -66,6 +76,7 @@ bool Ipv4Lpm::erase(Key address, unsigned prefix_bits) {
     default_ = kMiss;
     return true;
   }
+  if (is_small()) return small_.erase(bytes_of(address), prefix_bits);
   return lpm_ && rte_lpm_delete(lpm_, address, static_cast<std::uint8_t>(prefix_bits)) == 0;
 }
 
@@ -76,6 +87,10 @@ Ipv6Lpm::Ipv6Lpm(Layout& layout, std::string_view name, At at, std::uint32_t cap
 Ipv6Lpm::~Ipv6Lpm() { rte_lpm6_free(lpm_); }
 
 std::uint32_t Ipv6Lpm::lookup(const Key& address) const {
+  if (is_small()) {
+    const std::uint32_t found = small_.lookup(address);
+    return found == kMiss ? default_ : found;
+  }
   std::uint32_t value;
   return lpm_ && rte_lpm6_lookup(lpm_, address.data(), &value) == 0 ? value : default_;
 }
@@ -89,6 +104,7 @@ bool Ipv6Lpm::insert(const Key& address, unsigned prefix_bits, std::uint32_t val
     default_ = value;
     return true;
   }
+  if (is_small()) return small_.insert(address, prefix_bits, value, capacity_);
   if (!lpm_) {
     // A prefix of 128 bits takes up to 13 groups of 256.
     const rte_lpm6_config config{capacity_, capacity_ * 13 + kTbl8Spare, 0};
@@ -103,6 +119,7 @@ bool Ipv6Lpm::erase(const Key& address, unsigned prefix_bits) {
     default_ = kMiss;
     return true;
   }
+  if (is_small()) return small_.erase(address, prefix_bits);
   return lpm_ && rte_lpm6_delete(lpm_, address.data(), static_cast<std::uint8_t>(prefix_bits)) == 0;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ipv4Lpm, Ipv6Lpm: longest-prefix match on rte_lpm and rte_lpm6. What a prefix gives is a number.
+// Ipv4Lpm, Ipv6Lpm: longest-prefix match on rte_lpm and rte_lpm6, or for a few prefixes on SmallLpm. What a prefix
+// gives is a number.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "switch_model/layout.h"
 #include "switch_model/tables/miss.h"
+#include "switch_model/tables/small_lpm.h"
 
 struct rte_lpm;
 struct rte_lpm6;
@@ -33,6 +35,7 @@ class Ipv4Lpm : public ResourceHandle {
   /// Takes the entries of a table of the same capacity, and leaves it its own. Does not allocate.
   void swap_entries(Ipv4Lpm& other) noexcept {
     std::swap(lpm_, other.lpm_);
+    std::swap(small_, other.small_);
     std::swap(default_, other.default_);
   }
 
@@ -44,7 +47,9 @@ class Ipv4Lpm : public ResourceHandle {
   bool erase(Key address, unsigned prefix_bits);
 
  private:
+  bool is_small() const { return capacity_ <= kSmallLpmPrefixes; }
   rte_lpm* lpm_ = nullptr;
+  SmallLpm<4> small_;
   std::uint32_t capacity_, default_ = kMiss;  // 0.0.0.0/0, which rte_lpm cannot hold
 };
 
@@ -61,6 +66,7 @@ class Ipv6Lpm : public ResourceHandle {
 
   void swap_entries(Ipv6Lpm& other) noexcept {
     std::swap(lpm_, other.lpm_);
+    std::swap(small_, other.small_);
     std::swap(default_, other.default_);
   }
 
@@ -70,7 +76,9 @@ class Ipv6Lpm : public ResourceHandle {
   bool erase(const Key& address, unsigned prefix_bits);
 
  private:
+  bool is_small() const { return capacity_ <= kSmallLpmPrefixes; }
   rte_lpm6* lpm_ = nullptr;
+  SmallLpm<16> small_;
   std::uint32_t capacity_, default_ = kMiss;
 };
 

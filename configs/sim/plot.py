@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Draws a report of `rocebox sim`: plot.py REPORT.json FOLDER. What `rocebox sim --plot FOLDER` calls."""
+import json
+import pathlib
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+matplotlib.rcParams["svg.hashsalt"] = "rocebox"  # equal runs give equal files
+import matplotlib.pyplot as plt
+
+LINKS_SHOWN = 32
+
+
+def save(figure, folder, name):
+    figure.tight_layout()
+    figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+    figure.savefig(folder / f"{name}.png", dpi=150)
+    plt.close(figure)
+
+
+def completion(report, folder):
+    figure, axes = plt.subplots(figsize=(6, 4))
+    for name, workload in report["workloads"].items():
+        times = sorted(flow["completion_ns"] / 1000 for flow in workload["flows"] if flow["done"])
+        if times:
+            axes.step(times, [(i + 1) / len(times) for i in range(len(times))], where="post", label=name)
+    axes.set(xlabel="completion time of a transfer (µs)", ylabel="share of transfers", ylim=(0, 1), xscale="log")
+    if axes.lines:
+        axes.legend()
+    save(figure, folder, "completion")
+
+
+def goodput(report, folder):
+    figure, axes = plt.subplots(figsize=(6, 4))
+    rows = report["goodput"]
+    for name in report["workloads"]:
+        axes.step([row["at_ns"] / 1000 for row in rows], [row[f"{name}_bits_per_second"] / 1e9 for row in rows], where="post",
+                  label=name)
+    axes.set(xlabel="time (µs)", ylabel="goodput (Gbit/s)", ylim=(0, None))
+    if rows:
+        axes.legend()
+    save(figure, folder, "goodput")
+
+
+def utilisation(report, folder):
+    rows = sorted(report["utilisation"], key=lambda row: -row["share"])[:LINKS_SHOWN]
+    figure, axes = plt.subplots(figsize=(6, 1 + 0.2 * len(rows)))
+    axes.barh([f"{row['link']} from {row['from']}" for row in rows], [100 * row["share"] for row in rows])
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", labelsize=6)
+    axes.set(xlabel="share of the link's rate (%)", xlim=(0, 100))
+    save(figure, folder, "utilisation")
+
+
+def main():
+    report = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    folder = pathlib.Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    for draw in (completion, goodput, utilisation):
+        draw(report, folder)
+
+
+if __name__ == "__main__":
+    main()

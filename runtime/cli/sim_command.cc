@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <optional>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/sim_files.h"
+#include "runtime/cli/sweep.h"
+#include "runtime/config/units.h"
+#include "runtime/drives/virtual/sim.h"
+#include "runtime/process/file_place.h"
+#include "runtime/process/no_memory.h"
+#include "runtime/process/signals.h"
+
+namespace rocebox::cli {
+namespace {
+
+// Devices of which a report as text tells each; of more only with --full.
+constexpr std::size_t kSimDevicesShown = 8;
+
+// Simulated time, speed and time left on a terminal, twice a second; silent in a pipe.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO) != 0) {}
+  ~ProgressLine() {
+    if (shown_ && printed_) std::fputs("\r\033[K", stderr);
+  }
+  void operator()(const SimProgress& progress) {
+    if (!shown_) return;
+    const auto now = std::chrono::steady_clock::now();
+    const double passed = std::chrono::duration<double>(now - last_).count();
+    if (passed < 0.5) return;
+    const double events = static_cast<double>(progress.events - last_events_) / passed;
+    std::string left;
+    if (progress.limit > 0 && progress.now > last_now_)
+      left = fmt::format("  {:.0f} s left", static_cast<double>(progress.limit - progress.now) /
+                                                static_cast<double>(progress.now - last_now_) * passed);
+    fmt::print(stderr, "\r\033[Ksim  {}  {} of {} workloads  {:.2f} M events/s{}",
+               config::format_duration(progress.now / 1000 * 1000), progress.finished, progress.workloads, events / 1e6,
+               left);
+    std::fflush(stderr);
+    printed_ = true;
+    last_ = now;
+    last_events_ = progress.events;
+    last_now_ = progress.now;
+  }
+
+ private:
+  bool shown_, printed_ = false;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  std::uint64_t last_events_ = 0;
+  Nanos last_now_ = 0;
+};
+
+// What a person reads of hundreds of devices: what they came to.
+Json without_devices(Json report, bool full) {
+  const std::size_t devices = report["devices"].size();
+  if (full || devices <= kSimDevicesShown) return report;
+  report["run"]["devices"] = devices;
+  report["run"]["links"] = report.contains("links") ? report["links"].size() : 0;
+  report.erase("devices");
+  report.erase("links");
+  return report;
+}
+
+}  // namespace
+
+config::RunConfig load_sim(const SimArguments& arguments, Registry& registry) {
+  const std::string file = shown_file(arguments.config);
+  std::vector<config::Setting> settings;
+  for (const std::string& text : arguments.settings) settings.push_back(config::parse_setting(text, "--set"));
+  config::Mistakes mistakes(file);
+  config::RunConfig config = config::load(arguments.config, registry, mistakes, config::Pipes::kTaken, settings);
+  if (!mistakes.none()) throw ConfigError(mistakes.text());
+  if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);
+  for (const config::CaptureBinding& binding : config.captures)
+    if (!binding.in.empty())
+      throw ConfigError(fmt::format("{}: port `{}` reads a capture, which only `rocebox replay` and `rocebox run` do",
+                                    config.place_text(binding.place), binding.port.text()));
+  if (config.workloads.empty() && config.sim.time == 0)
+    throw ConfigError(file + ": nothing says when the run ends: give `workloads:`, or `sim: {time: ...}`");
+  return config;
+}
+
+int sim(const SimArguments& arguments) {
+  if (!arguments.sweeps.empty() || arguments.seeds > 1) return sweep(arguments);
+  if (!arguments.plot.empty()) require_plots();
+  Registry registry = make_registry(arguments.plugins);
+  config::RunConfig config = load_sim(arguments, registry);
+  const bool capture_on_stdout = std::any_of(config.captures.begin(), config.captures.end(),
+                                             [](const auto& b) { return is_standard_output(b.out); });
+  const bool json_on_stdout = is_standard_output(arguments.json);
+  ProgressLine progress(arguments.report.quiet);
+  SimOptions options;
+  options.trace = arguments.trace;
+  options.outputs = {{}, arguments.json, !capture_on_stdout && !json_on_stdout};
+  options.outputs.traces = trace_files(arguments.trace, arguments.trace_outs, options.outputs.text_to_stdout);
+  options.progress = [&progress](const SimProgress& how_far) { progress(how_far); };
+  RunFiles files(config);
+  files.writes(options.outputs);
+  check_files(files);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing: what is half done is cleared away
+  std::optional<EndSignals> signals(std::in_place);
+  options.stop = &signals->asked();
+  options.outputs.stop = signals->asked().descriptor();
+  start_for(config);
+  Pool pool = make_pool(config);
+  Sim run(config, pool, std::move(options));
+  run.open();
+  packets_flow();
+  run.run();
+
+  signals.reset();
+  std::signal(SIGPIPE, SIG_DFL);
+  for (const std::string& line : run.warnings()) tell(line);
+  if (!json_on_stdout)
+    print_report(without_devices(run.report(), arguments.report.full), capture_on_stdout ? stderr : stdout,
+                 arguments.report);
+  tell_placed(run.failures());
+  if (!arguments.csv.empty()) write_tables(run.report(), arguments.csv);
+  if (!arguments.plot.empty()) write_plots(run.report(), arguments.plot);
+  return run.succeeded() && !run.interrupted() ? 0 : 1;
+}
+
+}  // namespace rocebox::cli

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/cli/sim_files.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "runtime/capture/output_file.h"
+#include "runtime/cli/sweep.h"
+#include "runtime/config/text_file.h"
+#include "runtime/lab/process.h"
+#include "runtime/telemetry/expectations.h"
+
+namespace rocebox::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kScript = "plot.py";
+
+// The script that draws; empty: it is nowhere.
+std::string script() {
+  std::error_code ignored;
+  for (const std::string& folder : config::data_folders("sim", "configs/sim"))
+    if (const fs::path file = fs::path(folder) / kScript; fs::exists(file, ignored)) return file.string();
+  return "";
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw std::runtime_error(fmt::format("{}: cannot be made: {}", folder, error.message()));
+}
+
+// A row of what a workload came to, groups taken apart.
+Json flat_row(const std::string& name, const Json& workload) {
+  Json row = {{"workload", name}};
+  for (const auto& [key, value] : workload.items()) {
+    if (value.is_array()) continue;
+    if (!value.is_object()) {
+      row[key] = value;
+      continue;
+    }
+    if (key != "completion" && key != "slowdown") continue;
+    for (const auto& [inner, number] : value.items()) row[key + "_" + inner] = number;
+  }
+  return row;
+}
+
+}  // namespace
+
+void write_file(const std::string& path, const std::string& text) {
+  OutputFile file(path);
+  file.write(text.data(), text.size());
+  file.close();
+  file.publish();
+}
+
+void write_tables(const Json& report, const std::string& folder) {
+  make_folder(folder);
+  Json workloads = Json::array(), transfers = Json::array();
+  for (const auto& [name, workload] : report["workloads"].items()) {
+    workloads.push_back(flat_row(name, workload));
+    for (const Json& flow : workload["flows"]) {
+      Json row = {{"workload", name}};
+      row.update(flow);
+      transfers.push_back(std::move(row));
+    }
+  }
+  const fs::path path(folder);
+  write_file(path / "workloads.csv", csv_text(workloads));
+  write_file(path / "transfers.csv", csv_text(transfers));
+  write_file(path / "goodput.csv", csv_text(report["goodput"]));
+  write_file(path / "links.csv", csv_text(report["utilisation"]));
+}
+
+void require_plots() {
+  if (script().empty())
+    throw ConfigError(fmt::format("--plot: {} does not lie where the command looks for it", kScript));
+  const std::string python = lab::find_program("python3");
+  if (python.empty() || lab::call({python, "-c", "import matplotlib"}).status != 0)
+    throw ConfigError("--plot needs matplotlib for python3, which is not here: Debian has it as python3-matplotlib");
+}
+
+void write_plots(const Json& report, const std::string& folder) {
+  make_folder(folder);
+  const std::string json = (fs::path(folder) / "report.json").string();
+  write_file(json, json_text(report));
+  const lab::CallResult drawn = lab::call({lab::find_program("python3"), script(), json, folder});
+  if (drawn.status != 0) throw std::runtime_error("--plot: " + lab::last_lines(drawn.said, 3));
+}
+
+}  // namespace rocebox::cli

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/config/settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/component/component.h"
+
+namespace rocebox::config {
+namespace {
+
+constexpr std::string_view kParameters = "parameters";
+constexpr std::string_view kNameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+// The value as YAML, at `place` of the document.
+Node value_of(const Setting& setting, Place place, Mistakes& mistakes) {
+  Mistakes own("");
+  Node node = parse_yaml("value: " + setting.value, own);
+  const Node* value = own.none() ? node.find("value") : nullptr;
+  if (!value || value->kind == Node::Kind::kNull) {
+    mistakes.add(place, fmt::format("`{}={}`: is no value, as YAML has them", setting.key, setting.value));
+    return {};
+  }
+  Node result = *value;
+  move_to(result, place);
+  return result;
+}
+
+// The node that a path of keys leads to, made where it is not there; null when a value stands in the way.
+Node* reach(Node& root, std::string_view path) {
+  Node* at = &root;
+  while (at) {
+    const std::size_t dot = path.find('.');
+    const std::string_view key = path.substr(0, dot);
+    if (at->kind == Node::Kind::kNull) at->kind = Node::Kind::kMap;
+    if (!at->is_map() || key.empty()) return nullptr;
+    Node* next = at->find(key);
+    if (!next) {
+      const Place place = at->place;
+      next = &at->entries.emplace_back(Entry{std::string(key), place, {}}).value;
+      next->place = place;
+    }
+    at = next;
+    if (dot == std::string_view::npos) return at;
+    path.remove_prefix(dot + 1);
+  }
+  return nullptr;
+}
+
+class Substitution {
+ public:
+  Substitution(const Node& parameters, Mistakes& mistakes) : parameters_(parameters), mistakes_(mistakes) {
+    for (const Entry& entry : parameters.entries) known_.push_back(entry.key);
+  }
+
+  void apply(Node& node) {
+    if (node.kind == Node::Kind::kScalar) return apply_scalar(node);
+    for (Node& item : node.items) apply(item);
+    for (Entry& entry : node.entries) apply(entry.value);
+  }
+
+ private:
+  void apply_scalar(Node& node) {
+    const std::string text = node.scalar;
+    std::string result;
+    for (std::size_t at = 0; at < text.size();) {
+      if (text[at] != '$') {
+        result += text[at++];
+        continue;
+      }
+      if (text.compare(at, 2, "$$") == 0) {
+        result += '$';
+        at += 2;
+        continue;
+      }
+      const std::size_t end = std::min(text.find_first_not_of(kNameLetters, at + 1), text.size());
+      const std::string name = text.substr(at + 1, end - at - 1);
+      const Node* value = parameters_.find(name);
+      if (!value) {
+        mistakes_.add(node.place, fmt::format("there is no parameter `${}`{}", name, suggestion(name, known_)));
+        return;
+      }
+      if (at == 0 && end == text.size()) {  // all of it, which may be a list or a mapping
+        const Place place = node.place;
+        node = *value;
+        return move_to(node, place);
+      }
+      if (value->kind != Node::Kind::kScalar) {
+        mistakes_.add(node.place, fmt::format("parameter `${}` is {}, and cannot be a part of a word", name,
+                                              kind_name(value->kind)));
+        return;
+      }
+      result += value->scalar;
+      at = end;
+    }
+    node.scalar = std::move(result);
+  }
+
+  const Node& parameters_;
+  Mistakes& mistakes_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace
+
+Setting parse_setting(const std::string& text, const std::string& option) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw ConfigError(fmt::format("{} {}: write KEY=VALUE, such as seed=7 or links.haul.loss=1%", option, text));
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+void apply_settings(Node& root, const std::vector<Setting>& settings, Mistakes& mistakes) {
+  if (!root.is_map()) return;  // told by who reads it
+  for (const Setting& setting : settings) {
+    Node* parameters = root.find(kParameters);
+    Node* target = parameters ? parameters->find(setting.key) : nullptr;
+    if (!target) target = reach(root, setting.key);
+    if (target)
+      *target = value_of(setting, target->place, mistakes);
+    else
+      mistakes.add(root.place, fmt::format("`{}={}`: leads to nothing that has keys", setting.key, setting.value));
+  }
+  const Node* parameters = root.find(kParameters);
+  if (!parameters || !parameters->is_map()) return;  // another kind is a mistake to who reads it
+  const Node values = *parameters;
+  Substitution substitution(values, mistakes);
+  for (Entry& entry : root.entries)
+    if (entry.key != kParameters) substitution.apply(entry.value);
+}
+
+}  // namespace rocebox::config

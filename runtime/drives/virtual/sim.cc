@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/virtual/sim.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "runtime/config/units.h"
+#include "runtime/drives/virtual/flow_report.h"
+
+namespace rocebox {
+namespace {
+
+// Instants between two looks at the world outside: some milliseconds.
+constexpr std::uint64_t kInstantsPerLook = 8192;
+// Devices stepped and packets handed over while draining, beyond as many as there were before: timers that are armed
+// again for ever must not keep a run going that has nothing to do.
+constexpr std::uint64_t kDrainWork = 1 << 20;
+// Lines of each workload that say what waits for what, and devices that are named with what they hold.
+constexpr unsigned kWaitingLines = 16, kHoldersShown = 16;
+
+std::string_view end_text(int end) {
+  constexpr std::string_view kTexts[] = {"not yet", "all workloads had finished", "its time was over",
+                                         "nothing advanced any more", "a signal ended it"};
+  return kTexts[end];
+}
+
+}  // namespace
+
+Sim::Sim(const config::RunConfig& config, Pool& pool, SimOptions options)
+    : config_(config),
+      pool_(pool),
+      options_(std::move(options)),
+      testbed_(config, pool, static_cast<std::uint64_t>(config.seed),
+               [this](FabricPort from, std::span<Packet> packets, Nanos now) { deliver(from, packets, now); }),
+      workloads_(config, testbed_),
+      outputs_(config, options_.outputs, [this](const config::PortName& name) { return testbed_.port(name); }) {
+  testbed_.fabric().let_output_share();
+  testbed_.tap_joined(config, [this](FabricPort from, std::span<const Packet> packets, Nanos now) {
+    for (const Packet packet : packets) outputs_.write(from, now, packet);
+  });
+  if (!options_.trace.empty()) trace_filter_.emplace(options_.trace);
+  expectations_.read(config_, config_.expectations.empty() ? Json() : report());
+}
+
+void Sim::open() {
+  std::vector<std::string> devices;
+  for (unsigned i = 0; i < testbed_.device_count(); i++) devices.push_back(testbed_.device(i).name());
+  outputs_.open(devices);
+  if (!outputs_.trace()) return;
+  for (unsigned i = 0; i < testbed_.device_count(); i++) {
+    tracers_.push_back(std::make_unique<Tracer>(*trace_filter_, *outputs_.trace(), testbed_.device(i), i, 0));
+    testbed_.device(i).set_trace(tracers_.back().get());
+  }
+}
+
+void Sim::deliver(FabricPort from, std::span<Packet> packets, Nanos now) {
+  packets_out_ += packets.size();
+  for (const Packet packet : packets) {
+    outputs_.write(from, now, packet);
+    rte_pktmbuf_free(packet.mbuf());
+  }
+}
+
+// One instant: what starts in it, what is due in it, and what starts because something finished in it.
+void Sim::step(Nanos now) {
+  now_ = now;
+  do {
+    if (workloads_.next_start() <= now) workloads_.start_due(now);
+    testbed_.fabric().run(now);
+  } while (workloads_.next_start() <= now);
+}
+
+void Sim::tell_progress() {
+  outputs_.check();
+  if (!options_.progress) return;
+  std::size_t finished = 0;
+  for (const SimWorkloads::Row& row : workloads_.rows()) finished += row.finished != kNever;
+  options_.progress({now_, config_.sim.time, testbed_.fabric().work(), finished, workloads_.rows().size()});
+}
+
+// Looked at from time to time only, so it may be noticed a quarter of the watchdog's time later.
+bool Sim::nothing_advances() {
+  look_at_ = now_ + std::max<Nanos>(1, config_.sim.watchdog / 4);
+  const std::uint64_t progress = workloads_.progress();
+  if (progress != last_progress_ || workloads_.next_start() != kNever) advanced_at_ = now_;
+  last_progress_ = progress;
+  return now_ - advanced_at_ >= config_.sim.watchdog;
+}
+
+void Sim::run_workloads() {
+  Fabric& fabric = testbed_.fabric();
+  const Nanos limit = config_.sim.time == 0 ? kNever : config_.sim.time;
+  if (config_.sim.watchdog == 0) look_at_ = kNever;
+  for (std::uint64_t instants = 1; end_ == End::kNotYet; instants++) {
+    const Nanos next = std::min(fabric.next_deadline(), workloads_.next_start());
+    if (workloads_.all_finished() && !config_.workloads.empty()) {
+      end_ = End::kFinished;
+    } else if (limit != kNever && next >= limit) {
+      now_ = limit;
+      end_ = End::kTime;
+    } else if (next == kNever) {
+      end_ = config_.workloads.empty() ? End::kFinished : End::kStuck;
+    } else {
+      step(next);
+      if (now_ >= look_at_ && nothing_advances()) end_ = End::kStuck;
+      if (stop_requested()) end_ = End::kSignal;
+      if (instants % kInstantsPerLook == 0) tell_progress();
+    }
+  }
+}
+
+// What is on its way still arrives; a timer that is armed again and again must not keep the run going.
+void Sim::drain() {
+  Fabric& fabric = testbed_.fabric();
+  const Nanos limit = now_ + config_.drain;
+  const std::uint64_t work_max = 2 * fabric.work() + kDrainWork;
+  const std::uint64_t steps_per_look = std::max(64u, testbed_.device_count());
+  held_at_end_ = fabric.held();
+  for (std::uint64_t steps = 1; held_at_end_ > 0 && fabric.next_deadline() <= limit; steps++) {
+    step(fabric.next_deadline());
+    if (steps % steps_per_look != 0) continue;
+    held_at_end_ = fabric.held();
+    if (stop_requested() || fabric.work() > work_max) break;
+  }
+  held_at_end_ = fabric.held();
+  drain_cut_ = held_at_end_ > 0 && fabric.next_deadline() != kNever;
+  if (stop_requested()) end_ = End::kSignal;
+}
+
+void Sim::run() {
+  run_workloads();
+  const Nanos ended = now_;
+  if (end_ == End::kFinished) drain();
+  now_ = ended;  // what drained is no part of the time that the workloads took
+  held_at_end_ = testbed_.fabric().held();
+  outputs_.check();
+  outputs_.finish([this] { return json_text(report()); });
+}
+
+bool Sim::succeeded() const {
+  return (end_ == End::kFinished || end_ == End::kTime) && !drain_cut_ && expectations_.hold(report());
+}
+
+// Who waits for what, and where packets are.
+Json Sim::waiting() const {
+  Json waiting = Json::object();
+  for (const SimWorkloads::Row& row : workloads_.rows()) {
+    if (row.finished != kNever) continue;
+    Json& one = waiting["workloads"][row.config->name];
+    JsonReport report(one);
+    if (row.started == kNever)
+      report.text("state", "has not started");
+    else
+      row.workload->explain_waiting(report, kWaitingLines);
+  }
+  Json& holders = waiting["holders"] = Json::array();
+  for (unsigned i = 0; i < testbed_.device_count() && holders.size() < kHoldersShown; i++)
+    if (const std::uint64_t held = testbed_.device(i).books().conservation().held(); held > 0)
+      holders.push_back({{"device", testbed_.device(i).name()}, {"packets", held}});
+  return waiting;
+}
+
+std::vector<std::string> Sim::warnings() const {
+  std::vector<std::string> lines;
+  if (end_ == End::kStuck) {
+    lines.push_back(fmt::format("nothing advances any more since {}{}", config::format_duration(advanced_at_),
+                                testbed_.fabric().next_deadline() == kNever ? ": nothing is due" : ""));
+    const Json all = waiting();
+    if (all.contains("workloads"))
+      for (const auto& [name, one] : all["workloads"].items())
+        lines.push_back(fmt::format("  workload {}: {}", name, one.dump()));
+    for (const Json& one : all["holders"])
+      lines.push_back(fmt::format("  device {} holds {} packets", one["device"].get<std::string>(),
+                                  one["packets"].get<std::uint64_t>()));
+  }
+  if (end_ == End::kFinished && held_at_end_ > 0)
+    lines.push_back(drain_cut_
+                        ? fmt::format("{} packets were still held {} after all workloads had finished: a longer "
+                                      "`drain:` lets them leave",
+                                      held_at_end_, config::format_duration(config_.drain))
+                        : fmt::format("{} packets are still held, and no timer would let them go", held_at_end_));
+  return lines;
+}
+
+// Over every counter of every device, and every transfer: equal runs have equal ones, and what differs on the way
+// differs in these.
+std::string Sim::hash() const {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  for (unsigned i = 0; i < testbed_.device_count(); i++)
+    testbed_.device(i).books().for_each_counter(
+        [&](const CounterView& counter) { XXH3_64bits_update(state.get(), &counter.value, sizeof counter.value); });
+  for (const SimWorkloads::Row& row : workloads_.rows())
+    for (const FlowRecord& flow : row.workload->flows()) {
+      const std::uint64_t words[] = {std::uint64_t{flow.source} << 32 | flow.destination, flow.bytes,
+                                     static_cast<std::uint64_t>(flow.start), static_cast<std::uint64_t>(flow.end)};
+      XXH3_64bits_update(state.get(), words, sizeof words);
+    }
+  return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
+}
+
+Json Sim::report() const {
+  Json report = {
+      {"schema_version", kReportSchemaVersion}, {"command", "sim"}, {"config", config_.file}, {"seed", config_.seed}};
+  report["run"] = {{"span_ns", now_},
+                   {"end", end_text(static_cast<int>(end_))},
+                   {"events", testbed_.fabric().work()},
+                   {"packets_out", packets_out_},
+                   {"held_at_end", held_at_end_},
+                   {"interrupted", interrupted()},
+                   {"drain_cut", drain_cut_},
+                   {"pool_packets_max", pool_.in_use_max()}};
+  if (end_ == End::kStuck) report["waiting"] = waiting();
+  report_flows(config_, workloads_, now_, report);
+  report_utilisation(config_, testbed_, now_, report);
+  outputs_.report(report["outputs"]);
+  testbed_.report(report);
+  expectations_.add_to(report);
+  report["hash"] = hash();
+  return report;
+}
+
+}  // namespace rocebox

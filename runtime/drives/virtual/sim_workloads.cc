@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/drives/virtual/sim_workloads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/engine/pipeline_device.h"
+
+namespace rocebox {
+
+SimWorkloads::SimWorkloads(const config::RunConfig& config, Testbed& testbed) : unfinished_(config.workloads.size()) {
+  for (unsigned i = 0; i < config.devices.size(); i++)
+    if (HostSide* host = testbed.device(i).host_side())
+      host->set_waker([&fabric = testbed.fabric(), i] { fabric.wake(i); });
+  config::Mistakes mistakes(config.file, config.words);
+  for (const config::WorkloadConfig& workload : config.workloads)
+    rows_.push_back(make(config, workload, testbed, mistakes));
+  if (!mistakes.none()) throw ConfigError(mistakes.text());
+  join();
+}
+
+SimWorkloads::Row SimWorkloads::make(const config::RunConfig& config, const config::WorkloadConfig& workload,
+                                     Testbed& testbed, config::Mistakes& mistakes) {
+  Row row{.config = &workload, .workload = nullptr, .hosts = {}, .dependents = {}};
+  std::vector<WorkloadHost> hosts;
+  const std::size_t before = mistakes.count();
+  for (const std::string& name : workload.hosts) {
+    const unsigned device = testbed.number(name);
+    HostSide* const side = testbed.device(device).host_side();
+    if (!side)
+      mistakes.add(
+          workload.place,
+          fmt::format("workload `{}` cannot run on device `{}`, which has no host behind it: "
+                      "it is a {}",
+                      workload.name, name, config.devices[device].kind ? config.devices[device].kind->name : "bump"));
+    row.hosts.push_back(device);
+    hosts.push_back({name, side});
+  }
+  if (mistakes.count() != before) return row;
+  const std::uint64_t seed = stream_seed(static_cast<std::uint64_t>(config.seed), "workloads", workload.name);
+  try {
+    row.workload = workload.options->make(hosts, seed);
+  } catch (const ConfigError& error) {
+    mistakes.add(workload.place, fmt::format("workload `{}`: {}", workload.name, error.what()));
+  }
+  return row;
+}
+
+void SimWorkloads::join() {
+  for (unsigned i = 0; i < rows_.size(); i++) {
+    rows_[i].workload->set_on_finished([this, i](Nanos now) { on_finished(i, now); });
+    for (const std::string& name : rows_[i].config->after) {
+      const auto other = std::ranges::find_if(rows_, [&](const Row& row) { return row.config->name == name; });
+      if (std::ranges::find(other->dependents, i) != other->dependents.end()) continue;  // named twice
+      other->dependents.push_back(i);
+      rows_[i].waits_for++;
+    }
+  }
+  for (Row& row : rows_)
+    if (row.waits_for == 0) set_due(row, 0);
+}
+
+void SimWorkloads::set_due(Row& row, Nanos now) {
+  row.due = now + row.config->start;
+  next_start_ = std::min(next_start_, row.due);
+}
+
+void SimWorkloads::start_due(Nanos now) {
+  // One that finishes while it starts makes others due, which come in another call.
+  std::vector<unsigned> due;
+  for (unsigned i = 0; i < rows_.size(); i++)
+    if (rows_[i].due <= now) due.push_back(i);
+  for (const unsigned i : due) rows_[i].due = kNever;
+  next_start_ = kNever;
+  for (const Row& row : rows_) next_start_ = std::min(next_start_, row.due);
+  for (const unsigned i : due) {
+    rows_[i].started = now;
+    rows_[i].workload->start(now);
+  }
+}
+
+void SimWorkloads::on_finished(unsigned row, Nanos now) {
+  if (rows_[row].finished != kNever) broken("a workload finished twice", rows_[row].config->name, row);
+  rows_[row].finished = now;
+  unfinished_--;
+  for (const unsigned next : rows_[row].dependents)
+    if (--rows_[next].waits_for == 0) set_due(rows_[next], now);
+}
+
+std::uint64_t SimWorkloads::progress() const {
+  std::uint64_t sum = 0;
+  for (const Row& row : rows_)
+    if (row.started != kNever) sum += row.workload->progress() + 1;
+  return sum;
+}
+
+}  // namespace rocebox

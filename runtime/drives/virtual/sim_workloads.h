@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SimWorkloads: the workloads of a configuration on their hosts, and who starts when.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/drives/testbed.h"
+#include "runtime/kernel/workload.h"
+
+namespace rocebox {
+
+class SimWorkloads {
+ public:
+  struct Row {
+    const config::WorkloadConfig* config;
+    std::unique_ptr<Workload> workload;
+    std::vector<unsigned> hosts;       ///< devices
+    std::vector<unsigned> dependents;  ///< rows that wait for this one
+    std::size_t waits_for = 0;         ///< rows that have not finished
+    Nanos due = kNever;                ///< when it starts, once that is known and until it does
+    Nanos started = kNever, finished = kNever;
+  };
+
+  /// Makes every workload, and has its hosts wake their devices in the testbed's fabric. Throws ConfigError with every
+  /// host that is none, and with what only making a workload shows.
+  SimWorkloads(const config::RunConfig& config, Testbed& testbed);
+
+  /// The earliest start that is due; kNever when none is.
+  Nanos next_start() const { return next_start_; }
+  /// Starts those that are due by `now`, in the order of the configuration.
+  void start_due(Nanos now);
+  bool all_finished() const { return unfinished_ == 0; }
+  /// What all of them have done; see Workload::progress.
+  std::uint64_t progress() const;
+
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  Row make(const config::RunConfig& config, const config::WorkloadConfig& workload, Testbed& testbed,
+           config::Mistakes& mistakes);
+  void join();
+  void on_finished(unsigned row, Nanos now);
+  void set_due(Row& row, Nanos now);
+
+  std::vector<Row> rows_;
+  std::size_t unfinished_;
+  Nanos next_start_ = kNever;
+};
+
+}  // namespace rocebox

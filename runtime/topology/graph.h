@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Graph: hosts and switches, and the wires between them; what each is called and where its routes lead.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/kernel/placement.h"
+
+namespace rocebox::topology {
+
+/// One wire, or all of a tier.
+struct Wire {
+  std::uint64_t bits_per_second = 100'000'000'000;
+  Nanos delay = 1'000;
+};
+
+struct Graph {
+  struct End {
+    unsigned node, port;
+  };
+  struct Edge {
+    std::string name;
+    End ends[2];
+    Wire wire;
+  };
+  /// A port of a node, and what it leads to.
+  struct Neighbor {
+    unsigned node, edge;
+  };
+  struct Node {
+    std::string name;
+    unsigned tier = 0;  ///< 0: a host
+    roce::Mac mac{};
+    roce::IpAddress address{};  ///< of a host
+    std::vector<Neighbor> ports{};
+  };
+
+  std::vector<Node> nodes;
+  std::vector<Edge> edges;
+
+  unsigned add(std::string name, unsigned tier);
+  void join(unsigned a, unsigned b, const Wire& wire);
+
+  bool is_host(unsigned node) const { return nodes[node].tier == 0; }
+  std::size_t hosts() const;
+  std::size_t switches() const { return nodes.size() - hosts(); }
+};
+
+/// Gives every node its MAC address, and every host an IPv4 address: those at one switch are of one prefix of /24,
+/// 10.0.0.0/24 at the first switch that has any. Throws ConfigError for more hosts or switches than there are
+/// addresses.
+void address(Graph& graph);
+
+/// What each node is told, in their order: its ports, and the routes of switches, one to each of their hosts and one to
+/// the prefix of each other switch that has hosts, by every port on a path with the fewest wires. After address().
+std::vector<Placement> placements(const Graph& graph);
+
+}  // namespace rocebox::topology

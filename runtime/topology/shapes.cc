@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/topology/shapes.h"
+
+#include <string>
+
+#include "runtime/kernel/rate_queue.h"
+#include "runtime/limits.h"
+
+namespace rocebox::topology {
+namespace {
+
+constexpr std::int64_t kSwitchesMax = 4096;
+constexpr Range<std::int64_t> kPorts{1, kPortsMax};
+
+void wire_fields(Fields& f, const std::string& tier, Wire& wire, const std::string& what) {
+  f.rate(tier + "_rate", wire.bits_per_second, {kRateMin, kRateMax}, "rate of " + what);
+  f.duration(tier + "_delay", wire.delay, {0, kSecond}, "delay of " + what + ", one way");
+}
+
+std::string name(const char* what, std::int64_t number) { return what + std::to_string(number); }
+
+// Adds hosts at a switch, numbered through.
+void add_hosts(Graph& graph, unsigned at, std::int64_t count, const Wire& wire, std::int64_t& number) {
+  for (std::int64_t i = 0; i < count; i++) graph.join(graph.add(name("h", number++), 0), at, wire);
+}
+
+}  // namespace
+
+void BackToBack::fields(Fields& f) { wire_fields(f, "host", host, "the wire"); }
+
+void BackToBack::build(Graph& graph) const {
+  graph.add("h0", 0);
+  graph.add("h1", 0);
+  graph.join(0, 1, host);
+}
+
+void Dumbbell::fields(Fields& f) {
+  f.integer("hosts_per_side", hosts_per_side, kPorts, "hosts at each of both switches");
+  wire_fields(f, "host", host, "the wires of hosts");
+  wire_fields(f, "bottleneck", bottleneck, "the wire between the switches");
+}
+
+void Dumbbell::build(Graph& graph) const {
+  const unsigned left = graph.add("left", 1), right = graph.add("right", 1);
+  std::int64_t hosts = 0;
+  add_hosts(graph, left, hosts_per_side, host, hosts);
+  add_hosts(graph, right, hosts_per_side, host, hosts);
+  graph.join(left, right, bottleneck);
+}
+
+void LeafSpine::fields(Fields& f) {
+  f.integer("leaves", leaves, {1, kPortsMax}, "switches with hosts");
+  f.integer("spines", spines, {1, kPortsMax}, "switches above them, each joined to each leaf");
+  f.integer("hosts_per_leaf", hosts_per_leaf, kPorts, "hosts at each leaf");
+  wire_fields(f, "host", host, "the wires of hosts");
+  wire_fields(f, "spine", spine, "the wires between leaves and spines");
+}
+
+void LeafSpine::build(Graph& graph) const {
+  std::vector<unsigned> below, above;
+  for (std::int64_t i = 0; i < leaves; i++) below.push_back(graph.add(name("leaf", i), 1));
+  for (std::int64_t i = 0; i < spines; i++) above.push_back(graph.add(name("spine", i), 2));
+  std::int64_t hosts = 0;
+  for (const unsigned leaf : below) add_hosts(graph, leaf, hosts_per_leaf, host, hosts);
+  for (const unsigned leaf : below)
+    for (const unsigned each : above) graph.join(leaf, each, spine);
+}
+
+void FatTree::fields(Fields& f) {
+  f.integer("k", k, {2, 64}, "ports of each switch, an even number: k^3/4 hosts");
+  if (k % 2 != 0) f.refuse("k", "must be even: half of a switch's ports lead up");
+  wire_fields(f, "host", host, "the wires of hosts");
+  wire_fields(f, "aggregation", aggregation, "the wires within pods");
+  wire_fields(f, "core", core, "the wires between pods and cores");
+}
+
+void FatTree::build(Graph& graph) const {
+  const std::int64_t half = k / 2;
+  std::vector<unsigned> cores;
+  for (std::int64_t i = 0; i < half * half; i++) cores.push_back(graph.add(name("core", i), 3));
+  std::int64_t hosts = 0;
+  for (std::int64_t pod = 0; pod < k; pod++) {
+    std::vector<unsigned> edges, above;
+    for (std::int64_t i = 0; i < half; i++) edges.push_back(graph.add(name("pod", pod) + name("_edge", i), 1));
+    for (std::int64_t i = 0; i < half; i++) above.push_back(graph.add(name("pod", pod) + name("_agg", i), 2));
+    for (const unsigned edge : edges) {
+      add_hosts(graph, edge, half, host, hosts);
+      for (const unsigned each : above) graph.join(edge, each, aggregation);
+    }
+    for (std::int64_t i = 0; i < half; i++)
+      for (std::int64_t j = 0; j < half; j++)
+        graph.join(above[static_cast<std::size_t>(i)], cores[static_cast<std::size_t>(i * half + j)], core);
+  }
+}
+
+void Dragonfly::fields(Fields& f) {
+  f.integer("routers", routers, kPorts, "switches of a group, all joined to each other");
+  f.integer("hosts_per_router", hosts_per_router, kPorts, "hosts at each of them");
+  f.integer("global_links", global_links, kPorts, "wires of each of them to other groups");
+  f.integer("groups", groups, {0, kSwitchesMax},
+            "0: as many as the wires between groups reach, routers * global_links + 1");
+  if (groups > routers * global_links + 1)
+    f.refuse("groups", "must not exceed routers * global_links + 1: every two groups have a wire");
+  wire_fields(f, "host", host, "the wires of hosts");
+  wire_fields(f, "local", local, "the wires within groups");
+  wire_fields(f, "global", global, "the wires between groups");
+}
+
+void Dragonfly::build(Graph& graph) const {
+  const std::int64_t count = groups != 0 ? groups : routers * global_links + 1;
+  std::vector<std::vector<unsigned>> all;
+  std::int64_t hosts = 0;
+  for (std::int64_t group = 0; group < count; group++) {
+    std::vector<unsigned>& mine = all.emplace_back();
+    for (std::int64_t i = 0; i < routers; i++) {
+      mine.push_back(graph.add(name("group", group) + name("_router", i), 1));
+      add_hosts(graph, mine.back(), hosts_per_router, host, hosts);
+      for (std::size_t other = 0; other + 1 < mine.size(); other++) graph.join(mine[other], mine.back(), local);
+    }
+  }
+  // Global wire n of a group leads to the group n + 1 further on, whose wire to here is the n-th from its last one.
+  const auto router = [&](std::int64_t group, std::int64_t wire) {
+    return all[static_cast<std::size_t>(group)][static_cast<std::size_t>(wire / global_links)];
+  };
+  for (std::int64_t from = 0; from < count; from++)
+    for (std::int64_t to = from + 1; to < count; to++)
+      graph.join(router(from, to - from - 1), router(to, count - 1 - (to - from)), global);
+}
+
+void Shapes::fields(Fields& f) {
+  int number = 0;
+  const auto show = [&](const char* key, const char* doc, auto& shape) {
+    f.group(key, doc, [&](Fields& g) { shape.fields(g); });
+    if (f.given(key)) {
+      if (chosen_ >= 0) f.refuse(key, "and another shape exclude each other");
+      chosen_ = number;
+    }
+    number++;
+  };
+  show("back_to_back", "two hosts `h0` and `h1` on one wire", back_to_back_);
+  show("dumbbell", "switches `left` and `right` with hosts, and one wire between them", dumbbell_);
+  show("leaf_spine", "switches `leaf0`, ... with hosts, each joined to each of `spine0`, ...", leaf_spine_);
+  show("fat_tree", "pods of edge and aggregation switches below cores, all with k ports", fat_tree_);
+  show("dragonfly", "groups of switches that are all joined, and wires between every two groups", dragonfly_);
+}
+
+Graph Shapes::build() const {
+  Graph graph;
+  switch (chosen_) {
+    case 0:
+      back_to_back_.build(graph);
+      break;
+    case 1:
+      dumbbell_.build(graph);
+      break;
+    case 2:
+      leaf_spine_.build(graph);
+      break;
+    case 3:
+      fat_tree_.build(graph);
+      break;
+    default:
+      dragonfly_.build(graph);
+  }
+  address(graph);
+  return graph;
+}
+
+}  // namespace rocebox::topology

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`rocebox sim`: exit status, settings, sweeps, signals, files."""
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
+from common import ROCEBOX, RoceboxTest
+
+STATIONS = os.environ.get("STATIONS", str(pathlib.Path(ROCEBOX).parent / "tests/sim/stations.so"))
+FABRIC = f"""
+plugins: [{STATIONS}]
+parameters: {{bytes: 10kB, loss: 0}}
+topology:
+  leaf_spine: {{leaves: 2, spines: 2, hosts_per_leaf: 2, host_rate: 10Gbps, spine_rate: 10Gbps}}
+  hosts: {{station: {{}}}}
+  switches: {{switch: {{}}}}
+  links: {{loss: $loss}}
+workloads: {{shout: {{bytes: $bytes}}}}
+"""
+
+
+class Command(RoceboxTest):
+    def sim(self, *words, text=FABRIC, status=0):
+        """Runs a simulation with --json; returns the report."""
+        out = self.dir / "report.json"
+        self.rocebox("sim", self.config(text), "--json", out, *words, status=status)
+        return json.loads(out.read_text())
+
+    def test_runs_and_reports(self):
+        config = self.config(FABRIC)
+        shown, said = self.rocebox("sim", config)
+        self.assertEqual(said, "")
+        for words in ("all workloads had finished", "shout", "hash of all that left"):
+            self.assertIn(words, shown)
+        report = self.sim()
+        self.assertEqual(report["workloads"]["shout"]["transfers_done"], 4)
+        self.assertEqual(report["workloads"]["shout"]["bytes"], 40_000)
+
+    def test_settings_take_the_place_of_what_is_written(self):
+        self.assertEqual(self.sim("--set", "bytes=20kB")["workloads"]["shout"]["bytes"], 80_000)
+        self.assertEqual(self.sim("--set", "topology.leaf_spine.hosts_per_leaf=3")["workloads"]["shout"]["bytes"], 60_000)
+        hashes = {self.sim("--set", "loss=10%", "--set", "sim.time=1ms", "--seed", seed)["hash"] for seed in (1, 2, 1)}
+        self.assertEqual(len(hashes), 2)
+        for setting, words in (("bites=1", "unknown key `bites`"), ("bytes", "write KEY=VALUE"), ("seed.x=1", "leads to nothing")):
+            self.assertIn(words, self.rocebox("sim", self.config(FABRIC), "--set", setting, status=2)[1])
+
+    def test_a_run_that_cannot_end_says_why(self):
+        said = self.rocebox("sim", self.config(FABRIC), "--set", "loss=100%", status=1)[1]
+        self.assertIn("nothing advances any more since", said)
+        self.assertIn("workload shout", said)
+        said = self.rocebox("sim", self.config(FABRIC.split("workloads")[0]), status=2)[1]
+        self.assertIn("nothing says when the run ends", said)
+
+    def test_the_table_of_a_sweep_is_the_same_for_any_number_of_jobs(self):
+        tables = []
+        words = ("--sweep", "bytes=10kB,20kB", "--sweep", "topology.leaf_spine.spines=1,2", "--seeds", "2")
+        for jobs in (1, 3):
+            report = self.sim(*words, "--jobs", jobs, "--csv", self.dir / f"csv{jobs}")
+            tables.append((report, (self.dir / f"csv{jobs}/sweep.csv").read_bytes()))
+        self.assertEqual(tables[0], tables[1])
+        rows = list(csv.DictReader((self.dir / "csv1/sweep.csv").open(newline="")))
+        self.assertEqual([(row["bytes"], row["topology.leaf_spine.spines"], row["seed"]) for row in rows],
+                         [(size, spines, seed) for size in ("10kB", "20kB") for spines in "12" for seed in "12"])
+        means = tables[0][0]["means"]
+        self.assertEqual([row["seeds"] for row in means], [2] * 4)
+        durations = [int(row["duration_ns"]) for row in rows]
+        self.assertEqual(means[0]["duration_ns"], (durations[0] + durations[1]) / 2)
+
+    def test_a_sweep_tells_mistakes_before_anything_runs(self):
+        said = self.rocebox("sim", self.config(FABRIC), "--sweep", "loss=0,2", "--csv", self.dir / "csv", status=2)[1]
+        self.assertIn("`loss` must be", said)
+        self.assertFalse((self.dir / "csv").exists())
+        said = self.rocebox("sim", self.config(FABRIC), "--sweep", "loss=0,100%", status=1)[1]
+        self.assertIn("with loss=100% seed=1:", said)
+
+    def test_tables_and_figures(self):
+        self.sim("--csv", self.dir / "csv")
+        transfers = list(csv.DictReader((self.dir / "csv/transfers.csv").open(newline="")))
+        self.assertEqual([(row["source"], row["destination"], row["bytes"]) for row in transfers],
+                         [(f"h{i}", f"h{(i + 1) % 4}", "10000") for i in range(4)])
+        self.assertEqual({path.name for path in (self.dir / "csv").iterdir()},
+                         {"workloads.csv", "transfers.csv", "goodput.csv", "links.csv"})
+        if subprocess.run(["python3", "-c", "import matplotlib"], capture_output=True).returncode != 0:
+            said = self.rocebox("sim", self.config(FABRIC), "--plot", self.dir / "plot", status=2)[1]
+            self.assertIn("python3-matplotlib", said)
+            return
+        self.sim("--plot", self.dir / "plot")
+        self.assertEqual({path.name for path in (self.dir / "plot").iterdir()},
+                         {"report.json", *(f"{name}.{kind}" for name in ("completion", "goodput", "utilisation") for kind in ("svg", "png"))})
+
+    def test_a_signal_ends_it_with_a_report(self):
+        config = self.config(FABRIC.replace("$bytes", "1GB"))
+        out = self.dir / "report.json"
+        # A trace is begun when packets flow: then it is there.
+        trace = self.dir / "trace.txt.part"
+        run = subprocess.Popen([ROCEBOX, "sim", config, "--json", out, "--trace", "psn=1", "--trace-out", str(trace)[:-5]],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 60
+        while not trace.exists() and time.monotonic() < deadline and run.poll() is None:
+            time.sleep(0.02)
+        run.send_signal(signal.SIGINT)
+        said = run.communicate(timeout=60)[1]
+        self.assertEqual(run.returncode, 1, said)
+        report = json.loads(out.read_text())
+        self.assertEqual(report["run"]["end"], "a signal ended it")
+
+    def test_check_tells_of_topologies(self):
+        shown = self.rocebox("check", self.config(FABRIC))[0]
+        for words in ("topology: 4 hosts, 4 switches, 8 links", "host h0: 10.0.0.1", "workload shout: shout on h0, h1, h2, h3"):
+            self.assertIn(words, shown)
+        routes = self.rocebox("check", self.config(FABRIC), "--routes")[0].splitlines()
+        self.assertIn("leaf0 10.0.0.1/32 h0", routes)
+        self.assertIn("leaf0 10.0.1.0/24 spine0 spine1", routes)
+        self.assertIn("spine1 10.0.1.0/24 leaf1", routes)
+
+    def test_other_commands_refuse_workloads(self):
+        for command in ("replay", "run"):
+            said = self.rocebox(command, self.config(FABRIC), status=2)[1]
+            self.assertIn("give the configuration to `rocebox sim`", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
