@@ -121,6 +121,20 @@ void ConnectionConfig::fields(Fields& f) {
       "PSN of the first request to the local end; -1: not known, and NACKs are judged from the second request on");
 }
 
+void Config::place(const Placement& placement, const switch_model::SwitchInfo& info) {
+  std::int64_t uplinks = 0;
+  for (std::size_t port = 0; port < placement.ports.size(); port++) {
+    if (placement.ports[port].neighbor_tier == 0)
+      hosts.push_back(info.ports[port]);
+    else
+      uplinks++;
+  }
+  if (hosts.empty() || uplinks < 2)
+    spray = Spray::kOff;
+  else
+    paths = uplinks;
+}
+
 void Config::fields(Fields& f, const switch_model::SwitchInfo& info) {
   info.read_ports(f, "hosts", hosts, "ports to the NICs of this rack; all others lead to the fabric");
   f.choice("spray", spray, kSprayWords,

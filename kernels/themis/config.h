@@ -34,6 +34,9 @@ struct Config {
   bool learning = true, reroute_timeouts = true;
   std::vector<ConnectionConfig> connections;
   void fields(Fields& fields, const switch_model::SwitchInfo& info);
+  /// At a ToR of a topology its hosts are those that it has there, and the paths its ports to other switches; elsewhere
+  /// nothing is done.
+  void place(const Placement& placement, const switch_model::SwitchInfo& info);
 
   std::uint32_t paths_count() const { return static_cast<std::uint32_t>(paths); }
   /// Paths that there is room for.

@@ -18,6 +18,7 @@ struct Placement {
     Nanos delay = 0;                    ///< of the wire, one way
     roce::Mac neighbor_mac{};           ///< of who is at the other end
     std::string neighbor;               ///< its device's name
+    unsigned neighbor_tier = 0;         ///< its tier, see below
   };
   struct Hop {
     Port port;

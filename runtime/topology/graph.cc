@@ -127,8 +127,8 @@ std::vector<Placement> placements(const Graph& graph) {
       const Graph::Node& other = graph.nodes[node.ports[port].node];
       const Wire& wire = graph.edges[node.ports[port].edge].wire;
       const bool only = node.tier == 0 && node.ports.size() == 1;
-      all[i].ports.push_back(
-          {only ? "wire" : "p" + std::to_string(port), wire.bits_per_second, wire.delay, other.mac, other.name});
+      all[i].ports.push_back({only ? "wire" : "p" + std::to_string(port), wire.bits_per_second, wire.delay, other.mac,
+                              other.name, other.tier});
     }
     if (node.tier > 0) add_routes_to_hosts(graph, i, all[i]);
   }

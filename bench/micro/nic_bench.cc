@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two NICs back to back on one core: what a packet costs at both of them together, and memcpy's bandwidth beside it.
+#include <cstring>
+#include <memory>
+
+#include "bench/micro/packets.h"
+#include "nic_model/host/connect.h"
+#include "nic_model/nic.h"
+#include "runtime/component/registry.h"
+#include "runtime/config/document.h"
+#include "runtime/config/fields_reader.h"
+#include "runtime/engine/fabric.h"
+#include "runtime/engine/pipeline_device.h"
+
+namespace rocebox::bench {
+namespace {
+
+// As many messages as there may be, posted again as they are completed.
+class Sender final : public nic_model::HostProgram {
+ public:
+  Sender(nic_model::Host& host, std::uint32_t message_bytes, unsigned qps, unsigned depth)
+      : bytes_(message_bytes), qps_(qps), depth_(depth), buffer_(std::size_t{message_bytes} * kBuffers), host_(host) {
+    program_ = host.submit(*this);
+  }
+  void on_start(nic_model::Host& host) override {
+    if (!pairs.empty()) {
+      for (unsigned i = 0; i < qps_; i++)
+        nic_model::connect(host, *pairs[i], {other->host_.config().source_for({}), other->pairs[i]->number()},
+                           {.mtu = 4096});
+      for (unsigned n = 0; sends && n < depth_; n++)
+        for (unsigned i = 0; i < qps_; i++) post(host, i);
+      return;
+    }
+    const std::uint32_t domain = host.alloc_pd();
+    key_ = host.config().header_only
+               ? host.memory().add_without_bytes(domain, 0, UINT64_MAX, nic_model::ConnectOptions().access)
+               : host.memory().add(domain, buffer_.data(), buffer_.size(), nic_model::ConnectOptions().access);
+    cq_ = host.create_cq(2 * qps_ * depth_, program_);
+    for (unsigned i = 0; i < qps_; i++) {
+      nic_model::QpInit init;
+      init.domain = domain;
+      init.send_cq = init.receive_cq = cq_;
+      init.capacity = {depth_, 1, 1, 1, 0};
+      pairs.push_back(host.create_qp(init));
+    }
+    host.arm(*cq_);
+  }
+  void on_completion(nic_model::Host& host, nic_model::CompletionQueue& cq) override {
+    ibv_wc completions[32];
+    for (int count; (count = host.poll(cq, completions)) > 0;)
+      for (int i = 0; i < count; i++) {
+        if (completions[i].status != IBV_WC_SUCCESS) failed = true;
+        done++;
+        post(host, static_cast<unsigned>(completions[i].wr_id));
+      }
+    host.arm(cq);
+  }
+  void go_on() { host_.start_again(program_); }
+
+  Sender* other = nullptr;
+  std::vector<nic_model::Qp*> pairs;
+  std::uint64_t done = 0;
+  bool sends = false, failed = false;
+
+ private:
+  // A working set beyond the first caches, as buffers of programs are.
+  static constexpr std::size_t kBuffers = 64;
+  void post(nic_model::Host& host, unsigned pair) {
+    const std::uint64_t offset = (next_++ % kBuffers) * std::uint64_t{bytes_};
+    ibv_sge sge{address() + offset, bytes_, key_};
+    ibv_send_wr request{};
+    request.wr_id = pair;
+    request.opcode = IBV_WR_RDMA_WRITE;
+    request.sg_list = &sge;
+    request.num_sge = 1;
+    request.send_flags = IBV_SEND_SIGNALED;
+    request.wr.rdma.remote_addr = other->address() + offset;
+    request.wr.rdma.rkey = other->key_;
+    host.post_send(*pairs[pair], &request, nullptr);
+  }
+  std::uint64_t address() const {
+    return host_.config().header_only ? 0 : reinterpret_cast<std::uintptr_t>(buffer_.data());
+  }
+
+  std::uint32_t bytes_, program_ = 0, key_ = 0;
+  unsigned qps_, depth_;
+  std::uint64_t next_ = 0;
+  std::vector<std::uint8_t> buffer_;
+  nic_model::CompletionQueue* cq_ = nullptr;
+  nic_model::Host& host_;
+};
+
+class BackToBack {
+ public:
+  BackToBack(const std::string& nic, std::uint32_t message_bytes, unsigned qps)
+      : fabric([](FabricPort, std::span<Packet>, Nanos) {}) {
+    for (unsigned side = 0; side < 2; side++) {
+      config::Mistakes mistakes("bench");
+      const config::Node node = config::parse_yaml(
+          "address: 10.0.0." + std::to_string(side + 1) + "\nqueue_pairs: 16384\nneighbors: [{address: 10.0.0." +
+              std::to_string(2 - side) + ", mac: 02:72:0a:00:00:0" + std::to_string(2 - side) + "}]\n" + nic,
+          mistakes);
+      config::FieldsReader reader(&node, mistakes);
+      static const Registry registry;
+      options[side] = registry.find("nic")->options(registry);
+      options[side]->fields(reader);
+      std::vector<KernelPlan> plans;
+      plans.push_back({"nic", "nic", Shape::kOneWay, {{Edge::kOutside, 0}}, [this, side](Stats& stats) {
+                         return static_cast<const KernelOptions&>(*options[side]).make(stats);
+                       }});
+      devices.push_back(std::make_unique<PipelineDevice>("d" + std::to_string(side), std::vector<std::string>{"wire"},
+                                                         std::vector<Edge>{{0, 0}}, std::move(plans), pool(), 1));
+      fabric.add(*devices[side]);
+      auto& host = static_cast<nic_model::Nic&>(devices[side]->kernel(0)).host();
+      host.set_waker([this, side] { fabric.wake(side); });
+      senders.push_back(std::make_unique<Sender>(host, message_bytes, qps, qps > 64 ? 4 : 64));
+    }
+    fabric.join({0, 0}, {1, 0});
+    senders[0]->other = senders[1].get();
+    senders[1]->other = senders[0].get();
+    senders[0]->sends = true;
+    fabric.run(0);
+    for (unsigned side = 2; side-- > 0;) {
+      senders[side]->go_on();
+      fabric.run(0);
+    }
+  }
+
+  std::unique_ptr<Options> options[2];
+  std::vector<std::unique_ptr<PipelineDevice>> devices;
+  std::vector<std::unique_ptr<Sender>> senders;
+  Fabric fabric;
+};
+
+struct Case {
+  const char *label, *nic;
+  std::uint32_t bytes;
+  unsigned qps;
+};
+constexpr Case kCases[] = {
+    {"WRITE 4096 B", "{}", 4096, 1},
+    {"WRITE 4096 B, ICRC left to the port", "icrc: false", 4096, 1},
+    {"WRITE 64 B", "{}", 64, 1},
+    {"WRITE 4096 B, headers alone", "header_only: true", 4096, 1},
+    {"WRITE 4096 B, headers alone, 64 QPs", "header_only: true", 4096, 64},
+    {"WRITE 4096 B, headers alone, 8192 QPs", "header_only: true", 4096, 8192},
+};
+
+void nic(benchmark::State& state) {
+  const Case& which = kCases[state.range(0)];
+  BackToBack pair(which.nic, which.bytes, which.qps);
+  const auto step = [&] { pair.fabric.run(pair.fabric.next_deadline()); };
+  for (unsigned i = 0; i < 2000; i++) step();
+  std::uint64_t messages = 0;
+  const std::uint64_t start = rte_rdtsc();
+  for (auto _ : state) {
+    const std::uint64_t before = pair.senders[0]->done;
+    while (pair.senders[0]->done < before + 256) step();
+    messages += pair.senders[0]->done - before;
+  }
+  const double ns = static_cast<double>(rte_rdtsc() - start) / static_cast<double>(rte_get_tsc_hz()) * 1e9 /
+                    static_cast<double>(messages);
+  if (pair.senders[0]->failed) state.SkipWithError("a WRITE failed");
+  state.SetLabel(which.label);
+  state.counters["ns"] = ns;
+  state.counters["bytes_per_ns"] = which.bytes / ns;
+}
+BENCHMARK(nic)->ArgName("case")->DenseRange(0, std::size(kCases) - 1)->MinTime(0.2);
+
+// What the same bytes cost that are copied twice: into a packet, and out of it.
+void copy(benchmark::State& state) {
+  std::vector<std::uint8_t> from(64 * 4096, 1), packet(64 * 4096), to(64 * 4096);
+  std::uint64_t messages = 0;
+  const std::uint64_t start = rte_rdtsc();
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < 64; i++) {
+      std::memcpy(&packet[i * 4096], &from[i * 4096], 4096);
+      std::memcpy(&to[i * 4096], &packet[i * 4096], 4096);
+      benchmark::ClobberMemory();
+    }
+    messages += 64;
+  }
+  const double ns = static_cast<double>(rte_rdtsc() - start) / static_cast<double>(rte_get_tsc_hz()) * 1e9 /
+                    static_cast<double>(messages);
+  state.SetLabel("memcpy twice, 4096 B");
+  state.counters["ns"] = ns;
+  state.counters["bytes_per_ns"] = 4096 / ns;
+}
+BENCHMARK(copy)->MinTime(0.2);
+
+}  // namespace
+}  // namespace rocebox::bench
