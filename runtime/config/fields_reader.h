@@ -18,6 +18,10 @@ class ConfigFields : public Fields {
                      const std::function<void(ConfigFields&, const std::string& key)>& entry) = 0;
   /// The options of a component of that kind whose type the configuration names; in schemas: of any type.
   virtual void component_options(std::string_view kind, const std::function<void(Fields&)>& options) = 0;
+  /// As group(), which must be written to mean anything: where it is not, its fields are not asked for.
+  virtual void alternative(std::string_view name, std::string_view doc, const std::function<void(Fields&)>& fields) {
+    group(name, doc, fields);
+  }
   /// As group(), of what only the top has.
   virtual void section(std::string_view name, std::string_view doc,
                        const std::function<void(ConfigFields&)>& fields) = 0;
@@ -55,6 +59,9 @@ class FieldsReader final : public ConfigFields {
   void named(std::string_view name, std::string_view doc, const std::vector<std::string>& names,
              const std::function<void(ConfigFields&, const std::string&)>& entry) override;
   void component_options(std::string_view, const std::function<void(Fields&)>& options) override { options(*this); }
+  void alternative(std::string_view name, std::string_view doc, const std::function<void(Fields&)>& fields) override {
+    if (use(name)) group(name, doc, fields);
+  }
   void section(std::string_view name, std::string_view doc, const std::function<void(ConfigFields&)>& fields) override;
   void values_by_name(std::string_view name, std::string_view) override {
     use(name, Node::Kind::kMap, "a mapping from names");

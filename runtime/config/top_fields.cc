@@ -137,8 +137,12 @@ void TopFields::pipeline_fields(ConfigFields& f, Device& device) {
     const Placement* placement = placement_of_ ? placement_of_(device.name) : nullptr;
     device.placed = placement != nullptr;
     if (placement && f.given(kind->name)) static_cast<DeviceOptions&>(*row.options).place(*placement);
-    f.group(kind->name, kind->summary, [&](Fields& g) { row.options->fields(g); });
-    if (!f.given(kind->name)) continue;
+    bool shown = false;
+    f.alternative(kind->name, kind->summary, [&](Fields& g) {
+      row.options->fields(g);
+      shown = true;
+    });
+    if (!shown || !f.given(kind->name)) continue;
     if (device.whole.type)
       f.refuse(kind->name,
                fmt::format("and `{}:` exclude each other: a device is of one kind", device.whole.type->name));
