@@ -77,8 +77,8 @@ class WorkloadReport {
                  {"goodput_bits_per_second", std::llround(rate_of(static_cast<double>(bytes_) * 8, span))}};
     json["completion"] = completion_row(completions_);
     json["slowdown"] = slowdown_row(slowdowns_);
-    JsonReport own(json);
-    row_.workload->report(own);
+    JsonReport details(json["details"]);
+    row_.workload->report(details);
     json["flows"] = std::move(table);
     return json;
   }

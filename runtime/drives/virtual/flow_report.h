@@ -8,7 +8,8 @@
 
 namespace rocebox {
 
-/// Adds `workloads`, each with its completion times, slowdowns and transfers, and `goodput` over time. `now`: the end
+/// Adds `workloads`, each with its completion times, slowdowns, transfers and what it says itself (`details`), and
+/// `goodput` over time. `now`: the end
 /// of the run so far.
 void report_flows(const config::RunConfig& config, const SimWorkloads& workloads, Nanos now, Json& report);
 

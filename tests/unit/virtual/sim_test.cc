@@ -24,7 +24,7 @@ TEST(Sim, RunsUntilAllWorkloadsHaveFinished) {
   EXPECT_EQ(shout["transfers"], 6);
   EXPECT_EQ(shout["transfers_done"], 6);
   EXPECT_EQ(shout["bytes"], 6 * 4096);
-  EXPECT_EQ(shout["received"], 6 * 4096) << "what the workload itself says";
+  EXPECT_EQ(shout["details"]["received"], 6 * 4096) << "what the workload itself says";
   // The first message: four packets of 1106 bytes each on the wire.
   EXPECT_EQ(shout["flows"][0]["completion_ns"], 10'000 + 4 * (1024 + 14 + 20 + 8 + 12 + 4 + 24) * 8);
   EXPECT_EQ(report["run"]["end"], "all workloads had finished");
