@@ -20,6 +20,7 @@
 namespace rocebox::cli {
 namespace {
 
+constexpr std::int64_t kSeedsMax = 100'000, kJobsMax = 1024;
 // Devices of which a report as text tells each; of more only with --full.
 constexpr std::size_t kSimDevicesShown = 8;
 
@@ -88,6 +89,10 @@ config::RunConfig load_sim(const SimArguments& arguments, Registry& registry) {
 }
 
 int sim(const SimArguments& arguments) {
+  for (const auto& [option, number, most] :
+       {std::tuple("--seeds", arguments.seeds, kSeedsMax), {"--jobs", arguments.jobs, kJobsMax}})
+    if (number < 1 || number > most)
+      throw ConfigError(fmt::format("{} {}: must be from 1 to {}", option, number, most));
   if (!arguments.sweeps.empty() || arguments.seeds > 1) return sweep(arguments);
   if (!arguments.plot.empty()) require_plots();
   Registry registry = make_registry(arguments.plugins);
