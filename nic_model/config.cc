@@ -10,6 +10,12 @@ namespace {
 
 constexpr std::string_view kRecoveries[] = {"go_back_n", "rnic_sr", "selective", "timeout_only"};
 
+// RFC 4291, 2.5.1 and appendix A.
+roce::IpAddress link_local(const roce::Mac& mac) {
+  return {0xFE,   0x80,   0,    0,    0,      0,      0,     0, static_cast<std::uint8_t>(mac[0] ^ 2),
+          mac[1], mac[2], 0xFF, 0xFE, mac[3], mac[4], mac[5]};
+}
+
 }  // namespace
 
 void NicConfig::place(const Placement& placement) {
@@ -26,7 +32,8 @@ void NicConfig::place(const Placement& placement) {
 
 void NicConfig::fields(Fields& f) {
   f.mac("mac", mac, Presence::kOptional, "MAC address; made of the IP address when left out");
-  f.address("address", address, Presence::kRequired, "IPv4 or IPv6 address, from which its GIDs are");
+  f.address("address", address, Presence::kOptional,
+            "IPv4 or IPv6 address, from which its GIDs are; the link-local one of its MAC address when left out");
   f.address("address6", address6, Presence::kOptional, "a second address, of IPv6");
   f.integer("prefix_bits", prefix_bits, {0, 128}, "addresses that share so many first bits are on the link");
   f.address("gateway", gateway, Presence::kOptional, "where packets to all others go");
@@ -38,8 +45,9 @@ void NicConfig::fields(Fields& f) {
   f.rate("rate", rate, {0, kRateMax}, "bits per second of the port; 0: as fast as it takes packets");
   f.bytes("overhead", overhead, {0, 256}, "bytes of the wire beyond a frame: preamble, FCS and gap");
   f.integer("queue_pairs", queue_pairs, {1, kQpsMax}, "queue pairs that there can be at once");
-  f.boolean("header_only", header_only,
-            "packets have their headers alone, with the length of the whole on the wire: for simulations");
+  f.boolean(
+      "header_only", header_only,
+      "packets with a payload have their headers alone, with the length of the whole on the wire: for simulations");
   f.boolean("icrc", icrc, "store and check ICRCs; false: the port does");
   f.choice("recovery", recovery, kRecoveries,
            "what is sent again: go_back_n, as Soft-RoCE and the specification have it; or, where both ends say so, "
@@ -53,11 +61,11 @@ void NicConfig::fields(Fields& f) {
   f.duration("retransmission_timeout", retransmission_timeout, {0, 100 * kSecond},
              "time without a response after which packets are sent again; 0: as verbs' `timeout` says");
   f.duration("arp_timeout", arp_timeout, {kMillisecond, 60 * kSecond}, "time after which a neighbour is asked again");
-  if (!mac && address) {
-    // Locally administered, from the last four bytes: equal for equal configurations.
-    mac = roce::Mac{0x02, 0x72, (*address)[12], (*address)[13], (*address)[14], (*address)[15]};
-  }
-  if (header_only && icrc) icrc = false;
+  // Locally administered, from the last four bytes: equal for equal configurations.
+  if (!mac)
+    mac = address ? roce::Mac{0x02, 0x72, (*address)[12], (*address)[13], (*address)[14], (*address)[15]}
+                  : roce::Mac{0x02, 0x72, 0, 0, 0, 1};
+  if (!address) address = link_local(*mac);
 }
 
 roce::IpAddress NicConfig::source_for(const roce::IpAddress& destination) const {

@@ -95,8 +95,9 @@ void Core::fail(Context& context, Qp& qp) {
 }
 
 PacketPtr Core::make(Context& context, const Headers& headers, const PacketFields& fields) {
-  PacketPtr packet = context.allocate(config.header_only ? headers.head_bytes(fields.opcode)
-                                                         : headers.frame_bytes(fields.opcode, fields.payload_bytes));
+  const bool headers_alone = config.header_only && fields.payload_bytes > 0;
+  PacketPtr packet = context.allocate(headers_alone ? headers.head_bytes(fields.opcode)
+                                                    : headers.frame_bytes(fields.opcode, fields.payload_bytes));
   if (packet)
     headers.write(*packet, fields);
   else
@@ -105,7 +106,7 @@ PacketPtr Core::make(Context& context, const Headers& headers, const PacketField
 }
 
 void Core::finish(Packet packet) {
-  if (config.icrc) roce::icrc_store(packet);
+  if (config.icrc && roce::icrc_held(packet)) roce::icrc_store(packet);
 }
 
 }  // namespace rocebox::nic_model

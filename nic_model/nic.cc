@@ -82,7 +82,7 @@ Counter& Nic::receive_roce(Context& context, Packet packet) {
   if (config_.icrc) {
     const roce::IcrcStatus icrc = roce::icrc_check(packet);
     if (icrc == roce::IcrcStatus::kBad) return count.drop_icrc;
-    if (icrc == roce::IcrcStatus::kUnverifiable) return count.drop_truncated;
+    if (icrc == roce::IcrcStatus::kUnverifiable && !config_.header_only) return count.drop_truncated;
   }
   const roce::Bth& bth = roce::bth(packet);
   const roce::Addresses addresses = roce::addresses(packet);

@@ -35,6 +35,7 @@ struct Mesh::Connection {
   unsigned source, destination;
   Qp* near = nullptr;
   Qp* far = nullptr;
+  std::uint32_t near_psn = 0, far_psn = 0;  // drawn, as programs do it: by them others tell connections apart
   bool ready = false;
   std::uint64_t next_place = 0;
   struct Waiting {
@@ -97,12 +98,13 @@ class Mesh::Endpoint final : public HostProgram {
     if (!qp) throw std::runtime_error("a NIC has too few queue pairs for its workloads: give it more `queue_pairs:`");
     return qp;
   }
-  void connect(Host& host, Qp& qp, const Qp& peer, const Host& other) {
+  void connect(Host& host, Qp& qp, std::uint32_t psn, const Qp& peer, std::uint32_t peer_psn, const Host& other) {
     ConnectOptions options;
     options.mtu = static_cast<std::uint32_t>(mesh_.options_.mtu);
     options.timeout = static_cast<std::uint8_t>(mesh_.options_.timeout);
     options.retry_cnt = static_cast<std::uint8_t>(mesh_.options_.retry_cnt);
-    nic_model::connect(host, qp, {other.config().source_for(*host.config().address), peer.number()}, options);
+    options.psn = psn;
+    nic_model::connect(host, qp, {other.config().source_for(*host.config().address), peer.number(), peer_psn}, options);
   }
 
   void prepare(Host& host) {
@@ -178,18 +180,19 @@ Mesh::Connection& Mesh::connection(unsigned source, unsigned destination) {
   // Both hosts know of each other as by a side channel; each then moves its own queue pair in its own call.
   far.run([&c, &near, &far, this](Host& host) {
     c.far = far.make_qp();
+    c.far_psn = static_cast<std::uint32_t>(host.random()) & roce::kPsnMask;
     near.run([&c, &near, &far, this](Host& own) {
       c.near = near.make_qp();
-      near.connect(own, *c.near, *c.far, far.host());
+      c.near_psn = static_cast<std::uint32_t>(own.random()) & roce::kPsnMask;
+      near.connect(own, *c.near, c.near_psn, *c.far, c.far_psn, far.host());
       far.run([&c, &near, &far, this](Host& other) {
-        far.connect(other, *c.far, *c.near, near.host());
+        far.connect(other, *c.far, c.far_psn, *c.near, c.near_psn, near.host());
         near.run([&c, this](Host& again) {
           c.ready = true;
           post(again, c);
         });
       });
     });
-    (void)host;
   });
   return c;
 }
