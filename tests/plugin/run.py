@@ -191,7 +191,7 @@ def check_refusals(rocebox, prefix, folder):
         assert "has no host_options function" in refused("no_host_options", kind)
         assert f"the {kind} `first` has options of another kind" in refused("right", kind)
         assert "is named `--json`, which is no name" in refused("name", kind, "--json")
-    assert "`first` is of kind `kernal`, which nothing asks for; known: kernel, device, program" in refused("right", "kernal")
+    assert "`first` is of kind `kernal`, which nothing asks for; known: kernel, device, workload, program" in refused("right", "kernal")
     for table in ("null", "empty"):
         assert "rocebox_components() has no component" in refused(table)
 
