@@ -53,7 +53,8 @@ Datapath::Datapath(const Config& config, Stats& stats, bool strict)
   }
   shares_ = std::ranges::all_of(controls_[1], [&](unsigned i) { return programs_[i]->owns_what_it_writes(); });
   fixed_options_ = fixed_options(config);
-  const std::vector<std::string> problems = lay_out(layout_, profile_, used_);
+  std::vector<std::string> problems = lay_out(layout_, profile_, used_);
+  problems.insert(problems.end(), layout_.beyond().begin(), layout_.beyond().end());
   check_accepted();
   if (strict_ && !problems.empty()) throw ConfigError(fmt::format("{}", fmt::join(problems, "\n")));
 }
@@ -70,18 +71,19 @@ void Datapath::process(Context& context, Port in, Batch& batch) {
   if (!traffic_.idle()) classify(context, in, {ingress_.data(), size});
   run(context, Gress::kIngress, {ingress_.data(), size});
   Leaving leaving{context, &batch};
-  if (all_plain(size)) return pass_plain(leaving, size);
+  if (all_plain(size, context.now())) return pass_plain(leaving, size);
   for (unsigned i = 0; i < size; i++) manage(leaving, ingress_[i], {i, false});
   finish(leaving);
 }
 
 // Whether every packet goes on to one port and nothing waits: then egress works on them where they are, in the pipes of
 // these ports.
-bool Datapath::all_plain(unsigned size) {
+bool Datapath::all_plain(unsigned size, Nanos now) {
   if (!traffic_.idle()) return false;
   const std::size_t ports = info_.port_count();
   for (unsigned i = 0; i < size; i++) {
     PacketState& p = ingress_[i];
+    if (p.egress_port == kBalancedPort) take_next_hop(p, now);
     if (!is_plain(p) || p.egress_port >= ports) return false;
     p.pipe = pipe_of_[p.egress_port];
   }
@@ -158,12 +160,26 @@ void Datapath::run_timer(Context& context, unsigned program, Timer& timer) {
   finish(leaving);
 }
 
+// Of a packet for which no program behind `forward` has chosen. Here, packet by packet, queues are what the packets
+// before have made of them; in ingress that would hang on how the input was cut into batches.
+void Datapath::take_next_hop(PacketState& p, Nanos now) const {
+  const EcmpGroup* group = next_hops_.filled ? next_hops_.group_of(p.metadata) : nullptr;
+  if (!group) return;
+  const std::uint32_t draw = p.metadata[next_hops_.draw_word];
+  std::uint32_t hop = group->pick(draw, 32);
+  if (next_hops_.least_queue)
+    hop = group->first + traffic_.least_queue({&next_hops_.hops[group->first], group->count}, draw, now);
+  p.metadata[next_hops_.hop_word] = hop + 1;
+  p.egress_port = next_hops_.hops[hop].port;
+}
+
 // What ingress decided.
 void Datapath::manage(Leaving& leaving, PacketState& p, Cause cause) {
   if (p.mirror_port != kNoPort) [[unlikely]]
     mirror(leaving.context, p);
   if (p.drop_reason) return end(leaving, p, cause, *p.drop_reason);
   if (p.multicast_group) return replicate(leaving, p, cause);
+  if (p.egress_port == kBalancedPort) take_next_hop(p, leaving.context.now());
   if (p.egress_port >= pipe_of_.size()) return end(leaving, p, cause, count_.drop_no_port);
   put(leaving, p, cause);
 }

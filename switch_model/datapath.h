@@ -73,8 +73,9 @@ class Datapath final : public Kernel {
   std::vector<Group> groups_of(const Config& config) const;
   void run(Context& context, Gress gress, std::span<PacketState> packets);
   void run_timer(Context& context, unsigned program, Timer& timer);
-  bool all_plain(unsigned size);
+  bool all_plain(unsigned size, Nanos now);
   void pass_plain(Leaving& leaving, unsigned size);
+  void take_next_hop(PacketState& p, Nanos now) const;
   void manage(Leaving& leaving, PacketState& p, Cause cause);
   void replicate(Leaving& leaving, PacketState& p, Cause cause);
   void put(Leaving& leaving, PacketState& p, Cause cause);

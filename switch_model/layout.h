@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "runtime/flows/flow_table.h"
 #include "switch_model/packet_state.h"
@@ -165,6 +166,10 @@ class Layout {
       if (resource.program == program_) resource.unused = why;
   }
 
+  /// What the program does and no layout makes possible: strict mode refuses it before anything starts.
+  void beyond(std::string_view what) { beyond_.emplace_back(what); }
+  const std::vector<std::string>& beyond() const { return beyond_; }
+
   /// Reserves `words` 32-bit words of PacketState::metadata for this program; gives the first. Throws ConfigError when
   /// they do not fit.
   unsigned metadata(unsigned words);
@@ -180,6 +185,7 @@ class Layout {
   unsigned metadata_words_ = 0;
   std::string program_, part_;
   std::deque<Resource> resources_;  // a deque: handles point to them
+  std::vector<std::string> beyond_;
 };
 
 }  // namespace rocebox::switch_model

@@ -36,15 +36,19 @@ struct EcmpGroup {
 ///   metadata[hop_word]     the number of the next hop chosen, plus one; its egress control rewrites MACs by it
 /// A program that chooses another member of the group sets the second, and egress_port to that hop's port. A packet
 /// that is recirculated keeps its hop; one that sets the second to 0 before has it forwarded anew.
+/// Where `balance` says more than the flow's hash, a packet that carries data of RoCEv2 leaves `forward` with
+/// egress_port kBalancedPort, metadata[hop_word] its flow's next hop, and
+///   metadata[draw_word]    what the switch chooses by behind the ingress control, unless a program has set egress_port
 struct NextHops {
   std::vector<NextHop> hops;
   std::vector<EcmpGroup> groups;
   std::vector<Mac> port_macs;  ///< by port: of a routed next hop there, the last in the configuration; 0: there is none
-  unsigned group_word = 0, hop_word = 0;
+  unsigned group_word = 0, hop_word = 0, draw_word = 0;
   bool filled = false;          ///< `forward` stands before
   bool routes = false;          ///< it is a router: next hops may have MAC addresses
   unsigned hash_algorithm = 0;  ///< of flows, in crc_algorithms()
   std::uint32_t hash_seed = 0;
+  bool least_queue = false;  ///< the draw decides among ports with equal queues only
 
   /// The group of a packet, by its metadata; null when it has none.
   template <class Metadata>

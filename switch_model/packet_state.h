@@ -27,6 +27,8 @@ enum class Instance : std::uint8_t {
 };
 
 inline constexpr Port kNoPort = 0xFF;
+/// Behind ingress the switch takes one of the packet's equal next hops; see NextHops.
+inline constexpr Port kBalancedPort = 0xFE;
 /// The group that floods: every port but the one a packet came in by.
 inline constexpr std::uint16_t kFloodGroup = 0xFFFF;
 

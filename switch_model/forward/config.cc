@@ -17,6 +17,9 @@ constexpr std::int64_t kMacEntriesMin = 16, kRouteEntriesMin = 16;
 constexpr std::int64_t kMacEntriesMax = 1 << 20, kRouteEntriesMax = 1 << 16;
 constexpr std::size_t kHopsMax = 512;  // paths of one group
 constexpr std::int64_t kHopsOfAllMax = 0xFFFF;
+constexpr std::string_view kBalanceWords[] = {"flow", "flowlet", "random", "least_queue"};
+constexpr std::string_view kOperations[] = {"write", "read", "send"};
+constexpr std::int64_t kFlowletEntriesMax = 1 << 20;
 
 // A router and its neighbours are stations, not groups of them.
 void refuse_group_mac(Fields& f, std::string_view name, const std::optional<Mac>& mac) {
@@ -29,7 +32,7 @@ void refuse_group_mac(Fields& f, std::string_view name, const std::optional<Mac>
 void MacConfig::fields(Fields& f, const SwitchInfo& info) {
   f.mac("mac", mac, Presence::kRequired, "destination address");
   f.integer("vlan", vlan, {0, 4095}, "VLAN identifier; 0: untagged");
-  info.read_ports(f, "ports", ports, "where it is; several are equal paths, chosen by flow");
+  info.read_ports(f, "ports", ports, "where it is; several are equal paths, chosen by `balance`");
   f.integer("group", group, {0, kGroupMax}, "multicast group that packets to it are sent to, in place of `ports`");
   if (ports.empty() == (group == 0)) f.refuse("mac", "needs `ports` or `group`, and not both");
   if (ports.size() > kHopsMax) f.refuse("ports", fmt::format("must have at most {}", kHopsMax));
@@ -45,7 +48,7 @@ void HopConfig::fields(Fields& f, const SwitchInfo& info) {
 
 void RouteConfig::fields(Fields& f, const SwitchInfo& info) {
   f.prefix("prefix", prefix, Presence::kRequired, "destinations, such as 10.0.0.0/24 or 2001:db8::/64");
-  f.list("via", via, kHopsMax, "next hops; several are equal paths, chosen by flow",
+  f.list("via", via, kHopsMax, "next hops; several are equal paths, chosen by `balance`",
          [&](Fields& g, HopConfig& hop) { hop.fields(g, info); });
   if (via.empty()) f.refuse("via", "must name a next hop at least");
   std::set<std::pair<std::string, Mac>> seen;
@@ -125,6 +128,33 @@ void Config::tell(SwitchInfo& info) const {
   }
 }
 
+bool Config::has_equal_paths() const {
+  return std::ranges::any_of(macs, [](const MacConfig& row) { return row.ports.size() > 1; }) ||
+         std::ranges::any_of(routes, [](const RouteConfig& row) { return row.via.size() > 1; });
+}
+
+void Config::balance_fields(Fields& f) {
+  f.choice("balance", balance, kBalanceWords,
+           "what chooses among equal paths: the flow's hash, or, for RoCEv2 only, a draw for each burst of a flow, a "
+           "draw for each packet, the port where the least bytes wait");
+  f.texts("balance_operations", balance_operations,
+          "with `random` and `least_queue`: write, read, send: the data packets of these operations of RC leave their "
+          "flow's path");
+  for (auto name = balance_operations.begin(); name != balance_operations.end(); ++name) {
+    if (std::ranges::find(kOperations, *name) == std::end(kOperations))
+      f.refuse("balance_operations", fmt::format("must be of write, read and send, found `{}`", *name));
+    if (std::find(balance_operations.begin(), name, *name) != name)
+      f.refuse("balance_operations", fmt::format("names `{}` twice", *name));
+  }
+  if (balance_operations.empty())
+    f.refuse("balance_operations", "must name one at least, such as [write]; to spread none, write `balance: flow`");
+  f.duration("flowlet_gap", flowlet_gap, {kMicrosecond, kSecond},
+             "with `flowlet`: after a longer silence of a flow its next packet may take another path; more than paths "
+             "differ in delay, so that the order stays");
+  f.integer("flowlet_entries", flowlet_entries, {16, kFlowletEntriesMax},
+            "with `flowlet`: cells of the table, chosen by the flow's hash; flows of one cell go on together");
+}
+
 void Config::fields(Fields& f, const SwitchInfo& info) {
   f.boolean("learning", learning, "learn where MAC addresses are from packets that come in");
   f.duration("mac_age", mac_age, {kMillisecond, 86400 * kSecond},
@@ -161,6 +191,7 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
   for (const CrcAlgorithm& algorithm : crc_algorithms()) words.push_back(algorithm.name);
   f.choice("ecmp_hash", ecmp_hash, words, "CRC over addresses, protocol and ports that chooses among equal paths");
   f.integer("ecmp_seed", ecmp_seed, {0, UINT32_MAX}, "put before the bytes, so that switches choose apart");
+  balance_fields(f);
 }
 
 }  // namespace rocebox::switch_model::forward

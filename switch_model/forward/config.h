@@ -9,7 +9,7 @@
 
 namespace rocebox::switch_model::forward {
 
-/// A static entry: one of ports (equal paths, chosen by flow) or group.
+/// A static entry: one of ports (equal paths, see Balance) or group.
 struct MacConfig {
   std::optional<Mac> mac;
   std::int64_t vlan = 0;
@@ -35,6 +35,13 @@ std::vector<NextHop> hops_of(const MacConfig& mac, const SwitchInfo& info);
 std::vector<NextHop> hops_of(const RouteConfig& route, const SwitchInfo& info);
 
 enum class Unknown : std::uint8_t { kFlood, kDrop, kDropAll };
+/// What chooses among equal next hops; all but kFlow for RoCEv2 only.
+enum class Balance : std::uint8_t {
+  kFlow,        ///< the hash of the packet's flow: ECMP
+  kFlowlet,     ///< a draw for each burst of a flow
+  kRandom,      ///< a draw for each packet
+  kLeastQueue,  ///< the port in whose queues the least bytes wait
+};
 
 struct Config {
   bool learning = true;
@@ -44,6 +51,10 @@ struct Config {
   std::vector<MacConfig> macs;
   std::optional<Mac> router_mac;
   std::vector<RouteConfig> routes;
+  Balance balance = Balance::kFlow;
+  std::vector<std::string> balance_operations = {"write", "read"};
+  Nanos flowlet_gap = 500 * kMicrosecond;
+  std::int64_t flowlet_entries = 65536;
   int ecmp_hash = 0;  ///< place in crc_algorithms()
   std::int64_t ecmp_seed = 0;
   void fields(Fields& fields, const SwitchInfo& info);
@@ -53,6 +64,10 @@ struct Config {
   std::uint64_t eal_bytes() const;
   /// Destinations with several equal ports.
   void tell(SwitchInfo& info) const;
+  bool has_equal_paths() const;
+
+ private:
+  void balance_fields(Fields& fields);
 };
 
 }  // namespace rocebox::switch_model::forward

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <bitset>
 
+#include "switch_model/forward/balance.h"
 #include "switch_model/forward/bridge.h"
 #include "switch_model/forward/config.h"
+#include "switch_model/forward/examples.h"
 #include "switch_model/forward/flow_bytes.h"
 #include "switch_model/forward/hop_tables.h"
 #include "switch_model/forward/recent_flows.h"
@@ -18,7 +20,8 @@ namespace rocebox::switch_model {
 namespace forward {
 namespace {
 
-// Where things stand. Ingress: 0 source MAC, 1 its age and the destination MAC, 2 route, 3 group and hash, 4 next hop.
+// Where things stand. Ingress: 0 source MAC, 1 its age and the destination MAC, 2 route, 3 group and hash, 4 next hop,
+// behind flowlets where there are any.
 // Egress: 0 rewrite.
 constexpr unsigned kGroupStage = 3, kHopStage = 4, kRewriteStage = 0;
 constexpr unsigned kHopBits = 9 + 1 + 48, kGroupBits = 32;
@@ -35,14 +38,18 @@ class Forward {
         router_(config, build),
         groups_(build.layout, "ecmp_group", {Gress::kIngress, kGroupStage}, hop_entries(config), kGroupBits),
         hash_(flow_hash(build.layout, "ecmp_hash", {Gress::kIngress, kGroupStage}, with_hash(config, build.next_hops))),
-        hops_(build.layout, "next_hop", {Gress::kIngress, kHopStage}, hop_entries(config), kHopBits),
+        balancer_(config, build),
+        hops_(build.layout, "next_hop", {Gress::kIngress, kHopStage + Balancer::stages(config)}, hop_entries(config),
+              kHopBits),
         rewrite_(build.layout, "rewrite", {Gress::kEgress, kRewriteStage}, config.router_mac ? hop_entries(config) : 0,
                  kHopBits),
         info_(build.info),
         placed_(hop_entries(config)),
         stimuli_(stimuli_of(config, build.info)) {
-    next_hops_.group_word = build.layout.metadata(2);
+    next_hops_.group_word = build.layout.metadata(balancer_.off() ? 2 : 3);
     next_hops_.hop_word = next_hops_.group_word + 1;
+    next_hops_.draw_word = next_hops_.group_word + 2;
+    next_hops_.least_queue = config.balance == Balance::kLeastQueue;
     next_hops_.filled = true;
     router_mac_ = config.router_mac.value_or(Mac{});
     router_number_ = roce::mac_number(router_mac_.data());
@@ -128,6 +135,7 @@ class Forward {
     prune(pass, bridged);
     choose(access, bridged);
     if (routed.count) route(access, pass, routed);
+    if (!balancer_.off()) balancer_.choose(access, pass, hops_);
   }
 
   template <class Access>
@@ -155,9 +163,7 @@ class Forward {
     return next_hops;
   }
   void tell_unused(const Config& config, Layout& layout) const {
-    const auto several = [](const auto& row) { return row.ports.size() > 1; };
-    const auto equal = [](const auto& row) { return row.via.size() > 1; };
-    const bool spreads = std::ranges::any_of(config.macs, several) || std::ranges::any_of(config.routes, equal);
+    const bool spreads = config.has_equal_paths();
     if (!spreads) layout.unused(hash_, "no address or prefix has equal paths");
     if (spreads || !config.routes.empty()) return;
     if (routes_) layout.unused(rewrite_, "there are no routes, and no address has equal paths");
@@ -187,7 +193,7 @@ class Forward {
   template <class Access>
   void route(Access& access, Pass& pass, const Selection& routed) {
     Selection others;
-    if constexpr (!Access::kStrict) route_as_before(routed, others);
+    if constexpr (!Access::kStrict) route_as_before(access, routed, others);
     const Selection& anew = Access::kStrict ? routed : others;
     if (anew.count == 0) return;
     router_.forward(access, pass, anew);
@@ -201,7 +207,8 @@ class Forward {
   }
 
   // Routes packets of remembered flows; `others` are those that are to be looked at whole.
-  void route_as_before(const Selection& routed, Selection& others) {
+  template <class Access>
+  void route_as_before(Access& access, const Selection& routed, Selection& others) {
     std::array<const RecentFlows::Flow*, kBatchMax> places;
     for (unsigned i = 0; i < routed.count; i++) {
       const Packet packet = routed.packets[i]->packet;
@@ -220,11 +227,21 @@ class Forward {
       const RecentFlows::Way way = place->way;
       p->metadata[next_hops_.group_word] = way.group + 1u;
       p->metadata[next_hops_.hop_word] = way.hop + 1u;
-      p->egress_port = hops_.value(way.hop).port;
+      if (!balancer_.off() && balancer_.concerns(p->packet) && next_hops_.groups[way.group].count > 1)
+        balancer_.mark(*p, way.hop, flow_hash_of(access, *p));
+      else
+        p->egress_port = hops_.value(way.hop).port;
     }
   }
 
-  // Of packets with a group: one of its next hops, by flow.
+  template <class Access>
+  std::uint32_t flow_hash_of(Access& access, const PacketState& p) {
+    std::uint8_t bytes[kFlowBytesMax];
+    const unsigned size = flow_bytes(p.packet, bytes);
+    return access.hash(p, hash_, {bytes, size});
+  }
+
+  // Of packets with a group: one of its next hops, by flow, or marked for the balancer.
   template <class Access>
   void choose(Access& access, const Selection& packets) {
     for (unsigned i = 0; i < packets.count; i++) {
@@ -234,9 +251,12 @@ class Forward {
       const EcmpGroup& group = groups_.value(access.lookup(p, groups_, number - 1));
       std::uint32_t hop = group.first;
       if (group.count > 1) {
-        std::uint8_t bytes[kFlowBytesMax];
-        const unsigned size = flow_bytes(p.packet, bytes);
-        hop = group.pick(access.hash(p, hash_, {bytes, size}), hash_.width());
+        const std::uint32_t hash = flow_hash_of(access, p);
+        hop = group.pick(hash, hash_.width());
+        if (!balancer_.off() && balancer_.concerns(p.packet)) {
+          balancer_.mark(p, hop, hash);
+          continue;
+        }
       }
       p.metadata[next_hops_.hop_word] = hop + 1;
       p.egress_port = hops_.value(access.lookup(p, hops_, hop)).port;
@@ -248,6 +268,7 @@ class Forward {
   Router router_;
   IndexTable<EcmpGroup> groups_;
   HashUnit hash_;
+  Balancer balancer_;
   IndexTable<NextHop> hops_, rewrite_;
   const SwitchInfo& info_;
   HopTables placed_;
@@ -263,7 +284,8 @@ class Forward {
 }  // namespace forward
 
 Component forward_component() {
-  return program<forward::Forward>("forward", "L2 with learning, L3 by longest prefix, ECMP, multicast");
+  return program<forward::Forward>("forward", "L2 with learning, L3 by longest prefix, ECMP, multicast",
+                                   forward::kExamples);
 }
 
 }  // namespace rocebox::switch_model

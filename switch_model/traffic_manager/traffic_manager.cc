@@ -99,6 +99,7 @@ TrafficManager::Admission TrafficManager::admit(PacketState& p, Context& context
   queue.bytes += p.packet.wire_bytes();
   queue.bytes_max = std::max(queue.bytes_max, queue.bytes);
   port.waiting++;
+  port.waiting_bytes += p.packet.wire_bytes();
   account(p, true);
   slab_.push(queue.packets, p, now, found);
   return Admission::kQueued;
@@ -108,7 +109,27 @@ void TrafficManager::begin(PortState& port, const PacketState& p, Nanos now) {
   if (port.transmitter.unlimited()) return;
   const RateQueue::Free free = port.transmitter.after(now, wire_bytes(p));
   port.transmitter.accept(free);
+  port.sending_bytes = p.packet.wire_bytes();
   port.free_at = free.rounded_up();
+}
+
+std::uint32_t TrafficManager::least_queue(std::span<const NextHop> hops, std::uint32_t draw, Nanos now) const {
+  const auto depth = [&](const NextHop& hop) {
+    const PortState& port = ports_[hop.port];
+    return port.waiting_bytes + (port.free_at > now ? port.sending_bytes : 0);
+  };
+  std::uint64_t least = UINT64_MAX;
+  std::uint32_t equal = 0;
+  for (const NextHop& hop : hops) {
+    const std::uint64_t bytes = depth(hop);
+    if (bytes < least) equal = 0;
+    least = std::min(least, bytes);
+    equal += bytes == least;
+  }
+  auto left = static_cast<std::uint32_t>(std::uint64_t{draw} * equal >> 32);
+  std::uint32_t place = 0;
+  while (depth(hops[place]) != least || left-- != 0) place++;
+  return place;
 }
 
 Nanos TrafficManager::ends_at(Port port, Nanos now) const { return std::max(now, ports_[port].free_at); }
@@ -155,6 +176,7 @@ bool TrafficManager::next(Port number, Nanos now, PacketState& p, Queueing& queu
   queueing = {waited.entered, waited.found_bytes, queue.bytes};
   queue.sent++;
   port.waiting--;
+  port.waiting_bytes -= p.packet.wire_bytes();
   account(p, false);
   begin(port, p, now);
   return true;

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/kernel/rate_queue.h"
@@ -34,6 +35,10 @@ class TrafficManager {
   /// Packet `p` wants to leave by its egress_port. kSendNow: its transmission begins now, and ends at ends_at(port).
   /// kQueued: the queue has it (the caller has given up its ownership). kDropped: for `*reason`.
   Admission admit(PacketState& p, Context& context, RandomStream& random, Counter*& reason);
+
+  /// The place of one of these whose port has the least bytes in all its queues, with the frame in transmission, at
+  /// `now`; of several `draw` chooses, a random number of 32 bits.
+  std::uint32_t least_queue(std::span<const NextHop> hops, std::uint32_t draw, Nanos now) const;
 
   /// When the transmission that began last at a port ends; at `now` when the port has no rate.
   Nanos ends_at(Port port, Nanos now) const;
@@ -68,7 +73,8 @@ class TrafficManager {
     std::uint64_t rate_bps;
     Nanos free_at = 0;
     std::uint32_t waiting = 0;
-    unsigned turn = 0;  // of the round robin
+    std::uint64_t waiting_bytes = 0, sending_bytes = 0;  // the latter until free_at
+    unsigned turn = 0;                                   // of the round robin
     std::array<Queue, kQueuesPerPort> queues;
     std::array<std::uint64_t, kQueuesPerPort> from{};  // bytes buffered that came in by this port, by class
     std::uint8_t pausing = 0;                          // classes that the neighbour was told to pause
