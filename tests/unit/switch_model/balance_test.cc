@@ -1,69 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What chooses among equal paths: flows, flowlets, a draw, the least queue; for which packets, and with Themis behind.
-#include <fmt/format.h>
-
-#include <map>
+// What chooses among equal paths: flows, flowlets, a draw, the least queue; and for which packets.
 #include <random>
 
 #include "runtime/telemetry/json_report.h"
-#include "tests/unit/switch_model/switch_box.h"
+#include "tests/unit/switch_model/balance_kit.h"
 
 namespace rocebox::switch_model::balance_test {
 namespace {
 
-// One host at p0; everything else is behind p1, p2 and p3. Bridged, or routed with a neighbour at each port.
-std::string bridged(std::string_view balance, const std::string& more = "") {
-  return more + "\nforward: {learning: false, macs: [{mac: '02:00:00:00:00:02', ports: [p1, p2, p3]}, {mac: " +
-         "'02:00:00:00:00:07', ports: [p1]}], " + std::string(balance) + "}\n";
-}
-std::string routed(std::string_view balance, const std::string& more = "") {
-  std::string via;
-  for (int i = 1; i < 4; i++) via += fmt::format("{}{{port: p{}, mac: '02:00:00:00:01:0{}'}}", i > 1 ? ", " : "", i, i);
-  return more + "\nforward: {learning: false, router_mac: '02:00:00:00:00:02', routes: [{prefix: 10.0.1.0/24, via: [" +
-         via + "]}], " + std::string(balance) + "}\n";
-}
-
-roce::PacketSpec packet(std::uint8_t opcode, std::uint32_t psn, std::uint16_t flow = 0, std::size_t bytes = 256) {
-  static const std::vector<std::uint8_t> kPayload(4096, 0x5A);
-  roce::PacketSpec spec;
-  spec.underlay.destination_mac = {2, 0, 0, 0, 0, 2};
-  spec.underlay.source_mac = {2, 0, 0, 0, 0, 1};
-  spec.underlay.addresses = {roce::ipv4(10, 0, 0, 1), roce::ipv4(10, 0, 1, 1)};
-  spec.underlay.udp_source_port = static_cast<std::uint16_t>(0xC000 + flow);
-  spec.opcode = opcode;
-  spec.destination_qp = 0x11;
-  spec.psn = psn;
-  if (roce::opcode_info(opcode).has(roce::kHasPayload)) spec.payload = std::span(kPayload).first(bytes);
-  return spec;
-}
-roce::PacketSpec write(std::uint32_t psn, std::uint16_t flow = 0) {
-  return packet(IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, psn, flow);
-}
-
-struct Box : test::SwitchBox {
-  explicit Box(const std::string& yaml) : SwitchBox(yaml.c_str()) {}
-  ~Box() { EXPECT_EQ(stats.read("strict_violations"), 0u); }
-  /// The port by which a packet leaves at once.
-  int give(Nanos now, const roce::PacketSpec& spec) { return give(now, test::frame(spec)); }
-  int give(Nanos now, const std::vector<std::uint8_t>& frame) {
-    send(now, 0, frame);
-    const std::vector<int> left = ports();
-    EXPECT_EQ(left.size(), 1u);
-    return left.empty() ? -1 : left[0];
-  }
-  bool mac_is_the_ports() const { return out.back().bytes[4] == 1 && out.back().bytes[5] == out.back().port; }
-};
-
-constexpr unsigned kPackets = 3000;
-// Five standard deviations of a third of them.
-constexpr double kThird = kPackets / 3.0, kFar = 5 * 25.8;
-void expect_even(const std::map<int, unsigned>& by_port) {
-  ASSERT_EQ(by_port.size(), 3u);
-  for (const auto& [port, count] : by_port) EXPECT_NEAR(count, kThird, kFar) << "p" << port;
-}
-
-constexpr std::string_view kFlow = "balance: flow", kRandom = "balance: random", kLeastQueue = "balance: least_queue",
-                           kFlowlet = "balance: flowlet, flowlet_gap: 10us";
+using namespace balance_kit;
 
 TEST(Balance, ADrawForEachPacketSpraysOneFlowEvenly) {
   for (const bool routes : {false, true})
@@ -186,41 +131,6 @@ TEST(Balance, AQueueThatHasGoneIsNone) {
   box.drain();
   for (const int port : box.ports()) by_port[port]++;
   expect_even(by_port);
-}
-
-// The first packet shows where the NIC is; from the next on Themis chooses, by PSN and the flow's path.
-TEST(Balance, ThemisSpraysAsItDoesAlone) {
-  const auto yaml = [](std::string_view balance, const std::string& spray) {
-    return routed(balance, "programs: [forward, themis]") +
-           "themis: {hosts: [p0], paths: 3, qps: 8, window: 64, ooo_threshold: 32, " + spray +
-           "connections: [{local: 10.0.0.1, local_qpn: 0x10, remote: 10.0.1.1, remote_qpn: 0x11, first_psn: 7}]}\n";
-  };
-  for (const std::string spray : {"", "spray: udp_source_port, path_map: ['0', '0x0101', '0x0202'], "}) {
-    std::vector<std::vector<int>> runs;
-    for (const std::string_view balance : {kFlow, kRandom, kFlowlet, kLeastQueue}) {
-      Box box((balance == kLeastQueue ? "" : "strict: true\n") + yaml(balance, spray));
-      std::vector<int>& run = runs.emplace_back();
-      for (std::uint32_t psn = 7; psn < 200; psn++) {
-        const int port = box.give(psn * 100'000, write(psn));
-        ASSERT_TRUE(box.mac_is_the_ports());
-        if (psn > 7) run.push_back(port);
-      }
-      EXPECT_GE(box.stats.read("sprayed"), 192u);
-      EXPECT_EQ(run, runs[0]) << balance << ", " << spray;
-      for (std::size_t i = 3; spray.empty() && i < run.size(); i++) ASSERT_EQ(run[i], run[i - 3]) << "equation 1";
-      std::map<int, unsigned> others;  // of a QP that Themis does not know
-      for (std::uint32_t psn = 0; psn < kPackets; psn++) {
-        roce::PacketSpec unknown = write(psn);
-        unknown.destination_qp = 0x99;
-        others[box.give(kSecond + psn * 100'000, unknown)]++;
-        ASSERT_TRUE(box.mac_is_the_ports());
-      }
-      if (balance == kFlow)
-        EXPECT_EQ(others.size(), 1u);
-      else
-        expect_even(others);
-    }
-  }
 }
 
 // Strict mode asks its tables for each packet; what `forward` remembers of flows changes no draw.
