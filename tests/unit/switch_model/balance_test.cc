@@ -10,6 +10,11 @@ namespace {
 
 using namespace balance_kit;
 
+std::uint32_t psn_of(const test::Out& out) {
+  const std::uint8_t* psn = &out.bytes[out.meta.bth_offset + 9];
+  return static_cast<std::uint32_t>(psn[0] << 16 | psn[1] << 8 | psn[2]);
+}
+
 TEST(Balance, ADrawForEachPacketSpraysOneFlowEvenly) {
   for (const bool routes : {false, true})
     for (const std::string_view balance : {kFlow, kRandom, kLeastQueue}) {
@@ -110,10 +115,8 @@ TEST(Balance, TheLeastQueueIsChosenByEachPacketOfABurst) {
     box.send_burst(0, 0, frames);
     box.drain();
     std::map<std::uint32_t, Port> port_of;
-    for (const test::Out& out : box.out) {
-      const std::uint8_t* psn = &out.bytes[out.meta.bth_offset + 9];
-      if (out.bytes[5] == 2) port_of[static_cast<std::uint32_t>(psn[0] << 16 | psn[1] << 8 | psn[2])] = out.port;
-    }
+    for (const test::Out& out : box.out)
+      if (out.bytes[5] == 2) port_of[psn_of(out)] = out.port;
     ASSERT_EQ(port_of.size(), frames.size());
     std::map<int, std::uint64_t> depth = {{1, other_bytes}, {2, 0}, {3, 0}};
     for (std::uint32_t psn = 0; psn < frames.size(); psn++) {
@@ -122,6 +125,43 @@ TEST(Balance, TheLeastQueueIsChosenByEachPacketOfABurst) {
       depth[port_of[psn]] += frames[psn].size();
     }
   }
+}
+
+// What left, and when, says what waited where as each packet came.
+TEST(Balance, TheLeastQueueFollowsPortsOfDifferentRates) {
+  Box box(
+      bridged(kLeastQueue,
+              "traffic_manager: {rate: 10Mbps, rates: [{ports: [p1], rate: 100Mbps}, {ports: [p2], rate: 50Mbps}]}"));
+  std::mt19937_64 random(6);
+  constexpr std::uint32_t kMany = 2000;
+  std::vector<Nanos> came;
+  Nanos now = 0;
+  for (std::uint32_t psn = 0; psn < kMany; psn++) {
+    const bool kept = random() % 10 == 0;  // a SEND keeps its flow's path, and is in the others' way
+    came.push_back(now += static_cast<Nanos>(random() % 250'000));
+    box.send(now, 0,
+             packet(kept ? IBV_OPCODE_RC_SEND_MIDDLE : IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, psn,
+                    static_cast<std::uint16_t>(psn % 7), 4 * (1 + random() % 1024)));
+  }
+  box.drain();
+  ASSERT_EQ(box.out.size(), kMany);
+  std::vector<const test::Out*> left(kMany);
+  for (const test::Out& out : box.out) left[psn_of(out)] = &out;
+  std::map<int, unsigned> by_port;
+  unsigned queued = 0;
+  for (std::uint32_t psn = 0; psn < kMany; psn++) {
+    if (left[psn]->meta.opcode != IBV_OPCODE_RC_RDMA_WRITE_MIDDLE) continue;
+    by_port[left[psn]->port]++;
+    std::array<std::uint64_t, 4> depth{};
+    for (std::uint32_t before = 0; before < psn; before++)
+      if (left[before]->at > came[psn]) depth[left[before]->port] += left[before]->bytes.size();
+    const std::uint64_t least = *std::min_element(depth.begin() + 1, depth.end());
+    ASSERT_EQ(depth[left[psn]->port], least) << "psn " << psn;
+    queued += least > 0;
+  }
+  EXPECT_GT(queued, kMany / 4);
+  EXPECT_GT(by_port[1], by_port[2]);
+  EXPECT_GT(by_port[2], by_port[3]);
 }
 
 TEST(Balance, AQueueThatHasGoneIsNone) {
@@ -179,10 +219,7 @@ TEST(Balance, BatchesThatMixBridgedAndRoutedPacketsChangeNothing) {
     }
     box.send_burst(0, 0, frames);
     auto& run = runs.emplace_back();
-    for (const test::Out& out : box.out) {
-      const std::uint8_t* psn = &out.bytes[out.meta.bth_offset + 9];
-      run.emplace_back(psn[0] << 16 | psn[1] << 8 | psn[2], out.port);
-    }
+    for (const test::Out& out : box.out) run.emplace_back(psn_of(out), out.port);
     std::ranges::sort(run);
     ASSERT_EQ(run.size(), frames.size());
     EXPECT_EQ(run, runs[0]) << "batches of " << batch;
