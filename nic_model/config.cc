@@ -61,6 +61,9 @@ void NicConfig::fields(Fields& f) {
   f.duration("retransmission_timeout", retransmission_timeout, {0, 100 * kSecond},
              "time without a response after which packets are sent again; 0: as verbs' `timeout` says");
   f.duration("arp_timeout", arp_timeout, {kMillisecond, 60 * kSecond}, "time after which a neighbour is asked again");
+  f.integer("cm_response_timeout", cm_response_timeout, {0, 23},
+            "RDMA CM waits 4.096 us * 2^this for a response before it asks again");
+  f.integer("cm_retries", cm_retries, {0, 15}, "how often RDMA CM asks again before it gives up");
   // Locally administered, from the last four bytes: equal for equal configurations.
   if (!mac)
     mac = address ? roce::Mac{0x02, 0x72, (*address)[12], (*address)[13], (*address)[14], (*address)[15]}

@@ -62,6 +62,7 @@ struct NicConfig {
   Nanos retransmission_timeout = 0;
   Nanos arp_timeout = 1 * kSecond;
   int arp_tries = 5;
+  std::int64_t cm_response_timeout = 20, cm_retries = 15;
 };
 
 }  // namespace rocebox::nic_model

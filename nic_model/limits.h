@@ -49,6 +49,25 @@ inline constexpr std::size_t kNeighborsMax = 4096;
 /// Programs of the host of one NIC.
 inline constexpr std::size_t kProgramsMax = 4096;
 
+/// Connections of RDMA CM of one NIC, those that end counted: as many as queue pairs; a slot's number is 17 bits of its
+/// communication ID.
+inline constexpr unsigned kConnectionBits = 17;
+inline constexpr std::uint32_t kConnectionsMax = 1u << kConnectionBits;
+
+/// Services that programs of one NIC listen for.
+inline constexpr std::size_t kListenersMax = 4096;
+
+/// Requests for one service that are not yet connections: so many a stranger can make the host keep. As Linux's
+/// rdma_ucm (max_backlog).
+inline constexpr std::uint32_t kBacklogMax = 1024;
+
+/// Datagram services' replies that are kept to be sent again; the oldest goes first.
+inline constexpr std::size_t kResolutionsKept = 1024;
+
+/// Longest wait for a message of the connection manager, whatever the other side says of its timeouts (5 bits: up to 2.4
+/// hours); Linux bounds them by 30 s for the same reason.
+inline constexpr std::int64_t kCmWaitMax = 60'000'000'000;
+
 /// Packets that the NIC itself has to send (ARP, ICMP, CNP) and that wait for the transmitter; more are dropped and
 /// counted.
 inline constexpr std::size_t kControlPacketsMax = 1024;

@@ -9,7 +9,12 @@ Nic::Nic(const NicConfig& config, Stats& stats)
     : config_(config),
       core_(config_, stats),
       neighbors_(core_),
-      host_(core_, [this](Context& context, Qp& qp) { resolve(context, qp); }) {}
+      gsi_(core_, stats),
+      connections_(core_, neighbors_, gsi_, stats,
+                   [this](Context& context, Qp& qp, const ibv_qp_attr& attributes, int mask) {
+                     return host_.modify_qp_in(context, qp, attributes, mask);
+                   }),
+      host_(core_, connections_, [this](Context& context, Qp& qp) { resolve(context, qp); }) {}
 
 void Nic::start(Context& context) { context.reserve_timers(static_cast<std::size_t>(config_.queue_pairs) * 2); }
 
@@ -35,6 +40,9 @@ void Nic::on_timer(Context& context, Timer& timer) {
       break;
     case TimerOf::kPace:
       if (Qp* qp = core_.find(whose)) qp->requester.on_pace_timer(context);
+      break;
+    case TimerOf::kConnection:
+      connections_.on_timer(context, whose);
       break;
     case TimerOf::kModeration:
       break;
@@ -69,6 +77,7 @@ Counter& Nic::receive(Context& context, Packet packet) {
   }
   bool found = false;
   const bool used = neighbors_.on_packet(context, packet, found);
+  if (found) connections_.on_neighbor(context);
   if (found)
     for (const auto& qp : core_.qps)
       if (qp && !qp->path_known && qp->attributes.state != IBV_QPS_RESET && !qp->is(IBV_QPT_UD)) resolve(context, *qp);
@@ -88,6 +97,10 @@ Counter& Nic::receive_roce(Context& context, Packet packet) {
   const roce::Addresses addresses = roce::addresses(packet);
   if (addresses.destination != config_.source_for(addresses.destination)) return count.drop_not_for_us;
   if ((bth.pkey & 0x7FFF) != 0x7FFF) return count.drop_bad_pkey;
+  if (bth.destination_qp == roce::kGsiQpn) {
+    Counter* why = gsi_.check(packet);
+    return why ? *why : connections_.receive(context, packet);
+  }
   Qp* qp = core_.find(static_cast<std::uint32_t>(bth.destination_qp));
   if (!qp) return count.drop_no_qp;
   const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
@@ -160,6 +173,7 @@ void Nic::report(Report& report) const {
   std::size_t used = 0;
   for (const auto& qp : core_.qps) used += qp != nullptr;
   report.count("queue_pairs", static_cast<std::int64_t>(used));
+  report.count("connections", static_cast<std::int64_t>(connections_.connections()));
   report.count("regions", static_cast<std::int64_t>(core_.memory.regions()));
 }
 

@@ -2,6 +2,8 @@
 // Nic: the object that an RDMA NIC is. Packets come in by process(), leave by the transmitter's timer; README.md has
 // their way.
 #pragma once
+#include "nic_model/connect/cm.h"
+#include "nic_model/connect/gsi.h"
 #include "nic_model/connect/neighbors.h"
 #include "nic_model/core.h"
 #include "nic_model/host/host.h"
@@ -33,6 +35,8 @@ class Nic final : public Kernel {
   const NicConfig config_;
   Core core_;
   Neighbors neighbors_;
+  Gsi gsi_;
+  ConnectionManager connections_;
   Host host_;
 };
 

@@ -20,7 +20,8 @@ class Host::InCall {
   Context* before_;
 };
 
-Host::Host(Core& core, std::function<void(Context&, Qp&)> resolve) : core_(core), resolve_(std::move(resolve)) {}
+Host::Host(Core& core, ConnectionManager& manager, std::function<void(Context&, Qp&)> resolve)
+    : core_(core), manager_(manager), connections_(*this, manager), resolve_(std::move(resolve)) {}
 
 std::uint32_t Host::submit(HostProgram& program) {
   programs_.push_back(&program);
@@ -56,13 +57,15 @@ void Host::arm_timer(std::uint32_t program, Timer& timer, Nanos at) {
 
 void Host::settle(Context& context) {
   const InCall call(*this, context);
-  while (!core_.completed.empty() || !core_.events.empty()) {
+  while (!core_.completed.empty() || !core_.events.empty() || manager_.has_events()) {
     const std::vector<CompletionQueue*> completed = std::exchange(core_.completed, {});
     for (CompletionQueue* cq : completed)
       if (cq->take_event()) programs_[cq->program()]->on_completion(*this, *cq);
     const std::vector<AsyncEvent> events = std::exchange(core_.events, {});
     for (const AsyncEvent& event : events)
       for (HostProgram* program : programs_) program->on_async_event(*this, event);
+    for (const ConnectionEvent& event : manager_.take_events())
+      programs_[event.program]->on_connection_event(*this, event);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nic_model/core.h"
+#include "nic_model/host/connections.h"
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox::nic_model {
@@ -25,6 +26,7 @@ class HostProgram {
   virtual void on_completion(Host& /*host*/, CompletionQueue& /*cq*/) {}
   virtual void on_timer(Host& /*host*/, Timer& /*timer*/) {}
   virtual void on_async_event(Host& /*host*/, const AsyncEvent& /*event*/) {}
+  virtual void on_connection_event(Host& /*host*/, const ConnectionEvent& /*event*/) {}
 };
 
 /// An address of datagrams, as ibv_create_ah makes it.
@@ -34,7 +36,7 @@ struct AddressHandle {
 
 class Host final : public HostSide {
  public:
-  Host(Core& core, std::function<void(Context&, Qp&)> resolve);
+  Host(Core& core, ConnectionManager& manager, std::function<void(Context&, Qp&)> resolve);
 
   /// Adds a program, which outlives the device; it is started in the device's next call, and before that
   /// HostSide::set_waker's waker is called. Its number.
@@ -66,6 +68,7 @@ class Host final : public HostSide {
   AddressHandle create_ah(const roce::Mac& mac, const roce::IpAddress& destination, std::uint32_t qpn,
                           std::uint32_t qkey, std::uint8_t traffic_class = 0, std::uint8_t hop_limit = 64) const;
   const NicConfig& config() const { return core_.config; }
+  Connections& connections() { return connections_; }
 
   // HostSide.
   bool has_posted() const override { return !to_start_.empty(); }
@@ -73,6 +76,8 @@ class Host final : public HostSide {
 
   // For the NIC.
 
+  /// modify_qp() in a call of the NIC that is no program's.
+  int modify_qp_in(Context& context, Qp& qp, const ibv_qp_attr& attributes, int mask);
   /// Calls programs that are to be started.
   void start_programs(Context& context);
   void fire(Context& context, Timer& timer);
@@ -80,12 +85,15 @@ class Host final : public HostSide {
   void settle(Context& context);
 
  private:
+  friend class Connections;
   class InCall;
   int decode(CompletionQueue& cq, const mlx5_cqe64& cqe, ibv_wc& completion);
   int move(Qp& qp, const ibv_qp_attr& attributes, int mask);
   void reset(Qp& qp);
 
   Core& core_;
+  ConnectionManager& manager_;
+  Connections connections_;
   std::function<void(Context&, Qp&)> resolve_;  // finds the way to a queue pair's peer
   std::function<void()> waker_;
   std::vector<HostProgram*> programs_;

@@ -106,6 +106,13 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
   return 0;
 }
 
+int Host::modify_qp_in(Context& context, Qp& qp, const ibv_qp_attr& attributes, int mask) {
+  Context* const before = std::exchange(context_, &context);
+  const int error = modify_qp(qp, attributes, mask);
+  context_ = before;
+  return error;
+}
+
 void Host::reset(Qp& qp) {
   core_.transmitter.remove(qp);
   context_->cancel(qp.retransmit_timer);

@@ -92,6 +92,29 @@ struct CmReq {
     return code >= 1 && code <= 5 ? 128u << code : 0;
   }
 };
+/// A path in a REQ behind its LIDs and GIDs (12.7.12 to 12.7.23).
+struct CmPath {
+  Be32 label_rate;  ///< flow label (20), reserved (6), packet rate (6)
+  std::uint8_t traffic_class, hop_limit;
+  std::uint8_t sl_subnet_local;  ///< service level (4), subnet local (1)
+  std::uint8_t ack_timeout;      ///< local ACK timeout (5 upper bits)
+};
+/// A REQ with all that its fixed part has; its private data follow.
+struct CmWholeReq {
+  static constexpr auto kAttribute = CmAttribute::kReq;
+  CmReq request;
+  CmPath primary;
+  Be16 alternate_local_lid, alternate_remote_lid;
+  std::uint8_t alternate_local_gid[16], alternate_remote_gid[16];
+  CmPath alternate;
+};
+/// Message receipt acknowledgement, 12.6.6: the response will take its time.
+struct CmMra {
+  static constexpr auto kAttribute = CmAttribute::kMra;
+  Be32 local_communication_id, remote_communication_id;
+  std::uint8_t message;          ///< two upper bits: 0 REQ, 1 REP, 2 LAP
+  std::uint8_t service_timeout;  ///< five upper bits
+};
 /// Reply to a request for communication, 12.6.8: the passive side's QP.
 struct CmRep {
   static constexpr auto kAttribute = CmAttribute::kRep;
@@ -116,6 +139,24 @@ struct CmRej {
   std::uint8_t message;      ///< two upper bits: 0 REQ, 1 REP, 2 other
   std::uint8_t info_length;  ///< seven upper bits
   Be16 reason;
+};
+/// A REJ with its additional information; its private data follow.
+struct CmWholeRej {
+  static constexpr auto kAttribute = CmAttribute::kRej;
+  CmRej reject;
+  std::uint8_t information[72];
+};
+/// Why a REJ was sent, 12.6.7.2.
+enum class CmReject : std::uint16_t {
+  kNoQp = 1,
+  kNoResources = 3,
+  kTimeout = 4,
+  kInvalidCommunicationId = 6,
+  kInvalidServiceId = 8,
+  kInvalidTransport = 9,
+  kStaleConnection = 10,
+  kInvalidMtu = 26,
+  kConsumer = 28,
 };
 /// Request for communication release, 12.6.10.
 struct CmDreq {
@@ -148,6 +189,27 @@ struct CmSidrRep {
   Be32 qkey;
 };
 
+/// A SIDR_REP with its additional information; its private data follow.
+struct CmWholeSidrRep {
+  static constexpr auto kAttribute = CmAttribute::kSidrRep;
+  CmSidrRep reply;
+  std::uint8_t information[72];
+};
+/// What a SIDR_REP says, 12.11.2.2.
+enum class CmSidrStatus : std::uint8_t { kValid = 0, kUnsupported = 1, kRejected = 2, kNoQp = 3 };
+
+/// What the RDMA IP CM service puts before the private data of a REQ or SIDR_REQ (annex A11.4).
+struct IpCmHeader {
+  std::uint8_t version;     ///< major (4), minor (4): 0
+  std::uint8_t ip_version;  ///< upper four bits: 4 or 6
+  Be16 source_port;
+  std::uint8_t source[16], destination[16];  ///< an IPv4 address in the last four bytes
+};
+/// Its service IDs: what stands before the protocol's number (6 TCP, 17 UDP) and the port (annex A11.2).
+inline constexpr std::uint64_t kIpCmService = 0x0000000001000000, kIpCmTcp = 0x060000, kIpCmUdp = 0x110000;
+
+static_assert(sizeof(CmWholeReq) == 140 && offsetof(CmWholeReq, alternate) == 132 && sizeof(CmMra) == 10);
+static_assert(sizeof(CmWholeRej) == 84 && sizeof(CmWholeSidrRep) == 96 && sizeof(IpCmHeader) == 36);
 static_assert(sizeof(MadHeader) == 24 && offsetof(MadHeader, attribute_id) == 16);
 static_assert(offsetof(CmReq, local_qpn) == 32 && offsetof(CmReq, timeout_service_flow) == 43 &&
               offsetof(CmReq, starting_psn) == 44 && offsetof(CmReq, mtu_rdc_rnr) == 50 &&
@@ -172,6 +234,15 @@ const T* cm_message(Packet packet) {
   const MadHeader* header = mad(packet);
   if (!header || cm_attribute(*header) != static_cast<std::uint16_t>(T::kAttribute)) return nullptr;
   return packet.header<T>(packet.meta().payload_offset + std::uint32_t{sizeof(MadHeader)});
+}
+
+/// The private data behind the message T of cm_message(), which is a whole one; empty when not all of them are held.
+template <class T>
+std::span<const std::uint8_t> cm_private_data(Packet packet) {
+  constexpr std::uint32_t kFixed = sizeof(MadHeader) + sizeof(T);
+  const std::uint32_t at = packet.meta().payload_offset;
+  if (packet.size() < at + kMadBytes) return {};
+  return {packet.data() + at + kFixed, kMadBytes - kFixed};
 }
 
 /// A MAD with the connection manager's message T: the payload of a UD SEND to QP1 with the Q_Key kGsiQkey.

@@ -17,7 +17,7 @@ std::unique_ptr<KernelOptions> nic_test_options(const std::string& component, co
   return std::unique_ptr<KernelOptions>(static_cast<KernelOptions*>(options.release()));
 }
 
-NicBox::NicBox(const std::string& nic, const std::string& link)
+NicBox::NicBox(const std::string& nic, const std::string& link, std::uint64_t seed)
     : pool({.small = 8192, .large = 2048, .giant = 2}), fabric([](FabricPort, std::span<Packet>, Nanos) {}) {
   for (unsigned side = 0; side < 2; side++)
     options.push_back(nic_test_options("nic", "address: 10.0.0." + std::to_string(side + 1) + "\n" + nic));
@@ -31,7 +31,7 @@ NicBox::NicBox(const std::string& nic, const std::string& link)
     plans.push_back({"k", is_nic ? "nic" : "link", is_nic ? Shape::kOneWay : Shape::kTwoSided, outputs,
                      [this, i](Stats& stats) { return options[i]->make(stats); }});
     devices.push_back(
-        std::make_unique<PipelineDevice>("d" + std::to_string(i), ports, inputs, std::move(plans), pool, 1));
+        std::make_unique<PipelineDevice>("d" + std::to_string(i), ports, inputs, std::move(plans), pool, seed));
     devices.back()->set_batch_max(1);
     const unsigned number = fabric.add(*devices.back());
     if (!is_nic) continue;

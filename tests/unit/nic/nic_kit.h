@@ -39,12 +39,19 @@ class TestHost final : public nic_model::HostProgram {
   }
   void on_async_event(nic_model::Host&, const nic_model::AsyncEvent& event) override { events.push_back(event.type); }
 
+  void on_connection_event(nic_model::Host& h, const nic_model::ConnectionEvent& event) override {
+    connection_events.push_back(event);
+    if (on_connection) on_connection(h, event);
+  }
+
   nic_model::Host& host;
   std::uint32_t number;
   std::vector<std::function<void(nic_model::Host&)>> to_do;
   std::vector<ibv_wc> completions;
   std::vector<ibv_event_type> events;
+  std::vector<nic_model::ConnectionEvent> connection_events;
   std::function<void(nic_model::Host&, const ibv_wc&)> on_wc;
+  std::function<void(nic_model::Host&, const nic_model::ConnectionEvent&)> on_connection;
 };
 
 /// One side's queue pair with a registered buffer.
@@ -72,7 +79,8 @@ struct PairOptions {
 class NicBox {
  public:
   /// `nic` are options of both NICs beside their addresses, `link` those of the wire.
-  explicit NicBox(const std::string& nic = "rate: 100Gbps", const std::string& link = "delay: 1us");
+  explicit NicBox(const std::string& nic = "rate: 100Gbps", const std::string& link = "delay: 1us",
+                  std::uint64_t seed = 1);
   ~NicBox();
 
   /// Connects a queue pair on each side.

@@ -106,6 +106,38 @@ TEST_F(Mad, BuildsTheSameBytesAsLinux) {
   EXPECT_FALSE(cm_message<CmReq>(*r));
 }
 
+// Of frame 1 what is behind the GIDs: the primary path, no alternate one, and the IP CM service's header.
+TEST_F(Mad, ReadsPathAndIpAddressesOfARealConnectRequest) {
+  std::vector<std::uint8_t> bytes = mad_bytes(kReqHex);
+  constexpr std::array<std::uint8_t, 8> kPath = {0x4a, 0x4d, 0x30, 0x00, 0x00, 0x40, 0x00, 0x98};
+  std::copy(kPath.begin(), kPath.end(), bytes.begin() + 24 + 88);
+  constexpr std::array<std::uint8_t, 4> kHead = {0x00, 0x40, 0xa9, 0x93};
+  std::copy(kHead.begin(), kHead.end(), bytes.begin() + 24 + 140);
+  bytes[24 + 140 + 16] = 10;
+  bytes[24 + 140 + 35] = 1;
+  bytes[255] = 0xEE;
+  const PacketPtr p = packet(bytes);
+  const auto* req = cm_message<CmWholeReq>(*p);
+  ASSERT_TRUE(req);
+  EXPECT_EQ(req->request.service_id, kIpCmService | kIpCmTcp | 7174u);
+  EXPECT_EQ(req->primary.label_rate >> 12, 0x4a4d3u);
+  EXPECT_EQ(req->primary.hop_limit, 64);
+  EXPECT_EQ(req->primary.ack_timeout >> 3, 19);
+  const auto data = cm_private_data<CmWholeReq>(*p);
+  ASSERT_EQ(data.size(), 92u);
+  EXPECT_EQ(data[91], 0xEE);
+  const auto& header = *reinterpret_cast<const IpCmHeader*>(data.data());
+  EXPECT_EQ(header.ip_version >> 4, 4);
+  EXPECT_EQ(header.source_port, 0xa993u);
+  EXPECT_EQ(header.source[12], 10);
+  EXPECT_EQ(header.destination[15], 1);
+  const std::uint32_t cut = p->meta().payload_offset + 255u;
+  rte_pktmbuf_trim(p->mbuf(), static_cast<std::uint16_t>(p->size() - cut));
+  parse(*p);
+  EXPECT_TRUE(cm_message<CmWholeReq>(*p));
+  EXPECT_TRUE(cm_private_data<CmWholeReq>(*p).empty()) << "one byte short";
+}
+
 TEST_F(Mad, RefusesWhatIsNoMad) {
   const auto bytes = mad_bytes(kReqHex);
   EXPECT_FALSE(mad(*packet(bytes, 2))) << "another QP";

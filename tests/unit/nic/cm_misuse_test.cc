@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Programs that give up, forget, or ask for what there is not.
+#include "tests/unit/nic/cm_kit.h"
+
+namespace rocebox::test {
+namespace {
+
+using Type = ConnectionEventType;
+
+TEST(Cm, DestroyingEndsWhateverThereIs) {
+  {
+    CmBox box;  // a request that nobody has decided on
+    ASSERT_EQ(0, box.listen(1));
+    const ConnectionId id = box.connect(0, box.make_qp(0));
+    box.run(kMillisecond);
+    EXPECT_EQ(0, box.destroy(0, id));
+    EXPECT_EQ(ENOENT, box.destroy(0, id));
+    box.run(kMillisecond);
+    EXPECT_TRUE(box.events(0).empty());
+    EXPECT_EQ(box.last(1).type, Type::kRejected);
+    EXPECT_EQ(box.last(1).status, static_cast<int>(roce::CmReject::kTimeout));
+    EXPECT_EQ(box.held(0) + box.held(1), 0u);
+  }
+  {
+    CmBox box;  // an established connection
+    box.establish();
+    EXPECT_EQ(0, box.destroy(0, box.last(0).id));
+    box.run();
+    EXPECT_EQ(box.events(0), Types{Type::kEstablished}) << "no event any more";
+    EXPECT_EQ(box.last(1).type, Type::kTimewaitExit);
+    EXPECT_EQ(box.held(0) + box.held(1), 0u);
+  }
+  {
+    CmBox box(at_mad("reverse", 0));  // an accepted one whose REP is lost
+    ASSERT_EQ(0, box.listen(1));
+    box.spare[1].push_back(box.make_qp(1));
+    box.accept_all(1);
+    box.connect(0, box.make_qp(0));
+    box.run(kMillisecond);
+    EXPECT_EQ(0, box.destroy(1, box.last(1).id));
+    box.run(kMillisecond);
+    EXPECT_EQ(box.last(0).type, Type::kRejected);
+    EXPECT_EQ(box.sides[1].qp->attributes.state, IBV_QPS_ERR);
+    EXPECT_EQ(box.held(0) + box.held(1), 0u);
+  }
+}
+
+// Side 0 has forgotten a connection, as after a restart, and uses the queue pair again.
+TEST(Cm, AQueuePairThatIsStillConnectedIsStale) {
+  CmBox box;
+  box.establish();
+  box.on(0, [&](Host& host) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_RESET;
+    EXPECT_EQ(0, host.modify_qp(*box.sides[0].qp, a, IBV_QP_STATE));
+  });
+  box.spare[1].push_back(box.make_qp(1));
+  box.connect(0, box.sides[0].qp);
+  box.run(kMillisecond);
+  const auto& events = box.hosts[0]->connection_events;
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[1].type, Type::kDisconnected) << "this NIC, at least, knew the old one, too";
+  EXPECT_EQ(events[2].type, Type::kRejected);
+  EXPECT_EQ(events[2].status, static_cast<int>(roce::CmReject::kStaleConnection));
+  EXPECT_EQ(box.last(1).type, Type::kDisconnected) << "the other side ends the old one";
+  box.run();
+  box.connect(0, box.sides[0].qp);
+  box.run();
+  EXPECT_EQ(box.last(0).type, Type::kEstablished) << "and then it goes";
+}
+
+TEST(Cm, MisuseIsAnErrno) {
+  CmBox box;
+  Qp* const qp = box.make_qp(0);
+  ConnectionOptions wrong;
+  wrong.path_mtu = 1500;
+  box.connect(0, qp, wrong, PortSpace::kTcp, EINVAL);
+  wrong = {};
+  wrong.retry_count = 8;
+  box.connect(0, qp, wrong, PortSpace::kTcp, EINVAL);
+  box.connect(0, nullptr, {}, PortSpace::kTcp, EINVAL);
+  box.connect(0, box.make_qp(0, IBV_QPT_UD), {}, PortSpace::kTcp, EINVAL);
+  EXPECT_EQ(ENOENT, box.destroy(0, 12345));
+  EXPECT_EQ(EINVAL, box.listen(1, PortSpace::kTcp, nic_model::kBacklogMax + 1));
+  EXPECT_EQ(box.held(0), 0u);
+  box.establish();
+  box.connect(0, box.sides[0].qp, {}, PortSpace::kTcp, EINVAL);
+}
+
+}  // namespace
+}  // namespace rocebox::test
