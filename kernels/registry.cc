@@ -10,6 +10,7 @@
 #include "kernels/lowar/lowar.h"
 #include "kernels/themis/themis.h"
 #include "nic_model/host/workloads/collectives.h"
+#include "nic_model/host/workloads/rping.h"
 #include "nic_model/nic.h"
 #include "runtime/kernel/workload.h"
 #include "switch_model/acl/acl.h"
@@ -30,6 +31,7 @@ std::span<const Component> in_tree_components() {
                                   link_component(),
                                   lowar_component(),
                                   nic_component(),
+                                  rping_workload(),
                                   switch_component(),
                                   switch_model::acl_component(),
                                   switch_model::forward_component(),

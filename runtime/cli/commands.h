@@ -147,8 +147,9 @@ config::RunConfig load_or_throw(const std::string& path, Registry& registry, con
 /// The same for the one that is given of both; `how`: how to give it in one line, for messages.
 config::RunConfig load_or_throw(const std::string& path, const config::OneLine& line, Registry& registry,
                                 const std::string& how);
-/// Throws ConfigError for what only the virtual drive runs; `taps`: captures at joined ports, too.
-void refuse_virtual(const config::RunConfig& config, bool taps);
+/// Throws ConfigError for what a drive other than the virtual one does not run: `live` captures at joined ports, replay
+/// workloads.
+void refuse_virtual(const config::RunConfig& config, bool live);
 /// Starts DPDK's environment with memory for the configuration's pool. Throws ConfigError.
 void start_for(const config::RunConfig& config);
 /// What DPDK's environment is to be for a live run: memory for its pool and ports, and its cores. Throws ConfigError

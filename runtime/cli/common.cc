@@ -48,12 +48,14 @@ config::RunConfig load_or_throw(const std::string& path, Registry& registry, con
   return config;
 }
 
-void refuse_virtual(const config::RunConfig& config, bool taps) {
-  for (const config::WorkloadConfig& workload : config.workloads)
-    throw ConfigError(fmt::format("{}: workload `{}` runs in virtual time: give the configuration to `rocebox sim`",
-                                  config.place_text(workload.place), workload.name));
+void refuse_virtual(const config::RunConfig& config, bool live) {
+  if (!live && !config.workloads.empty())
+    throw ConfigError(
+        fmt::format("{}: workload `{}` needs hosts that act: give the configuration to `rocebox sim` or "
+                    "`rocebox run`",
+                    config.place_text(config.workloads[0].place), config.workloads[0].name));
   for (const config::CaptureBinding& binding : config.captures)
-    if (taps && binding.joined)
+    if (live && binding.joined)
       throw ConfigError(
           fmt::format("{}: port `{}` is joined by a link, where only `rocebox sim` and `rocebox replay` "
                       "can capture",

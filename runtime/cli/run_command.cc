@@ -68,7 +68,8 @@ void tell_of_reload(ServiceManager& manager, bool begins, const std::string& sta
     manager.ready(status);
 }
 
-// Until a signal ends the run, or its time is over; or captures have ended or failed, which nothing tells of.
+// Until a signal ends the run, or its time is over; or captures or workloads have ended, or captures failed, which
+// nothing tells of.
 void serve(Nanos duration, Signals& reloads, const StopRequest& ended, Live& live, Reloader& reloader,
            bool look_often) {
   const Clock clock;
@@ -208,7 +209,7 @@ int run(const RunArguments& arguments) {
     };
     Reloader reloader(live, config, load, [&](bool begins) { tell_of_reload(manager, begins, status); });
     serve(duration, reloads, ended, live, reloader,
-          !config.captures.empty() || config.live.port_lost != config::PortLost::kWait);
+          !config.captures.empty() || !config.workloads.empty() || config.live.port_lost != config::PortLost::kWait);
   }
   manager.stopping("what is held leaves");
   live.stop();

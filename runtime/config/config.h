@@ -82,7 +82,7 @@ struct LinkConfig {
   OptionValues written{};             ///< of a placed one, for it alone
 };
 
-/// What hosts do in the virtual drive.
+/// What hosts do in the virtual and the live drive.
 struct WorkloadConfig {
   std::string name;
   Place place;

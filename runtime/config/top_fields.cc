@@ -111,7 +111,7 @@ void TopFields::fields_from_devices(ConfigFields& f) {
       });
   f.group("live", "how the live drive runs", [&](Fields& g) { live.fields(g); });
   if (!f.values().empty()) live_values = f.values().back().entries[0];
-  f.named("workloads", "what hosts do in the virtual drive, by name", names_of(workloads),
+  f.named("workloads", "what hosts do, by name", names_of(workloads),
           [&](ConfigFields& g, const std::string& name) { workload_fields(g, row_of(workloads, name)); });
   f.group("sim", "how the virtual drive runs", [&](Fields& g) { sim.fields(g); });
   if (!f.values().empty()) sim_values = f.values().back().entries[0];

@@ -47,6 +47,9 @@ Live::Live(const config::RunConfig& config, Pool& pool, const std::vector<unsign
     const flows::TouchedWhenMade touched(kTouchedAtStartBytes);
     shards_.push_back(std::make_unique<Shard>(shard, config, pool, ports_, rss_.get(), clock_));
   }
+  if (shards > 1 && !config.workloads.empty())
+    throw ConfigError(fmt::format("{}: workloads run on one core, and {} were asked for",
+                                  config.place_text(config.workloads[0].place), shards));
   link_watch_ = std::make_unique<LinkWatch>(
       ports_, clock_, config.live.port_lost == config::PortLost::kEnd,
       [](const std::string& line) { fmt::print(stderr, "rocebox: {}\n", config::printable(line)); });

@@ -31,8 +31,8 @@ class Live {
   /// No packet is taken any more; those that are held leave, for at most the configuration's drain.
   void stop();
 
-  /// Whether packets came from captures only, and all of them have come.
-  bool ended() const { return config_.live_ports.empty() && captures_.ended(); }
+  /// Whether packets came from captures only, and all of them have come; or all workloads have finished.
+  bool ended() const { return (config_.live_ports.empty() && captures_.ended()) || shards_[0]->workloads_finished(); }
   /// Why a capture cannot be read or written any further; empty: all is well.
   std::string failed() const { return captures_.failed(); }
   /// Which interface went away, where `live: port_lost:` says that the run ends then; empty: none did. Nothing tells
@@ -84,6 +84,7 @@ class Live {
   void for_each_sojourn(const std::function<void(const SojournView&)>& each) const;
   void report_sojourns(Json& report) const;
   void report_shards(Json& report) const;
+  void report_workloads(Json& report) const;
   void add_run_metrics(Metrics& metrics, const Json& report) const;
   void add_port_metrics(Metrics& metrics, const Json& report) const;
   void add_sojourn_metrics(Metrics& metrics) const;

@@ -83,6 +83,21 @@ void Live::report_shards(Json& report) const {
                     {"busy_ns", shard->busy_nanos()}});
 }
 
+void Live::report_workloads(Json& report) const {
+  if (!shards_[0]->workloads()) return;
+  for (const SimWorkloads::Row& row : shards_[0]->workloads()->rows()) {
+    const bool started = row.started != kNever, finished = row.finished != kNever;
+    Json& json = report["workloads"][row.config->name] = {
+        {"type", row.config->type->name},
+        {"hosts", row.config->hosts.size()},
+        {"finished", finished},
+        {"duration_ns", started ? (finished ? row.finished : stopped_.load()) - row.started : 0},
+        {"transfers", row.workload->flows().size()}};
+    JsonReport own(json);
+    row.workload->report(own);
+  }
+}
+
 Json Live::report() const {
   const std::lock_guard lock(observer_);
   Json report;
@@ -115,6 +130,7 @@ Json Live::report() const {
   report_shards(report);
   report_ports(report);
   if (!running_) captures_.report(report);
+  if (!running_) report_workloads(report);  // which are their core's while packets flow
   std::vector<const Testbed*> testbeds;
   for (const auto& shard : shards_) testbeds.push_back(&shard->testbed());
   Testbed::report_sum(testbeds, report, running_ ? Detail::kCounters : Detail::kAll);

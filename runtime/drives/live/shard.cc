@@ -45,6 +45,8 @@ Shard::Shard(unsigned number, const config::RunConfig& config, Pool& pool,
              queues_, counters_),
       idler_(config.live.idle, config.live.idle_sleep) {
   add_sources(config);
+  if (number == 0 && !config.workloads.empty())
+    workloads_ = std::make_unique<SimWorkloads>(config, testbed(), clock.now());
 }
 
 void Shard::add_sources(const config::RunConfig& config) {
@@ -96,11 +98,19 @@ void Shard::change(unsigned device, unsigned kernel, Change& change) {
   change.apply(testbed().device(device).kernel(kernel), clock_.now());
 }
 
+// Starts what is due. Whether something was.
+bool Shard::run_workloads() {
+  if (workloads_->all_finished()) workloads_finished_.store(true, std::memory_order_relaxed);
+  if (workloads_->next_start() > clock_.now()) return false;
+  workloads_->start_due(clock_.now());
+  return true;
+}
+
 // One burst from every source. False when the core has slept, and other things than packets may have come to pass.
 bool Shard::loop() {
   const Nanos now = clock_.read();
   sample_.begin_loop(loops_.read());
-  bool busy = false;
+  bool busy = workloads_ && run_workloads();
   for (Source* source : sources_) busy |= source->poll(now);
   devices_.run_timers();
   queues_.flush();
@@ -119,6 +129,7 @@ bool Shard::loop() {
 
 Nanos Shard::next_event() const {
   Nanos next = devices_.next_deadline();
+  if (workloads_) next = std::min(next, workloads_->next_start());
   for (const Source* source : sources_) next = std::min(next, source->next_due());
   return next;
 }

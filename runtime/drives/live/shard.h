@@ -9,6 +9,7 @@
 #include "runtime/drives/live/mailbox.h"
 #include "runtime/drives/live/sources.h"
 #include "runtime/drives/live/wire_relay.h"
+#include "runtime/drives/virtual/sim_workloads.h"
 
 namespace rocebox {
 
@@ -36,6 +37,10 @@ class Shard {
   const Histogram& latency(std::size_t port) const { return sample_.port(port); }
   /// How long packets stay in device `number` and its kernels, of the same sample.
   const SojournTimes& sojourn(unsigned number) const { return sample_.device(number); }
+  /// Null: the run has no workloads, or they are another shard's. Of a shard that runs for itself alone.
+  const SimWorkloads* workloads() const { return workloads_.get(); }
+  /// Whether it has workloads, and all have finished. On any thread.
+  bool workloads_finished() const { return workloads_finished_.load(std::memory_order_relaxed); }
   std::uint64_t loops() const { return loops_.read(); }
   std::uint64_t busy_loops() const { return busy_loops_.read(); }
   /// Packets that left by device ports that nothing is bound to.
@@ -45,6 +50,7 @@ class Shard {
 
  private:
   void add_sources(const config::RunConfig& config);
+  bool run_workloads();
   bool loop();
   Nanos next_event() const;
   void let_go(Nanos drain);
@@ -64,6 +70,8 @@ class Shard {
   std::vector<std::unique_ptr<HandoverSource>> handed_over_;  // by port, where ports cannot spread packets
   std::vector<std::unique_ptr<HostSource>> hosts_;
   std::vector<Source*> sources_;  // all of them, in the order of polling
+  std::unique_ptr<SimWorkloads> workloads_;
+  std::atomic<bool> workloads_finished_{false};
   WireRelay relay_;
   Counter loops_, busy_loops_;
   Idler idler_;

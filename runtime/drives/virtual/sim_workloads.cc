@@ -9,7 +9,8 @@
 
 namespace rocebox {
 
-SimWorkloads::SimWorkloads(const config::RunConfig& config, Testbed& testbed) : unfinished_(config.workloads.size()) {
+SimWorkloads::SimWorkloads(const config::RunConfig& config, Testbed& testbed, Nanos begin)
+    : unfinished_(config.workloads.size()) {
   for (unsigned i = 0; i < config.devices.size(); i++)
     if (HostSide* host = testbed.device(i).host_side())
       host->set_waker([&fabric = testbed.fabric(), i] { fabric.wake(i); });
@@ -17,7 +18,7 @@ SimWorkloads::SimWorkloads(const config::RunConfig& config, Testbed& testbed) : 
   for (const config::WorkloadConfig& workload : config.workloads)
     rows_.push_back(make(config, workload, testbed, mistakes));
   if (!mistakes.none()) throw ConfigError(mistakes.text());
-  join();
+  join(begin);
 }
 
 SimWorkloads::Row SimWorkloads::make(const config::RunConfig& config, const config::WorkloadConfig& workload,
@@ -47,7 +48,7 @@ SimWorkloads::Row SimWorkloads::make(const config::RunConfig& config, const conf
   return row;
 }
 
-void SimWorkloads::join() {
+void SimWorkloads::join(Nanos begin) {
   for (unsigned i = 0; i < rows_.size(); i++) {
     rows_[i].workload->set_on_finished([this, i](Nanos now) { on_finished(i, now); });
     for (const std::string& name : rows_[i].config->after) {
@@ -58,7 +59,7 @@ void SimWorkloads::join() {
     }
   }
   for (Row& row : rows_)
-    if (row.waits_for == 0) set_due(row, 0);
+    if (row.waits_for == 0) set_due(row, begin);
 }
 
 void SimWorkloads::set_due(Row& row, Nanos now) {

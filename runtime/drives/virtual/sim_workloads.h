@@ -23,9 +23,9 @@ class SimWorkloads {
     Nanos started = kNever, finished = kNever;
   };
 
-  /// Makes every workload, and has its hosts wake their devices in the testbed's fabric. Throws ConfigError with every
-  /// host that is none, and with what only making a workload shows.
-  SimWorkloads(const config::RunConfig& config, Testbed& testbed);
+  /// Makes every workload, and has its hosts wake their devices in the testbed's fabric; `begin` is when the run
+  /// begins. Throws ConfigError with every host that is none, and with what only making a workload shows.
+  SimWorkloads(const config::RunConfig& config, Testbed& testbed, Nanos begin = 0);
 
   /// The earliest start that is due; kNever when none is.
   Nanos next_start() const { return next_start_; }
@@ -40,7 +40,7 @@ class SimWorkloads {
  private:
   Row make(const config::RunConfig& config, const config::WorkloadConfig& workload, Testbed& testbed,
            config::Mistakes& mistakes);
-  void join();
+  void join(Nanos begin);
   void on_finished(unsigned row, Nanos now);
   void set_due(Row& row, Nanos now);
 
