@@ -25,4 +25,4 @@ build_packages=(g++ cmake ninja-build pkg-config dpdk-dev libpcap-dev libisal-de
 test_packages=(libgtest-dev libbenchmark-dev tshark python3 python3-scapy python3-jsonschema python3-yaml clang
                clang-format libclang-rt-14-dev git iproute2 procps iputils-ping iperf3 ethtool man-db groff-base systemd
                dpkg-dev file qemu-system-x86 busybox-static cpio kmod rdma-core ibverbs-providers ibverbs-utils perftest
-               python3-prometheus-client dpdk)
+               rdmacm-utils python3-prometheus-client dpdk)

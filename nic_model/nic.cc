@@ -80,7 +80,7 @@ Counter& Nic::receive(Context& context, Packet packet) {
   if (found) connections_.on_neighbor(context);
   if (found)
     for (const auto& qp : core_.qps)
-      if (qp && !qp->path_known && qp->attributes.state != IBV_QPS_RESET && !qp->is(IBV_QPT_UD)) resolve(context, *qp);
+      if (qp && !qp->path_known && qp->can_receive() && !qp->is(IBV_QPT_UD)) resolve(context, *qp);
   return used ? core_.count.answered : core_.count.drop_no_protocol;
 }
 

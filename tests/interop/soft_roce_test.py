@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import bed
+from nic_cases import NicCases
 
 sys.path.insert(0, str(bed.ROOT / "tests" / "replay"))
 from wire import parse, read_pcap  # noqa: E402
@@ -22,7 +23,7 @@ OPCODES = {"ibv_rc_pingpong": "rc_send_", "ib_write_bw": "rc_rdma_write_", "ib_r
 IPV4_GID, IPV6_GID = 1, 2  # 0 is the link-local one
 
 
-class SoftRoce(bed.BedTest):
+class SoftRoce(NicCases, bed.BedTest):
     counts = None
 
     def words(self, program, messages, roce_mtu, gid):

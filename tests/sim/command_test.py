@@ -125,10 +125,21 @@ class Command(RoceboxTest):
         self.assertIn("leaf0 10.0.1.0/24 spine0 spine1", routes)
         self.assertIn("spine1 10.0.1.0/24 leaf1", routes)
 
-    def test_other_commands_refuse_workloads(self):
-        for command in ("replay", "run"):
-            said = self.rocebox(command, self.config(FABRIC), status=2)[1]
-            self.assertIn("give the configuration to `rocebox sim`", said)
+    def test_replay_refuses_workloads(self):
+        said = self.rocebox("replay", self.config(FABRIC), status=2)[1]
+        self.assertIn("give the configuration to `rocebox sim` or `rocebox run`", said)
+
+    def test_a_live_run_has_workloads_and_ends_with_them(self):
+        out = self.dir / "report.json"
+        self.rocebox("run", self.config(LIVE), "--json", out)
+        report = json.loads(out.read_text())
+        for name in ("server", "client"):
+            ran = report["workloads"][name]
+            self.assertEqual((ran["finished"], ran["details"]["pings"], ran["details"]["error"]), (True, 50, ""))
+        self.assertEqual(report["workloads"]["client"]["details"]["mismatches"], 0)
+        self.assertEqual(report["run"]["pool_in_use"], report["run"]["pool_idle"])
+        said = self.rocebox("run", self.config(LIVE.replace("hosts: [b]", "hosts: [idle]")), status=2)[1]
+        self.assertIn("workload `server` cannot run on device `idle`", said)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ lacking() { say "$*"; exit 77; }
 modules=(virtio_pci virtio_net virtio_console rdma_rxe ib_uverbs rdma_ucm ib_umad crc32_generic crc32_pclmul af_packet)
 programs=(dash busybox kmod timeout ip rdma ibv_devices ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong
           ibv_srq_pingpong ib_write_bw ib_read_bw ib_send_bw ib_atomic_bw ib_write_lat ib_read_lat ib_send_lat
-          ib_atomic_lat)
-programs_if_here=(ethtool tc rping ucmatose udaddy udpong mckey cmtime rdma_client rdma_server tcpdump)
-packages='qemu-system-x86 busybox-static cpio kmod iproute2 rdma-core ibverbs-providers ibverbs-utils perftest'
+          ib_atomic_lat rping ucmatose udaddy)
+programs_if_here=(ethtool tc udpong mckey cmtime rdma_client rdma_server tcpdump)
+packages='qemu-system-x86 busybox-static cpio kmod iproute2 rdma-core ibverbs-providers ibverbs-utils perftest rdmacm-utils'
 
 read_arguments() {
   kernel_package=''

@@ -97,7 +97,7 @@ class Machine:
         part.rename(self.state / IDENTITY)
 
     def command(self, name, image, tap, addresses, mac, mtu, memory, accelerator):
-        tell = (f"console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable mitigations=off random.trust_cpu=on "
+        tell = (f"console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable no_timer_check mitigations=off random.trust_cpu=on "
                 f"rocebox.name={name} rocebox.mtu={mtu} rocebox.addresses={','.join(addresses)}")
         # Without its offloads the machine puts whole packets with right checksums on the wire.
         offloads = "".join(f",{word}=off" for word in ("csum", "gso", "guest_csum", "guest_tso4", "guest_tso6", "guest_ufo",

@@ -80,7 +80,6 @@ class Rping final : public Workload, public HostProgram {
     report.count("connections", static_cast<std::int64_t>(connections_));
     report.count("pings", static_cast<std::int64_t>(pings_));
     report.count("mismatches", static_cast<std::int64_t>(mismatches_));
-    report.flag("finished", finished_);
     report.text("error", error_);
   }
 

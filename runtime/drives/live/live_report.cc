@@ -93,7 +93,7 @@ void Live::report_workloads(Json& report) const {
         {"finished", finished},
         {"duration_ns", started ? (finished ? row.finished : stopped_.load()) - row.started : 0},
         {"transfers", row.workload->flows().size()}};
-    JsonReport own(json);
+    JsonReport own(json["details"] = Json::object());
     row.workload->report(own);
   }
 }

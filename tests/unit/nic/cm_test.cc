@@ -67,6 +67,21 @@ TEST(Cm, MovesBothQueuePairsToRtsWithWhatBothSaid) {
   EXPECT_EQ(box.count(1, "tx_mads"), 1u);
 }
 
+TEST(Cm, AQueuePairThatHasNoPeerYetLooksForNone) {
+  CmBox box;
+  ASSERT_EQ(0, box.listen(1));
+  Qp* const qp = box.make_qp(0);
+  box.on(0, [&](Host& host) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_INIT;  // as rdma_create_qp leaves it
+    EXPECT_EQ(0, host.modify_qp(*qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+  });
+  box.connect(0, qp);
+  box.run(kMillisecond);
+  EXPECT_EQ(box.count(0, "arp_requests_sent"), 1u);
+  EXPECT_EQ(box.count(0, "nd_solicitations_sent"), 0u);
+}
+
 TEST(Cm, PrivateDataGoBothWaysWhole) {
   CmBox box;
   ASSERT_EQ(0, box.listen(1));

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A device of kind `nic` in front of a machine with Linux's Soft-RoCE: neighbours, ping, and connections by RDMA CM both
+ways, with rdmacm-utils' own programs at the other end. Mixed into a test that has the machines."""
+import json
+import signal
+import subprocess
+
+import bed
+
+PINGS, PING_BYTES = 20, 5000
+MAC = "02:00:00:77:00:09"
+CM_ATTRIBUTES = {0x10: "REQ", 0x11: "MRA", 0x12: "REJ", 0x13: "REP", 0x14: "RTU", 0x15: "DREQ", 0x16: "DREP"}
+
+
+class NicCases:
+    address, address6 = "10.77.0.9", "fd77::9"
+
+    def nic(self, workloads="", link=""):
+        """Starts a NIC in front of the left machine, and `inspect` between them; a workload is what runs on its host, `link`
+        are the faults between the NIC and `inspect`."""
+        self.trace = self.folder / f"{self.id()}.pcapng"
+        config = self.folder / "nic.yaml"
+        config.write_text(f"""
+devices:
+  nic:
+    nic: {{address: {self.address}, address6: '{self.address6}', mac: '{MAC}'}}
+  tap:
+    path: host <-> inspect <-> wire
+links:
+  cable: {{between: [nic.wire, tap.host]{link}}}
+{workloads}
+ports:
+  tap.wire: {{af_packet: {self.left.tap}, rx_descriptors: 4096}}
+live: {{idle: interrupt}}
+""")
+        process = subprocess.Popen([bed.ROCEBOX, "run", config, "--json", "-", "--trace", "all", "--trace-out", self.trace],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        said = process.stderr.readline()
+        self.assertIn("1 port(s)", said, said + process.stderr.read() if process.poll() is not None else said)
+        return process
+
+    def nic_report(self, process, stop=True):
+        """The report and the counters of the NIC, once a signal has ended the run, or without one its workloads. What
+        `inspect` saw on the wire and the NIC's own counts agree."""
+        if stop:
+            process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, error)
+        report = json.loads(out)
+        self.assertEqual(report["run"]["pool_in_use"], report["run"]["pool_idle"], "every packet is back")
+        counters = report["devices"]["nic"]["kernels"]["nic"]["counters"]
+        for name in ("rx_icrc_encapsulated", "drop_malformed", "drop_mad", "drop_cm_unknown", "drop_cm_state", "tx_no_packet"):
+            self.assertEqual(counters[name], 0, name)
+        wire = report["devices"]["tap"]["kernels"]["inspect"]
+        self.assertEqual((wire["counters"]["rx_icrc_encapsulated"], wire["counters"]["icrc_unverified"]), (0, 0))
+        if self.lost(report):
+            return report, counters
+        seen = {direction: sum(f["packets"] for f in wire["flows"] if (f["source"] in (self.address, self.address6)) == ours)
+                for direction, ours in (("tx", True), ("rx", False))}
+        self.assertEqual(seen, {way: counters[f"{way}_roce_packets"] - counters[f"{way}_mads"] for way in ("tx", "rx")})
+        return report, counters
+
+    def test_6_nic_is_a_neighbour_that_answers_pings(self):
+        process = self.nic()
+        for address in (self.address, self.address6):
+            self.assertIn(" 0% packet loss", self.left.run("ping", "-c", "3", "-s", "1000", address))
+        self.assertIn(MAC, self.left.run("ip", "neigh", "show", self.address))
+        _, counters = self.nic_report(process)
+        self.assertEqual(counters["echo_replies_sent"], 6)
+        self.assertGreaterEqual(counters["arp_replies_sent"], 1)
+        self.assertGreaterEqual(counters["nd_advertisements_sent"], 1)
+
+    def rping(self, *words):
+        """What Linux's client said. It ends in pthread_exit(), which may abort in the small machine: every ping is counted
+        instead, and the client itself has compared each (-V)."""
+        done = subprocess.run(self.left.command(["rping", "-c", "-S", PING_BYTES, "-V", "-v", *words]), capture_output=True,
+                              text=True)
+        said = done.stdout + done.stderr
+        if done.returncode != 0:
+            self.assertIn("libgcc_s.so.1 must be installed for pthread_exit to work", said)
+        self.assertNotIn("mismatch", said)
+        return said
+
+    def test_7_rping_clients_of_linux_meet_our_server(self):
+        process = self.nic(f"workloads:\n  rping: {{hosts: [nic], size: {PING_BYTES}, persistent: true}}")
+        for address in (self.address, self.address6):
+            said = self.rping("-C", PINGS, "-a", address)
+            self.assertEqual(said.count("ping data: rdma-ping-"), PINGS, said)
+        refused = subprocess.run(self.left.command(["rping", "-c", "-a", self.address, "-p", 7175]), capture_output=True,
+                                 text=True)
+        self.assertIn("REJECTED", refused.stdout + refused.stderr)
+        report, counters = self.nic_report(process)
+        server = report["workloads"]["rping"]["details"]
+        self.assertEqual((server["connections"], server["pings"], server["error"]), (2, 2 * PINGS, ""))
+        self.assertEqual((counters["cm_connections"], counters["cm_rejects_sent"]), (2, 1))
+        self.assertEqual(counters["retransmitted_packets"], 0)
+        self.wire_is_clean(REQ=3, REP=2, RTU=2, REJ=1, DREQ=2, DREP=2)
+
+    def test_8_our_rping_client_meets_the_server_of_linux(self):
+        server = self.left.begin("rping", "-s", "-C", PINGS, "-S", PING_BYTES, "-V", "-v")
+        self.left.run("sh", "-c", "until rdma resource show cm_id | grep -q LISTEN; do sleep 0.2; done")
+        process = self.nic(f"workloads:\n  rping: {{hosts: [nic], address: {self.left.address}, count: {PINGS}, "
+                           f"size: {PING_BYTES}}}")
+        report, counters = self.nic_report(process, stop=False)
+        said = server.communicate(timeout=60)[0]
+        self.assertEqual(said.count("server ping data: rdma-ping-"), PINGS, said)
+        client = report["workloads"]["rping"]["details"]
+        self.assertEqual((client["pings"], client["mismatches"], client["error"]), (PINGS, 0, ""))
+        self.assertEqual(counters["rx_read_requests"], PINGS)
+        self.assertEqual(counters["rx_write_requests"], PINGS)
+        self.wire_is_clean(REQ=1, REP=1, RTU=1, DREQ=1, DREP=1)
+
+    def test_9_rping_meets_our_server_through_loss(self):
+        process = self.nic(f"workloads:\n  rping: {{hosts: [nic], size: {PING_BYTES}, persistent: true}}",
+                           link=", match: {kind: data}, loss: 2%")
+        said = self.rping("-C", 2 * PINGS, "-a", self.address)
+        self.assertEqual(said.count("ping data: rdma-ping-"), 2 * PINGS, said)
+        report, _ = self.nic_report(process)
+        server = report["workloads"]["rping"]["details"]
+        self.assertEqual((server["connections"], server["pings"], server["error"]), (1, 2 * PINGS, ""))
+        self.assertGreater(self.lost(report), 0)
+
+    @staticmethod
+    def lost(report):
+        return sum(report["links"]["cable"]["counters"][f"{way}_drop_loss"] for way in ("forward", "reverse"))
+
+    def wire_is_clean(self, **messages):
+        """tshark finds nothing malformed in what crossed the wire, and the connection managers said so much."""
+        self.assertEqual(self.tshark("_ws.malformed || _ws.expert.severity == error"), [])
+        said = {}
+        for attribute in self.tshark("infiniband.mad.attributeid"):
+            name = CM_ATTRIBUTES[int(attribute, 0)]
+            said[name] = said.get(name, 0) + 1
+        self.assertEqual(said, messages)
+
+    def tshark(self, what):
+        """The attribute IDs of the MADs among such packets, each once: where `inspect` let it go."""
+        return bed.sh("tshark", "-r", self.trace, "-Y", what, "-T", "fields", "-e", "infiniband.mad.attributeid").split()
