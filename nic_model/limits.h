@@ -64,8 +64,8 @@ inline constexpr std::uint32_t kBacklogMax = 1024;
 /// Datagram services' replies that are kept to be sent again; the oldest goes first.
 inline constexpr std::size_t kResolutionsKept = 1024;
 
-/// Longest wait for a message of the connection manager, whatever the other side says of its timeouts (5 bits: up to 2.4
-/// hours); Linux bounds them by 30 s for the same reason.
+/// Longest wait for a message of the connection manager, whatever the other side says of its timeouts (5 bits: up
+/// to 2.4 hours); Linux bounds them by 30 s for the same reason.
 inline constexpr std::int64_t kCmWaitMax = 60'000'000'000;
 
 /// Packets that the NIC itself has to send (ARP, ICMP, CNP) and that wait for the transmitter; more are dropped and
