@@ -10,7 +10,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "replay"))
 from common import RoceboxTest
 
-CONFIGS = sorted((HERE.parent.parent / "configs/sim").glob("*.yaml"))
+CONFIGS = sorted((HERE.parent.parent / "configs/sim").rglob("*.yaml"))
 
 
 class Shipped(RoceboxTest):
