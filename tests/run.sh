@@ -10,7 +10,7 @@ usage: tests/run.sh               what finds most mistakes, in about twelve minu
        tests/run.sh --all         everything, in about three quarters of an hour
        tests/run.sh PRESET...     all tests of these builds: release, asan, tsan, debug, fuzz (asan's, and fuzzing)
 
-Without options: release's unit, replay and telemetry tests, one lab, a plugin, the house's rules and formatting, some
+Without options: release's replay, simulation and telemetry tests, one lab, a plugin, the house's rules and formatting, some
 swarm seeds; unit tests and some seeds under AddressSanitizer and UndefinedBehaviorSanitizer. --all adds all labs,
 packages, virtual machines with Soft-RoCE, all that sanitizers have (threads under ThreadSanitizer, too), fuzzing, a build
 without optimisation, and a thousand swarm seeds; its unit tests run in an order drawn from a seed that it prints:
@@ -61,11 +61,12 @@ elif $everything; then
   echo "unit tests in the order of GTEST_RANDOM_SEED=$GTEST_RANDOM_SEED"
 else
   presets=(release asan)
-  build release
+  build release short_run
   build asan unit_tests swarm
   words+=(-L '^quick$')
   echo "left out, and run by --all: most labs, packages, statistics, every capture, virtual machines with Soft-RoCE, fuzzing,"
-  echo "ThreadSanitizer, a build without optimisation, command and labs under sanitizers, recordings of live runs, 1000 swarm seeds"
+  echo "ThreadSanitizer, unit tests without sanitizers, a build without optimisation, command and labs under sanitizers,"
+  echo "recordings of live runs, 1000 swarm seeds"
 fi
 
 # One run of ctest over all of them, so that its last line speaks for all.
