@@ -129,7 +129,7 @@ live: {{idle: interrupt}}
         """tshark finds nothing malformed in what crossed the wire, and the connection managers said so much."""
         complaints = self.tshark("_ws.malformed || _ws.expert.severity == error", "_ws.expert.message")
         # RoCEv2 leaves UDP's checksum zero over IPv6, too (annex A17.3.2), which Linux does as we do.
-        self.assertEqual([text for text in complaints if text != "Illegal checksum value (0)"], [])
+        self.assertEqual([text for text in complaints if not text.endswith("Illegal checksum value (0)")], [])
         said = {}
         for attribute in self.tshark("infiniband.mad.attributeid", "infiniband.mad.attributeid"):
             name = CM_ATTRIBUTES[int(attribute, 0)]
