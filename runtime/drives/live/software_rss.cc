@@ -57,22 +57,20 @@ unsigned SoftwareRss::take(Direction direction, std::size_t port, unsigned shard
   return rte_ring_sc_dequeue_burst(ring(direction, port, shard), objects, static_cast<unsigned>(room.size()), nullptr);
 }
 
-// Who hands over writes the queue and then reads `sleeps`; who goes to sleep writes `sleeps` and then reads the queue.
-// With a full fence between the two on either side one of them sees what the other wrote.
+// Who hands over writes the queue and then exchanges `sleeps`; who goes to sleep exchanges `sleeps` and then reads the
+// queue. Of two exchanges one is first: either the later one finds that somebody sleeps, or it sees what was written
+// before the first. (Fences would do, too, but ThreadSanitizer does not know them.)
 void SoftwareRss::wake_sleeping(unsigned writer) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   for (unsigned shard = 0; shard < shards_; shard++) {
     Reader& reader = readers_[shard];
     const bool handed = writers_[writer].has_put & 1u << shard;
-    if (handed && reader.sleeps.load(std::memory_order_relaxed) && reader.sleeps.exchange(false))
-      eventfd_write(reader.event, 1);
+    if (handed && reader.sleeps.exchange(false, std::memory_order_acq_rel)) eventfd_write(reader.event, 1);
   }
   writers_[writer].has_put = 0;
 }
 
 void SoftwareRss::sleep_on(unsigned reader, bool on) {
-  readers_[reader].sleeps.store(on, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  readers_[reader].sleeps.exchange(on, std::memory_order_acq_rel);
   eventfd_t ignored;
   if (!on) eventfd_read(readers_[reader].event, &ignored);
 }
