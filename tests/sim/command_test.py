@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`rocebox sim`: exit status, settings, sweeps, signals, files."""
+"""`rocebox sim`: exit status, settings, sweeps, signals, files; workloads in a live run."""
 import csv
 import json
 import os
@@ -24,6 +24,17 @@ topology:
   switches: {{switch: {{}}}}
   links: {{loss: $loss}}
 workloads: {{shout: {{bytes: $bytes}}}}
+"""
+LIVE = """
+devices:
+  a: {nic: {address: 10.0.0.1}}
+  b: {nic: {address: 10.0.0.2}}
+  idle: {path: left <-> right}
+links: {cable: {between: [a.wire, b.wire], delay: 10us}}
+workloads:
+  server: {type: rping, hosts: [b], size: 9000B}
+  client: {type: rping, hosts: [a], address: 10.0.0.2, count: 50, size: 9000B, start: 1ms}
+ports: {idle.left: {devargs: 'net_null0,no-rx=1'}}   # a live run has a port
 """
 
 
