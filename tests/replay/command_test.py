@@ -116,7 +116,7 @@ devices:
     def test_a_word_that_is_none_is_told_with_the_nearest(self):
         for words, told in ((("replya", "x.yaml"), "rocebox: there is no command `replya`; did you mean `replay`?\n`rocebox --help`"),
                             (("frobnicate",), "rocebox: there is no command `frobnicate`; known: replay, sim, run, lab,"),
-                            ((), "rocebox: give a command: replay, run, lab,"), (("lab", "uup"), "rocebox lab: there is no command `uup`; did you mean `up`?"),
+                            ((), "rocebox: give a command: replay, sim, run, lab,"), (("lab", "uup"), "rocebox lab: there is no command `uup`; did you mean `up`?"),
                             (("lab",), "rocebox lab: give a command: run, up, down"),
                             (("replay", "x.yaml", "--sed", "4"), "rocebox replay: there is no option `--sed`; did you mean `--seed`?\n`rocebox replay --help`"),
                             (("replay", "x.yaml", "--sed=4"), "rocebox replay: there is no option `--sed`; did you mean `--seed`?"),
