@@ -29,8 +29,8 @@ struct RpingConfig {
     f.bytes("size", size, {kBytesMin, 1 << 20}, "bytes of a ping; both sides say the same");
     f.boolean("validate", validate, "the client compares what comes back");
     f.boolean("persistent", persistent, "the server stays when its first client has gone");
-    if (address && f.given("persistent")) f.refuse("persistent", "is a server's, which has no `address`");
-    if (!address && f.given("count")) f.refuse("count", "is a client's, which has an `address`");
+    if (address && persistent) f.refuse("persistent", "is a server's, which has no `address`");
+    if (!address && count != 1) f.refuse("count", "is a client's, which has an `address`");
   }
 };
 
