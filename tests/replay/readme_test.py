@@ -30,7 +30,8 @@ def whole(block):
     switch = device + "    switch:\n      ports: [h1, h2, probe, up]\n"
     lab = "lab: two\nappliances: {bump: {config: bump.yaml}}\nwires: [left <-> bump.a, bump.z <-> right]\n"
     above = {"hosts": (lab, 0), "path": (device, 4), "link": (link, 6), "match": (link + "      link:\n", 8),
-             "programs": (switch, 6), "packet_generator": (switch, 6)}
+             "programs": (switch, 6), "forward": (switch, 6),
+             "packet_generator": (switch, 6)}
     head, indent = above.get(first, ("", 0))
     return head + "".join(" " * indent + line for line in block.splitlines(True))
 
