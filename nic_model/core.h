@@ -15,16 +15,7 @@
 namespace rocebox::nic_model {
 
 /// What a timer of the NIC is for: the upper 8 bits of its tag; the lower ones say whose it is.
-enum class TimerOf : std::uint8_t {
-  kTransmitter,
-  kRetransmission,
-  kRnr,
-  kNeighbors,
-  kPace,
-  kModeration,
-  kProgram,
-  kConnection
-};
+enum class TimerOf : std::uint8_t { kTransmitter, kRetransmission, kRnr, kNeighbors, kPace, kProgram, kConnection };
 constexpr std::uint64_t timer_tag(TimerOf of, std::uint64_t whose = 0) {
   return static_cast<std::uint64_t>(of) << 56 | whose;
 }

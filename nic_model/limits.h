@@ -46,9 +46,6 @@ inline constexpr unsigned kSendBurst = 32;
 /// Neighbours whose MAC address is known or asked for; a gateway counts once.
 inline constexpr std::size_t kNeighborsMax = 4096;
 
-/// Programs of the host of one NIC.
-inline constexpr std::size_t kProgramsMax = 4096;
-
 /// Connections of RDMA CM of one NIC, those that end counted: as many as queue pairs; a slot's number is 17 bits of its
 /// communication ID.
 inline constexpr unsigned kConnectionBits = 17;

@@ -44,8 +44,6 @@ void Nic::on_timer(Context& context, Timer& timer) {
     case TimerOf::kConnection:
       connections_.on_timer(context, whose);
       break;
-    case TimerOf::kModeration:
-      break;
     case TimerOf::kProgram:
       host_.fire(context, timer);
       break;

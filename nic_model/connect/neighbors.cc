@@ -138,7 +138,7 @@ bool Neighbors::on_icmp6(Context& context, Packet packet, bool& found) {
   if (icmp->type == kEchoRequest6) {
     PacketPtr reply = echo_reply_v6(context, packet, core_.config.mac_address());
     if (reply) send(context, std::move(reply), core_.count.echo_replies_sent);
-    return static_cast<bool>(reply) || true;
+    return true;
   }
   roce::IpAddress address;
   roce::Mac mac;

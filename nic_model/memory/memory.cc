@@ -133,15 +133,14 @@ MemoryError Memory::check_at(std::uint32_t key, Accessor by, std::uint64_t addre
   const Region* region = find(key);
   if (!region) return MemoryError::kNoKey;
   if (region->domain != by.domain) return MemoryError::kWrongDomain;
+  const bool is_window = region->kind == Region::Kind::kWindow;
+  if (is_window && (region->length == 0 || region->window_qpn != by.qpn)) return MemoryError::kNoKey;
   if ((region->access & access) != access) return MemoryError::kNoRight;
   if (region->kind == Region::Kind::kNull) return MemoryError::kNone;
   const std::uint64_t offset = address - region->address;
   if (address < region->address || offset > region->length || bytes > region->length - offset)
     return MemoryError::kOutOfBounds;
-  if (region->kind == Region::Kind::kWindow) {
-    if (region->length == 0 || region->window_qpn != by.qpn) return MemoryError::kNoKey;
-    return check_at(region->window_of, by, address, bytes, 0, depth + 1);
-  }
+  if (is_window) return check_at(region->window_of, by, address, bytes, 0, depth + 1);
   if (region->kind == Region::Kind::kIndirect) return check_pieces(*region, by, offset, bytes, access, depth);
   return MemoryError::kNone;
 }

@@ -57,15 +57,12 @@ void CompletionQueue::publish(mlx5_cqe64* cqe, std::uint8_t opcode, bool solicit
   const bool owner = (producer_ & entries()) != 0;
   cqe->op_own = static_cast<std::uint8_t>(opcode << 4 | (solicited ? 2 : 0) | (owner ? MLX5_CQE_OWNER_MASK : 0));
   producer_++;
-  if (armed_ == Armed::kNo || (armed_ == Armed::kSolicited && !solicited)) return;
-  waiting_++;
-  if (waiting_ >= moderation_count_ || (moderation_count_ == 0 && moderation_period_ == 0)) due_ = true;
+  if (armed_ == Armed::kAny || (armed_ == Armed::kSolicited && solicited)) due_ = true;
 }
 
 bool CompletionQueue::take_event() {
   if (!due_) return false;
   due_ = false;
-  waiting_ = 0;
   armed_ = Armed::kNo;
   return true;
 }

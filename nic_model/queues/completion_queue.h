@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "nic_model/limits.h"
-#include "runtime/packet/packet.h"
 
 namespace rocebox::nic_model {
 
@@ -64,16 +63,6 @@ class CompletionQueue {
   }
   /// Host: an event for the next CQE, or for the next one that is solicited.
   void arm(bool solicited_only);
-  /// Host: fewer events: at most one in `count` CQEs or in `period`; 0: each.
-  void moderate(std::uint16_t count, Nanos period) {
-    moderation_count_ = count;
-    moderation_period_ = period;
-  }
-  Nanos moderation_period() const { return moderation_period_; }
-  /// Those that wait for a moderation's count or period.
-  std::uint32_t waiting() const { return waiting_; }
-  /// The period is over: the event is due now.
-  void end_period() { due_ = due_ || waiting_ > 0; }
 
  private:
   enum class Armed : std::uint8_t { kNo, kAny, kSolicited };
@@ -81,9 +70,6 @@ class CompletionQueue {
   std::vector<mlx5_cqe64> cqes_;
   __be32 doorbell_[2] = {};  // consumer index, 24 bits; arming
   std::uint32_t producer_ = 0, consumer_ = 0;
-  std::uint32_t waiting_ = 0;
-  std::uint16_t moderation_count_ = 0;
-  Nanos moderation_period_ = 0;
   Armed armed_ = Armed::kNo;
   bool due_ = false, overrun_ = false;
 };

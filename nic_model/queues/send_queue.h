@@ -75,8 +75,6 @@ class SendQueue {
     return *reinterpret_cast<const mlx5_wqe_av*>(segment(work.datagram_segment));
   }
   std::uint32_t requests_max() const { return requests_max_; }
-  std::uint32_t sges_max() const { return sges_max_; }
-  std::uint32_t inline_max() const { return inline_max_; }
   void clear();
 
  private:

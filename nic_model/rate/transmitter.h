@@ -25,7 +25,6 @@ class Transmitter {
   void remove(Qp& qp);
   /// The timer: sends what is due.
   void run(Context& context, Core& core);
-  std::size_t waiting() const { return control_end_ - control_first_ + (leaving_ ? 1 : 0); }
 
  private:
   void arm(Context& context);

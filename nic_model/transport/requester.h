@@ -48,8 +48,6 @@ class Requester {
   void on_pace_timer(Context& context);
   /// Completes all that was posted, in error.
   void flush(Context& context);
-  /// Whether all that was begun is complete: send queue drained.
-  bool is_idle() const { return oldest_ == end_; }
   bool has_outstanding() const { return una_ != sent_end_; }
 
   std::uint32_t unacknowledged_psn() const { return una_; }

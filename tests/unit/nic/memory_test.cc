@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Keys of every kind: who may do what, and where bytes go.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+#include "nic_model/memory/memory.h"
+
+namespace rocebox::nic_model {
+namespace {
+
+constexpr std::uint32_t kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+
+struct MemoryTest : testing::Test {
+  Memory memory;
+  std::uint32_t domain = memory.new_domain();
+  std::array<std::uint8_t, 256> bytes{};
+  std::uint64_t address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  std::uint32_t key = memory.add(domain, bytes.data(), bytes.size(), kAll | IBV_ACCESS_MW_BIND);
+};
+
+TEST_F(MemoryTest, RegionsAreCheckedByDomainBoundsAndRights) {
+  const Accessor own{domain}, other{memory.new_domain()};
+  EXPECT_EQ(memory.check(key, own, address, 256, IBV_ACCESS_REMOTE_WRITE), MemoryError::kNone);
+  EXPECT_EQ(memory.check(key, own, address + 1, 256, 0), MemoryError::kOutOfBounds);
+  EXPECT_EQ(memory.check(key, own, address - 1, 1, 0), MemoryError::kOutOfBounds);
+  EXPECT_EQ(memory.check(key, own, address, UINT64_MAX, 0), MemoryError::kOutOfBounds);
+  EXPECT_EQ(memory.check(key, own, address, 8, IBV_ACCESS_REMOTE_ATOMIC), MemoryError::kNoRight);
+  EXPECT_EQ(memory.check(key, other, address, 8, 0), MemoryError::kWrongDomain);
+  EXPECT_EQ(memory.check(key ^ 1, own, address, 8, 0), MemoryError::kNoKey);
+  EXPECT_TRUE(memory.remove(key));
+  EXPECT_EQ(memory.check(key, own, address, 8, 0), MemoryError::kNoKey);
+}
+
+TEST_F(MemoryTest, IndirectKeysJoinPieces) {
+  const std::uint32_t joined =
+      memory.add_indirect(domain, 0x1000, {{key, address + 200, 10}, {key, address + 20, 30}}, kAll);
+  const std::vector<std::uint8_t> written = {1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(memory.check(joined, {domain}, 0x1000 + 7, 6, IBV_ACCESS_REMOTE_WRITE), MemoryError::kNone);
+  EXPECT_EQ(memory.check(joined, {domain}, 0x1000 + 35, 6, 0), MemoryError::kOutOfBounds);
+  memory.write(joined, 0x1000 + 7, 6, written.data());
+  EXPECT_EQ((std::vector<std::uint8_t>{bytes[207], bytes[208], bytes[209], bytes[20], bytes[21], bytes[22]}), written);
+  std::vector<std::uint8_t> back(6);
+  memory.read(joined, 0x1000 + 7, 6, back.data());
+  EXPECT_EQ(back, written);
+}
+
+TEST_F(MemoryTest, TheNullKeyTakesAllAndReadsAsZeros) {
+  const std::uint32_t null = memory.add_null(domain);
+  std::array<std::uint8_t, 4> some = {1, 2, 3, 4};
+  EXPECT_EQ(memory.check(null, {domain}, 12345, 4, IBV_ACCESS_REMOTE_WRITE), MemoryError::kNone);
+  memory.write(null, 12345, 4, some.data());
+  memory.read(null, 12345, 4, some.data());
+  EXPECT_EQ(some, (std::array<std::uint8_t, 4>{}));
+}
+
+TEST_F(MemoryTest, AWindowIsForItsQueuePairUntilItIsInvalidated) {
+  const Accessor owner{domain, 17}, stranger{domain, 18};
+  MemoryError error;
+  const std::uint32_t unbound = memory.add_window(domain);
+  EXPECT_EQ(memory.check(unbound, owner, address, 0, 0), MemoryError::kNoKey);
+  const std::uint32_t window = memory.bind(unbound, 0x42, key, address + 10, 20, IBV_ACCESS_REMOTE_WRITE, owner, error);
+  ASSERT_EQ(error, MemoryError::kNone);
+  EXPECT_EQ(window & 0xFF, 0x42u);
+  EXPECT_EQ(memory.check(window, owner, address + 10, 20, IBV_ACCESS_REMOTE_WRITE), MemoryError::kNone);
+  EXPECT_EQ(memory.check(window, owner, address + 10, 20, IBV_ACCESS_REMOTE_READ), MemoryError::kNoRight);
+  EXPECT_EQ(memory.check(window, owner, address + 9, 1, 0), MemoryError::kOutOfBounds);
+  EXPECT_EQ(memory.check(window, stranger, address + 10, 1, 0), MemoryError::kNoKey);
+  EXPECT_FALSE(memory.invalidate(window, stranger));
+  EXPECT_TRUE(memory.invalidate(window, owner));
+  EXPECT_EQ(memory.check(window, owner, address + 10, 1, 0), MemoryError::kNoKey);
+}
+
+TEST_F(MemoryTest, MemoryWithoutBytesKnowsWhatWasWritten) {
+  const std::uint32_t none = memory.add_without_bytes(domain, 0, 1000, kAll);
+  for (const std::uint64_t at : {0, 100, 300, 200, 100}) memory.write(none, at, 100, nullptr);
+  const Extents& placed = *memory.find(none)->placed;
+  EXPECT_TRUE(placed.covers(0, 400));
+  EXPECT_FALSE(placed.covers(399, 2));
+  EXPECT_EQ(placed.ranges(), 1u);
+  EXPECT_EQ(placed.bytes_covered(), 400u);
+  EXPECT_EQ(placed.bytes_written(), 500u);
+}
+
+}  // namespace
+}  // namespace rocebox::nic_model
