@@ -221,7 +221,7 @@ def main():
         every = folder / "every.cc"
         every.write_text("".join(f'#include "{header.relative_to(prefix / "include/rocebox")}"\n' for header in sorted(headers)))
         flags = subprocess.run(["pkg-config", "--cflags", "libdpdk"], capture_output=True, text=True).stdout.split()
-        compiler = ["c++", "-std=c++20", *(re.sub("^-I", "-isystem", flag) for flag in flags), f"-I{prefix}/include/rocebox"]
+        compiler = [os.environ.get("CXX", "c++"), "-std=c++20", *(re.sub("^-I", "-isystem", flag) for flag in flags), f"-I{prefix}/include/rocebox"]
         run(*compiler, "-fsyntax-only", every)
 
         rocebox = prefix / "bin/rocebox"
