@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/nic.h"
 
+#include "runtime/packet/pool.h"
 #include "runtime/roce/icrc.h"
 
 namespace rocebox::nic_model {
@@ -182,6 +183,7 @@ class NicOptions final : public DeviceOptions {
   void fields(Fields& fields) override { config_.fields(fields); }
   void place(const Placement& placement) override { config_.place(placement); }
   const std::vector<std::string>& ports() const override { return config_.ports; }
+  std::uint32_t packet_bytes() const override { return config_.header_only ? kHeaderPacketBytes : 2048; }
   const char* one_core_because() const override { return "whose queue pairs and memory are one host's"; }
   std::unique_ptr<Kernel> make(Stats& stats) const override { return std::make_unique<Nic>(config_, stats); }
   std::unique_ptr<Change> change(const Kernel&) const override {

@@ -45,8 +45,8 @@ class Loader {
     reader.finish();
     config_.seed = top.seed;
     config_.drain = top.drain;
-    config_.pool = {static_cast<std::uint32_t>(top.pool_small), static_cast<std::uint32_t>(top.pool_large),
-                    static_cast<std::uint32_t>(top.pool_giant)};
+    config_.pool = {static_cast<std::uint32_t>(top.pool_headers), static_cast<std::uint32_t>(top.pool_small),
+                    static_cast<std::uint32_t>(top.pool_large), static_cast<std::uint32_t>(top.pool_giant)};
     config_.live = top.live;
     config_.live_values = top.live_values;
     config_.sim = top.sim;
@@ -57,7 +57,7 @@ class Loader {
     if (topology) {
       topology->finish(config_, registry_, mistakes_);
       const Node* pool = root.find("pool");
-      if (!pool || !pool->find("small")) enlarge_pool();
+      enlarge_pool(pool && pool->find("headers"), pool && pool->find("small"));
     }
     for (const LinkConfig& link : config_.links)
       for (const PortName& end : link.between) claim(end, root.place, fmt::format("link `{}`", link.name));
@@ -95,10 +95,18 @@ class Loader {
   }
 
   // A transport's window of packets for each host, on their way or in queues.
-  void enlarge_pool() {
-    constexpr std::size_t kPacketsOfHost = 512;
-    const std::size_t small = config_.pool.small + kPacketsOfHost * config_.topology_hosts.size();
-    config_.pool.small = static_cast<std::uint32_t>(std::min(small, static_cast<std::size_t>(kPoolMax)));
+  void enlarge_pool(bool keeps_headers, bool keeps_small) {
+    constexpr std::uint32_t kPacketsOfHost = 512;
+    std::size_t next = 0;  // hosts are in the order of the devices
+    const auto& hosts = config_.topology_hosts;
+    for (const DeviceConfig& device : config_.devices) {
+      if (next == hosts.size() || device.name != hosts[next]) continue;
+      next++;
+      const bool has_headers = device.whole() && device.whole()->packet_bytes() <= kHeaderPacketBytes;
+      if (has_headers ? keeps_headers : keeps_small) continue;
+      std::uint32_t& packets = has_headers ? config_.pool.headers : config_.pool.small;
+      packets = std::min(packets + kPacketsOfHost, static_cast<std::uint32_t>(kPoolMax));
+    }
   }
 
   void links(const Node& root, TopFields& top) {

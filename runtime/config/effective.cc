@@ -112,8 +112,8 @@ void print(const OptionValues& values, std::string& out, unsigned indent, bool o
 OptionValues effective_values(const RunConfig& config) {
   const auto number = [](std::string name, auto value) { return plain(std::move(name), fmt::format("{}", value)); };
   OptionValues all = {number("seed", config.seed), plain("drain", format_duration(config.drain)),
-                      group("pool", {number("small", config.pool.small), number("large", config.pool.large),
-                                     number("giant", config.pool.giant)})};
+                      group("pool", {number("headers", config.pool.headers), number("small", config.pool.small),
+                                     number("large", config.pool.large), number("giant", config.pool.giant)})};
   add_texts(all, "plugins", as_written(config, config.plugins));
   OptionValues devices = config.topology_devices, links, ports;
   if (!config.topology_values.empty()) all.push_back(group("topology", config.topology_values));

@@ -57,6 +57,8 @@ void TopFields::fields_to_plugins(ConfigFields& f) {
   f.duration("drain", drain, {0, 3600 * kSecond},
              "virtual time that a replay goes on after its last packet, for what is still held");
   f.group("pool", "packets that can exist at once, by size; sized at start", [&](Fields& g) {
+    g.integer("headers", pool_headers, {0, kPoolMax},
+              "packets of up to 256 bytes: headers of simulated ones; more are small");
     g.integer("small", pool_small, {64, kPoolMax}, "packets of up to 2 KiB");
     g.integer("large", pool_large, {16, kPoolMax}, "packets of up to 9.5 KiB");
     g.integer("giant", pool_giant, {2, kPoolMax}, "packets of up to 64 KiB");

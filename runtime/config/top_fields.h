@@ -59,7 +59,7 @@ class TopFields {
 
   std::int64_t seed = 1;
   Nanos drain = 10 * kSecond;
-  std::int64_t pool_small = 16384, pool_large = 4096, pool_giant = 64;
+  std::int64_t pool_headers = 0, pool_small = 16384, pool_large = 4096, pool_giant = 64;
   std::vector<std::string> plugins, expect;
   std::vector<Device> devices;
   std::vector<Link> links;

@@ -18,12 +18,12 @@
 namespace rocebox {
 namespace {
 
-constexpr std::array<std::uint32_t, 3> kRoomBytes = {2048, 9728, kPacketBytesMax};
+constexpr std::array<std::uint32_t, 4> kRoomBytes = {kHeaderPacketBytes, 2048, 9728, kPacketBytesMax};
 // Per-lcore cache of free packets: two bursts. Small classes go without, or the cache would hide most of them.
 constexpr std::uint32_t kCachePackets = 128;
 
-constexpr std::array<std::uint32_t, 3> counts(const PoolSizes& sizes) {
-  return {sizes.small, sizes.large, sizes.giant};
+constexpr std::array<std::uint32_t, 4> counts(const PoolSizes& sizes) {
+  return {sizes.headers, sizes.small, sizes.large, sizes.giant};
 }
 
 std::uint32_t cache_of(std::uint32_t count) { return count >= 4 * kCachePackets ? kCachePackets : 0; }
@@ -78,9 +78,10 @@ std::uint64_t PoolSizes::mebibytes() const {
 void PoolSizes::require_memory(std::uint64_t available_bytes) const {
   const std::uint64_t needed_mebibytes = mebibytes(), available_mebibytes = available_bytes >> 20;
   if (needed_mebibytes <= available_mebibytes) return;
-  throw ConfigError("`pool:` of " + std::to_string(small) + " small, " + std::to_string(large) + " large and " +
-                    std::to_string(giant) + " giant packets needs " + std::to_string(needed_mebibytes) +
-                    " MiB of memory, and " + std::to_string(available_mebibytes) + " MiB are available; lower it");
+  throw ConfigError("`pool:` of " + (headers ? std::to_string(headers) + " header, " : std::string()) +
+                    std::to_string(small) + " small, " + std::to_string(large) + " large and " + std::to_string(giant) +
+                    " giant packets needs " + std::to_string(needed_mebibytes) + " MiB of memory, and " +
+                    std::to_string(available_mebibytes) + " MiB are available; lower it");
 }
 
 Pool::Pool(const PoolSizes& sizes, PacketsInMemory how) {
@@ -88,6 +89,7 @@ Pool::Pool(const PoolSizes& sizes, PacketsInMemory how) {
   static std::atomic<unsigned> serial{0};  // mempool names are process-wide; they carry no meaning
   for (unsigned i = 0; i < kClasses; i++) {
     const std::uint32_t count = counts(sizes)[i];
+    if (count == 0) continue;
     const std::uint32_t room = std::min<std::uint32_t>(kRoomBytes[i] + RTE_PKTMBUF_HEADROOM, 65535);
     const std::string name = "rocebox_" + std::to_string(serial++);
     mempools_[i] = packed ? make_packed(name, count, room)
@@ -107,7 +109,7 @@ Pool::~Pool() {
 
 PacketPtr Pool::allocate(std::uint32_t bytes) {
   for (unsigned i = 0; i < kClasses; i++) {
-    if (bytes > kRoomBytes[i]) continue;
+    if (bytes > kRoomBytes[i] || !mempools_[i]) continue;
     rte_mbuf* mbuf = rte_pktmbuf_alloc(mempools_[i]);
     if (!mbuf) continue;
     mbuf->data_len = static_cast<std::uint16_t>(bytes);
@@ -155,6 +157,7 @@ void Pool::look() {
   // Only this lcore's cache: rte_mempool_in_use_count() walks those of all lcores.
   std::uint32_t used = 0;
   for (rte_mempool* mempool : mempools_) {
+    if (!mempool) continue;
     const rte_mempool_cache* cache = rte_mempool_default_cache(mempool, rte_lcore_id());
     used += mempool->size - rte_mempool_get_ops(mempool->ops_index)->get_count(mempool) - (cache ? cache->len : 0);
   }
@@ -165,13 +168,14 @@ void Pool::look() {
 
 std::uint32_t Pool::in_use() const {
   std::uint32_t sum = 0;
-  for (const rte_mempool* mempool : mempools_) sum += rte_mempool_in_use_count(mempool);
+  for (const rte_mempool* mempool : mempools_)
+    if (mempool) sum += rte_mempool_in_use_count(mempool);
   return sum;
 }
 
 rte_mempool* Pool::mempool_for(std::uint32_t bytes) const {
   for (unsigned i = 0; i < kClasses; i++)
-    if (bytes <= kRoomBytes[i]) return mempools_[i];
+    if (bytes <= kRoomBytes[i] && mempools_[i]) return mempools_[i];
   return mempools_[kClasses - 1];
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The packet pool of a run, in three size classes, sized at start.
+// The packet pool of a run, in four size classes, sized at start.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,8 +11,12 @@ struct rte_mempool;
 
 namespace rocebox {
 
+/// The most bytes of a packet of the class `headers`.
+inline constexpr std::uint32_t kHeaderPacketBytes = 256;
+
 /// How many packets of each size class a pool holds.
 struct PoolSizes {
+  std::uint32_t headers = 0;    ///< up to 256 bytes: headers alone, where simulated packets have no payload
   std::uint32_t small = 16384;  ///< up to 2 KiB: RoCE MTU 1024 and below, TCP at MTU 1500
   std::uint32_t large = 4096;   ///< up to 9.5 KiB: RoCE MTU 4096, jumbo frames
   std::uint32_t giant = 64;     ///< up to kPacketBytesMax: segmentation-offload super-packets in captures
@@ -56,8 +60,8 @@ class Pool {
   void look();
   bool replace(Packet& packet);
 
-  static constexpr unsigned kClasses = 3;
-  rte_mempool* mempools_[kClasses] = {};
+  static constexpr unsigned kClasses = 4;
+  rte_mempool* mempools_[kClasses] = {};  // null: a class without packets
   // Use grows by allocating only, so it cannot exceed the maximum before as many more packets were allocated as were
   // then missing to it: the count is looked at when they were, not for each packet.
   // Several threads may lose each other's steps: a look is then late, and nothing else.
