@@ -56,6 +56,10 @@ class StateSlab {
     nodes_[at].waiting.state.packet = Packet();
     nodes_[at].next = free_;
     free_ = at;
+    if (queue.size) {
+      __builtin_prefetch(&nodes_[queue.head]);
+      nodes_[queue.head].waiting.state.packet.prefetch();
+    }
     return waiting;
   }
 

@@ -100,6 +100,7 @@ const bool kRegistered = [] {
   all<NaryHeap<2>>("indexed heap, 2");
   all<NaryHeap<4>>("indexed heap, 4");
   all<NaryHeap<8>>("indexed heap, 8");
+  all<Wheel>("wheel before a heap");
   all<RadixHeap>("radix heap");
   all<CalendarQueue>("calendar queue");
   return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Structures that could hold what is due and when, for event_queue_bench: each has arm (also of what is armed), cancel,
-// next and pop. What rocebox uses is runtime/kernel/deadline_heap.h; the others are what it was chosen from.
+// next and pop. What rocebox uses is runtime/kernel/deadline_heap.h, and in a fabric runtime/engine/event_queue.h; the
+// others are what these were chosen from.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -8,6 +9,7 @@
 #include <queue>
 #include <vector>
 
+#include "runtime/engine/event_queue.h"
 #include "runtime/kernel/deadline_heap.h"
 
 namespace rocebox::bench {
@@ -64,6 +66,24 @@ class NaryHeap {
   std::vector<Deadline> items_;
   BasicDeadlineHeap<kArity> heap_;
   std::uint64_t sequence_ = 0;
+};
+
+/// EventQueue: a wheel of nanoseconds for what is near before such a heap.
+class Wheel {
+ public:
+  explicit Wheel(std::size_t items) : items_(items) {}
+  void arm(std::uint32_t item, Nanos at) { queue_.arm(items_[item], at); }
+  void cancel(std::uint32_t item) { queue_.cancel(items_[item]); }
+  Nanos next() const { return queue_.next(); }
+  std::uint32_t pop(Nanos& at) {
+    at = queue_.next();
+    return static_cast<std::uint32_t>(&queue_.pop() - items_.data());
+  }
+  std::size_t entries() const { return queue_.size(); }
+
+ private:
+  std::vector<Event> items_;
+  EventQueue queue_;
 };
 
 /// Buckets by the highest bit in which a time differs from the last one popped (Ahuja and others 1990): an entry moves

@@ -27,17 +27,24 @@ Policy::Policy(const DirectionConfig& written)
       trim(config.trim),
       duplicate(config.duplicate),
       reorder(config.reorder),
-      match(config.match) {}
+      match(config.match),
+      only_delay(config.rate == 0 && config.jitter == 0 && !config.jitter_reorders && config.burst_loss.enter == 0 &&
+                         config.events.empty() && !loss.possible() && !corrupt.possible() && !mark.possible() &&
+                         !trim.possible() && !duplicate.possible() && !reorder.possible()
+                     ? config.delay
+                     : 0) {}
 
 Direction::Direction(const DirectionConfig& config, Stats& stats, const std::string& prefix, Port out)
-    : policy_(config),
-      out_(out),
+    : on_their_way_(room(config)),
+      timer_(out),
       count_(stats, prefix),
+      policy_(config),
+      out_(out),
       burst_loss_(config.burst_loss),
       transmitter_(config.rate),
-      events_(policy_.config.events),
-      on_their_way_(room(config)),
-      timer_(out) {}
+      events_(policy_.config.events) {
+  only_delay_ = policy_.only_delay;
+}
 
 std::unique_ptr<Direction::Replacement> Direction::prepare(const DirectionConfig& config, std::string_view name) const {
   const DirectionConfig& now = policy_.config;
@@ -52,6 +59,7 @@ void Direction::apply(Replacement& replacement, Nanos now) {
   transmitter_.change_rate(now, replacement.policy.config.rate);
   burst_loss_.change(replacement.policy.config.burst_loss);
   std::swap(policy_, replacement.policy);
+  only_delay_ = policy_.only_delay;
   if (on_their_way_.capacity() == 0) on_their_way_.swap_empty(replacement.room);
 }
 

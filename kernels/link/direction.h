@@ -45,7 +45,8 @@ struct Policy {
   explicit Policy(const DirectionConfig& written);
   DirectionConfig config;
   Chance loss, corrupt, mark, trim, duplicate, reorder;
-  Matcher match;  ///< packets that these and burst_loss may befall
+  Matcher match;     ///< packets that these and burst_loss may befall
+  Nanos only_delay;  ///< of all packets, where there is nothing else to decide; else 0
 };
 
 class Direction {
@@ -56,6 +57,11 @@ class Direction {
   /// Draws the streams' seeds; before the first packet.
   void seed(Context& context);
   void process(Context& context, Batch& batch);
+  /// What process() and on_timer() do where there is nothing to decide but when: see DelayLine. Packets are due here as
+  /// long as the timer is not armed, which else lets them leave.
+  Nanos carry(Packet packet, Nanos now);
+  Packet release();
+  Nanos next_due() const { return timer_.armed() ? kNever : on_their_way_.next_at(); }
   /// New options for this direction, and room for packets where it has none yet. Throws ConfigError naming what cannot
   /// be changed: `events`, `packets`.
   struct Replacement {
@@ -137,19 +143,21 @@ class Direction {
   std::uint32_t held() const { return on_their_way_.size() + held_back_.size(); }
   void arm(Context& context);
 
-  Policy policy_;
-  const Port out_;
-  Counters count_;
-  std::array<Stream, kDraws> streams_;
+  // First what carry() and release() need: hundreds of links share a cache.
+  HoldQueue on_their_way_;
+  Timer timer_;
   std::uint64_t index_ = 0;     // of the packet at work, from 1
   std::uint64_t sequence_ = 0;  // of what reached the far side of the queue, copies counted
   Nanos last_ = 0;              // latest delivery so far among those in order
+  Nanos only_delay_ = 0;        // of all packets, where there is nothing else to decide; else 0
+  Counters count_;
+  Policy policy_;
+  const Port out_;
+  std::array<Stream, kDraws> streams_;
   BurstLossState burst_loss_;
   RateQueue transmitter_;
   EventTable events_;
   HeldBack held_back_;
-  HoldQueue on_their_way_;
-  Timer timer_;
 };
 
 }  // namespace rocebox::link

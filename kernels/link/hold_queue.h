@@ -58,11 +58,21 @@ class HoldQueue {
     }
   }
 
+  /// When the first leaves; kNever when empty.
+  Nanos next_at() const {
+    const Nanos ring = ring_count_ ? ring_[head_].at : kNever;
+    return heap_count_ ? std::min(ring, heap_[0].at) : ring;
+  }
   /// The first to leave; kNever when empty.
   Due next() const {
     const Due ring = ring_count_ ? Due{ring_[head_].at, ring_[head_].sequence} : Due{};
     const Due heap = heap_count_ ? Due{heap_[0].at, heap_[0].sequence} : Due{};
     return heap < ring ? heap : ring;
+  }
+
+  /// Fetches the first of those in order, whose time comes, into the cache.
+  void prefetch_next() const {
+    if (ring_count_) Packet(ring_[head_].packet).prefetch();
   }
 
   /// Takes out the packet that next() named; there must be one.

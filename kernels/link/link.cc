@@ -9,7 +9,7 @@ namespace {
 
 constexpr Port kLeft = 0, kRight = 1;
 
-class Link final : public Kernel {
+class Link final : public Kernel, private DelayLine {
  public:
   using Config = link::Config;
   Link(const Config& config, Stats& stats)
@@ -24,6 +24,7 @@ class Link final : public Kernel {
     }
     (in == kLeft ? forward_ : reverse_).process(context, batch);
   }
+  DelayLine* delay_line() override { return this; }
   void on_timer(Context& context, Timer& timer) override {
     (timer.tag() == kRight ? forward_ : reverse_).on_timer(context);
   }
@@ -39,6 +40,21 @@ class Link final : public Kernel {
   }
 
  private:
+  Nanos carry(Port in, Packet packet, Nanos now) override {
+    return (in == kLeft ? forward_ : reverse_).carry(packet, now);
+  }
+  unsigned release(Nanos now, std::span<Released> due, Nanos& next) override {
+    unsigned count = 0;
+    next = kNever;
+    for (const Port out : {kRight, kLeft}) {
+      Direction& direction = out == kRight ? forward_ : reverse_;
+      Nanos at = direction.next_due();
+      for (; at <= now && count < due.size(); at = direction.next_due()) due[count++] = {direction.release(), out};
+      next = std::min(next, at);
+    }
+    return count;
+  }
+
   struct LinkChange final : Change {
     void apply(Kernel& kernel, Nanos now) override {
       static_cast<Link&>(kernel).forward_.apply(*forward, now);

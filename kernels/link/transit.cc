@@ -103,6 +103,25 @@ void Direction::passed_on(Call& call, std::uint64_t sequence, Nanos at) {
   }
 }
 
+Nanos Direction::carry(Packet packet, Nanos now) {
+  // The ring has room for as many as may be held.
+  if (only_delay_ == 0 || held_back_.size() || on_their_way_.size() >= on_their_way_.capacity())
+    return DelayLine::kNotTaken;
+  index_++;
+  count_.packets.add();
+  count_.bytes.add(packet.wire_bytes());
+  last_ = std::max(now + only_delay_, last_);
+  on_their_way_.push({last_, ++sequence_}, PacketPtr(packet), true);
+  return last_;
+}
+
+Packet Direction::release() {
+  count_.delivered.add();
+  const Packet packet = on_their_way_.pop().release();
+  on_their_way_.prefetch_next();  // of which nothing is in the cache any more when it is due
+  return packet;
+}
+
 void Direction::on_timer(Context& context) {
   const Nanos now = context.now();
   Call call{context, nullptr, 0};

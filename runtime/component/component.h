@@ -55,7 +55,7 @@ struct Component {
 };
 
 /// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kComponentAbi = 11;
+inline constexpr std::uint32_t kComponentAbi = 12;
 
 }  // namespace rocebox
 

@@ -41,6 +41,8 @@ class Device {
   virtual const DeviceBooks& books() const = 0;
   /// Null when packets always have to go through step().
   virtual WirePath* wire_path() { return nullptr; }
+  /// Null when packets always have to go through step(). Its ports are the device's.
+  virtual DelayLine* delay_line() { return nullptr; }
   /// Null when no host is behind it.
   virtual HostSide* host_side() { return nullptr; }
 };

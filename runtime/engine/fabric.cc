@@ -9,23 +9,21 @@ namespace rocebox {
 
 Fabric::~Fabric() {
   for (const auto& member : members_)
-    for (Inbox* inbox : {&member->now, &member->next})
-      for (Inbox::Run& run : inbox->runs)
-        for (Packet packet : run.packets) rte_pktmbuf_free(packet.mbuf());
+    for (const Inbox& inbox : member->inboxes)
+      for (Packet packet : inbox.packets) rte_pktmbuf_free(packet.mbuf());
 }
 
-void Fabric::Inbox::add(Port port, std::span<const Packet> packets) {
-  if (used == 0 || runs[used - 1].port != port) {
-    if (used == runs.size()) runs.emplace_back();
-    runs[used++].port = port;
-  }
-  std::vector<Packet>& last = runs[used - 1].packets;
-  last.insert(last.end(), packets.begin(), packets.end());
+void Fabric::Inbox::add(Port port, std::span<const Packet> more) {
+  packets.insert(packets.end(), more.begin(), more.end());
+  if (runs.empty() || runs.back().port != port)
+    runs.push_back({port, packets.size()});
+  else
+    runs.back().end = packets.size();
 }
 
 void Fabric::Inbox::clear() {
-  for (std::size_t i = 0; i < used; i++) runs[i].packets.clear();
-  used = 0;
+  packets.clear();
+  runs.clear();
 }
 
 unsigned Fabric::add(Device& device) {
@@ -33,27 +31,22 @@ unsigned Fabric::add(Device& device) {
   Member& added = *members_.emplace_back(std::make_unique<Member>());
   added.device = &device;
   added.number = number;
+  for (DeviceSet& round : rounds_) round.resize(members_.size());
   added.peers.assign(device.ports().size(), -1);
   device.set_identities(identities_);
-  device.set_sink([this, number](Port out, std::span<Packet> packets, Nanos now) {
-    const Member& from = member(number);
-    const int peer = from.peers[out];
-    if (peer < 0) return output_({number, out}, packets, now);
-    if (!from.taps.empty() && from.taps[out]) [[unlikely]]
-      from.taps[out]({number, out}, packets, now);
-    deliver(far_ends_[static_cast<std::size_t>(peer)], packets);
-  });
+  added.line = device.delay_line();
+  device.set_sink([this, &added](Port out, std::span<Packet> packets, Nanos now) { leave(added, out, packets, now); });
   if (number == 0)
     alone_ = true;
   else
     end_alone();
-  if (!alone_) schedule(number);  // what kernels armed at their start
+  if (!alone_) schedule(added, device.next_deadline());  // what kernels armed at their start
   return number;
 }
 
 void Fabric::end_alone() {
   if (!std::exchange(alone_, false)) return;
-  schedule(0);
+  schedule(member(0), member(0).device->next_deadline());
 }
 
 void Fabric::join(FabricPort a, FabricPort b) {
@@ -76,15 +69,34 @@ void Fabric::let_output_share() {
       if (member->peers[port] < 0) member->device->allow_shared(static_cast<Port>(port));
 }
 
+void Fabric::leave(Member& from, Port out, std::span<Packet> packets, Nanos now) {
+  const int peer = from.peers[out];
+  if (peer < 0) return output_({from.number, out}, packets, now);
+  if (!from.taps.empty() && from.taps[out]) [[unlikely]]
+    from.taps[out]({from.number, out}, packets, now);
+  hand_on(far_ends_[static_cast<std::size_t>(peer)], packets, now);
+}
+
+void Fabric::hand_on(FabricPort end, std::span<Packet> packets, Nanos now) {
+  Member& to = member(end.device);
+  if (!to.line) return deliver(end, packets);
+  Nanos due = kNever;
+  for (Packet& packet : packets) {
+    const Nanos at = to.line->carry(end.port, packet, now);
+    if (at == DelayLine::kNotTaken)
+      deliver(end, {&packet, 1});
+    else
+      due = std::min(due, at);
+  }
+  if (due < to.at()) wake_ups_.arm(to, due);
+}
+
 void Fabric::deliver(FabricPort to, std::span<Packet> packets) {
-  member(to.device).next.add(to.port, packets);
+  member(to.device).inboxes[turn_].add(to.port, packets);
   wake(to.device);
 }
 
-void Fabric::wake(unsigned device) {
-  if (std::exchange(member(device).queued, true)) return;
-  next_round_.push_back(device);
-}
+void Fabric::wake(unsigned device) { rounds_[turn_].add(device); }
 
 void Fabric::advance_to(Nanos now) {
   while (next_deadline() < now) run(next_deadline());
@@ -95,12 +107,13 @@ void Fabric::run(Nanos now) {
     if (next_deadline() <= now) wake(0);
   } else {
     while (wake_ups_.next() <= now) wake(static_cast<Member&>(wake_ups_.pop()).number);
+    wake_ups_.advance(now);
   }
   run_rounds(now);
 }
 
 void Fabric::run(Nanos now, FabricPort to, std::span<Packet> packets) {
-  if (!alone_ || !next_round_.empty()) {
+  if (!alone_ || !rounds_[turn_].empty()) {
     inject(to, packets);
     return run(now);
   }
@@ -109,43 +122,61 @@ void Fabric::run(Nanos now, FabricPort to, std::span<Packet> packets) {
   member(0).device->step(now, {&arrivals, 1});
 }
 
+// What a device hands on in a round is the next one's.
 void Fabric::run_rounds(Nanos now) {
-  for (unsigned rounds = 0; !next_round_.empty(); rounds++) {
+  for (unsigned rounds = 0; !rounds_[turn_].empty(); rounds++) {
+    DeviceSet& round = rounds_[turn_];
     if (rounds == kRoundsPerInstantMax)
       throw std::runtime_error("devices hand packets round without end in one instant: device `" +
-                               member(next_round_[0]).device->name() + "`; give a link between them a delay");
-    round_.swap(next_round_);
-    next_round_.clear();
-    std::sort(round_.begin(), round_.end());
-    for (unsigned device : round_) {
-      Member& next = member(device);
-      std::swap(next.now, next.next);
-      next.queued = false;
+                               member(round.lowest()).device->name() + "`; give a link between them a delay");
+    const unsigned turn = turn_;
+    turn_ ^= 1;
+    while (!round.empty()) {
+      const unsigned device = round.lowest();
+      round.remove(device);
+      step(member(device), member(device).inboxes[turn], now);
     }
-    for (unsigned device : round_) step(device, now);
   }
 }
 
-void Fabric::step(unsigned device, Nanos now) {
-  Member& stepped = member(device);
+void Fabric::step(Member& stepped, Inbox& inbox, Nanos now) {
+  work_ += 1 + inbox.packets.size();
+  if (stepped.line) {
+    const Nanos next = release(stepped, now);
+    const Nanos deadline = stepped.device->next_deadline();
+    if (inbox.packets.empty() && deadline > now) return schedule(stepped, std::min(next, deadline));
+  }
   arrivals_.clear();
-  work_++;
-  for (std::size_t i = 0; i < stepped.now.used; i++) {
-    arrivals_.push_back({stepped.now.runs[i].port, stepped.now.runs[i].packets});
-    work_ += stepped.now.runs[i].packets.size();
+  std::size_t first = 0;
+  for (const Inbox::Run& run : inbox.runs) {
+    arrivals_.push_back({run.port, {inbox.packets.data() + first, run.end - first}});
+    first = run.end;
   }
   stepped.device->step(now, arrivals_);
-  stepped.now.clear();
-  if (!alone_) schedule(device);
+  inbox.clear();
+  if (alone_) return;
+  Nanos next = stepped.device->next_deadline();
+  if (stepped.line) next = std::min(next, release(stepped, now));
+  schedule(stepped, next);
 }
 
-void Fabric::schedule(unsigned device) {
-  Member& due = member(device);
-  const Nanos deadline = due.device->next_deadline();
-  if (deadline == kNever)
+// What is due of those that the line carries; when the next one is.
+Nanos Fabric::release(Member& carrier, Nanos now) {
+  std::array<DelayLine::Released, 8> due;
+  for (;;) {
+    Nanos next = kNever;
+    const unsigned count = carrier.line->release(now, due, next);
+    for (unsigned i = 0; i < count; i++) leave(carrier, due[i].out, {&due[i].packet, 1}, now);
+    if (count < due.size()) return next;
+  }
+}
+
+void Fabric::schedule(Member& due, Nanos at) {
+  if (at == due.at()) return;
+  if (at == kNever)
     wake_ups_.cancel(due);
-  else if (deadline != wake_ups_.at(due))
-    wake_ups_.arm(due, deadline, device);
+  else
+    wake_ups_.arm(due, at);
 }
 
 std::uint64_t Fabric::held() const {

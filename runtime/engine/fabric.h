@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fabric: devices joined by wires, and the event heap. Shared by all drives.
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "runtime/engine/device.h"
+#include "runtime/engine/device_set.h"
+#include "runtime/engine/event_queue.h"
 
 namespace rocebox {
 
@@ -65,31 +68,34 @@ class Fabric {
   std::uint64_t held() const;
 
  private:
-  // What arrives in one round, in order: a run of packets for each change of port. Runs are kept for their room.
+  // What arrives in one round, in order: a run of packets for each change of port.
   struct Inbox {
     struct Run {
-      Port port = 0;
-      std::vector<Packet> packets;
+      Port port;
+      std::size_t end;  // of its packets: where the next run begins
     };
+    std::vector<Packet> packets;
     std::vector<Run> runs;
-    std::size_t used = 0;
-    void add(Port port, std::span<const Packet> packets);
+    void add(Port port, std::span<const Packet> more);
     void clear();
   };
-  struct Member : Deadline {
+  struct Member : Event {
     Device* device = nullptr;
+    DelayLine* line = nullptr;  // of the device; packets that it carries cost no step
     unsigned number = 0;
-    std::vector<int> peers;  // by port: index into far_ends_, or -1: no wire
-    Inbox now, next;
-    bool queued = false;
-    std::vector<Tap> taps;  // by port; empty where none of the device's ports has one
+    std::vector<int> peers;        // by port: index into far_ends_, or -1: no wire
+    std::array<Inbox, 2> inboxes;  // of this round and the next, by turns
+    std::vector<Tap> taps;         // by port; empty where none of the device's ports has one
   };
 
   void run_rounds(Nanos now);
-  void step(unsigned device, Nanos now);
+  void step(Member& stepped, Inbox& inbox, Nanos now);
+  Nanos release(Member& carrier, Nanos now);
+  void leave(Member& from, Port out, std::span<Packet> packets, Nanos now);
+  void hand_on(FabricPort to, std::span<Packet> packets, Nanos now);
   void deliver(FabricPort to, std::span<Packet> packets);
   void end_alone();
-  void schedule(unsigned device);
+  void schedule(Member& due, Nanos at);
 
   Member& member(unsigned device) { return *members_[device]; }
   const Member& member(unsigned device) const { return *members_[device]; }
@@ -98,8 +104,9 @@ class Fabric {
   bool alone_ = false;  // one device, and no wire from it to itself: it keeps its deadline, and needs no rounds
   PacketIdentities identities_;
   std::vector<FabricPort> far_ends_;
-  DeadlineHeap wake_ups_;                     // one of each device at most: its next deadline
-  std::vector<unsigned> round_, next_round_;  // devices with something to do, in order of number
+  EventQueue wake_ups_;              // one of each device at most: its next deadline
+  std::array<DeviceSet, 2> rounds_;  // devices with something to do, in this round and the next, by turns
+  unsigned turn_ = 0;                // of the round that comes next
   std::vector<Arrivals> arrivals_;
   std::uint64_t work_ = 0;
   Output output_;

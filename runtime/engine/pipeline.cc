@@ -150,8 +150,8 @@ void Pipeline::emit_one(unsigned stage, unsigned hops) {
 void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
   if (batch.size_ == 1 && emitted_[stage].empty()) return send_one(stage, batch, hops);
   const std::size_t outputs = stages_[stage].outputs.size();
-  Port highest = 0;  // those behind the last packet's say pass
-  for (const Port verdict : batch.verdicts_) highest = std::max(highest, verdict);
+  Port highest = 0;
+  for (unsigned i = 0; i < batch.written(); i++) highest = std::max(highest, batch.verdicts_[i]);
   for (unsigned i = 0; i < batch.size_ && highest >= outputs; i++) {
     const Port verdict = batch.verdicts_[i];
     if (verdict == Batch::kDropped) {

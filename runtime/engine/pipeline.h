@@ -84,6 +84,13 @@ class Pipeline {
     books_.out.add(packets);
   }
 
+  /// The same for packets that a stage's DelayLine carries: they are held until they are counted out.
+  void count_carried(unsigned stage) {
+    books_.in.add();
+    packets_in_[stage].add();
+  }
+  void count_released(std::uint64_t packets) { books_.out.add(packets); }
+
   /// When step() must be called next although nothing arrives; kNever when no timer is armed.
   Nanos next_deadline() const { return timers_.next(); }
 

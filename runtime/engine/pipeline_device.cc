@@ -51,6 +51,17 @@ std::array<BookRow, 5> book_rows(const Conservation& c) {
            {"packets_held", "packets that kernels hold now", CounterKind::kLevel, c.held()}}};
 }
 
+// Whether a device is one kernel with two ports, its own being the device's.
+bool is_one_kernel(const std::vector<Stage>& stages, const std::vector<Edge>& inputs) {
+  if (stages.size() != 1 || inputs.size() != 2 || stages[0].outputs.size() != 2) return false;
+  for (Port port = 0; port < 2; port++) {
+    const Edge out = stages[0].outputs[port];
+    if (inputs[port].stage != 0 || inputs[port].port != port || out.stage != Edge::kOutside || out.port != port)
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 PipelineDevice::PipelineDevice(std::string name, std::vector<std::string> ports, std::vector<Edge> inputs,
@@ -73,6 +84,7 @@ PipelineDevice::PipelineDevice(std::string name, std::vector<std::string> ports,
     status_counters_[i] = &stats_.counter(counter, roce::parse_status_sentence(status));
   }
   for (const Edge& input : inputs) wires_.push_back(input.stage == Edge::kOutside ? input.port : -1);
+  if (is_one_kernel(stages, inputs)) line_ = stages[0].kernel->delay_line();
   pipeline_ = std::make_unique<Pipeline>(std::move(stages), std::move(inputs), pool, stats_);
 }
 
@@ -116,6 +128,34 @@ void PipelineDevice::enter(Nanos now, const Arrivals& arrival) {
     if (trace_->every_port || packet.meta().traced)
       trace_->record({now, {}, TraceVerdict::kArrive, arrival.in, nullptr, trace_info(packet), packet});
   }
+}
+
+// What step() does for one packet, but for what the next device writes anew.
+Nanos PipelineDevice::carry(Port in, Packet packet, Nanos now) {
+  if (trace_) return kNotTaken;
+  const Nanos at = line_->carry(in, packet, now);
+  if (at == kNotTaken) return at;
+  PacketMeta& meta = packet.meta();
+  if (meta.status == ParseStatus::kUnparsed) [[unlikely]]
+    roce::parse(packet);
+  if (meta.identity == 0) [[unlikely]]
+    meta.identity = ++pipeline_->identities().last;
+  status_counters_[static_cast<std::size_t>(meta.status)]->add();
+  port_counters_[in].rx_packets.add();
+  port_counters_[in].rx_bytes.add(meta.wire_bytes);
+  pipeline_->count_carried(0);
+  return at;
+}
+
+unsigned PipelineDevice::release(Nanos now, std::span<Released> due, Nanos& next) {
+  const unsigned count = line_->release(now, due, next);
+  for (unsigned i = 0; i < count; i++) {
+    PortCounters& port = port_counters_[due[i].out];
+    port.tx_packets.add();
+    port.tx_bytes.add(due[i].packet.wire_bytes());
+  }
+  pipeline_->count_released(count);
+  return count;
 }
 
 void PipelineDevice::step(Nanos now, std::span<const Arrivals> arrivals) {

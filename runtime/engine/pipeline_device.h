@@ -24,7 +24,7 @@ struct KernelPlan {
   std::function<std::unique_ptr<Kernel>(Stats&)> make;
 };
 
-class PipelineDevice final : public Device, private DeviceBooks, private WirePath {
+class PipelineDevice final : public Device, private DeviceBooks, private WirePath, private DelayLine {
  public:
   /// `inputs[p]` is where packets of port p enter. `run_seed` and the names seed each kernel's random stream.
   /// Throws ConfigError when a kernel cannot be made.
@@ -45,6 +45,7 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   Kernel& kernel(unsigned number) override { return *pipeline_->stages()[number].kernel; }
   const DeviceBooks& books() const override { return *this; }
   WirePath* wire_path() override { return this; }
+  DelayLine* delay_line() override { return line_ ? this : nullptr; }
   HostSide* host_side() override { return pipeline_->host_side(); }
 
  private:
@@ -58,6 +59,9 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   int out(Port in) const override { return trace_ ? -1 : wires_[in]; }
   void count(Port in, Port out, std::uint64_t packets, std::uint64_t bytes) override;
 
+  Nanos carry(Port in, Packet packet, Nanos now) override;
+  unsigned release(Nanos now, std::span<Released> due, Nanos& next) override;
+
   std::string name_;
   std::vector<std::string> ports_;
   CounterSet stats_;
@@ -67,7 +71,8 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   std::array<Counter*, static_cast<std::size_t>(ParseStatus::kCount)> status_counters_{};
   std::unique_ptr<Pipeline> pipeline_;
   TraceSink* trace_ = nullptr;
-  std::vector<int> wires_;  // by input: where it leads when that is an output; else -1
+  std::vector<int> wires_;     // by input: where it leads when that is an output; else -1
+  DelayLine* line_ = nullptr;  // of the only kernel, which has both ports, in their order
 };
 
 /// The seed of a stream of its own for (run seed, device, kernel): adding a device shifts no other's draws.

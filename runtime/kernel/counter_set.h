@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <variant>
 
 #include "runtime/kernel/counter.h"
@@ -15,16 +16,19 @@ class CounterSet final : public Stats {
  public:
   struct Row {
     std::string name, sentence;
-    std::variant<Counter, Level, Peak> number;
+    std::variant<Counter*, Level*, Peak*> number;
 
     CounterKind kind() const {
-      return std::visit([](const auto& n) { return n.kKind; }, number);
+      return std::visit([](const auto* n) { return n->kKind; }, number);
     }
     std::uint64_t read() const {
-      return std::visit([](const auto& n) { return n.read(); }, number);
+      return std::visit([](const auto* n) { return n->read(); }, number);
     }
     /// What drops name as their reason; null for levels and peaks.
-    const Counter* counter() const { return std::get_if<Counter>(&number); }
+    const Counter* counter() const {
+      const auto* counter = std::get_if<Counter*>(&number);
+      return counter ? *counter : nullptr;
+    }
   };
 
   Counter& counter(std::string_view name, std::string_view sentence) override { return get<Counter>(name, sentence); }
@@ -52,17 +56,18 @@ class CounterSet final : public Stats {
   Number& get(std::string_view name, std::string_view sentence) {
     for (Row& row : rows_) {
       if (row.name != name) continue;
-      if (auto* const number = std::get_if<Number>(&row.number)) return *number;
+      if (auto* const number = std::get_if<Number*>(&row.number)) return **number;
       throw std::logic_error("`" + row.name + "` is a " + std::string(kind_name(row.kind())) + " and cannot be a " +
                              std::string(kind_name(Number::kKind)));
     }
-    Row& row = rows_.emplace_back();
-    row.name = name;
-    row.sentence = sentence;
-    return row.number.emplace<Number>();
+    Number& number = std::get<std::deque<Number>>(numbers_).emplace_back();
+    rows_.push_back({std::string(name), std::string(sentence), &number});
+    return number;
   }
 
-  std::deque<Row> rows_;  // a deque: addresses stay valid
+  std::deque<Row> rows_;
+  // Apart from their names, so that those that are counted together share a cache line; addresses stay valid.
+  std::tuple<std::deque<Counter>, std::deque<Level>, std::deque<Peak>> numbers_;
 };
 
 }  // namespace rocebox

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -106,6 +107,28 @@ class HostSide {
   ~HostSide() = default;
 };
 
+/// The short cut of a kernel that, for now, only lets what comes in leave later, as it is and in its order. Whoever
+/// joins devices may hand it packets and take them back without a step of its device; what becomes of them is the same.
+class DelayLine {
+ public:
+  /// A packet, and the output by which it leaves.
+  struct Released {
+    Packet packet;
+    Port out;
+  };
+  static constexpr Nanos kNotTaken = -1;
+
+  /// Takes over `packet`, which comes by `in` at `now`; the time at which it leaves. kNotTaken: nothing has happened,
+  /// and it must come by process().
+  virtual Nanos carry(Port in, Packet packet, Nanos now) = 0;
+  /// Gives packets that are due by `now`, which are the caller's from then on, as many as there is room in `due`; how
+  /// many. `next`: when the next is due; kNever while none is held, or on_timer() will let them leave.
+  virtual unsigned release(Nanos now, std::span<Released> due, Nanos& next) = 0;
+
+ protected:
+  ~DelayLine() = default;
+};
+
 /// A pluggable packet function: one instance per place in a pipeline and shard.
 class Kernel {
  public:
@@ -122,6 +145,8 @@ class Kernel {
   /// Called when its host_side() has posted; what is posted before it returns must be seen by it or lead to another
   /// call.
   virtual void on_host(Context& /*context*/) {}
+  /// Null for kernels that always look at packets. Asked for once, before start().
+  virtual DelayLine* delay_line() { return nullptr; }
   /// Adds to the report what counters do not say. Called between packets or after the run, not in the datapath.
   virtual void report(Report& /*report*/) const {}
   /// Adds headers of packets that its options make it act upon; `rocebox check` sends packets of every kind under each.

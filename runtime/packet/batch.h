@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Batch: what a kernel is called with, and where it writes its verdicts.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cassert>
 
@@ -44,6 +45,9 @@ class Batch {
   friend class Pipeline;
   friend class Context;
   static constexpr Port kTaken = 0xFE, kDropped = 0xFF;
+  static constexpr unsigned kFew = 16;
+  /// Verdicts that are written: those behind the last packet's say pass.
+  unsigned written() const { return size_ <= kFew ? kFew : kBatchMax; }
 
   void set(unsigned i, Port verdict) {
     assert(i < size_);
@@ -53,10 +57,17 @@ class Batch {
   void start(Port pass) {
     pass_ = pass;
     mixed_ = false;
-    verdicts_.fill(pass);
+    // Few packets are what virtual time and replay have: a vector's worth is written then.
+    if (size_ <= kFew)
+      std::fill_n(verdicts_.begin(), kFew, pass);
+    else
+      verdicts_.fill(pass);
   }
 
-  std::array<Packet, kBatchMax> packets_;
+  // In a union, since else all would be set to null for each batch of one packet.
+  union {
+    std::array<Packet, kBatchMax> packets_;
+  };
   std::array<Port, kBatchMax> verdicts_;
   std::array<const Counter*, kBatchMax> reasons_;  // valid where the verdict is kDropped
   unsigned size_ = 0;

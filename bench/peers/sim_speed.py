@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The virtual drive's speed and memory: packet-hops a second on one core, beside htsim's RoCE model for the same traffic.
+usage: sim_speed.py BUILD_FOLDER [HTSIM_CHECKOUT]
+A packet-hop is one packet, data or ACK, over one link. Hosts send to the host of the same place behind the next leaf, so that each
+packet goes over four links; 4096 bytes a packet, an ACK for each, 100 Gbit/s, headers alone, deep queues. A run's start is taken
+off: what counts is the CPU time between a short transfer and a long one, the least of several rounds in turn.
+HTSIM_CHECKOUT is a checkout of csg-htsim, which is copied and built. Exit status: 0 all bounds hold, 1 one does not, 2 not measured."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROUNDS = 3
+SHORT_MIB, LONG_MIB = 1, 17
+PACKETS_A_MIB = (1 << 20) // 4096
+HOPS = 4
+LEAVES, SPINES, HOSTS = 16, 8, 8  # 128 hosts
+SIZES = ((4, 4, 4), (16, 8, 8), (32, 16, 32))  # leaves, spines, hosts of a leaf: 16, 128 and 1024 hosts
+HOPS_A_SECOND, GROWTH, GIBIBYTES = 3e6, 2.0, 4.0
+FABRIC = """parameters: {{size: {mib}MiB}}
+topology:
+  leaf_spine: {{leaves: {leaves}, spines: {spines}, hosts_per_leaf: {hosts}, host_rate: 100Gbps, spine_rate: 100Gbps}}
+  hosts: {{nic: {{header_only: true, ack_every: 1}}}}
+  switches: {{switch: {{traffic_manager: {{buffer: 1GiB, packets: 65536}}}}}}
+workloads:
+  permutation: {{size: $size, shift: {hosts}, timeout: 20}}
+"""
+HTSIM = ("-nodes {nodes} -tiers 2 -linkspeed 100000 -mtu 4096 -strat ecmp_host -paths 64 -q 10000 -pfc_thresholds 100 200 -end 1000000")
+
+
+def fail(text):
+    print(f"sim_speed: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
+def cpu_seconds(argv, log):
+    """CPU seconds and peak resident KiB of one run."""
+    with open(log, "wb") as out:
+        pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, out.fileno(), 1)])
+        _, status, usage = os.wait4(pid, 0)
+    if os.waitstatus_to_exitcode(status) != 0:
+        fail(f"{' '.join(argv)} failed: {pathlib.Path(log).read_text(errors='replace')[-500:]}")
+    return usage.ru_utime, usage.ru_maxrss
+
+
+class Rocebox:
+    def __init__(self, build, work, leaves, spines, hosts, mib):
+        self.argv, self.work = [f"{build}/rocebox", "sim"], work
+        self.report = f"{work}/report.json"
+        self.config = f"{work}/{leaves * hosts}.yaml"
+        pathlib.Path(self.config).write_text(FABRIC.format(mib=mib, leaves=leaves, spines=spines, hosts=hosts))
+
+    def run(self, mib):
+        seconds, kib = cpu_seconds([*self.argv, self.config, "--set", f"size={mib}MiB", "-q", "--json", self.report], f"{self.work}/log")
+        report = json.loads(pathlib.Path(self.report).read_text())
+        lost = sum(value for device in report["devices"].values() for kernel in device["kernels"].values()
+                   for name, value in kernel["counters"].items() if name.startswith("drop_") or name == "retransmitted_packets")
+        if lost:
+            fail(f"{lost} packets were lost or sent again, which are to be none")
+        return seconds, kib, sum(row["packets"] for row in report["utilisation"])
+
+
+class Htsim:
+    def __init__(self, checkout, work):
+        build = pathlib.Path(work, "htsim")
+        shutil.copytree(pathlib.Path(checkout, "sim"), build)
+        for folder, target in ((build, "libhtsim.a"), (build / "datacenter", "htsim_roce")):
+            made = subprocess.run(["make", "-C", folder, f"-j{os.cpu_count()}", target], capture_output=True, text=True)
+            if made.returncode:
+                fail(f"htsim's {target} was not built: {made.stderr[-500:]}")
+        self.program, self.work = str(build / "datacenter/htsim_roce"), work
+
+    def run(self, mib):
+        nodes = LEAVES * HOSTS
+        matrix = f"{self.work}/{mib}.cm"
+        rows = (f"{i}->{(i + HOSTS) % nodes} id {i + 1} start 0 size {mib << 20}\n" for i in range(nodes))
+        pathlib.Path(matrix).write_text(f"Nodes {nodes}\nConnections {nodes}\n" + "".join(rows))
+        log = f"{self.work}/log"
+        seconds, kib = cpu_seconds([self.program, "-tm", matrix, *HTSIM.format(nodes=nodes).split(), "-o", f"{self.work}/out"], log)
+        if pathlib.Path(log).read_text(errors="replace").count("finished at") < nodes:
+            fail("htsim did not finish all flows")
+        return seconds, kib, nodes * mib * PACKETS_A_MIB * 2 * HOPS
+
+
+def rate(runner, short, long, rounds):
+    """Packet-hops a second between a short run and a long one, and the peak memory."""
+    runs = [(runner.run(short), runner.run(long)) for _ in range(rounds)]
+    few, many = (min((pair[i] for pair in runs), key=lambda run: run[0]) for i in (0, 1))
+    if many[0] <= few[0]:
+        fail("the long run took no longer than the short one")
+    return (many[2] - few[2]) / (many[0] - few[0]), many[1]
+
+
+def main():
+    if not 2 <= len(sys.argv) <= 3:
+        fail(__doc__.split("\n")[1])
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    status = 0
+
+    def judge(text, value, good):
+        nonlocal status
+        print(f"{text:<72} {value:>14}  {'pass' if good else 'FAIL'}")
+        status |= not good
+
+    with tempfile.TemporaryDirectory() as work:
+        build, *checkout = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:])
+        os.chdir(work)  # htsim leaves files where it runs
+        ours, _ = rate(Rocebox(build, work, LEAVES, SPINES, HOSTS, LONG_MIB), SHORT_MIB, LONG_MIB, ROUNDS)
+        judge(f"128 hosts, packet-hops a second on one core (>= {HOPS_A_SECOND / 1e6:g} M)", f"{ours / 1e6:.2f} M", ours >= HOPS_A_SECOND)
+        if checkout:
+            theirs, _ = rate(Htsim(checkout[0], work), SHORT_MIB, LONG_MIB, ROUNDS)
+            print(f"{'csg-htsim, RoCE, the same':<72} {theirs / 1e6:>12.2f} M\n{'ratio':<72} {ours / theirs:>12.2f} x")
+        costs = {}
+        for leaves, spines, hosts in SIZES:
+            number = leaves * hosts
+            long = max(2, LONG_MIB * LEAVES * HOSTS // number // (4 if number > 128 else 1))
+            speed, kib = rate(Rocebox(build, work, leaves, spines, hosts, long), 1, long, 1)
+            costs[number] = 1e9 / speed
+            print(f"{f'{number} hosts, ns a packet-hop; memory':<72} {costs[number]:>6.0f}, {kib / (1 << 20):.2f} GiB")
+        growth = max(costs.values()) / costs[min(costs)]
+        judge(f"cost of a packet-hop, 1024 hosts against 16 at worst (< {GROWTH:g} x)", f"{growth:.2f} x", growth < GROWTH)
+        judge(f"memory of 1024 hosts (< {GIBIBYTES:g} GiB)", f"{kib / (1 << 20):.2f} GiB", kib / (1 << 20) < GIBIBYTES)
+    sys.exit(status)
+
+
+main()
