@@ -31,8 +31,10 @@ Counter& Responder::place_ahead(Context& context, Packet packet) {
   const roce::Reth& reth = *roce::reth(packet);
   const std::uint32_t bytes = packet.meta().payload_bytes;
   const auto rkey = static_cast<std::uint32_t>(reth.rkey);
+  const bool has_immediate = info.has(roce::kHasImmDt);
   // What is wrong with it is said when it is expected: it comes again.
-  if (reth.dma_length != bytes || !(qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) ||
+  if ((has_immediate ? reth.dma_length < bytes : reth.dma_length != bytes) ||
+      !(qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) ||
       (bytes && core_.memory.check(rkey, qp_.accessor(), reth.virtual_address, bytes, IBV_ACCESS_REMOTE_WRITE) !=
                     MemoryError::kNone)) {
     nak_gap(context, psn);
@@ -43,8 +45,8 @@ Counter& Responder::place_ahead(Context& context, Packet packet) {
                        Core::has_payload(packet) ? Headers::payload(packet) : nullptr);
   ahead_.add(psn);
   ack_wanted_ = ack_wanted_ || bth.ack_req();
-  if (info.has(roce::kHasImmDt)) {
-    Ahead one{psn, {MLX5_CQE_RESP_WR_IMM, bytes, 0, bth.solicited_event()}};
+  if (has_immediate) {
+    Ahead one{psn, {MLX5_CQE_RESP_WR_IMM, static_cast<std::uint32_t>(reth.dma_length), 0, bth.solicited_event()}};
     std::memcpy(&one.what.immediate, roce::immdt(packet), 4);
     const auto at = std::find_if(completions_ahead_.begin(), completions_ahead_.end(),
                                  [&](const Ahead& other) { return roce::psn_distance(other.psn, psn) > 0; });

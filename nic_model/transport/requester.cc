@@ -64,8 +64,8 @@ void Requester::reset() {
 }
 
 void Requester::start() {
-  next_psn_ = una_ = sent_end_ = ack_asked_ = qp_.attributes.send_psn;
-  implied_nak_psn_ = roce::psn_add(una_, -1);
+  next_psn_ = una_ = sent_end_ = qp_.attributes.send_psn;
+  ack_asked_ = implied_nak_psn_ = roce::psn_add(una_, -1);
   if (core_.config.recovery == Recovery::kSelective) came_.resize(static_cast<std::uint32_t>(core_.config.window));
   retries_ = qp_.attributes.retry_cnt;
   rnr_retries_ = qp_.attributes.rnr_retry;
@@ -92,6 +92,8 @@ bool Requester::fetch(Context& context) {
   }
   return any;
 }
+
+bool Requester::places_directly() const { return core_.config.places_directly() && qp_.is(IBV_QPT_RC); }
 
 bool Requester::may_begin(const SendWork& work) const {
   if (qp_.attributes.state == IBV_QPS_SQD && packet_ == 0 && roce::psn_distance(work.first_psn, sent_end_) >= 0)
@@ -202,7 +204,7 @@ PacketPtr Requester::send_data(Context& context, const SendWork& work, std::uint
   const auto bytes =
       work.is_read_or_atomic() ? 0u : static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, work.bytes - offset));
   const std::uint8_t service = qp_.is(IBV_QPT_RC) ? 0 : roce::first_opcode(roce::Service::kUc);
-  return build(context, work, opcode_of(work, number, service, core_.config.places_directly()),
+  return build(context, work, opcode_of(work, number, service, places_directly()),
                roce::psn_add(work.first_psn, number), offset, bytes, ack_req);
 }
 
@@ -224,7 +226,10 @@ PacketPtr Requester::build(Context& context, const SendWork& work, std::uint8_t 
     auto* reth = reinterpret_cast<roce::Reth*>(at);
     reth->virtual_address = work.remote_address + offset;
     reth->rkey = work.rkey;
-    reth->dma_length = work.is_read() || !core_.config.places_directly() ? work.bytes - offset : bytes;
+    // With direct placement that of the packet, but with an immediate that of the message, which its receiver is told.
+    reth->dma_length = work.is_read() || !places_directly() ? work.bytes - offset
+                       : info.has(roce::kHasImmDt)          ? work.bytes
+                                                            : bytes;
     at += sizeof *reth;
   }
   if (info.has(roce::kHasAtomicEth)) {

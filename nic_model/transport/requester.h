@@ -56,6 +56,8 @@ class Requester {
  private:
   SendWork& at(std::uint32_t index) { return works_[index & mask_]; }
   const SendWork& at(std::uint32_t index) const { return works_[index & mask_]; }
+  // Whether packets of a WRITE have addresses of their own: an unreliable message is placed whole or not at all.
+  bool places_directly() const;
   bool may_begin(const SendWork& work) const;
   bool begin(Context& context, SendWork& work);
   bool run_local(Context& context, SendWork& work);

@@ -108,8 +108,10 @@ Counter& Responder::execute_data(Context& context, Packet packet) {
       const roce::Reth& reth = *roce::reth(packet);
       rkey_ = static_cast<std::uint32_t>(reth.rkey);
       address_ = reth.virtual_address;
-      length_ = reth.dma_length;
-      if (!(qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) || length_ > kMessageBytesMax)
+      length_ = message_bytes_ = reth.dma_length;
+      if (core_.config.places_directly() && qp_.is(IBV_QPT_RC) && info.has(roce::kHasImmDt))
+        length_ = std::min<std::uint64_t>(length_, packet.meta().payload_bytes);
+      if (!(qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) || message_bytes_ > kMessageBytesMax)
         return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
       if (length_ &&
           core_.memory.check(rkey_, qp_.accessor(), address_, length_, IBV_ACCESS_REMOTE_WRITE) != MemoryError::kNone)
@@ -165,9 +167,9 @@ bool Responder::take_receive(Context&) {
 Counter& Responder::finish_message(Context& context, Packet packet) {
   const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
   Received what;
-  what.bytes = static_cast<std::uint32_t>(received_);
-  what.solicited = roce::bth(packet).solicited_event();
   const bool writes = message_ == Message::kWrite;
+  what.bytes = static_cast<std::uint32_t>(writes ? message_bytes_ : received_);
+  what.solicited = roce::bth(packet).solicited_event();
   what.cqe_opcode = writes ? MLX5_CQE_RESP_WR_IMM : MLX5_CQE_RESP_SEND;
   if (info.has(roce::kHasImmDt)) {
     std::memcpy(&what.immediate, roce::immdt(packet), 4);

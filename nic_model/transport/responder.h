@@ -100,6 +100,7 @@ class Responder {
   ReceiveWork work_;
   std::uint32_t rkey_ = 0;
   std::uint64_t address_ = 0, length_ = 0, received_ = 0;  // of a WRITE: its RETH; bytes of the message so far
+  std::uint64_t message_bytes_ = 0;  // of a WRITE: with direct placement its last packet's RETH says more than its own
   // Direct placement: what has come ahead of epsn_, and the completions that wait until it is reached, by PSN.
   struct Ahead {
     std::uint32_t psn;

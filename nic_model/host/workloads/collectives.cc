@@ -59,6 +59,7 @@ class FlowList final : public MeshWorkload {
         begun_++;
         mesh_.transfer(static_cast<unsigned>(line.source), static_cast<unsigned>(line.destination), line.bytes, at);
       });
+    if (lines_.empty()) look_whether_finished(now);
   }
 
  protected:

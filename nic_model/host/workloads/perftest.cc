@@ -32,8 +32,10 @@ struct PerftestConfig {
     if (!roce::is_path_mtu(static_cast<std::uint32_t>(mtu))) f.refuse("mtu", "must be 256, 512, 1024, 2048 or 4096");
     f.integer("timeout", timeout, {0, 31},
               "4.096 us times two to this power without an ACK until packets are sent again");
-    f.integer("inline_size", inline_size, {0, kInlineBytesMax}, "messages of up to so many bytes are sent inline");
-    if (verb != Verb::kRead) f.choice("connection", connection, kConnections, "reliable or unreliable connection");
+    if (verb != Verb::kRead) {
+      f.integer("inline_size", inline_size, {0, kInlineBytesMax}, "messages of up to so many bytes are sent inline");
+      f.choice("connection", connection, kConnections, "reliable or unreliable connection");
+    }
     if (latency) return;
     f.integer("qp", qp, {1, 16384}, "queue pairs");
     f.integer("tx_depth", tx_depth, {1, 16384}, "messages of a queue pair that are posted at once");
@@ -42,7 +44,10 @@ struct PerftestConfig {
     f.duration("duration", duration, {0, 3600 * kSecond}, "time to run, in place of `iters`");
     f.rate("rate_limit", rate_limit, {0, kRateMax}, "of each queue pair, at which its messages are posted; 0: none");
     if (cq_mod > tx_depth) f.refuse("cq_mod", "is more than `tx_depth`, and nothing would be completed");
+    if (cq_entries() > kCqEntriesMax)
+      f.refuse("qp", "is too many for so large a `tx_depth`: one completion queue cannot hold all their completions");
   }
+  std::uint64_t cq_entries() const { return static_cast<std::uint64_t>(4 * tx_depth * qp + 64); }
 };
 
 // One end of all queue pairs.
@@ -77,7 +82,7 @@ class End final : public HostProgram {
       key_ = host.memory().add(domain_, bytes_.data(), bytes_.size(), ConnectOptions().access);
     }
     const auto depth = static_cast<std::uint32_t>(config_.tx_depth);
-    cq_ = host.create_cq(4 * depth * static_cast<std::uint32_t>(config_.qp) + 64, program_);
+    cq_ = host.create_cq(static_cast<std::uint32_t>(config_.cq_entries()), program_);
     for (std::int64_t i = 0; i < config_.qp; i++) {
       QpInit init;
       init.type = config_.connection == 0 ? IBV_QPT_RC : IBV_QPT_UC;
@@ -125,6 +130,7 @@ class End final : public HostProgram {
     Qp* qp;
     std::int64_t posted = 0, completed = 0;
     Nanos next_post = 0;
+    bool done = false;
   };
   std::vector<Pair> qps;
   std::function<void(Host&, const ibv_wc&)> on_wc;
@@ -156,7 +162,7 @@ class Perftest : public Workload {
   }
   // Both know of each other as by perftest's own connection; then the client begins, and with it the server.
   void start(Nanos now) override {
-    start_ = now;
+    start_ = flow_.start = now;
     ends_[0].run([this](Host& client) {
       ends_[0].prepare(client);
       ends_[1].run([this](Host& server) {
@@ -239,7 +245,10 @@ class Bandwidth final : public Perftest {
     }
   }
   void on_time(Host& host, unsigned side) override {
-    for (std::size_t i = 0; i < ends_[side].qps.size(); i++) fill(host, side, i);
+    for (std::size_t i = 0; i < ends_[side].qps.size(); i++) {
+      fill(host, side, i);
+      look_whether_done(host, ends_[side].qps[i]);
+    }
   }
   void on_completion(Host& host, unsigned side, const ibv_wc& wc) override {
     if (wc.opcode & IBV_WC_RECV) return ends_[side].post_receive(host, wc.wr_id);
@@ -249,7 +258,14 @@ class Bandwidth final : public Perftest {
     messages_ += pair.completed - before;
     flow_.bytes = static_cast<std::uint64_t>(messages_) * config_.size;
     fill(host, side, wc.wr_id);
-    if (pair.posted - pair.completed < config_.cq_mod && !more(pair, host.now()) && --sending_ == 0) end(host.now());
+    look_whether_done(host, pair);
+  }
+  // The last of `iters` messages is signaled; of what a `duration` cuts off the last ones are known to be posted only.
+  void look_whether_done(Host& host, End::Pair& pair) {
+    const std::int64_t silent = config_.duration ? config_.cq_mod - 1 : 0;
+    if (pair.done || more(pair, host.now()) || pair.posted - pair.completed > silent) return;
+    pair.done = true;
+    if (--sending_ == 0) end(host.now());
   }
 
   std::int64_t messages_ = 0, sending_ = 0;

@@ -61,8 +61,9 @@ void NicBox::connect(const PairOptions& o) {
       s.host = hosts[side].get();
       s.memory.resize(o.bytes);
       s.pd = host.alloc_pd();
-      s.key = host.memory().add(s.pd, s.memory.data(), s.memory.size(), o.access);
-      s.cq = host.create_cq(4096, s.host->number);
+      s.key = o.without_bytes ? host.memory().add_without_bytes(s.pd, s.address(), s.memory.size(), o.access)
+                              : host.memory().add(s.pd, s.memory.data(), s.memory.size(), o.access);
+      if (!s.cq) s.cq = host.create_cq(4096, s.host->number);
       nic_model::QpInit init;
       init.type = o.type;
       init.domain = s.pd;
@@ -108,6 +109,14 @@ void NicBox::connect(const PairOptions& o) {
                        qp, a,
                        IBV_QP_STATE | IBV_QP_SQ_PSN |
                            (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)));
+    });
+}
+
+void NicBox::disconnect() {
+  for (unsigned side = 0; side < 2; side++)
+    on(side, [&](nic_model::Host& host) {
+      host.destroy_qp(*std::exchange(sides[side].qp, nullptr));
+      EXPECT_TRUE(host.memory().remove(sides[side].key));
     });
 }
 

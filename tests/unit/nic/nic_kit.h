@@ -74,6 +74,7 @@ struct PairOptions {
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   std::uint8_t rd_atomic = 16, timeout = 8, retry_cnt = 7, rnr_retry = 7, min_rnr_timer = 1;
   std::uint32_t send_wr = 256, receive_wr = 256;
+  bool without_bytes = false;  ///< the region keeps extents alone
 };
 
 class NicBox {
@@ -85,6 +86,8 @@ class NicBox {
 
   /// Connects a queue pair on each side.
   void connect(const PairOptions& options = {});
+  /// Destroys both queue pairs and their regions.
+  void disconnect();
   /// Runs `what` on a side's host, now.
   void on(unsigned side, std::function<void(nic_model::Host&)> what);
   /// Posts one send work request. Its identifier is `id`.

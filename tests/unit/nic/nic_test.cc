@@ -260,6 +260,18 @@ TEST(Nic, CompletionsKeepTheirOrderUnderDirectPlacement) {
   }
 }
 
+// An ACK is asked for before the window is full.
+TEST(Nic, SmallWindowsDoNotWaitForTimers) {
+  for (const char* window : {"1", "2", "3", "4", "17"}) {
+    NicBox box(std::string("rate: 100Gbps\nack_every: 64\nwindow: ") + window);
+    box.connect();
+    box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 40 * 1024);
+    box.run();
+    ASSERT_EQ(box.completions(0).size(), 1u);
+    EXPECT_EQ(box.count(0, "local_ack_timeout_err"), 0u) << window;
+  }
+}
+
 TEST(Nic, HeadersAloneBehaveAsWholePackets) {
   std::string seen[2];
   for (unsigned alone = 0; alone < 2; alone++) {

@@ -106,26 +106,28 @@ TEST(Workloads, APermutationRunsAtLineRate) {
   EXPECT_LT(static_cast<double>(star.now), least * 1.02);
 }
 
+// The numbers of a report.
+struct NumbersOf final : rocebox::Report {
+  std::map<std::string, double> values;
+  void count(std::string_view name, std::int64_t value) override {
+    values[std::string(name)] = static_cast<double>(value);
+  }
+  void real(std::string_view name, double value) override { values[std::string(name)] = value; }
+  void flag(std::string_view, bool) override {}
+  void text(std::string_view, std::string_view) override {}
+  void duration(std::string_view name, std::int64_t nanos) override { count(name, nanos); }
+  void object(std::string_view, const std::function<void(rocebox::Report&)>&) override {}
+  void table(std::string_view, std::size_t, const std::function<void(rocebox::Report&, std::size_t)>&) override {}
+};
+
 TEST(Workloads, PerftestMeasuresWhatTheWireAllows) {
-  struct Report final : rocebox::Report {
-    std::map<std::string, double> values;
-    void count(std::string_view name, std::int64_t value) override {
-      values[std::string(name)] = static_cast<double>(value);
-    }
-    void real(std::string_view name, double value) override { values[std::string(name)] = value; }
-    void flag(std::string_view, bool) override {}
-    void text(std::string_view, std::string_view) override {}
-    void duration(std::string_view name, std::int64_t nanos) override { count(name, nanos); }
-    void object(std::string_view, const std::function<void(rocebox::Report&)>&) override {}
-    void table(std::string_view, std::size_t, const std::function<void(rocebox::Report&, std::size_t)>&) override {}
-  };
   const auto run = [](const std::string& name, const std::string& yaml) {
     Star star(2, "", "delay: 1us");
     const auto options = workload_options(name, yaml);
     const auto workload = options->make(star.all, 1);
     star.run(*workload);
     EXPECT_TRUE(workload->finished()) << name << yaml;
-    Report report;
+    NumbersOf report;
     workload->report(report);
     EXPECT_EQ(report.values["failed_completions"], 0) << name;
     return report.values;
@@ -144,6 +146,36 @@ TEST(Workloads, PerftestMeasuresWhatTheWireAllows) {
   // Two wires of 1 us, and a packet through three serialisers of 100 Gbit/s.
   for (const char* name : {"write_lat", "send_lat"}) EXPECT_NEAR(run(name, "iters: 20")["t_typical"], 2020, 20) << name;
   EXPECT_NEAR(run("read_lat", "iters: 20")["t_typical"], 4040, 40);
+}
+
+// Completions of some messages only, and time or a rate that cut the last ones off.
+TEST(Workloads, PerftestEndsAndCountsAllMessages) {
+  struct Case {
+    const char* yaml;
+    double messages;  // 0: as many as come in the time
+  };
+  for (const Case& one : {Case{"{size: 1KiB, iters: 5, tx_depth: 8, cq_mod: 4}", 5},
+                          Case{"{size: 1KiB, iters: 7, tx_depth: 4, cq_mod: 4, qp: 3}", 21},
+                          Case{"{size: 1KiB, iters: 9, tx_depth: 2, cq_mod: 2, qp: 2, bidirectional: true}", 36},
+                          Case{"{size: 4KiB, duration: 20us, rate_limit: 1Gbps}", 0},
+                          Case{"{size: 4KiB, duration: 20us, rate_limit: 1Gbps, tx_depth: 4, cq_mod: 4}", 0},
+                          Case{"{size: 4KiB, duration: 20us, tx_depth: 4, cq_mod: 4}", 0}}) {
+    Star star(2, "", "delay: 1us");
+    const auto options = workload_options("write_bw", one.yaml);
+    const auto workload = options->make(star.all, 1);
+    star.run(*workload);
+    EXPECT_TRUE(workload->finished()) << one.yaml;
+    NumbersOf report;
+    workload->report(report);
+    EXPECT_TRUE(one.messages == 0 || report.values["messages"] == one.messages) << one.yaml;
+  }
+}
+
+TEST(Workloads, ThoseWithNothingToSendEnd) {
+  Star star(2, "", "delay: 1us");
+  const auto workload = workload_options("permutation", "shift: 2")->make(star.all, 1);
+  star.run(*workload);
+  EXPECT_TRUE(workload->finished());
 }
 
 TEST(Workloads, LossDelaysAndLosesNothing) {
