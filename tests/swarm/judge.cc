@@ -16,15 +16,6 @@ constexpr std::uint64_t kHeapGrowthMax = 1 << 20;
 constexpr std::uint64_t kHeapKeptMax = 1 << 16;
 constexpr std::size_t kMistakesMax = 5;
 
-struct Memory {
-  std::uint64_t heap, tables;
-  static Memory now() {
-    rte_malloc_socket_stats stats{};
-    rte_malloc_get_socket_stats(0, &stats);
-    return {mallinfo2().uordblks, stats.heap_allocsz_bytes};
-  }
-};
-
 class Judge {
  public:
   Judge(const Scenario& scenario, const Traffic& traffic) : scenario_(scenario), traffic_(traffic) {
@@ -109,6 +100,18 @@ class Judge {
 
 }  // namespace
 
+MemoryUse MemoryUse::now() {
+  rte_malloc_socket_stats stats{};
+  rte_malloc_get_socket_stats(0, &stats);
+  return {mallinfo2().uordblks, stats.heap_allocsz_bytes};
+}
+
+std::string MemoryUse::beyond(const MemoryUse& before) const {
+  if (heap <= before.heap + kHeapKeptMax && tables == before.tables) return "";
+  return fmt::format("memory is not back: heap {} to {}, tables {} to {} bytes", before.heap, heap, before.tables,
+                     tables);
+}
+
 std::string judge(const Scenario& scenario, const Traffic& traffic, Pool& pool, Looked& looked) {
   const Outcome kept = run_scenario(scenario, traffic, pool, 1, true);
   Judge judge(scenario, traffic);
@@ -129,12 +132,10 @@ std::string judge(const Scenario& scenario, const Traffic& traffic, Pool& pool, 
       mistakes.push_back(fmt::format("the heap grew by {} bytes while packets came", other.heap_growth));
     if (mistakes.empty()) mistakes = other.mistakes;
   };
-  const Memory before = Memory::now();
+  const MemoryUse before = MemoryUse::now();
   compare(1, "two equal runs differ");
-  const Memory after = Memory::now();
-  if (mistakes.empty() && (after.heap > before.heap + kHeapKeptMax || after.tables != before.tables))
-    mistakes.push_back(fmt::format("memory is not back: heap {} to {}, tables {} to {} bytes", before.heap, after.heap,
-                                   before.tables, after.tables));
+  const std::string kept_back = MemoryUse::now().beyond(before);
+  if (mistakes.empty() && !kept_back.empty()) mistakes.push_back(kept_back);
   if (scenario.promises.equal_batches) looked.cuts++;
   if (scenario.promises.equal_batches)
     for (const unsigned batch : {7u, 64u}) compare(batch, "another cut into batches gives another output");

@@ -34,6 +34,16 @@ Outcome run_scenario(const Scenario& scenario, const Traffic& traffic, Pool& poo
 /// How much was looked at: checks that never see a packet find nothing.
 struct Looked {
   std::uint64_t runs = 0, delivered = 0, payloads = 0, in_order = 0, cuts = 0;
+  // Of networks: those that promise most, their transfers, and runs in which something gave up.
+  std::uint64_t fabrics = 0, clean = 0, transfers = 0, gave_up = 0;
+};
+
+/// What the process uses now: a run that is over must leave nothing.
+struct MemoryUse {
+  std::uint64_t heap, tables;
+  static MemoryUse now();
+  /// What has not been given back since `before`, in words; empty: nothing.
+  std::string beyond(const MemoryUse& before) const;
 };
 
 /// All that is wrong with a scenario, one a line; empty: nothing.

@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned kDevicesMax = 4, kKernelsMax = 3;
 constexpr int kTries = 200;
 // Slower or later than this a run of some thousand packets takes virtual days.
-constexpr test::RandomFields::Limits kLimits{.one_in = 8, .rate_min = 1'000'000, .duration_max = 10 * kSecond};
+const test::RandomFields::Limits kLimits{.one_in = 8, .rate_min = 1'000'000, .duration_max = 10 * kSecond};
 
 std::string indented(const std::string& text, const std::string& margin) {
   std::string all;

@@ -16,6 +16,7 @@
 
 #include "runtime/process/eal.h"
 #include "switch_model/program.h"
+#include "tests/swarm/fabric.h"
 #include "tests/swarm/judge.h"
 
 namespace {
@@ -25,7 +26,8 @@ using namespace rocebox;
 constexpr PoolSizes kSizes{.small = 16384, .large = 8192, .giant = 8};
 constexpr std::uint64_t kTablesMebibytes = 1024;  // routes of two switches, and those of others
 constexpr long kSecondsMax = 100;                 // of CPU time for one seed: some hundred times what one takes
-constexpr std::uint64_t kSeedsForAll = 300;       // so many must reach every kernel and program
+constexpr std::uint64_t kSeedsForAll = 300;       // so many must reach every component
+constexpr unsigned kFabricTries = 50;             // networks drawn for a seed until devices and workloads can be made
 
 std::string current;  // what is said when the process is ended
 
@@ -93,6 +95,28 @@ std::string run_seed(std::uint64_t seed, const Arguments& arguments, Pool& pool,
                      scenario->yaml);
 }
 
+// What only making devices and workloads shows leads to another draw.
+std::string run_fabric_seed(std::uint64_t seed, Pool& pool, std::set<std::string>& reached, swarm::Looked& looked) {
+  std::string why;
+  for (unsigned attempt = 0; attempt < kFabricTries; attempt++) {
+    const auto scenario = swarm::make_fabric(seed, attempt);
+    current = fmt::format("\nended in seed {} with\n{}", seed, scenario->yaml);
+    std::string mistakes;
+    try {
+      mistakes = swarm::judge_fabric(*scenario, pool, looked);
+    } catch (const ConfigError& error) {
+      why = error.what();
+      continue;
+    } catch (const std::exception& error) {
+      mistakes = fmt::format("  {}\n", error.what());
+    }
+    reached.insert(scenario->components.begin(), scenario->components.end());
+    if (mistakes.empty()) return "";
+    return fmt::format("seed {}:\n{}--- swarm --seed {}\n{}---\n", seed, mistakes, seed, scenario->yaml);
+  }
+  return fmt::format("seed {}: no network whose devices and workloads can be made; the last one: {}\n", seed, why);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -112,7 +136,8 @@ int main(int argc, char** argv) {
   std::uint64_t failed = 0;
   for (std::uint64_t seed = arguments.first; seed <= arguments.last; seed++) {
     limit_time();
-    const std::string said = run_seed(seed, arguments, pool, reached, looked);
+    const std::string said = swarm::draws_fabric(seed) ? run_fabric_seed(seed, pool, reached, looked)
+                                                       : run_seed(seed, arguments, pool, reached, looked);
     if (!said.empty()) failed++;
     fmt::print("{}", said);
     std::fflush(stdout);
@@ -128,8 +153,10 @@ int main(int argc, char** argv) {
   }
   fmt::print(
       "swarm: seeds {} to {}, {} packets each: {} ran, {} packets left, {} payloads compared, {} of them in order, "
-      "{} also cut into batches; {} failed\n",
+      "{} also cut into batches; {} networks, {} of them without faults, {} transfers, {} in which somebody gave up; "
+      "{} "
+      "failed\n",
       arguments.first, arguments.last, arguments.packets, looked.runs, looked.delivered, looked.payloads,
-      looked.in_order, looked.cuts, failed);
+      looked.in_order, looked.cuts, looked.fabrics, looked.clean, looked.transfers, looked.gave_up, failed);
   return failed ? 1 : 0;
 }

@@ -16,8 +16,9 @@ std::int64_t RandomFields::draw(std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>(std::min(offset, span));
 }
 
-std::uint64_t RandomFields::draw(Range<std::uint64_t> range) {
-  return static_cast<std::uint64_t>(draw(static_cast<std::int64_t>(range.low), static_cast<std::int64_t>(range.high)));
+std::int64_t RandomFields::draw(std::string_view name, std::int64_t low, std::int64_t high) {
+  const auto own = limits_.values.find(name);
+  return own == limits_.values.end() ? draw(low, high) : own->second[random_() % own->second.size()];
 }
 
 void RandomFields::write(std::string_view name, const std::string& value) {
@@ -26,37 +27,41 @@ void RandomFields::write(std::string_view name, const std::string& value) {
 }
 
 void RandomFields::boolean(std::string_view name, bool& value, std::string_view) {
-  if (!chosen()) return;
+  if (!chosen() || is_kept(name)) return;
   value = random_() % 2;
   write(name, value ? "true" : "false");
 }
 
 void RandomFields::integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view) {
-  if (!chosen()) return;
-  value = draw(range.low, range.high);
+  const std::int64_t high = std::max(range.low, std::min(range.high, limits_.integer_max));
+  if (!chosen(name, value, high)) return;
+  value = draw(name, range.low, high);
   write(name, fmt::format("{}", value));
 }
 
 void RandomFields::duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view) {
-  if (!chosen()) return;
-  value = draw(range.low, std::max(range.low, std::min(range.high, limits_.duration_max)));
+  const Nanos high = std::max(range.low, std::min(range.high, limits_.duration_max));
+  if (!chosen(name, Nanos{0}, high)) return;
+  value = draw(name, range.low, high);
   write(name, fmt::format("{}ns", value));
 }
 
 void RandomFields::rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) {
-  if (!chosen()) return;
-  value = draw({std::max(range.low, limits_.rate_min), range.high});
+  if (!chosen() || is_kept(name)) return;
+  const std::uint64_t low = std::max(range.low, limits_.rate_min);
+  value = static_cast<std::uint64_t>(draw(static_cast<std::int64_t>(low), static_cast<std::int64_t>(range.high)));
   write(name, fmt::format("{}bps", value));
 }
 
 void RandomFields::bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) {
-  if (!chosen()) return;
-  value = draw(range);
+  const std::uint64_t high = std::max(range.low, std::min(range.high, limits_.bytes_max));
+  if (!chosen(name, value, high)) return;
+  value = static_cast<std::uint64_t>(draw(name, static_cast<std::int64_t>(range.low), static_cast<std::int64_t>(high)));
   write(name, fmt::format("{}B", value));
 }
 
 void RandomFields::fraction(std::string_view name, double& value, Range<double> range, std::string_view) {
-  if (!chosen()) return;
+  if (!chosen() || is_kept(name)) return;
   const double share = static_cast<double>(random_() % 1000) / 1000;
   value = range.low + (range.high - range.low) * share * (random_() % 3 ? 0.05 : 1);
   write(name, fmt::format("{:.6f}", value));
@@ -64,7 +69,7 @@ void RandomFields::fraction(std::string_view name, double& value, Range<double> 
 
 // One in four is a group's, or nobody's.
 void RandomFields::mac(std::string_view name, std::optional<roce::Mac>& value, Presence presence, std::string_view) {
-  if (!chosen(value, presence)) return;
+  if (!chosen(name, value, presence)) return;
   value = roce::Mac{0x02, 0, 0, 0, 0, static_cast<std::uint8_t>(1 + random_() % 2)};
   if (random_() % 4 == 0)
     for (std::uint8_t& byte : *value) byte = static_cast<std::uint8_t>(random_());
@@ -84,14 +89,14 @@ roce::IpAddress RandomFields::draw_address() {
 
 void RandomFields::address(std::string_view name, std::optional<roce::IpAddress>& value, Presence presence,
                            std::string_view) {
-  if (!chosen(value, presence)) return;
+  if (!chosen(name, value, presence)) return;
   value = draw_address();
   write(name, fmt::format("'{}'", roce::address_text(*value)));
 }
 
 void RandomFields::prefix(std::string_view name, std::optional<roce::Prefix>& value, Presence presence,
                           std::string_view) {
-  if (!chosen(value, presence)) return;
+  if (!chosen(name, value, presence)) return;
   const roce::IpAddress address = draw_address();
   const bool v4 = roce::is_ipv4(address);
   const unsigned all = v4 ? 32 : 128, bits = static_cast<unsigned>(random_() % (all + 1));
@@ -104,7 +109,7 @@ void RandomFields::prefix(std::string_view name, std::optional<roce::Prefix>& va
 
 void RandomFields::choice(std::string_view name, int& index, std::span<const std::string_view> words,
                           std::string_view) {
-  if (!chosen() && index >= 0) return;
+  if ((!chosen() || is_kept(name)) && index >= 0) return;
   index = static_cast<int>(random_() % words.size());
   write(name, std::string(words[static_cast<std::size_t>(index)]));
 }
@@ -123,8 +128,9 @@ void RandomFields::group(std::string_view name, std::string_view, const std::fun
 
 void RandomFields::items(std::string_view name, std::string_view, std::size_t, std::size_t,
                          const std::function<void(Fields&, std::size_t)>& item) {
+  if (is_kept(name)) return;
   std::string all;
-  for (std::uint64_t left = random_() % 4 ? 0 : random_() % 3; left > 0; left--)
+  for (std::uint64_t left = random_() % limits_.items_one_in ? 0 : random_() % 3; left > 0; left--)
     all += (all.empty() ? "{" : ", {") + inner([&](Fields& f) { item(f, SIZE_MAX); }) + "}";
   if (!all.empty()) write(name, "[" + all + "]");
 }

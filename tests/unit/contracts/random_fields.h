@@ -2,9 +2,12 @@
 // RandomFields: draws options of a component from the fields that it declares, so that what is tested goes beyond the
 // examples, and a component that is new takes part by itself.
 #pragma once
+#include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "runtime/component/fields.h"
 
@@ -19,6 +22,13 @@ class RandomFields final : public Fields {
     unsigned one_in = 6;  ///< of so many fields is drawn
     std::uint64_t rate_min = 1000;
     Nanos duration_max = std::numeric_limits<Nanos>::max();
+    /// A default beyond one of these is drawn anew, too.
+    std::int64_t integer_max = std::numeric_limits<std::int64_t>::max();
+    std::uint64_t bytes_max = std::numeric_limits<std::int64_t>::max();
+    unsigned items_one_in = 4;                ///< of so many lists has entries
+    std::vector<std::string_view> kept = {};  ///< fields that keep their default
+    /// Numbers, sizes and times of these names are drawn from what stands here; times in nanoseconds.
+    std::map<std::string_view, std::vector<std::int64_t>> values = {};
   };
 
   explicit RandomFields(std::uint64_t seed) : RandomFields(seed, Limits()) {}
@@ -51,13 +61,20 @@ class RandomFields final : public Fields {
  private:
   bool keeps_items() const override { return true; }
   bool chosen() { return random_() % limits_.one_in == 0; }
+  bool is_kept(std::string_view name) const { return std::ranges::find(limits_.kept, name) != limits_.kept.end(); }
   // An address that must come out, and has no default, is always drawn.
   template <class T>
-  bool chosen(const std::optional<T>& value, Presence presence) {
-    return chosen() || (!value && presence == Presence::kRequired);
+  bool chosen(std::string_view name, const std::optional<T>& value, Presence presence) {
+    return (chosen() || (!value && presence == Presence::kRequired)) && !is_kept(name);
+  }
+  // Whether a number is drawn, whose range is narrowed to `high`.
+  template <class T>
+  bool chosen(std::string_view name, T value, T high) {
+    return (chosen() || value > high) && !is_kept(name);
   }
   std::int64_t draw(std::int64_t low, std::int64_t high);
-  std::uint64_t draw(Range<std::uint64_t> range);
+  // One of the field's own values, where it has some.
+  std::int64_t draw(std::string_view name, std::int64_t low, std::int64_t high);
   roce::IpAddress draw_address();
   void write(std::string_view name, const std::string& value);
   // What `fields` writes, as the inside of a mapping of its own.

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/swarm/fabric.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+
+#include "runtime/component/registry.h"
+#include "tests/unit/contracts/random_fields.h"
+
+namespace rocebox::swarm {
+namespace {
+
+using Limits = test::RandomFields::Limits;
+
+constexpr int kDraws = 200;
+constexpr unsigned kWorkloadsMax = 3, kFaultyLinksMax = 2;
+
+// What makes a run long shows nothing more: sizes are those of some packets, and slow links and long timers only make
+// time pass. Addresses are the network's.
+const Limits kNic{.one_in = 4,
+                  .rate_min = 100'000'000,
+                  .duration_max = 10 * kMillisecond,
+                  .kept = {"mac", "address", "address6", "prefix_bits", "gateway", "neighbors", "rate", "queue_pairs"},
+                  .values = {{"window", {1, 2, 5, 16, 64, 512}},
+                             {"ack_every", {1, 2, 7, 16, 64}},
+                             {"retransmission_timeout", {100'000, kMillisecond, 4 * kMillisecond, 100 * kMillisecond}},
+                             {"cm_response_timeout", {12, 16, 20}}}};
+const Limits kLink{.one_in = 8,
+                   .rate_min = 10'000'000,
+                   .duration_max = 10 * kMillisecond,
+                   .integer_max = 1 << 16,
+                   .values = {{"copies", {1, 2, 3}}}};
+const Limits kGateway{.one_in = 4, .duration_max = 100 * kMillisecond};
+const Limits kWorkload{.one_in = 3,
+                       .rate_min = 100'000'000,
+                       .duration_max = kMillisecond,
+                       .integer_max = 16,
+                       .bytes_max = 16384,
+                       .items_one_in = 1,
+                       .values = {{"mtu", {256, 512, 1024, 2048, 4096}},
+                                  {"timeout", {4, 8, 12, 14, 16}},
+                                  {"chunk", {1000, 4096, 5001, 1 << 30}},
+                                  {"source", {0, 1, 2, 3}},
+                                  {"destination", {0, 1, 2, 3}},
+                                  {"groups", {1, 2}}}};
+
+bool says(const std::string& text, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return text.find(word) != std::string::npos; });
+}
+
+Registry& registry_with_own() {
+  static Registry* const registry = [] {
+    auto* made = new Registry;
+    add_own_components(*made);
+    return made;
+  }();
+  return *registry;
+}
+
+class FabricDrawing {
+ public:
+  explicit FabricDrawing(std::uint64_t seed) : random_(seed), registry_(registry_with_own()) {}
+
+  std::string draw() {
+    std::string yaml = fmt::format("seed: {}\nsim: {{watchdog: 3600s}}\n", below(1000));
+    nic_ = options(*registry_.find("nic"), kNic);
+    components.emplace_back("nic");
+    switch (below(4)) {
+      case 0:
+        yaml += gateways();
+        break;
+      case 1:
+        yaml += star();
+        break;
+      default:
+        yaml += topology();
+    }
+    yaml += links() + workloads();
+    const bool paced = says(yaml, {"dcqcn"}) && says(yaml, {"ecn"});  // down to where a window takes longer than timers
+    if (says(yaml, {"timeout"}) || paced) promises.patient = false;
+    // Each gap that reordering makes costs a try.
+    if (!promises.ordered && says(yaml, {"retry_cnt"})) promises.patient = false;
+    if (says(yaml, {"UC"})) promises.reliable = false;
+    if (says(yaml, {"repaired"}) || (says(yaml, {"corrupt"}) && says(yaml, {"icrc: false"}))) promises.genuine = false;
+    return yaml;
+  }
+
+  FabricPromises promises;
+  std::vector<std::string> components;
+
+ private:
+  unsigned below(unsigned n) { return static_cast<unsigned>(random_() % n); }
+  template <class T>
+  T one_of(std::initializer_list<T> all) {
+    return all.begin()[below(static_cast<unsigned>(all.size()))];
+  }
+
+  // The inside of a mapping in flow style; empty when all is left at its default.
+  std::string options(const Component& component, const Limits& limits) {
+    for (int i = 0; i < 20; i++) {
+      test::RandomFields fields(random_(), limits);
+      const std::unique_ptr<Options> own = component.options(registry_);
+      own->fields(fields);
+      if (fields.refused()) continue;
+      const std::string text = fields.yaml();
+      return text.substr(1, text.size() - 2);
+    }
+    return "";
+  }
+  static std::string after_comma(const std::string& text) { return text.empty() ? "" : ", " + text; }
+  std::string rate() { return fmt::format("{}Gbps", one_of({10, 25, 100})); }
+  std::string delay() { return fmt::format("{}ns", one_of({0u, 100u, 1000u, below(20000)})); }
+
+  // Hosts of one switch are numbered through, and so are the prefixes of switches with hosts.
+  void add_hosts(unsigned count, unsigned at_each_switch) {
+    for (unsigned i = 0; i < count; i++) {
+      hosts_.push_back(fmt::format("h{}", i));
+      addresses_.push_back(fmt::format("10.0.{}.{}", i / at_each_switch, i % at_each_switch + 1));
+    }
+  }
+
+  std::string topology() {
+    std::string shape;
+    bool switches = true, racks = false;
+    switch (below(5)) {
+      case 0:
+        shape = fmt::format("back_to_back: {{host_rate: {}, host_delay: {}}}", rate(), delay());
+        add_hosts(2, 2);
+        link_names_ = {"h0_h1"};
+        switches = false;
+        break;
+      case 1: {
+        const unsigned at_each = 1 + below(3);
+        shape =
+            fmt::format("dumbbell: {{hosts_per_side: {}, host_rate: {}, bottleneck_rate: {}, bottleneck_delay: {}}}",
+                        at_each, rate(), rate(), delay());
+        add_hosts(2 * at_each, at_each);
+        link_names_ = {"h0_left", "left_right"};
+        break;
+      }
+      case 2:
+        shape = fmt::format("fat_tree: {{k: 2, host_rate: {}, core_delay: {}}}", rate(), delay());
+        add_hosts(2, 1);
+        link_names_ = {"h0_pod0_edge0", "pod1_agg0_core0"};
+        break;
+      case 3:
+        shape =
+            fmt::format("dragonfly: {{routers: 2, hosts_per_router: 1, global_links: 1, global_delay: {}}}", delay());
+        add_hosts(6, 1);
+        link_names_ = {"h0_group0_router0", "group0_router0_group0_router1"};
+        break;
+      default: {
+        const unsigned leaves = 2 + below(2), spines = 1 + below(3), at_each = 1 + below(2);
+        const std::string all = rate();  // NICs that are faster than the fabric would fill its queues
+        shape = fmt::format(
+            "leaf_spine: {{leaves: {}, spines: {}, hosts_per_leaf: {}, host_rate: {}, spine_rate: {}, spine_delay: "
+            "{}}}",
+            leaves, spines, at_each, all, all, delay());
+        add_hosts(leaves * at_each, at_each);
+        link_names_ = {"h0_leaf0", "leaf0_spine0", fmt::format("leaf1_spine{}", spines - 1)};
+        racks = true;
+      }
+    }
+    placed_ = true;
+    const std::string device = switches ? switch_options(racks) : "";  // which may change the NICs' options
+    return fmt::format("topology:\n  {}\n  hosts: {{nic: {{{}}}}}\n{}", shape, nic_,
+                       switches ? fmt::format("  switches: {{switch: {{{}}}}}\n", device) : "");
+  }
+
+  std::string switch_options(bool racks) {
+    components.insert(components.end(), {"switch", "forward"});
+    std::string text;
+    if (racks && below(3) == 0) {
+      components.emplace_back("themis");
+      promises.ordered = false;
+      Limits limits = kNic;
+      limits.kept.insert(limits.kept.end(), {"recovery", "window"});
+      nic_ = "recovery: rnic_sr, window: 64" + after_comma(options(*registry_.find("nic"), limits));
+      text =
+          fmt::format("programs: [forward, themis], themis: {{window: 64, ooo_threshold: {}, qps: {}, learning: {}}}",
+                      one_of({0, 16, 48}), one_of({4, 256}), below(2) ? "true" : "false");
+    } else if (below(2)) {
+      const char* balance = one_of({"flow", "flowlet", "random", "least_queue"});
+      promises.ordered = std::string_view(balance) == "flow";
+      text = fmt::format("forward: {{balance: {}}}", balance);
+    }
+    if (below(3) == 0)
+      text += fmt::format("{}traffic_manager: {{buffer: {}KiB, packets: {}{}}}", text.empty() ? "" : ", ",
+                          one_of({32, 256, 16384}), one_of({64, 4096}),
+                          below(2) ? ", ecn: {min: 10KB, max: 30KB, probability: 10%}" : "");
+    return text;
+  }
+
+  std::string star() {
+    const unsigned count = 2 + below(4);
+    add_hosts(count, count);
+    const std::string speed = rate();
+    std::string yaml = fmt::format(
+        "devices:\n  s: {{switch: {{ports: [p0, p1, p2, p3, p4], traffic_manager: {{rate: {}, "
+        "buffer: 16MiB, packets: 16384}}}}}}\n",
+        speed);
+    components.insert(components.end(), {"switch", "forward"});
+    for (unsigned i = 0; i < count; i++) {
+      yaml += host(i, speed);
+      add_link(fmt::format("w{}", i), hosts_[i] + ".wire", fmt::format("s.p{}", i));
+    }
+    return yaml;
+  }
+
+  std::string gateways() {
+    add_hosts(2, 2);
+    const std::string speed = rate(), lowar = options(*registry_.find("lowar"), kGateway);
+    components.emplace_back("lowar");
+    // What was lost and made again comes late, and sooner or later than what was not.
+    add_link("haul", "g0.wan", "g1.wan");
+    add_link("w0", "h0.wire", "g0.host");
+    add_link("w1", "h1.wire", "g1.host");
+    std::string yaml = "devices:\n" + host(0, speed) + host(1, speed);
+    for (unsigned i = 0; i < 2; i++)
+      yaml += fmt::format("  g{}: {{path: host <-> lowar <-> wan, kernels: {{lowar: {{{}}}}}}}\n", i, lowar);
+    return yaml;
+  }
+
+  std::string host(unsigned number, const std::string& speed) {
+    return fmt::format("  {}: {{nic: {{address: {}, rate: {}{}}}}}\n", hosts_[number], addresses_[number], speed,
+                       after_comma(nic_));
+  }
+  void add_link(const std::string& name, const std::string& near, const std::string& far) {
+    link_names_.push_back(name);
+    ends_.push_back(fmt::format("between: [{}, {}]", near, far));
+  }
+
+  // Half of the networks have a link or two with faults.
+  std::string links() {
+    std::string yaml;
+    unsigned faulty = below(2) ? 0 : 1 + below(kFaultyLinksMax);
+    for (std::size_t i = 0; i < link_names_.size(); i++) {
+      std::string text;
+      if (faulty > 0 && (below(2) || i + faulty >= link_names_.size())) {
+        faulty--;
+        text = options(*registry_.wire(), kLink);
+        promises.faultless = promises.faultless && text.empty();
+      }
+      const std::string fixed = placed_ ? "" : ends_[i];
+      if (text.empty() && !placed_) text = "delay: " + delay();
+      if (text.empty()) continue;
+      yaml += fmt::format("  {}: {{{}{}{}}}\n", link_names_[i], fixed, fixed.empty() ? "" : ", ", text);
+    }
+    components.emplace_back("link");
+    return yaml.empty() ? "" : "links:\n" + yaml;
+  }
+
+  std::string workloads() {
+    std::string yaml = "workloads:\n";
+    const unsigned wanted = 1 + below(kWorkloadsMax);
+    for (unsigned number = 0; number < wanted;) number += workload(number, yaml);
+    return yaml;
+  }
+  std::vector<std::string> some_hosts(std::size_t count) {
+    std::vector<std::string> some = hosts_;
+    std::shuffle(some.begin(), some.end(), random_);
+    some.resize(count);
+    return some;
+  }
+  std::string when(unsigned number) {
+    std::string text;
+    if (below(3) == 0) text += fmt::format(", start: {}ns", below(100'000));
+    if (number > 0 && below(4) == 0) text += fmt::format(", after: [w{}]", below(number));
+    return text;
+  }
+
+  // Rows that were written.
+  unsigned workload(unsigned number, std::string& yaml) {
+    const std::vector<const Component*> kinds = registry_.of_kind(kWorkloadKind);
+    const Component& kind = *kinds[below(static_cast<unsigned>(kinds.size()))];
+    if (std::string_view(kind.name) == "rping") return rping(number, yaml);
+    test::RandomFields fields(random_(), kWorkload);
+    const std::unique_ptr<Options> drawn = kind.options(registry_);
+    drawn->fields(fields);
+    const Range<std::int64_t> range = static_cast<const WorkloadOptions&>(*drawn).hosts();
+    const auto most = static_cast<std::int64_t>(hosts_.size());
+    if (fields.refused() || range.low > most) return 0;
+    const auto span = static_cast<unsigned>(std::min(range.high, most) - range.low + 1);
+    const auto count = static_cast<std::size_t>(range.low) + below(span);
+    const std::string text = fields.yaml();
+    yaml += fmt::format("  w{}: {{type: {}, hosts: [{}]{}{}}}\n", number, kind.name, fmt::join(some_hosts(count), ", "),
+                        when(number), after_comma(text.substr(1, text.size() - 2)));
+    components.emplace_back(kind.name);
+    return 1;
+  }
+
+  // A server and its client, which must know it.
+  unsigned rping(unsigned number, std::string& yaml) {
+    const std::vector<std::string> ends = some_hosts(2);
+    const auto server = static_cast<std::size_t>(std::ranges::find(hosts_, ends[0]) - hosts_.begin());
+    const unsigned size = 24 + below(below(2) ? 100 : 9000), port = 7000 + number;
+    yaml += fmt::format("  w{}: {{type: rping, hosts: [{}], size: {}B, port: {}}}\n", number, ends[0], size, port);
+    yaml +=
+        fmt::format("  w{}: {{type: rping, hosts: [{}], size: {}B, port: {}, address: {}, count: {}, start: 1ns}}\n",
+                    number + 1, ends[1], size, port, addresses_[server], 1 + below(20));
+    components.emplace_back("rping");
+    return 2;
+  }
+
+  std::mt19937_64 random_;
+  Registry& registry_;
+  std::string nic_;
+  std::vector<std::string> hosts_, addresses_, link_names_, ends_;
+  bool placed_ = false;  // by a topology
+};
+
+}  // namespace
+
+std::unique_ptr<FabricScenario> make_fabric(std::uint64_t seed, unsigned attempt) {
+  std::string why;
+  for (int i = 0; i < kDraws; i++) {
+    FabricDrawing drawing((seed * kDraws + static_cast<std::uint64_t>(i)) * 1'000'003 + attempt);
+    auto scenario = std::make_unique<FabricScenario>();
+    scenario->yaml = drawing.draw();
+    config::Mistakes mistakes("swarm");
+    scenario->config = config::load_text(scenario->yaml, "swarm.yaml", registry_with_own(), mistakes, false);
+    why = mistakes.text() + scenario->yaml;
+    if (!mistakes.none()) continue;
+    scenario->promises = drawing.promises;
+    scenario->components = drawing.components;
+    return scenario;
+  }
+  throw std::logic_error("no network that loads; the last one: " + why);
+}
+
+}  // namespace rocebox::swarm
