@@ -8,6 +8,7 @@
 #include "nic_model/counters.h"
 #include "nic_model/memory/memory.h"
 #include "nic_model/rate/transmitter.h"
+#include "nic_model/transport/multicast.h"
 #include "nic_model/transport/qp.h"
 #include "nic_model/transport/received.h"
 #include "runtime/kernel/kernel.h"
@@ -61,6 +62,7 @@ class Core {
   Counters count;
   Memory memory;
   Transmitter transmitter;
+  MulticastGroups groups;
   std::vector<std::unique_ptr<Qp>> qps;  // by number
   std::vector<std::unique_ptr<CompletionQueue>> cqs;
   std::vector<std::unique_ptr<ReceiveQueue>> shared_queues;

@@ -65,6 +65,13 @@ inline constexpr std::size_t kResolutionsKept = 1024;
 /// to 2.4 hours); Linux bounds them by 30 s for the same reason.
 inline constexpr std::int64_t kCmWaitMax = 60'000'000'000;
 
+/// Multicast groups of one NIC: mlx5's max_mcast_grp is 2^21; a host that emulates many is content with as many as a
+/// switch's table of groups has.
+inline constexpr std::size_t kMulticastGroupsMax = 8192;
+
+/// Queue pairs of one group, each of which a datagram is copied to: mlx5's max_mcast_qp_attach.
+inline constexpr std::size_t kMulticastQpsMax = 240;
+
 /// Packets that the NIC itself has to send (ARP, ICMP, CNP) and that wait for the transmitter; more are dropped and
 /// counted.
 inline constexpr std::size_t kControlPacketsMax = 1024;

@@ -15,7 +15,7 @@ Nic::Nic(const NicConfig& config, Stats& stats)
                    [this](Context& context, Qp& qp, const ibv_qp_attr& attributes, int mask) {
                      return host_.modify_qp_in(context, qp, attributes, mask);
                    }),
-      host_(core_, connections_, [this](Context& context, Qp& qp) { resolve(context, qp); }) {}
+      host_(core_, connections_, neighbors_, [this](Context& context, Qp& qp) { resolve(context, qp); }) {}
 
 void Nic::start(Context& context) { context.reserve_timers(static_cast<std::size_t>(config_.queue_pairs) * 2); }
 
@@ -94,7 +94,10 @@ Counter& Nic::receive_roce(Context& context, Packet packet) {
   }
   const roce::Bth& bth = roce::bth(packet);
   const roce::Addresses addresses = roce::addresses(packet);
-  if (addresses.destination != config_.source_for(addresses.destination)) return count.drop_not_for_us;
+  if (addresses.destination != config_.source_for(addresses.destination)) {
+    if (is_multicast(addresses.destination)) return receive_multicast(context, packet);
+    return count.drop_not_for_us;
+  }
   if ((bth.pkey & 0x7FFF) != 0x7FFF) return count.drop_bad_pkey;
   if (bth.destination_qp == roce::kGsiQpn) {
     Counter* why = gsi_.check(packet);
@@ -119,6 +122,15 @@ Counter& Nic::receive_roce(Context& context, Packet packet) {
   if (info.has(roce::kIsReadResponse)) return qp->requester.on_read_response(context, packet);
   if (info.has(roce::kHasAtomicAckEth)) return qp->requester.on_atomic_response(context, packet);
   return qp->requester.on_acknowledge(context, packet);
+}
+
+Counter& Nic::receive_multicast(Context& context, Packet packet) {
+  core_.count.multicast_rcv_packets.add();
+  const roce::Bth& bth = roce::bth(packet);
+  if ((bth.pkey & 0x7FFF) != 0x7FFF) return core_.count.drop_bad_pkey;
+  if (bth.destination_qp != kMulticastQpn) return core_.count.drop_no_qp;
+  if (roce::opcode_info(packet.meta().opcode).service != roce::Service::kUd) return core_.count.drop_wrong_service;
+  return deliver_to_group(core_, context, packet);
 }
 
 // Reaction point.

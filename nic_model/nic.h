@@ -27,6 +27,7 @@ class Nic final : public Kernel {
  private:
   Counter& receive(Context& context, Packet packet);
   Counter& receive_roce(Context& context, Packet packet);
+  Counter& receive_multicast(Context& context, Packet packet);
   Counter& notified(Context& context, Qp& qp, const roce::IpAddress& source);
   void notify(Context& context, Qp& qp);
   bool is_for_us(Packet packet) const;

@@ -20,8 +20,12 @@ class Host::InCall {
   Context* before_;
 };
 
-Host::Host(Core& core, ConnectionManager& manager, std::function<void(Context&, Qp&)> resolve)
-    : core_(core), manager_(manager), connections_(*this, manager), resolve_(std::move(resolve)) {}
+Host::Host(Core& core, ConnectionManager& manager, Neighbors& neighbors, std::function<void(Context&, Qp&)> resolve)
+    : core_(core),
+      manager_(manager),
+      neighbors_(neighbors),
+      connections_(*this, manager),
+      resolve_(std::move(resolve)) {}
 
 std::uint32_t Host::submit(HostProgram& program) {
   programs_.push_back(&program);
@@ -103,6 +107,7 @@ Qp* Host::create_qp(const QpInit& init) {
 
 void Host::destroy_qp(Qp& qp) {
   reset(qp);
+  if (qp.is(IBV_QPT_UD)) core_.groups.detach_from_all(qp.number());
   core_.qps[qp.number() - core_.config.first_qpn].reset();
 }
 
@@ -212,6 +217,20 @@ AddressHandle Host::create_ah(const roce::Mac& mac, const roce::IpAddress& desti
   std::copy(mac.begin(), mac.end(), av.rmac);
   std::copy(destination.begin(), destination.end(), av.rgid);
   return handle;
+}
+
+int Host::create_ah(AddressHandle& handle, const roce::IpAddress& destination, std::uint32_t qpn, std::uint32_t qkey,
+                    std::uint8_t traffic_class, std::uint8_t hop_limit) {
+  const bool is_group = is_multicast(destination);
+  const roce::Mac* mac = is_group ? nullptr : neighbors_.resolve(*context_, destination);
+  if (!is_group && !mac) return EAGAIN;
+  handle = create_ah(is_group ? multicast_mac(destination) : *mac, destination,
+                     is_group && qpn == 0 ? kMulticastQpn : qpn, qkey, traffic_class, hop_limit);
+  return 0;
+}
+
+int Host::attach_mcast(Qp& qp, const roce::IpAddress& group) {
+  return qp.is(IBV_QPT_UD) ? core_.groups.attach(group, qp.number()) : EINVAL;
 }
 
 }  // namespace rocebox::nic_model

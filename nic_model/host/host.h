@@ -36,7 +36,7 @@ struct AddressHandle {
 
 class Host final : public HostSide {
  public:
-  Host(Core& core, ConnectionManager& manager, std::function<void(Context&, Qp&)> resolve);
+  Host(Core& core, ConnectionManager& manager, Neighbors& neighbors, std::function<void(Context&, Qp&)> resolve);
 
   /// Adds a program, which outlives the device; it is started in the device's next call, and before that
   /// HostSide::set_waker's waker is called. Its number.
@@ -67,6 +67,14 @@ class Host final : public HostSide {
   void cancel_timer(Timer& timer) { context_->cancel(timer); }
   AddressHandle create_ah(const roce::Mac& mac, const roce::IpAddress& destination, std::uint32_t qpn,
                           std::uint32_t qkey, std::uint8_t traffic_class = 0, std::uint8_t hop_limit = 64) const;
+  /// ibv_create_ah: the way to `destination` is looked up. A group's has the MAC address that is made of it, and
+  /// kMulticastQpn where `qpn` is 0. 0, or EAGAIN: its next hop was asked for, and has not answered yet.
+  int create_ah(AddressHandle& handle, const roce::IpAddress& destination, std::uint32_t qpn, std::uint32_t qkey,
+                std::uint8_t traffic_class = 0, std::uint8_t hop_limit = 64);
+  /// ibv_attach_mcast: datagrams to `group` come to `qp`, too. 0 where they do already; EINVAL: it has no datagrams, or
+  /// that is no group; ENOMEM: too many groups, or queue pairs of one.
+  int attach_mcast(Qp& qp, const roce::IpAddress& group);
+  int detach_mcast(Qp& qp, const roce::IpAddress& group) { return core_.groups.detach(group, qp.number()); }
   const NicConfig& config() const { return core_.config; }
   Connections& connections() { return connections_; }
 
@@ -93,6 +101,7 @@ class Host final : public HostSide {
 
   Core& core_;
   ConnectionManager& manager_;
+  Neighbors& neighbors_;
   Connections connections_;
   std::function<void(Context&, Qp&)> resolve_;  // finds the way to a queue pair's peer
   std::function<void()> waker_;

@@ -35,6 +35,11 @@ PacketPtr Requester::send_datagram(Context& context, SendWork& work) {
   if (work.bytes && Core::has_payload(*packet))
     qp_.send_queue.gather(work, core_.memory, 0, work.bytes, Headers::payload(*packet));
   core_.finish(*packet);
+  if (is_multicast(underlay.addresses.destination)) {
+    core_.count.multicast_xmit_packets.add();
+    // No switch sends a packet back to where it came from.
+    if (!qp_.init.block_multicast_loopback) deliver_to_group(core_, context, *packet);
+  }
   sent_end_ = una_ = roce::psn_add(work.first_psn, 1);
   current_++;
   complete_done(context);

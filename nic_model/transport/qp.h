@@ -24,6 +24,8 @@ struct QpInit {
   ReceiveQueue* shared_receive_queue = nullptr;  ///< null: one of its own
   ibv_qp_cap capacity{};
   bool signal_all = false;  ///< every send work request gives a completion
+  /// IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: its datagrams to a group do not come to queue pairs of its own NIC.
+  bool block_multicast_loopback = false;
 };
 
 /// Its attributes, as ibv_modify_qp has set them.

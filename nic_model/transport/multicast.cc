@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/transport/multicast.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "nic_model/core.h"
+
+namespace rocebox::nic_model {
+
+bool is_multicast(const roce::IpAddress& address) {
+  return roce::is_ipv4(address) ? address[12] >> 4 == 0xE : address[0] == 0xFF;
+}
+
+roce::Mac multicast_mac(const roce::IpAddress& group) {
+  if (!roce::is_ipv4(group)) return {0x33, 0x33, group[12], group[13], group[14], group[15]};
+  return {0x01, 0x00, 0x5E, static_cast<std::uint8_t>(group[13] & 0x7F), group[14], group[15]};
+}
+
+std::vector<MulticastGroups::Group>::const_iterator MulticastGroups::find(const roce::IpAddress& address) const {
+  return std::lower_bound(groups_.begin(), groups_.end(), address,
+                          [](const Group& one, const roce::IpAddress& other) { return one.address < other; });
+}
+
+int MulticastGroups::attach(const roce::IpAddress& group, std::uint32_t qpn) {
+  if (!is_multicast(group)) return EINVAL;
+  auto at = groups_.begin() + (find(group) - groups_.cbegin());
+  if (at == groups_.end() || at->address != group) {
+    if (groups_.size() >= kMulticastGroupsMax) return ENOMEM;
+    at = groups_.insert(at, Group{group, {}});
+  }
+  if (std::ranges::find(at->qpns, qpn) != at->qpns.end()) return 0;
+  if (at->qpns.size() >= kMulticastQpsMax) return ENOMEM;
+  at->qpns.push_back(qpn);
+  return 0;
+}
+
+int MulticastGroups::detach(const roce::IpAddress& group, std::uint32_t qpn) {
+  const auto at = groups_.begin() + (find(group) - groups_.cbegin());
+  if (at == groups_.end() || at->address != group || std::erase(at->qpns, qpn) == 0) return EINVAL;
+  if (at->qpns.empty()) groups_.erase(at);
+  return 0;
+}
+
+void MulticastGroups::detach_from_all(std::uint32_t qpn) {
+  for (Group& group : groups_) std::erase(group.qpns, qpn);
+  std::erase_if(groups_, [](const Group& group) { return group.qpns.empty(); });
+}
+
+std::span<const std::uint32_t> MulticastGroups::members(const roce::IpAddress& group) const {
+  const auto at = find(group);
+  if (at == groups_.end() || at->address != group) return {};
+  return at->qpns;
+}
+
+Counter& deliver_to_group(Core& core, Context& context, Packet packet) {
+  Counter* end = &core.count.drop_multicast;
+  for (const std::uint32_t qpn : core.groups.members(roce::addresses(packet).destination)) {
+    Qp& qp = *core.find(qpn);
+    Counter& one = qp.can_receive() ? qp.responder.on_datagram(context, packet) : core.count.drop_qp_state;
+    if (&one == &core.count.delivered) core.count.multicast_copies.add();
+    if (end != &core.count.delivered) end = &one;
+  }
+  return *end;
+}
+
+}  // namespace rocebox::nic_model
