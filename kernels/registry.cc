@@ -11,6 +11,8 @@
 #include "kernels/themis/themis.h"
 #include "nic_model/host/workloads/collectives.h"
 #include "nic_model/host/workloads/rping.h"
+#include "nic_model/host/workloads/ucmatose.h"
+#include "nic_model/host/workloads/verbs_check.h"
 #include "nic_model/nic.h"
 #include "runtime/kernel/workload.h"
 #include "switch_model/acl/acl.h"
@@ -35,7 +37,9 @@ std::span<const Component> in_tree_components() {
                                   switch_component(),
                                   switch_model::acl_component(),
                                   switch_model::forward_component(),
-                                  themis_component()};
+                                  themis_component(),
+                                  ucmatose_workload(),
+                                  verbs_check_workload()};
     const std::span<const Component> workloads = nic_workloads();
     all.insert(all.end(), workloads.begin(), workloads.end());
     return all;

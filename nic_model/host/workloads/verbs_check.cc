@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/host/workloads/verbs_check.h"
+
+#include <cerrno>
+
+#include "nic_model/host/workloads/check_program.h"
+
+namespace rocebox::nic_model::check {
+
+VerbsCheck::VerbsCheck(const WorkloadHost& on, const Config& config) : config_(config), cases_(config.all_cases()) {
+  host_ = dynamic_cast<Host*>(on.side);
+  if (!host_) throw ConfigError("`" + on.name + "` is no host behind a NIC");
+  if (host_->config().header_only)
+    throw ConfigError("`" + on.name + "` has `header_only: true`, and what verbs_check sends is compared");
+  program_ = host_->submit(*this);
+}
+
+void VerbsCheck::report(Report& report) const {
+  report.text("role", config_.address ? "client" : "server");
+  report.count("connections", static_cast<std::int64_t>(connections_));
+  report.count("cases_done", static_cast<std::int64_t>(cases_done_));
+  report.count("cases_incomplete", static_cast<std::int64_t>(cases_incomplete_));
+  report.count("wrong_messages", static_cast<std::int64_t>(wrong_));
+  report.text("error", error_);
+  report.table("cases", rows_.size(), [this](Report& r, std::size_t i) {
+    const Row& row = rows_[i];
+    r.text("transport", kTransports[static_cast<unsigned>(row.which.transport)]);
+    r.text("verb", kVerbs[static_cast<unsigned>(row.which.verb)]);
+    r.text("requester", row.which.server_requests ? "server" : "client");
+    r.text("group", row.which.has_group() ? roce::address_text(row.which.group) : "");
+    r.count("size", row.which.size);
+    r.count("messages", row.which.messages);
+    r.count("completed", row.completed);
+    r.count("whole", row.counts.whole);
+    r.count("partial", row.counts.partial);
+    r.count("missing", row.counts.missing);
+    r.count("wrong", row.counts.wrong);
+    r.text("status", row.status == IBV_WC_SUCCESS ? "success" : "ibv_wc_status " + std::to_string(row.status));
+  });
+}
+
+void VerbsCheck::on_start(Host& host) {
+  if (!is_due_) return;
+  is_due_ = false;
+  cq_ = host.create_cq(1 << 15, program_);
+  host.arm(*cq_);
+  const auto port = static_cast<std::uint16_t>(config_.port);
+  if (!config_.address) {
+    if (host.connections().listen(program_, PortSpace::kTcp, port) != 0) end(host, "its port is taken");
+    return;
+  }
+  std::unique_ptr<Session> session = make(host);
+  const int error = !session ? ENOMEM
+                             : host.connections().connect(program_, *config_.address, PortSpace::kTcp, port,
+                                                          session->qp, {}, session->id);
+  if (error) return end(host, "cannot connect: too many queue pairs or connections");
+  session->remote = *config_.address;
+  sessions_.push_back(std::move(session));
+}
+
+std::unique_ptr<Session> VerbsCheck::make(Host& host) {
+  auto session = std::make_unique<Session>();
+  const std::uint32_t domain = host.alloc_pd();
+  session->key = host.memory().add(domain, session->memory.data(), sizeof session->memory, IBV_ACCESS_LOCAL_WRITE);
+  QpInit init;
+  init.domain = domain;
+  init.send_cq = init.receive_cq = cq_;
+  init.capacity = {kControlDepth, kControlDepth, 1, 1, 0};
+  session->qp = session->key ? host.create_qp(init) : nullptr;
+  if (!session->qp) {
+    host.memory().remove(session->key);
+    return nullptr;
+  }
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_INIT;
+  a.port_num = 1;
+  host.modify_qp(*session->qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  for (unsigned i = 0; i < kControlDepth; i++) post_receive(host, *session, i);
+  return session;
+}
+
+void VerbsCheck::drop_side(Host& host, Session& session) {
+  host.cancel_timer(session.settle_timer);
+  if (session.side) session.side->release(host);
+  session.side.reset();
+}
+
+void VerbsCheck::release(Host& host, Session& session) {
+  drop_side(host, session);
+  host.destroy_qp(*session.qp);
+  host.memory().remove(session.key);
+}
+
+Session* VerbsCheck::find(ConnectionId id) {
+  for (const auto& session : sessions_)
+    if (session->id == id) return session.get();
+  return nullptr;
+}
+
+void VerbsCheck::on_connection_event(Host& host, const ConnectionEvent& event) {
+  steps_++;
+  if (event.type == ConnectionEventType::kConnectRequest) {
+    std::unique_ptr<Session> session = make(host);
+    if (!session || host.connections().accept(event.id, *session->qp) != 0) {
+      if (session) release(host, *session);
+      host.connections().reject(event.id);
+      return;
+    }
+    session->id = event.id;
+    session->remote = event.remote;
+    sessions_.push_back(std::move(session));
+    return;
+  }
+  Session* session = find(event.id);
+  if (!session) return;
+  switch (event.type) {
+    case ConnectionEventType::kEstablished:
+      connections_++;
+      if (config_.address) begin(host, *session);
+      return;
+    case ConnectionEventType::kDisconnected:
+      session->is_over = true;
+      drop_side(host, *session);
+      if (config_.address && cases_done_ < cases_.size())
+        end(host, "the server has disconnected");
+      else if (!config_.persistent)
+        end(host, "");
+      return;
+    case ConnectionEventType::kTimewaitExit:
+      break;
+    default: {
+      const char* why = event.type == ConnectionEventType::kRejected      ? "the server rejects"
+                        : event.type == ConnectionEventType::kUnreachable ? "no response"
+                                                                          : "its queue pair cannot be connected";
+      if (config_.address) end(host, why);
+    }
+  }
+  release(host, *session);
+  std::erase_if(sessions_, [&](const auto& one) { return one.get() == session; });
+}
+
+void VerbsCheck::leave(Host& host, Session& session, const char* error) {
+  if (error_.empty()) error_ = error;
+  session.is_over = true;  // what comes of it now is not looked at
+  host.connections().disconnect(session.id);
+}
+
+void VerbsCheck::end(Host& host, const char* error) {
+  if (error_.empty()) error_ = error;
+  if (std::exchange(finished_, true)) return;
+  tell_finished(host.now());
+}
+
+namespace {
+
+class VerbsCheckOptions final : public WorkloadOptions {
+ public:
+  void fields(Fields& fields) override { config_.fields(fields); }
+  Range<std::int64_t> hosts() const override { return {1, 1}; }
+  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
+    return std::make_unique<VerbsCheck>(hosts[0], config_);
+  }
+
+ private:
+  Config config_;
+};
+
+constexpr Example kExamples[] = {
+    {"a server, until its client goes", "port: 7175\n"},
+    {"its client: every verb of every transport, both ways", "address: 10.0.0.2\n"},
+    {"datagrams to a group, sent by either side", "address: 10.0.0.2\ncases: [{transport: UD, group: 239.1.2.3}]\n"},
+    {nullptr, nullptr}};
+
+}  // namespace
+}  // namespace rocebox::nic_model::check
+
+rocebox::Component rocebox::verbs_check_workload() {
+  return workload_component<nic_model::check::VerbsCheckOptions>(
+      "verbs_check", "messages of each verb over RC, UC and UD, both ways, every byte of which the receiver compares",
+      nic_model::check::kExamples);
+}
