@@ -50,15 +50,18 @@ live: {{idle: interrupt}}
         report = json.loads(out)
         self.assertEqual(report["run"]["pool_in_use"], report["run"]["pool_idle"], "every packet is back")
         counters = report["devices"]["nic"]["kernels"]["nic"]["counters"]
-        for name in ("rx_icrc_encapsulated", "drop_malformed", "drop_mad", "drop_cm_unknown", "drop_cm_state", "tx_no_packet"):
+        lost = self.lost(report)
+        # Messages of RDMA CM that come again may find nothing any more.
+        for name in ("rx_icrc_encapsulated", "drop_malformed", "drop_mad", "tx_no_packet",
+                     *(() if lost else ("drop_cm_unknown", "drop_cm_state"))):
             self.assertEqual(counters[name], 0, name)
         wire = report["devices"]["tap"]["kernels"]["inspect"]
         self.assertEqual((wire["counters"]["rx_icrc_encapsulated"], wire["counters"]["icrc_unverified"]), (0, 0))
-        if self.lost(report):
-            return report, counters
         seen = {direction: sum(f["packets"] for f in wire["flows"] if (f["source"] in (self.address, self.address6)) == ours)
                 for direction, ours in (("tx", True), ("rx", False))}
-        self.assertEqual(seen, {way: counters[f"{way}_roce_packets"] for way in ("tx", "rx")})
+        cable = report["links"]["cable"]["counters"]
+        self.assertEqual(seen, {"tx": counters["tx_roce_packets"] - cable["forward_drop_loss"],
+                                "rx": counters["rx_roce_packets"] + cable["reverse_drop_loss"]})
         return report, counters
 
     def test_6_nic_is_a_neighbour_that_answers_pings(self):
@@ -127,16 +130,21 @@ live: {{idle: interrupt}}
 
     def wire_is_clean(self, **messages):
         """tshark finds nothing malformed in what crossed the wire, and the connection managers said so much."""
-        complaints = self.tshark("_ws.malformed || _ws.expert.severity == error", "_ws.expert.message")
-        # RoCEv2 leaves UDP's checksum zero over IPv6, too (annex A17.3.2), which Linux does as we do.
-        self.assertEqual([text for text in complaints if not text.endswith("Illegal checksum value (0)")], [])
+        self.nothing_is_malformed()
         said = {}
         for attribute in self.tshark("infiniband.mad.attributeid", "infiniband.mad.attributeid"):
             name = CM_ATTRIBUTES[int(attribute, 0)]
             said[name] = said.get(name, 0) + 1
         self.assertEqual(said, messages)
 
+    def nothing_is_malformed(self):
+        complaints = self.tshark("_ws.malformed || _ws.expert.severity == error", "_ws.expert.message")
+        # RoCEv2 leaves UDP's checksum zero over IPv6, too (annex A17.3.2), which Linux does as we do.
+        self.assertEqual([text for text in complaints if not text.endswith("Illegal checksum value (0)")], [])
+
     def tshark(self, what, field):
         """A field of such packets, each once: the trace has them at every stage, and all leave `inspect`'s device."""
         only = f'frame.interface_name == "tap" && frame.comment contains " leave " && ({what})'
-        return bed.sh("tshark", "-r", self.trace, "-Y", only, "-T", "fields", "-e", field).splitlines()
+        # Wireshark takes SENDs for NFS's where they look like it; none here are.
+        return bed.sh("tshark", "--disable-protocol", "rpcordma", "-r", self.trace, "-Y", only, "-T", "fields", "-e",
+                      field).splitlines()

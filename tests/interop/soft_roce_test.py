@@ -7,6 +7,7 @@ import sys
 
 import bed
 from nic_cases import NicCases
+from verbs_cases import VerbsCases
 
 sys.path.insert(0, str(bed.ROOT / "tests" / "replay"))
 from wire import parse, read_pcap  # noqa: E402
@@ -23,7 +24,7 @@ OPCODES = {"ibv_rc_pingpong": "rc_send_", "ib_write_bw": "rc_rdma_write_", "ib_r
 IPV4_GID, IPV6_GID = 1, 2  # 0 is the link-local one
 
 
-class SoftRoce(NicCases, bed.BedTest):
+class SoftRoce(VerbsCases, NicCases, bed.BedTest):
     counts = None
 
     def words(self, program, messages, roce_mtu, gid):

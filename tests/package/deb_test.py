@@ -48,6 +48,7 @@ class Deb(unittest.TestCase):
                      "share/rocebox/configs/rocebox-lab.schema.json", "share/rocebox/configs/lab/two_hosts.yaml",
                      "share/rocebox/lab/vm/vm.py", "share/rocebox/lab/vm/machine.py", "share/rocebox/lab/vm/channel.py",
                      "share/rocebox/lab/vm/build_image.sh", "share/rocebox/lab/vm/guest/init", "share/rocebox/lab/vm/guest/agent",
+                     "share/rocebox/lab/vm/guest/verbs_check.c", "share/rocebox/lab/vm/guest/verbs_check_side.h",
                      "share/rocebox/pipelines/wan_gateway.yaml", "share/rocebox/configs/live/wan_gateway.yaml"):
             self.assertIn(f"/usr/{path}", self.listing)
         for path in self.listing:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes what vm.py boots: a Debian kernel with Soft-RoCE, and an initramfs with this machine's rdma-core and perftest.
+# Makes what vm.py boots: a Debian kernel with Soft-RoCE, and an initramfs with this machine's rdma-core and perftest, and
+# with guest/verbs_check.c where it can be compiled.
 #   build_image.sh [--kernel-package FILE.deb] [FOLDER]
 # The kernel package is downloaded by apt and unpacked, not installed; nothing needs root. FOLDER (default:
 # $ROCEBOX_VM_IMAGES, or else rocebox/vm in $XDG_CACHE_HOME or ~/.cache) keeps images by a hash of all that goes into
@@ -77,6 +78,30 @@ find_kernel() {
   kernel_id="$kernel_name $kernel_version"
 }
 
+# Sets `headers` to where RDMA CM's C headers are: this machine's, or those of Debian's package, downloaded once and unpacked.
+# Empty: the image is made without verbs_check; `headers_why` says what is not here.
+find_headers() {
+  local room=$folder/download.$$ package
+  headers='' headers_why=''
+  if ! command -v cc >/dev/null || [ ! -f /usr/include/infiniband/verbs.h ]; then
+    headers_why='not here: a C compiler or infiniband/verbs.h; apt-get install gcc libc6-dev libibverbs-dev'
+  elif [ -f /usr/include/rdma/rdma_cma.h ]; then
+    headers=/usr/include
+  elif [ -f "$folder/librdmacm-dev/usr/include/rdma/rdma_cma.h" ]; then
+    headers=$folder/librdmacm-dev/usr/include
+  else
+    mkdir -p "$room"
+    if (cd "$room" && apt-get download -qq -o APT::Sandbox::User=root librdmacm-dev >/dev/null 2>&1); then
+      package=$(echo "$room"/*.deb)
+      dpkg-deb -x "$package" "$folder/librdmacm-dev"
+      headers=$folder/librdmacm-dev/usr/include
+    else
+      headers_why='not here: rdma/rdma_cma.h; apt-get install librdmacm-dev'
+    fi
+    rm -rf "$room"
+  fi
+}
+
 # The kernel package, downloaded once. Package lists may be older than the archive: then they are read anew.
 fetch_kernel() {
   [ -z "$kernel_package" ] || return 0
@@ -144,6 +169,11 @@ make_root() {
   echo '127.0.0.1 localhost' >"$root/etc/hosts"
   printf '%s\n' "${modules[@]}" >"$root/etc/modules"
   install -m 755 "$here/guest/init" "$here/guest/agent" "$root/"
+  if [ -n "$headers" ]; then
+    cc -O2 -o "$root/bin/verbs_check" -I "$headers" "$here/guest/verbs_check.c" -libverbs -l:librdmacm.so.1
+  else
+    say "the image is made without verbs_check; $headers_why"
+  fi
 }
 
 build() {
@@ -174,7 +204,9 @@ exec 9>"$folder/lock"
 flock 9
 find_programs
 find_kernel
-key=$({ echo "$kernel_id"; sha256sum "$0" "$here"/guest/* "${files[@]}" "${libraries[@]}" "$provider" | cut -d ' ' -f 1; } |
+find_headers
+key=$({ echo "$kernel_id${headers:+, with verbs_check}"
+        sha256sum "$0" "$here"/guest/* "${files[@]}" "${libraries[@]}" "$provider" | cut -d ' ' -f 1; } |
       sha256sum | cut -c 1-16)
 image=$folder/image-$key
 [ -d "$image" ] || build "$image"
