@@ -31,6 +31,8 @@ void NicConfig::place(const Placement& placement) {
 }
 
 void NicConfig::fields(Fields& f) {
+  constexpr std::string_view kUp = "up";
+  f.boolean(kUp, up, "false: the NIC has stopped: all that comes in and all that would leave is lost");
   f.mac("mac", mac, Presence::kOptional, "MAC address; made of the IP address when left out");
   f.address("address", address, Presence::kOptional,
             "IPv4 or IPv6 address, from which its GIDs are; the link-local one of its MAC address when left out");
@@ -64,6 +66,8 @@ void NicConfig::fields(Fields& f) {
   f.integer("cm_response_timeout", cm_response_timeout, {0, 23},
             "RDMA CM waits 4.096 us * 2^this for a response before it asks again");
   f.integer("cm_retries", cm_retries, {0, 15}, "how often RDMA CM asks again before it gives up");
+  fixed = flatten_all(f.values());
+  std::erase_if(fixed, [&](const auto& option) { return option.first == kUp; });
   // Locally administered, from the last four bytes: equal for equal configurations.
   if (!mac)
     mac = address ? roce::Mac{0x02, 0x72, (*address)[12], (*address)[13], (*address)[14], (*address)[15]}

@@ -8,6 +8,7 @@
 #include "nic_model/limits.h"
 #include "nic_model/rate/dcqcn.h"
 #include "runtime/component/fields.h"
+#include "runtime/component/option_values.h"
 #include "runtime/kernel/placement.h"
 #include "runtime/roce/address.h"
 #include "runtime/roce/headers.h"
@@ -43,6 +44,7 @@ struct NicConfig {
   /// The entropy of a flow: from 0xC000 on, by both queue pairs (as rdma_flow_label and drivers make it).
   std::uint16_t udp_source_port(std::uint32_t qpn, std::uint32_t destination_qp) const;
 
+  bool up = true;
   std::vector<std::string> ports = {"wire"};
   std::optional<roce::Mac> mac;
   std::optional<roce::IpAddress> address, address6, gateway;
@@ -63,6 +65,7 @@ struct NicConfig {
   Nanos arp_timeout = 1 * kSecond;
   int arp_tries = 5;
   std::int64_t cm_response_timeout = 20, cm_retries = 15;
+  FlatValues fixed;  ///< all options, as they were read, that cannot be changed while it runs
 };
 
 }  // namespace rocebox::nic_model

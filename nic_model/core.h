@@ -32,7 +32,7 @@ struct AsyncEvent {
 class Core {
  public:
   Core(const NicConfig& configuration, Stats& stats)
-      : config(configuration), count(stats), transmitter(configuration) {}
+      : config(configuration), up(configuration.up), count(stats), transmitter(configuration) {}
 
   /// The queue pair of that number; null when there is none.
   Qp* find(std::uint32_t qpn) const {
@@ -59,6 +59,7 @@ class Core {
   }
 
   const NicConfig& config;
+  bool up;
   Counters count;
   Memory memory;
   Transmitter transmitter;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/nic.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "runtime/packet/pool.h"
 #include "runtime/roce/icrc.h"
 
@@ -63,7 +67,26 @@ bool Nic::is_for_us(Packet packet) const {
   return is_group || std::equal(ethernet->destination, ethernet->destination + 6, config_.mac_address().begin());
 }
 
+class Nic::NewOptions final : public Change {
+ public:
+  explicit NewOptions(bool up) : up_(up) {}
+  void apply(Kernel& kernel, Nanos) override { static_cast<Nic&>(kernel).core_.up = up_; }
+
+ private:
+  bool up_;
+};
+
+std::unique_ptr<Change> Nic::prepare(const NicConfig& config) const {
+  const auto [own, other] = std::ranges::mismatch(config_.fixed, config.fixed);
+  if (own != config_.fixed.end() || other != config.fixed.end())
+    throw ConfigError(fmt::format("nic: `{}` cannot be changed while it runs; only `up` can",
+                                  own != config_.fixed.end() ? own->first : other->first));
+  return std::make_unique<NewOptions>(config.up);
+}
+
 Counter& Nic::receive(Context& context, Packet packet) {
+  if (!core_.up) [[unlikely]]
+    return core_.count.drop_down;
   if (packet.size() < sizeof(roce::Ethernet) || !is_for_us(packet)) return core_.count.drop_not_for_us;
   const PacketMeta& meta = packet.meta();
   if (meta.status == ParseStatus::kRoce) [[likely]]
@@ -198,8 +221,8 @@ class NicOptions final : public DeviceOptions {
   std::uint32_t packet_bytes() const override { return config_.header_only ? kHeaderPacketBytes : 2048; }
   const char* one_core_because() const override { return "whose queue pairs and memory are one host's"; }
   std::unique_ptr<Kernel> make(Stats& stats) const override { return std::make_unique<Nic>(config_, stats); }
-  std::unique_ptr<Change> change(const Kernel&) const override {
-    throw ConfigError("none of its options can be changed while it runs");
+  std::unique_ptr<Change> change(const Kernel& running) const override {
+    return static_cast<const Nic&>(running).prepare(config_);
   }
   bool makes_packets() const override { return true; }
 

@@ -21,10 +21,13 @@ class Nic final : public Kernel {
   HostSide* host_side() override { return &host_; }
   void on_host(Context& context) override;
   void report(Report& report) const override;
+  /// Only `up` may be another.
+  std::unique_ptr<Change> prepare(const NicConfig& config) const;
 
   Host& host() { return host_; }
 
  private:
+  class NewOptions;
   Counter& receive(Context& context, Packet packet);
   Counter& receive_roce(Context& context, Packet packet);
   Counter& receive_multicast(Context& context, Packet packet);

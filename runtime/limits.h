@@ -81,6 +81,9 @@ inline constexpr unsigned kVlanTagsMax = 3;
 /// A configuration file: bytes, nesting depth and nodes after aliases are resolved (a "billion laughs" document
 /// is refused, not expanded).
 inline constexpr std::size_t kConfigBytesMax = std::size_t{1} << 20;
+
+/// A file of data that a configuration names, such as a list of flows: a million lines.
+inline constexpr std::size_t kInputFileBytesMax = std::size_t{1} << 26;
 inline constexpr unsigned kConfigDepthMax = 32;
 inline constexpr std::size_t kConfigNodesMax = 200'000;
 

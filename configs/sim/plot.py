@@ -12,6 +12,10 @@ matplotlib.rcParams["svg.hashsalt"] = "rocebox"  # equal runs give equal files
 import matplotlib.pyplot as plt
 
 LINKS_SHOWN = 32
+CURVES_SHOWN = 8
+# Signals of NICs, switches and links, by the ends of their names, as far as a run has them.
+SIGNALS = ("naks_sent", "packet_seq_err", "np_cnp_sent", "retransmitted_packets", "local_ack_timeout_err", "ecn_marked_packets",
+           "rx_pause_frames", "rx_pause_duration_ns", "drop_loss", "drop_down", "drop_buffer_full")
 
 
 def save(figure, folder, name):
@@ -55,11 +59,38 @@ def utilisation(report, folder):
     save(figure, folder, "utilisation")
 
 
+def curves(report, folder, name, columns, ylabel):
+    """One curve a column over the samples of the series."""
+    if not columns:
+        return
+    series = report["series"]
+    edges = [at / 1000 for at in series["at_ns"]] + [series["end_ns"] / 1000]
+    figure, axes = plt.subplots(figsize=(6, 4))
+    for label, values in columns:
+        axes.step(edges, [values[0], *values], where="pre", label=label)
+    axes.set(xlabel="time (µs)", ylabel=ylabel, ylim=(0, None))
+    axes.legend(fontsize=6)
+    save(figure, folder, name)
+
+
+def over_time(report, folder):
+    series = report.get("series")
+    if not series:
+        return
+    signals = [(name, values) for name, values in series["counts"].items()
+               if name.split(".")[-1].removeprefix("forward_").removeprefix("reverse_") in SIGNALS]
+    curves(report, folder, "signals", signals[:2 * CURVES_SHOWN], "counted in a sample")
+    levels = list(series["levels"].items())[:CURVES_SHOWN]
+    curves(report, folder, "levels", levels, "level at the end of a sample")
+    loads = [(name, [100 * share for share in shares]) for name, shares in series["utilisation"].items()]
+    curves(report, folder, "load", loads[:CURVES_SHOWN], "share of the link's rate (%)")
+
+
 def main():
     report = json.loads(pathlib.Path(sys.argv[1]).read_text())
     folder = pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    for draw in (completion, goodput, utilisation):
+    for draw in (completion, goodput, utilisation, over_time):
         draw(report, folder)
 
 

@@ -125,6 +125,7 @@ void DirectionConfig::fields(Fields& f) {
   f.integer("packets", packets, {kPacketsMin, kPacketsMax}, "packets on their way at once; more are dropped");
   if (f.given("events")) events.clear();  // a direction's own list replaces the common one
   f.list("events", events, kEventsMax, "explicit faults");
+  f.boolean("up", up, "false: what comes is lost, as by a cut wire; what is on its way still arrives");
   check(f);
 }
 

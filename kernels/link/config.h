@@ -62,6 +62,7 @@ struct Ecn {
 enum class QueueFull : std::uint8_t { kDrop, kTrim };
 
 struct DirectionConfig {
+  bool up = true;
   std::uint64_t rate = 0;                        ///< bits per second; 0: unlimited
   std::uint64_t overhead = 24;                   ///< bytes on the wire beyond the frame: preamble 8, FCS 4, gap 12
   std::uint64_t queue = std::uint64_t{1} << 20;  ///< bytes

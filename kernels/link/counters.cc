@@ -7,6 +7,7 @@ Counters::Counters(Stats& s, const std::string& p)
     : packets(s.counter(p + "packets", "came in, copies not counted")),
       bytes(s.counter(p + "bytes", "frame bytes on the wire that came in")),
       delivered(s.counter(p + "delivered", "left at the far end, copies counted")),
+      drop_down(s.counter(p + "drop_down", "came while `up` was false")),
       drop_loss(s.counter(p + "drop_loss", "lost by `loss`")),
       drop_burst_loss(s.counter(p + "drop_burst_loss", "lost by `burst_loss`")),
       drop_event(s.counter(p + "drop_event", "dropped by an explicit event")),

@@ -11,7 +11,7 @@ struct Counters {
   Counters(Stats& stats, const std::string& prefix);
 
   Counter &packets, &bytes, &delivered;
-  Counter &drop_loss, &drop_burst_loss, &drop_event, &drop_queue_full, &drop_held_full;
+  Counter &drop_down, &drop_loss, &drop_burst_loss, &drop_event, &drop_queue_full, &drop_held_full;
   Counter &corrupted, &corrupted_icrc_repaired, &duplicated, &copy_failed;
   Counter &reordered, &reorder_refused, &reorder_timeout;
   Counter &trimmed, &ecn_marked, &ecn_not_ect;

@@ -78,6 +78,8 @@ void Direction::one(Call& call) {
   index_++;
   count_.packets.add();
   count_.bytes.add(packet.wire_bytes());
+  if (!policy_.config.up) [[unlikely]]
+    return call.batch->drop(call.slot, count_.drop_down);
   const bool chosen =
       !policy_.match.on() || policy_.match.matches(facts_of(packet));  // as it came, before events change it
   Impairments impairments;

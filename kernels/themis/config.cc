@@ -18,6 +18,7 @@ namespace rocebox::themis {
 namespace {
 
 constexpr std::string_view kSprayWords[] = {"off", "egress_port", "udp_source_port"};
+constexpr std::string_view kParts[] = {"path_check", "lazy_dropping", "rerouting", "spraying"};
 constexpr std::size_t kConnectionsMax = 1 << 16;
 
 struct Operation {
@@ -169,6 +170,13 @@ void Config::fields(Fields& f, const switch_model::SwitchInfo& info) {
   f.boolean("reroute_timeouts", reroute_timeouts,
             "a request that is sent again without a NACK takes any path; false: its own, as in the paper, though that "
             "may be dead");
+  f.texts("without", without,
+          "parts that are left out, to see what each is for (figures 13 to 15): path_check, lazy_dropping, rerouting; "
+          "failure handling is `ooo_threshold: 0`; spraying: all, as `spray: off`");
+  for (const std::string& part : without)
+    if (std::ranges::find(kParts, part) == std::end(kParts))
+      f.refuse("without", fmt::format("must be of {}, found `{}`", fmt::join(kParts, ", "), part));
+  if (!has("spraying")) spray = Spray::kOff;
   f.boolean("learning", learning, "pair the two directions of connections whose set-up was not seen, by their PSNs");
   f.list("connections", connections, kConnectionsMax, "connections that are known");
   check_connections(f, connections);

@@ -32,6 +32,7 @@ struct Config {
                turned_class = 7;
   Nanos stash_timeout = kMillisecond, qp_timeout = 60 * kSecond;
   bool learning = true, reroute_timeouts = true;
+  std::vector<std::string> without;
   std::vector<ConnectionConfig> connections;
   void fields(Fields& fields, const switch_model::SwitchInfo& info);
   /// At a ToR of a topology its hosts are those that it has there, and the paths its ports to other switches; elsewhere
@@ -43,6 +44,8 @@ struct Config {
   std::uint32_t paths_max_count() const { return static_cast<std::uint32_t>(std::max(paths, paths_max)); }
   /// QPs with state in each pipe: those of `hosts` share them equally.
   std::uint32_t slots_per_pipe(const switch_model::SwitchInfo& info) const;
+  /// Whether a part of the design is there.
+  bool has(std::string_view part) const { return std::ranges::find(without, part) == without.end(); }
   /// Whether packets of each opcode are sprayed.
   std::array<bool, 256> sprayed_opcodes() const;
   /// What is put on the UDP source port by exclusive or for path number `path`; 0 without a PathMap.

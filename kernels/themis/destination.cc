@@ -11,7 +11,9 @@ Destination::Destination(const Config& config, Layout& layout)
       paths_max_(config.paths_max),
       window_(config.window),
       window_packets_(static_cast<std::int32_t>(config.window)),
-      ooo_threshold_(static_cast<std::int32_t>(config.ooo_threshold)) {
+      ooo_threshold_(static_cast<std::int32_t>(config.ooo_threshold)),
+      path_check_(config.path_check),
+      lazy_dropping_(config.lazy_dropping) {
   const std::uint32_t slots = config.slots;
   const std::uint64_t bits = std::uint64_t{slots} * 2 * window_, paths = std::uint64_t{slots} * paths_max_;
   const auto at = [](unsigned stage) { return At{Gress::kEgress, stage}; };

@@ -24,6 +24,8 @@ class Destination {
     std::uint32_t paths;          ///< N at the start
     std::uint32_t window;         ///< W, a power of two
     std::uint32_t ooo_threshold;  ///< in packets; 0: never
+    bool path_check = true;       ///< condition C2; without it what fulfils C1 is valid
+    bool lazy_dropping = true;    ///< undetermined NACKs are stashed; without it dropped
   };
   Destination(const Config& config, Layout& layout);
 
@@ -137,6 +139,7 @@ class Destination {
   unsigned pipes_;
   std::uint32_t paths_max_, window_;
   std::int32_t window_packets_, ooo_threshold_;
+  bool path_check_, lazy_dropping_;
   RegisterArray<PsnCell> highest_psn_;
   RegisterArray<PsnCell> epsn_array_;
   RegisterArray<std::uint8_t> bases_[2];

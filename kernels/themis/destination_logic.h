@@ -137,8 +137,9 @@ Decision Destination::nack(Access& access, const PacketState& p, Slot slot, cons
   const bool unproven = settle_half(access, p, slot, move);
   if (doubted || (received && unproven)) return forward(Reason::kDoubt);
   if (received) return {.action = Action::kBlock, .reason = Reason::kInvalid, .stash = nack};
-  if (path_max.ahead_of(epsn) && roce::psn_distance(path_max.psn(), epsn) < window_packets_)
+  if (!path_check_ || (path_max.ahead_of(epsn) && roce::psn_distance(path_max.psn(), epsn) < window_packets_))
     return forward(Reason::kValid);
+  if (!lazy_dropping_) return {.action = Action::kBlock, .reason = Reason::kUndetermined, .stash = nack};
   const PsnCell before = access.update(p, stashed_nack_psn_, slot.number,
                                        [epsn](PsnCell& cell) { return std::exchange(cell, PsnCell::of(epsn)); });
   access.write(p, stash_nack_path_id_, slot.number, path);

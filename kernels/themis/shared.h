@@ -63,11 +63,12 @@ struct Shared {
                                           static_cast<std::uint64_t>(config.qps), 1)),
         egress_qps(build.layout, "qps_egress", {Gress::kEgress, EgressStage::kQp}, ingress_qps.rows(), QpEntry::kBits,
                    2),
-        destination({slots(config, build), paths_max, config.paths_count(), static_cast<std::uint32_t>(config.window),
-                     static_cast<std::uint32_t>(config.ooo_threshold)},
-                    build.layout),
+        destination(
+            {slots(config, build), paths_max, config.paths_count(), static_cast<std::uint32_t>(config.window),
+             static_cast<std::uint32_t>(config.ooo_threshold), config.has("path_check"), config.has("lazy_dropping")},
+            build.layout),
         source({slots(config, build), paths_max, config.paths_count(),
-                static_cast<std::uint32_t>(config.avoidance_window), config.reroute_timeouts},
+                static_cast<std::uint32_t>(config.avoidance_window), config.reroute_timeouts, config.has("rerouting")},
                build.layout) {}
 
   static Layout& ours(const switch_model::Build& build) {

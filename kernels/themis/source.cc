@@ -7,7 +7,8 @@ Source::Source(const Config& config, Layout& layout)
     : modulo_(config.paths),
       paths_max_(config.paths_max),
       avoidance_window_(config.avoidance_window),
-      reroute_timeouts_(config.reroute_timeouts) {
+      reroute_timeouts_(config.reroute_timeouts),
+      rerouting_(config.rerouting) {
   const std::uint64_t paths = std::uint64_t{config.slots} * config.paths_max;
   layout.part(kPartSource);
   recved_nack_psn_ =

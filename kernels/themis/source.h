@@ -39,6 +39,7 @@ class Source {
     std::uint32_t paths;      ///< N at the start
     std::uint32_t avoidance_window;
     bool reroute_timeouts = true;
+    bool rerouting = true;  ///< of what a NACK asks for; without it such a packet keeps its path
   };
   Source(const Config& config, Layout& layout);
 
@@ -56,7 +57,7 @@ class Source {
       if (cell.is(psn)) cell = PsnCell::of(psn, true);
       return before;
     });
-    const bool nacked = nack.is(psn), elsewhere = nacked && (!nack.flag() || !reroute_timeouts_);
+    const bool nacked = nack.is(psn), elsewhere = rerouting_ && nacked && (!nack.flag() || !reroute_timeouts_);
     const PsnCell highest = access.update(p, highest_psn_, slot, [psn, nacked](PsnCell& cell) {
       const PsnCell before = cell;
       cell = PsnCell::of(is_new(cell, psn) ? psn : cell.psn(), nacked);
@@ -130,7 +131,7 @@ class Source {
 
   Modulo modulo_;
   std::uint32_t paths_max_, avoidance_window_;
-  bool reroute_timeouts_;
+  bool reroute_timeouts_, rerouting_;
   RegisterArray<PsnCell> recved_nack_psn_;            // flag: the packet has been sent again
   RegisterArray<PsnCell> highest_psn_;                // flag: the packet before was the one that a NACK asked for
   RegisterArray<std::uint32_t> path_adaptive_count_;  // by PSN mod N, which is the path but for the base

@@ -65,6 +65,8 @@ PacketPtr Transmitter::choose(Context& context) {
 }
 
 void Transmitter::leave(Context& context, Core& core, PacketPtr packet) {
+  if (!core.up) [[unlikely]]
+    return context.drop(std::move(packet), core.count.drop_tx_down);
   if (packet->meta().bth_offset) {
     core.count.tx_roce_packets.add();
     core.count.tx_roce_bytes.add(packet->wire_bytes());

@@ -105,7 +105,8 @@ void add_sim(CLI::App& app, SimArguments& a) {
       ->type_name("DIR");
   command
       ->add_option("--plot", a.plot,
-                   "Draw completion times, goodput and links into this folder, as SVG and PNG; needs matplotlib")
+                   "Draw completion times, goodput, signals and links over time into this folder, as SVG and PNG; "
+                   "needs matplotlib")
       ->type_name("DIR");
   command->add_option("--seed", a.seed, "Seed of all randomness, instead of the configuration's")->type_name("N");
   add_report(*command, a.json, a.report);

@@ -17,7 +17,7 @@ constexpr std::size_t kPlacedShown = 32;  // devices of a topology that are told
 
 // Whether it is for `rocebox sim`.
 bool is_virtual(const config::RunConfig& config) {
-  return !config.workloads.empty() || !config.topology_values.empty();
+  return !config.workloads.empty() || !config.topology_values.empty() || !config.schedule.empty();
 }
 
 // Makes everything that a run would make: what could not be is a mistake.
@@ -68,10 +68,18 @@ void print_workload(const config::WorkloadConfig& workload) {
       workload.start == 0 ? "" : fmt::format(", +{}", config::format_duration(workload.start))));
 }
 
+void print_change(const config::RunConfig& config, const config::ScheduledChange& change) {
+  const std::size_t devices = config.devices.size();
+  const std::string& of =
+      change.device < devices ? config.devices[change.device].name : config.links[change.device - devices].name;
+  print_line(fmt::format("#   {}: {} of {}", config::format_duration(change.at), change.name, of));
+}
+
 void print_plan(const config::RunConfig& config) {
   print_line("# What would run:");
   if (!config.placements.empty()) print_topology(config);
   for (const config::WorkloadConfig& workload : config.workloads) print_workload(workload);
+  for (const config::ScheduledChange& change : config.schedule) print_change(config, change);
   for (const config::DeviceConfig& device : config.devices)
     if (!device.placed)
       print_line(

@@ -54,6 +54,10 @@ void refuse_virtual(const config::RunConfig& config, bool live) {
         fmt::format("{}: workload `{}` needs hosts that act: give the configuration to `rocebox sim` or "
                     "`rocebox run`",
                     config.place_text(config.workloads[0].place), config.workloads[0].name));
+  if (!config.schedule.empty())
+    throw ConfigError(fmt::format("{}: what `schedule:` changes has its time in `rocebox sim` only{}",
+                                  config.place_text(config.schedule[0].place),
+                                  live ? "; a live run takes over what changes by `rocebox reload`" : ""));
   for (const config::CaptureBinding& binding : config.captures)
     if (live && binding.joined)
       throw ConfigError(

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/ranks.h"
 #include "runtime/cli/sim_files.h"
 #include "runtime/cli/sweep.h"
 #include "runtime/config/units.h"
@@ -58,8 +59,9 @@ class ProgressLine {
   Nanos last_now_ = 0;
 };
 
-// What a person reads of hundreds of devices: what they came to.
+// What a person reads of hundreds of devices: what they came to. What was at each time is for figures.
 Json without_devices(Json report, bool full) {
+  report.erase("series");
   const std::size_t devices = report["devices"].size();
   if (full || devices <= kSimDevicesShown) return report;
   report["run"]["devices"] = devices;
@@ -94,6 +96,9 @@ int sim(const SimArguments& arguments) {
     if (number < 1 || number > most)
       throw ConfigError(fmt::format("{} {}: must be from 1 to {}", option, number, most));
   if (!arguments.sweeps.empty() || arguments.seeds > 1) return sweep(arguments);
+  if (Ranks::started() > 1)
+    throw ConfigError(
+        "mpirun deals out the runs of a sweep: give --sweep or --seeds, or start a single run without it");
   if (!arguments.plot.empty()) require_plots();
   Registry registry = make_registry(arguments.plugins);
   config::RunConfig config = load_sim(arguments, registry);
@@ -108,6 +113,11 @@ int sim(const SimArguments& arguments) {
   options.progress = [&progress](const SimProgress& how_far) { progress(how_far); };
   RunFiles files(config);
   files.writes(options.outputs);
+  for (const std::string* folder : {&arguments.csv, &arguments.plot}) {
+    if (folder->empty() || (folder == &arguments.plot && arguments.plot == arguments.csv)) continue;
+    for (const std::string& file : table_files(*folder)) files.writes(file, "a table");
+  }
+  if (!arguments.plot.empty()) files.writes(plotted_report(arguments.plot), "the report beside the figures");
   check_files(files);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of writing: what is half done is cleared away
   std::optional<EndSignals> signals(std::in_place);

@@ -48,6 +48,18 @@ Json flat_row(const std::string& name, const Json& workload) {
   return row;
 }
 
+// Columns of equal length, side by side with the times; the same columns in all runs of a configuration would be mostly
+// zeros, so each run has those that it needs.
+Json rows_of(const Json& at, std::initializer_list<const Json*> groups) {
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < at.size(); i++) {
+    Json& row = rows.emplace_back(Json{{"at_ns", at[i]}});
+    for (const Json* group : groups)
+      for (const auto& [name, column] : group->items()) row[name] = column[i];
+  }
+  return rows;
+}
+
 }  // namespace
 
 void write_file(const std::string& path, const std::string& text) {
@@ -55,6 +67,13 @@ void write_file(const std::string& path, const std::string& text) {
   file.write(text.data(), text.size());
   file.close();
   file.publish();
+}
+
+std::vector<std::string> table_files(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const char* name : {"workloads.csv", "transfers.csv", "goodput.csv", "links.csv", "series.csv", "load.csv"})
+    files.push_back((fs::path(folder) / name).string());
+  return files;
 }
 
 void write_tables(const Json& report, const std::string& folder) {
@@ -73,6 +92,10 @@ void write_tables(const Json& report, const std::string& folder) {
   write_file(path / "transfers.csv", csv_text(transfers));
   write_file(path / "goodput.csv", csv_text(report["goodput"]));
   write_file(path / "links.csv", csv_text(report["utilisation"]));
+  if (!report.contains("series")) return;  // it ended as it began
+  const Json& series = report["series"];
+  write_file(path / "series.csv", csv_text(rows_of(series["at_ns"], {&series["counts"], &series["levels"]})));
+  write_file(path / "load.csv", csv_text(rows_of(series["at_ns"], {&series["utilisation"]})));
 }
 
 void require_plots() {
@@ -83,9 +106,11 @@ void require_plots() {
     throw ConfigError("--plot needs matplotlib for python3, which is not here: Debian has it as python3-matplotlib");
 }
 
+std::string plotted_report(const std::string& folder) { return (fs::path(folder) / "report.json").string(); }
+
 void write_plots(const Json& report, const std::string& folder) {
-  make_folder(folder);
-  const std::string json = (fs::path(folder) / "report.json").string();
+  write_tables(report, folder);
+  const std::string json = plotted_report(folder);
   write_file(json, json_text(report));
   const lab::CallResult drawn = lab::call({lab::find_program("python3"), script(), json, folder});
   if (drawn.status != 0) throw std::runtime_error("--plot: " + lab::last_lines(drawn.said, 3));

@@ -2,6 +2,7 @@
 // What `rocebox sim` writes of its report beside JSON: tables and figures.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "runtime/telemetry/json_report.h"
 
@@ -10,13 +11,17 @@ namespace rocebox::cli {
 /// Writes a file in one piece. Throws std::runtime_error.
 void write_file(const std::string& path, const std::string& text);
 
-/// Writes workloads.csv, transfers.csv, goodput.csv and links.csv into a folder, which is made. Throws
-/// std::runtime_error.
+/// The files that write_tables() writes into a folder.
+std::vector<std::string> table_files(const std::string& folder);
+/// Writes workloads.csv, transfers.csv, goodput.csv, links.csv and, over time, series.csv and load.csv into a folder,
+/// which is made. Throws std::runtime_error.
 void write_tables(const Json& report, const std::string& folder);
 
 /// Throws ConfigError when figures cannot be drawn here, with what is missing.
 void require_plots();
-/// Writes report.json and figures as SVG and PNG into a folder, which is made. Throws std::runtime_error.
+/// The report that write_plots() writes into a folder.
+std::string plotted_report(const std::string& folder);
+/// Writes these tables, report.json and figures as SVG and PNG into a folder, which is made. Throws std::runtime_error.
 void write_plots(const Json& report, const std::string& folder);
 
 }  // namespace rocebox::cli

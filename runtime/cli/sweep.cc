@@ -12,9 +12,11 @@
 #include <filesystem>
 #include <fstream>
 #include <list>
+#include <map>
 #include <optional>
 
 #include "runtime/capture/output_file.h"
+#include "runtime/cli/ranks.h"
 #include "runtime/cli/sim_files.h"
 #include "runtime/lab/process.h"
 #include "runtime/process/file_place.h"
@@ -26,6 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kSweepTable = "sweep.csv";
 constexpr std::size_t kErrorBytesMax = std::size_t{1} << 16;
 
 // A folder for what the runs write, which goes with this.
@@ -50,51 +53,48 @@ class Scratch {
   fs::path path_;
 };
 
+// Those of one rank: every so many, so that long and short ones are dealt out evenly.
 class Runs {
  public:
-  Runs(const SimArguments& arguments, std::vector<SweepPoint> points)
-      : arguments_(arguments), points_(std::move(points)) {}
+  Runs(const SimArguments& arguments, const std::vector<SweepPoint>& points, const Ranks& ranks)
+      : arguments_(arguments), points_(points) {
+    for (std::size_t i = static_cast<std::size_t>(ranks.rank()); i < points.size();
+         i += static_cast<std::size_t>(ranks.count()))
+      mine_.push_back(i);
+  }
 
   void run(const StopRequest& stop) {
     std::size_t next = 0;
     bool told = false;
-    while (next < points_.size() || !running_.empty()) {
-      while (!stop.requested() && next < points_.size() && running_.size() < static_cast<std::size_t>(arguments_.jobs))
-        start(next++);
+    while (next < mine_.size() || !running_.empty()) {
+      while (!stop.requested() && next < mine_.size() && running_.size() < static_cast<std::size_t>(arguments_.jobs))
+        start(mine_[next++]);
       if (stop.requested()) {
         if (!std::exchange(told, true))
           for (lab::Process& one : running_) one.signal(SIGINT);
-        next = points_.size();
+        next = mine_.size();
       }
       wait(stop, told);
     }
     interrupted_ = stop.requested();
   }
 
-  /// The rows of the runs that came to a report, in their order.
-  Json rows() const {
-    Json rows = Json::array();
-    for (std::size_t i = 0; i < points_.size(); i++) {
+  /// What came of them, for the first rank: the rows of those that came to a report, what they said on standard error,
+  /// each with its number, and the exit status.
+  Json outcome() const {
+    Json outcome = {{"rows", Json::array()}, {"said", Json::array()}, {"status", status()}};
+    for (const std::size_t i : mine_) {
       std::ifstream file(scratch_.file(i, "json"));
       const Json report = file ? Json::parse(file, nullptr, false) : Json();
-      if (report.is_object()) rows.push_back(sweep_row(points_[i], report));
+      if (report.is_object()) outcome["rows"].push_back({i, sweep_row(points_[i], report)});
+      if (const std::string said = lab::read_tail(scratch_.file(i, "err"), kErrorBytesMax); !said.empty())
+        outcome["said"].push_back({i, said});
     }
-    return rows;
+    return outcome;
   }
-  /// What each run said on standard error.
-  void tell_errors() const {
-    for (std::size_t i = 0; i < points_.size(); i++) {
-      const std::string said = lab::read_tail(scratch_.file(i, "err"), kErrorBytesMax);
-      if (said.empty()) continue;
-      std::string name;
-      for (const auto& [key, value] : points_[i].settings) name += fmt::format("{}={} ", key, value);
-      tell(fmt::format("with {}seed={}:", name, points_[i].seed));
-      tell_placed(said.substr(0, said.find_last_not_of('\n') + 1));
-    }
-  }
-  int status() const { return std::max(status_, interrupted_ ? 1 : 0); }
 
  private:
+  int status() const { return std::max(status_, interrupted_ ? 1 : 0); }
   void start(std::size_t run) {
     lab::Command command;
     command.words = {"/proc/self/exe",  "sim",
@@ -108,6 +108,7 @@ class Runs {
     for (const std::string& plugin : arguments_.plugins)
       command.words.insert(command.words.end(), {"--plugin", plugin});
     command.error = scratch_.file(run, "err");
+    command.environment = Ranks::no_rank();
     running_.emplace_back(command);
   }
 
@@ -124,7 +125,8 @@ class Runs {
   }
 
   const SimArguments& arguments_;
-  std::vector<SweepPoint> points_;
+  const std::vector<SweepPoint>& points_;
+  std::vector<std::size_t> mine_;
   Scratch scratch_;
   std::list<lab::Process> running_;
   int status_ = 0;
@@ -140,13 +142,58 @@ std::int64_t check_points(const SimArguments& arguments) {
     SimArguments one = arguments;
     for (const auto& [key, value] : point.settings) one.settings.push_back(fmt::format("{}={}", key, value));
     try {
-      seed = load_sim(one, registry).seed;
+      const config::RunConfig config = load_sim(one, registry);
+      seed = config.seed;
+      RunFiles files(config);
+      files.writes(arguments.json, "the JSON report");
+      if (!arguments.csv.empty()) files.writes((fs::path(arguments.csv) / kSweepTable).string(), "a table");
+      files.check();
     } catch (const ConfigError& error) {
       if (std::ranges::find(all, error.what()) == all.end()) all.emplace_back(error.what());
     }
   }
   if (!all.empty()) throw ConfigError(fmt::format("{}", fmt::join(all, "\n")));
   return seed;
+}
+
+// All ranks have the same configuration, or one that cannot read it says so. Returns the first seed; empty: the first
+// rank has told what is wrong.
+std::optional<std::int64_t> check_together(const SimArguments& arguments, Ranks& ranks) {
+  std::int64_t seed = 1;
+  std::string mistakes;
+  try {
+    seed = check_points(arguments);
+  } catch (const ConfigError& error) {
+    mistakes = error.what();
+  }
+  std::vector<std::string> all = ranks.exchange(mistakes);
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  std::erase(all, "");
+  if (all.empty()) return seed;
+  if (ranks.is_first()) throw ConfigError(fmt::format("{}", fmt::join(all, "\n")));
+  return std::nullopt;
+}
+
+// Rows and what runs said, in the order of the points, whoever ran them.
+Json gathered(const std::vector<std::string>& outcomes, const std::vector<SweepPoint>& points, int& status) {
+  std::map<std::size_t, Json> rows, said;
+  for (const std::string& text : outcomes) {
+    const Json outcome = Json::parse(text);
+    for (const Json& row : outcome["rows"]) rows.emplace(row[0].get<std::size_t>(), row[1]);
+    for (const Json& one : outcome["said"]) said.emplace(one[0].get<std::size_t>(), one[1]);
+    status = std::max(status, outcome["status"].get<int>());
+  }
+  for (const auto& [number, text] : said) {
+    std::string name;
+    for (const auto& [key, value] : points[number].settings) name += fmt::format("{}={} ", key, value);
+    tell(fmt::format("with {}seed={}:", name, points[number].seed));
+    const auto lines = text.get<std::string>();
+    tell_placed(lines.substr(0, lines.find_last_not_of('\n') + 1));
+  }
+  Json all = Json::array();
+  for (auto& [number, row] : rows) all.push_back(std::move(row));
+  return all;
 }
 
 }  // namespace
@@ -157,23 +204,29 @@ int sweep(const SimArguments& arguments) {
   for (const auto& [given, option] :
        {std::pair(!arguments.trace.empty(), "--trace"), {!arguments.plot.empty(), "--plot"}})
     if (given) throw ConfigError(fmt::format("{} is for a single run, and --sweep makes many", option));
-  const std::int64_t seed = check_points(arguments);
-  Runs runs(arguments, sweep_points(arguments.sweeps, seed, arguments.seeds));
+  Ranks ranks;
+  const std::optional<std::int64_t> seed = check_together(arguments, ranks);
+  if (!seed) return 2;
+  const std::vector<SweepPoint> points = sweep_points(arguments.sweeps, *seed, arguments.seeds);
+  Runs runs(arguments, points, ranks);
   {
     EndSignals signals;
     runs.run(signals.asked());
   }
-  runs.tell_errors();
+  const std::vector<std::string> outcomes =
+      ranks.exchange(runs.outcome().dump(-1, ' ', false, Json::error_handler_t::replace));
+  int status = 0;
+  if (!ranks.is_first()) return status;
   Json report = {{"schema_version", kReportSchemaVersion}, {"command", "sim"}, {"config", arguments.config}};
-  report["runs"] = runs.rows();
+  report["runs"] = gathered(outcomes, points, status);
   if (arguments.seeds > 1) report["means"] = sweep_means(report["runs"]);
   if (!arguments.csv.empty()) {
     fs::create_directories(arguments.csv);
-    write_file((fs::path(arguments.csv) / "sweep.csv").string(), csv_text(report["runs"]));
+    write_file((fs::path(arguments.csv) / kSweepTable).string(), csv_text(report["runs"]));
   }
   if (!arguments.json.empty()) write_file(arguments.json, json_text(report));
   if (!is_standard_output(arguments.json)) print_report(report, stdout, arguments.report);
-  return runs.status();
+  return status;
 }
 
 }  // namespace rocebox::cli

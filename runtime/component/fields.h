@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/component/input_file.h"
 #include "runtime/component/option_values.h"
 #include "runtime/packet/packet.h"
 #include "runtime/roce/address.h"
@@ -59,6 +60,8 @@ class Fields {
   virtual void prefix(std::string_view name, std::optional<roce::Prefix>& value, Presence presence,
                       std::string_view doc) = 0;
   virtual void text(std::string_view name, std::string& value, std::string_view doc) = 0;
+  /// A file beside the configuration, and what stands in it. It is an input of the run, which no output may overwrite.
+  virtual void file(std::string_view name, InputFile& value, std::string_view doc) { text(name, value.path, doc); }
   /// A list of strings.
   virtual void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) = 0;
   /// One of `words`; `index` is its place. A default of -1 is none of them: the field must be written.
@@ -78,6 +81,12 @@ class Fields {
   /// Says that the value of field `name` cannot be used, and why; call after the field was read. Where nothing
   /// is being parsed this does nothing.
   virtual void refuse(std::string_view name, std::string_view why) = 0;
+
+  /// The same of a place in the file that `name` names; lines and columns from 1.
+  virtual void refuse_in(std::string_view name, const InputFile& /*file*/, int /*line*/, int /*column*/,
+                         std::string_view why) {
+    refuse(name, why);
+  }
 
   /// What has come out so far of this mapping, in the order of the calls; where nothing is being read: nothing.
   virtual const OptionValues& values() const {

@@ -45,6 +45,16 @@ void add_all(FlatValues& flat, const OptionValues& values, const std::string& pr
 
 }  // namespace
 
+std::vector<std::string> files_of(const OptionValues& values) {
+  std::vector<std::string> files;
+  for (const OptionValue& value : values) {
+    if (value.is_file && !value.text.empty()) files.push_back(value.text);
+    for (const OptionValues& entry : value.entries)
+      for (std::string& file : files_of(entry)) files.push_back(std::move(file));
+  }
+  return files;
+}
+
 FlatValues flatten_all(const OptionValues& values, const std::string& prefix) {
   FlatValues flat;
   add_all(flat, values, prefix);

@@ -26,7 +26,11 @@ struct OptionValue {
   std::string text{};
   std::vector<std::string> texts{};
   std::vector<OptionValues> entries{};
+  bool is_file = false;  ///< of a text: it names a file that is read
 };
+
+/// Every file that they name, as written.
+std::vector<std::string> files_of(const OptionValues& values);
 
 /// Paths, such as `forward.loss` or `events[0].psn`, with their values. Groups that were not given are off, or repeat
 /// what stands above them, and are left out; so are values of list entries that were not given.

@@ -12,6 +12,7 @@
 #include "runtime/config/device.h"
 #include "runtime/config/facing.h"
 #include "runtime/config/pipeline_files.h"
+#include "runtime/config/schedule.h"
 #include "runtime/config/top_fields.h"
 #include "runtime/config/topology.h"
 #include "runtime/config/units.h"
@@ -32,13 +33,13 @@ class Loader {
   }
 
   RunConfig load(Node root, bool follow) {
-    FieldsReader reader(&root, mistakes_);
+    FieldsReader reader(&root, mistakes_, follow);
     std::optional<Topology> topology;
     TopFields top(registry_,
                   [&](const std::string& device) { return topology ? topology->placement(device) : nullptr; });
     top.fields_to_plugins(reader);
     load_plugins(top.plugins, reader.place_of("plugins"), follow);
-    topology = Topology::expand(root, mistakes_);
+    topology = Topology::expand(root, mistakes_, follow);
     // Without a pipeline its kernels and ports would seem to be misspelt wherever they are named.
     if (!resolve_pipelines(root, config_.file, registry_, mistakes_, follow)) return std::move(config_);
     top.fields_from_devices(reader);
@@ -64,6 +65,10 @@ class Loader {
     links(root, top);
     ports(root, top);
     add_workloads(top, root, config_, mistakes_);
+    if (mistakes_.none()) add_schedule(top, root, topology ? &*topology : nullptr, registry_, config_, mistakes_);
+    for (const WorkloadConfig& workload : config_.workloads)
+      add_inputs(workload.values, fmt::format("an input of workload `{}`", workload.name));
+    if (topology) add_inputs(topology->values(), "the topology");
     refuse_shared_interfaces(config_, mistakes_);
     if (const Node* node = root.find("expect"))
       for (std::size_t i = 0; i < top.expect.size(); i++)
@@ -77,6 +82,10 @@ class Loader {
   }
 
  private:
+  void add_inputs(const OptionValues& values, const std::string& what) {
+    for (const std::string& file : files_of(values)) config_.input_files.emplace_back(beside(config_.file, file), what);
+  }
+
   void load_plugins(const std::vector<std::string>& files, Place place, bool follow) {
     for (const std::string& file : files) {
       config_.plugins.push_back(beside(config_.file, file));

@@ -93,6 +93,16 @@ struct WorkloadConfig {
   bool given_hosts = false;        ///< else those of the topology
   Nanos start = 0;                 ///< behind the beginning of the run, or the end of the last of `after`
   std::vector<std::string> after;  ///< other workloads
+  bool background = false;         ///< the run does not wait for it
+};
+
+/// Options of a kernel or link from a time on.
+struct ScheduledChange {
+  std::string name;  ///< of the entry of `schedule:`
+  Place place;
+  Nanos at;                                      ///< from the beginning of the run
+  unsigned device, kernel;                       ///< devices first, then links; of that device
+  std::shared_ptr<const KernelOptions> options;  ///< all of them, changed or not
 };
 
 /// A condition over the report, as written.
@@ -124,10 +134,13 @@ struct RunConfig {
   std::vector<WorkloadConfig> workloads;
   SimConfig sim;
   OptionValues sim_values;
+  std::vector<ScheduledChange> schedule;  ///< by time
+  OptionValues schedule_values;
   std::vector<std::string> topology_hosts;                    ///< devices that a topology has placed as hosts
   std::vector<std::pair<std::string, Placement>> placements;  ///< of all devices that it has placed
   OptionValues topology_values, topology_devices;             ///< what was written: of it, and for single devices of it
   std::vector<ExpectationText> expectations;
+  std::vector<std::pair<std::string, std::string>> input_files;  ///< that options name: paths, and what each is
 
   /// Who says what stands at a place of this configuration.
   std::string place_text(Place place) const { return config::place_text(file, place, words); }

@@ -145,6 +145,7 @@ OptionValues effective_values(const RunConfig& config) {
     if (workload.given_hosts) add_texts(values, "hosts", workload.hosts);
     values.push_back(plain("start", format_duration(workload.start)));
     add_texts(values, "after", workload.after);
+    if (workload.background) values.push_back(plain("background", "true"));
     append(values, workload.values);
     workloads.push_back(group(workload.name, std::move(values)));
   }
@@ -152,6 +153,7 @@ OptionValues effective_values(const RunConfig& config) {
     all.push_back(group("workloads", std::move(workloads)));
     all.push_back(group("sim", config.sim_values));
   }
+  if (!config.schedule_values.empty()) all.push_back(group("schedule", config.schedule_values));
   std::vector<std::string> expectations;
   for (const ExpectationText& expectation : config.expectations) expectations.push_back(expectation.text);
   add_texts(all, "expect", expectations);

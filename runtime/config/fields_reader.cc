@@ -5,12 +5,16 @@
 
 #include <algorithm>
 
+#include "runtime/component/component.h"
+#include "runtime/config/text_file.h"
 #include "runtime/config/units.h"
 #include "runtime/limits.h"
+#include "runtime/process/file_place.h"
 
 namespace rocebox::config {
 
-FieldsReader::FieldsReader(const Node* node, Mistakes& mistakes) : node_(node), mistakes_(mistakes) {
+FieldsReader::FieldsReader(const Node* node, Mistakes& mistakes, bool follow)
+    : node_(node), mistakes_(mistakes), follow_(follow) {
   if (node_ && node_->kind == Node::Kind::kNull) node_ = nullptr;
   if (node_ && !node_->is_map()) {
     mistakes_.add(node_->place, fmt::format("expected a mapping, found {}", kind_name(node_->kind)));
@@ -139,6 +143,29 @@ void FieldsReader::text(std::string_view name, std::string& value, std::string_v
   record(name, OptionValue::Kind::kText).text = value;
 }
 
+void FieldsReader::file(std::string_view name, InputFile& value, std::string_view) {
+  const Node* node = use(name, Node::Kind::kScalar, "the name of a file");
+  value = {};
+  if (node) value.path = node->scalar;
+  if (node && value.path.empty()) mistakes_.add(node->place, fmt::format("`{}` names no file", name));
+  OptionValue& recorded = record(name, OptionValue::Kind::kText);
+  recorded.text = value.path;
+  recorded.is_file = true;
+  if (value.path.empty() || !follow_) return;
+  try {
+    value.text = read_text_file(beside(mistakes_.file(), value.path), Pipes::kRefused, kInputFileBytesMax);
+    value.is_read = true;
+  } catch (const ConfigError& error) {
+    mistakes_.add(node->place, fmt::format("`{}`: {}", name, error.what()));
+  }
+}
+
+void FieldsReader::refuse_in(std::string_view, const InputFile& file, int line, int column, std::string_view why) {
+  Mistakes own(shown_file(beside(mistakes_.file(), file.path)));
+  own.add({line, column}, std::string(why));
+  mistakes_.add(own);
+}
+
 void FieldsReader::texts(std::string_view name, std::vector<std::string>& values, std::string_view) {
   if (const Node* node = use(name)) read_texts(name, *node, values);
   record(name, OptionValue::Kind::kTexts).texts = values;
@@ -188,7 +215,7 @@ void FieldsReader::read_choice(std::string_view name, int& index, std::span<cons
 }
 
 void FieldsReader::group(std::string_view name, std::string_view, const std::function<void(Fields&)>& fields) {
-  FieldsReader nested(use(name, Node::Kind::kMap, "a mapping"), mistakes_);
+  FieldsReader nested(use(name, Node::Kind::kMap, "a mapping"), mistakes_, follow_);
   fields(nested);
   nested.finish();
   record(name, OptionValue::Kind::kGroup).entries.push_back(std::move(nested.values_));
@@ -197,7 +224,7 @@ void FieldsReader::group(std::string_view name, std::string_view, const std::fun
 void FieldsReader::section(std::string_view name, std::string_view, const std::function<void(ConfigFields&)>& fields) {
   const Node* node = use(name, Node::Kind::kMap, "a mapping");
   if (!node) return;
-  FieldsReader nested(node, mistakes_);
+  FieldsReader nested(node, mistakes_, follow_);
   fields(nested);
   nested.finish();
 }
@@ -216,7 +243,7 @@ void FieldsReader::items(std::string_view name, std::string_view, std::size_t, s
     return;
   }
   for (const Node& entry : node->items) {
-    FieldsReader nested(&entry, mistakes_);
+    FieldsReader nested(&entry, mistakes_, follow_);
     item(nested, SIZE_MAX);  // a fresh entry
     nested.finish();
     value.entries.push_back(std::move(nested.values_));
@@ -234,7 +261,7 @@ void FieldsReader::named(std::string_view name, std::string_view, const std::vec
     return;
   }
   for (const Entry& row : node->entries) {
-    FieldsReader nested(&row.value, mistakes_);
+    FieldsReader nested(&row.value, mistakes_, follow_);
     entry(nested, row.key);
     nested.finish();
   }

@@ -33,8 +33,8 @@ class ConfigFields : public Fields {
 
 class FieldsReader final : public ConfigFields {
  public:
-  /// Reads from `node`, which may be null (nothing was written: all defaults).
-  FieldsReader(const Node* node, Mistakes& mistakes);
+  /// Reads from `node`, which may be null (nothing was written: all defaults). `follow` false: no file is opened.
+  FieldsReader(const Node* node, Mistakes& mistakes, bool follow = true);
   /// Reports keys that no field asked for. Call once, after the fields.
   void finish();
 
@@ -50,6 +50,7 @@ class FieldsReader final : public ConfigFields {
   void prefix(std::string_view name, std::optional<roce::Prefix>& value, Presence presence,
               std::string_view doc) override;
   void text(std::string_view name, std::string& value, std::string_view doc) override;
+  void file(std::string_view name, InputFile& value, std::string_view doc) override;
   void texts(std::string_view name, std::vector<std::string>& values, std::string_view doc) override;
   void choice(std::string_view name, int& index, std::span<const std::string_view> words,
               std::string_view doc) override;
@@ -69,6 +70,7 @@ class FieldsReader final : public ConfigFields {
   void accept_rest() override { accept_rest_ = true; }
   bool given(std::string_view name) override;
   void refuse(std::string_view name, std::string_view why) override;
+  void refuse_in(std::string_view name, const InputFile& file, int line, int column, std::string_view why) override;
   const OptionValues& values() const override { return values_; }
 
   /// Where the value of a field stands (the mapping itself when it was not written).
@@ -95,7 +97,7 @@ class FieldsReader final : public ConfigFields {
   Mistakes& mistakes_;
   std::vector<std::string> known_;
   OptionValues values_;
-  bool accept_rest_ = false;
+  bool accept_rest_ = false, follow_;
 };
 
 }  // namespace rocebox::config

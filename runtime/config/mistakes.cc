@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/config/document.h"
 #include "runtime/config/printable.h"
 #include "runtime/limits.h"
@@ -35,7 +37,13 @@ void Mistakes::add(Place place, std::string message) {
 
 void Mistakes::add(const Mistakes& other) {
   for (const Line& line : other.lines_) {
-    if (lines_.size() < kConfigMistakesMax)
+    const auto is_same = [&](const Line& own) {
+      return own.message == line.message && own.file == line.file && own.place.line == line.place.line &&
+             own.place.column == line.place.column;
+    };
+    if (std::ranges::any_of(lines_, is_same))
+      repeated_++;
+    else if (lines_.size() < kConfigMistakesMax)
       lines_.push_back(line);
     else
       more_++;

@@ -8,7 +8,8 @@ void SimConfig::fields(Fields& f) {
   f.duration("time", time, {0, kLongest}, "the run ends at this time, whatever is going on; 0: when all have finished");
   f.duration("watchdog", watchdog, {0, kLongest},
              "the run fails when no workload advances for so long; it names who waits for what; 0: off");
-  f.duration("sample", sample, {0, kLongest}, "width of a sample of goodput over time; 0: about a hundred samples");
+  f.duration("sample", sample, {0, kLongest},
+             "width of a sample of what the report has over time, such as goodput; 0: one or two hundred samples");
   f.bytes("packet", packet, {64, 65536},
           "payload of a packet that slowdowns assume of the empty network: each hop stores one before it sends on");
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -18,11 +19,12 @@
 namespace rocebox::config {
 namespace {
 
+constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 constexpr const char* kNeedsFile = "is a pipe or a device, and a regular file is needed here";
 
 }  // namespace
 
-std::string read_text_file(const std::string& path, Pipes pipes) {
+std::string read_text_file(const std::string& path, Pipes pipes, std::size_t bytes_max) {
   const auto cannot = [&path](const std::string& why) {
     return ConfigError(fmt::format("{}: cannot be read: {}", shown_file(path), why));
   };
@@ -38,9 +40,10 @@ std::string read_text_file(const std::string& path, Pipes pipes) {
   if (pipes == Pipes::kRefused && fstat(descriptor, &status) == 0 && !S_ISREG(status.st_mode) &&
       !S_ISDIR(status.st_mode))
     throw cannot(kNeedsFile);
-  std::string text(kConfigBytesMax + 1, '\0');
+  std::string text;
   std::size_t size = 0;
-  while (size < text.size()) {
+  while (size <= bytes_max) {
+    text.resize(std::min(bytes_max + 1, size + kReadBytes));
     const ssize_t count = read(descriptor, text.data() + size, text.size() - size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw cannot(std::strerror(errno));
@@ -48,8 +51,9 @@ std::string read_text_file(const std::string& path, Pipes pipes) {
     size += static_cast<std::size_t>(count);
   }
   text.resize(size);
-  if (text.size() > kConfigBytesMax)
-    throw ConfigError(fmt::format("{}: larger than {} bytes: not a configuration", shown_file(path), kConfigBytesMax));
+  if (text.size() > bytes_max)
+    throw ConfigError(fmt::format("{}: larger than {} bytes: {}", shown_file(path), bytes_max,
+                                  bytes_max == kConfigBytesMax ? "not a configuration" : "more than is taken"));
   return text;
 }
 

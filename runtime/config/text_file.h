@@ -4,14 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "runtime/limits.h"
+
 namespace rocebox::config {
 
 /// Whether what is read must be a regular file, which is there at once and may be read again; or may be a pipe, too.
 enum class Pipes { kRefused, kTaken };
 
-/// Reads a file of at most kConfigBytesMax, or where pipes are taken what comes from one; `-` is standard input then.
+/// Reads a file of at most `bytes_max`, or where pipes are taken what comes from one; `-` is standard input then.
 /// Throws ConfigError.
-std::string read_text_file(const std::string& path, Pipes pipes = Pipes::kRefused);
+std::string read_text_file(const std::string& path, Pipes pipes = Pipes::kRefused,
+                           std::size_t bytes_max = kConfigBytesMax);
 
 /// A path that `file` names, which is relative to its folder, or to the current one when `file` is a descriptor of this
 /// process, such as /dev/fd/63, or no path; `-` and `-.pcapng` are standard streams.

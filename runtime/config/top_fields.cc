@@ -115,6 +115,14 @@ void TopFields::fields_from_devices(ConfigFields& f) {
   if (!f.values().empty()) live_values = f.values().back().entries[0];
   f.named("workloads", "what hosts do, by name", names_of(workloads),
           [&](ConfigFields& g, const std::string& name) { workload_fields(g, row_of(workloads, name)); });
+  f.named("schedule", "what changes while `rocebox sim` runs, such as links that fail, by name", names_of(schedule),
+          [&](ConfigFields& g, const std::string& name) {
+            ScheduleRow& row = row_of(schedule, name);
+            g.duration("at", row.at, {0, 24 * 3600 * kSecond}, "when, from the beginning of the run");
+            if (!g.given("at")) g.refuse("at", "must be given: when it happens");
+            g.values_by_name("links", "options that change, by link, as under `links:`");
+            g.values_by_name("devices", "options that change, by device, as under `devices:`");
+          });
   f.group("sim", "how the virtual drive runs", [&](Fields& g) { sim.fields(g); });
   if (!f.values().empty()) sim_values = f.values().back().entries[0];
   f.texts("expect", expect,
@@ -182,6 +190,7 @@ void TopFields::workload_fields(ConfigFields& f, Workload& workload) {
   f.duration("start", workload.start, {0, 3600 * kSecond},
              "when it begins: in the run, or behind the end of the last of `after`");
   f.texts("after", workload.after, "workloads that must have finished before it begins");
+  f.boolean("background", workload.background, "the run ends when all others have finished, and does not wait for it");
   workload.type = registry_.find(kWorkloadKind, workload.type_name);
   if (!workload.type && workload.name != "*") {
     std::vector<std::string> names;

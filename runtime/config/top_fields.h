@@ -42,6 +42,12 @@ class TopFields {
     OptionValues values{};
     std::vector<std::string> hosts, after;
     Nanos start = 0;
+    bool background = false;
+  };
+  /// What changes while the run goes on.
+  struct ScheduleRow {
+    std::string name;
+    Nanos at = 0;
   };
   struct PortRow {
     std::string name;
@@ -65,6 +71,7 @@ class TopFields {
   std::vector<Link> links;
   std::vector<PortRow> ports;
   std::vector<Workload> workloads;
+  std::vector<ScheduleRow> schedule;
   LiveOptions live;
   SimConfig sim;
   OptionValues live_values, sim_values;

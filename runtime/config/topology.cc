@@ -31,28 +31,27 @@ Node& section(Node& root, const std::string& key, Place place) {
   return root.entries.back().value;
 }
 
-// What was written, as it was.
-OptionValues values_of(const Node& node) {
+}  // namespace
+
+OptionValues written_values(const Node& node) {
   OptionValues all;
   for (const Entry& entry : node.entries) {
     OptionValue value{entry.key, OptionValue::Kind::kText, true, entry.value.scalar};
     if (entry.value.is_map()) {
       value.kind = OptionValue::Kind::kGroup;
-      value.entries.push_back(values_of(entry.value));
+      value.entries.push_back(written_values(entry.value));
     }
     if (entry.value.kind == Node::Kind::kList) {
       const auto& items = entry.value.items;
       const bool texts = std::ranges::all_of(items, [](const Node& item) { return item.kind == Node::Kind::kScalar; });
       value.kind = texts ? OptionValue::Kind::kTexts : OptionValue::Kind::kItems;
       for (const Node& item : items)
-        texts ? value.texts.push_back(item.scalar) : value.entries.push_back(values_of(item));
+        texts ? value.texts.push_back(item.scalar) : value.entries.push_back(written_values(item));
     }
     all.push_back(std::move(value));
   }
   return all;
 }
-
-}  // namespace
 
 void TopologyFields::fields(ConfigFields& f) {
   shapes.fields(f);
@@ -61,18 +60,19 @@ void TopologyFields::fields(ConfigFields& f) {
   f.values_by_name("links", "options of each link beside its delay, as of `links:`");
 }
 
-std::optional<Topology> Topology::expand(Node& root, Mistakes& mistakes) {
+std::optional<Topology> Topology::expand(Node& root, Mistakes& mistakes, bool follow) {
   const Node* written = root.find("topology");
   if (!written || !written->is_map()) return std::nullopt;  // another kind is a mistake to who reads it
   const std::size_t before = mistakes.count();
-  FieldsReader reader(written, mistakes);
+  FieldsReader reader(written, mistakes, follow);
   TopologyFields fields;
   fields.fields(reader);
   reader.finish();
   if (mistakes.count() != before) return std::nullopt;
   Topology topology;
   topology.place_ = written->place;
-  topology.written_ = values_of(*written);
+  topology.written_ = written_values(*written);
+  topology.values_ = reader.values();
   try {
     if (!fields.shapes.given()) throw ConfigError("a topology needs a shape, such as `leaf_spine: {leaves: 2}`");
     topology.graph_ = fields.shapes.build();
@@ -110,7 +110,7 @@ void Topology::expand_devices(Node& root, const Node& hosts, const Node& switche
   for (Entry& entry : devices.entries)
     if (numbers_.contains(entry.key)) {
       OptionValue value{entry.key, OptionValue::Kind::kGroup, true};
-      value.entries.push_back(values_of(entry.value));
+      value.entries.push_back(written_values(entry.value));
       own_devices_.push_back(std::move(value));
       own.emplace(entry.key, std::move(entry.value));
     }
@@ -139,23 +139,38 @@ const Placement* Topology::placement(const std::string& device) const {
 
 // Devices of a kind of their own send at the rate of their wires, and bumps as packets come: then the link has the
 // rate.
-KernelConfig Topology::link_options(const topology::Graph::Edge& edge, bool paced, const Registry& registry,
-                                    Mistakes& mistakes) {
+Node Topology::link_node(const topology::Graph::Edge& edge, bool paced) const {
   const auto own = own_links_.find(edge.name);
-  const std::string key = fmt::format("{}/{}/{}", edge.wire.delay, paced ? 0 : edge.wire.bits_per_second,
-                                      own == own_links_.end() ? "" : edge.name);
-  const auto [found, is_new] = made_.try_emplace(key);
-  if (!is_new) return found->second;
   Node node;
   node.kind = Node::Kind::kMap;
   node.place = place_;
   put_scalar(node, "delay", format_duration(edge.wire.delay));
   if (!paced) put_scalar(node, "rate", format_rate(edge.wire.bits_per_second));
+  if (edge.wire.loss > 0) put_scalar(node, "loss", format_fraction(edge.wire.loss));
   lay_over(node, links_);
   if (own != own_links_.end()) {
     lay_over(node, own->second);
     node.place = own->second.place;
   }
+  return node;
+}
+
+Node Topology::link_node(const std::string& link, const RunConfig& config) const {
+  const auto edge = std::ranges::find(graph_.edges, link, &topology::Graph::Edge::name);
+  const bool paced = std::ranges::all_of(edge->ends, [&](const topology::Graph::End& end) {
+    return std::ranges::find(config.devices, graph_.nodes[end.node].name, &DeviceConfig::name)->kind != nullptr;
+  });
+  return link_node(*edge, paced);
+}
+
+KernelConfig Topology::link_options(const topology::Graph::Edge& edge, bool paced, const Registry& registry,
+                                    Mistakes& mistakes) {
+  const auto own = own_links_.find(edge.name);
+  const std::string key = fmt::format("{}/{}/{}/{}", edge.wire.delay, paced ? 0 : edge.wire.bits_per_second,
+                                      edge.wire.loss, own == own_links_.end() ? "" : edge.name);
+  const auto [found, is_new] = made_.try_emplace(key);
+  if (!is_new) return found->second;
+  const Node node = link_node(edge, paced);
   const Component* wire = registry.wire();
   std::shared_ptr<KernelOptions> options(static_cast<KernelOptions*>(wire->options(registry).release()));
   FieldsReader reader(&node, mistakes);
@@ -193,7 +208,8 @@ void Topology::finish(RunConfig& config, const Registry& registry, Mistakes& mis
     link.kernel = link_options(edge, paced, registry, mistakes);
     link.kernel.name = edge.name;
     link.bits_per_second = edge.wire.bits_per_second;
-    if (const auto own = own_links_.find(edge.name); own != own_links_.end()) link.written = values_of(own->second);
+    if (const auto own = own_links_.find(edge.name); own != own_links_.end())
+      link.written = written_values(own->second);
     config.links.push_back(std::move(link));
   }
   config.topology_values = std::move(written_);

@@ -72,10 +72,15 @@ void check_order(const RunConfig& config, const Node& rows, Mistakes& mistakes) 
   for (const WorkloadConfig& workload : config.workloads) known.push_back(workload.name);
   for (const WorkloadConfig& workload : config.workloads) {
     const Node& row = *rows.find(workload.name);
-    for (std::size_t i = 0; i < workload.after.size(); i++)
+    for (std::size_t i = 0; i < workload.after.size(); i++) {
+      const auto other = std::ranges::find(config.workloads, workload.after[i], &WorkloadConfig::name);
+      if (other != config.workloads.end() && other->background)
+        mistakes.add(place_in(row, "after", i),
+                     fmt::format("workload `{}` is in the background, and may never finish", workload.after[i]));
       if (std::ranges::find(known, workload.after[i]) == known.end())
         mistakes.add(place_in(row, "after", i), fmt::format("there is no workload `{}`{}", workload.after[i],
                                                             suggestion(workload.after[i], known)));
+    }
     std::unordered_set<std::string> seen;
     if (waits_for(config.workloads, workload, workload.name, seen))
       mistakes.add(place_in(row, "after"),
@@ -92,7 +97,7 @@ void add_workloads(const TopFields& top, const Node& root, RunConfig& config, Mi
     check_name(raw.name, row.place, mistakes);
     if (!raw.type) continue;  // a mistake that has been told
     WorkloadConfig workload{raw.name,  row.place, raw.type,  raw.options, raw.values,
-                            raw.hosts, false,     raw.start, raw.after};
+                            raw.hosts, false,     raw.start, raw.after,   raw.background};
     workload.given_hosts = !raw.hosts.empty();
     if (!workload.given_hosts) workload.hosts = config.topology_hosts;
     if (workload.given_hosts) check_hosts(workload, row, config, mistakes);
@@ -101,6 +106,9 @@ void add_workloads(const TopFields& top, const Node& root, RunConfig& config, Mi
     config.workloads.push_back(std::move(workload));
   }
   if (rows) check_order(config, *rows, mistakes);
+  if (!config.workloads.empty() && config.sim.time == 0 &&
+      std::ranges::all_of(config.workloads, &WorkloadConfig::background))
+    mistakes.add(rows->place, "all workloads are in the background: nothing says when the run ends");
 }
 
 }  // namespace rocebox::config

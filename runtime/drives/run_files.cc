@@ -24,6 +24,7 @@ RunFiles::RunFiles(const config::RunConfig& config) {
   if (config.origin != config::ConfigOrigin::kArguments) reads(config.path, "the configuration");
   for (const config::DeviceConfig& device : config.devices)
     reads(device.pipeline, fmt::format("the pipeline of device `{}`", device.name));
+  for (const auto& [file, what] : config.input_files) reads(file, what);
   for (const std::string& plugin : config.plugin_files) reads(plugin, "a plugin");
   for (const config::CaptureBinding& binding : config.captures)
     for (const std::string& in : binding.in) reads(in, fmt::format("an input of port `{}`", binding.port.text()), true);

@@ -56,7 +56,8 @@ struct CounterView {
   std::string_view name, sentence;
   CounterKind kind;
   std::uint64_t value;
-  const Counter* counter;  ///< what drops name as their reason; null: it is computed, or no count of events
+  const Counter* counter;      ///< what drops name as their reason; null: it is computed, or no count of events
+  const CounterValue* number;  ///< what can be read again; null: it is computed
 };
 
 /// What a device counts and reports.

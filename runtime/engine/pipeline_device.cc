@@ -214,11 +214,12 @@ void PipelineDevice::for_each_counter(const std::function<void(const CounterView
             row.sentence,
             CounterKind::kCount,
             (port_counters_[i].*row.counter).read(),
+            &(port_counters_[i].*row.counter),
             &(port_counters_[i].*row.counter)});
   for (const BookRow& row : book_rows(conservation()))
-    each({{}, {}, {}, row.name, row.sentence, row.kind, row.value, nullptr});
+    each({{}, {}, {}, row.name, row.sentence, row.kind, row.value, nullptr, nullptr});
   for (const CounterSet::Row& row : stats_.rows())
-    each({{}, {}, {}, row.name, row.sentence, row.kind(), row.read(), row.counter()});
+    each({{}, {}, {}, row.name, row.sentence, row.kind(), row.read(), row.counter(), row.value()});
   for (std::size_t i = 0; i < kernel_types_.size(); i++)
     for (const CounterSet::Row& row : kernel_stats_[i].rows())
       each({{},
@@ -228,7 +229,8 @@ void PipelineDevice::for_each_counter(const std::function<void(const CounterView
             row.sentence,
             row.kind(),
             row.read(),
-            row.counter()});
+            row.counter(),
+            row.value()});
 }
 
 std::string_view PipelineDevice::counter_name(const Counter* counter) const {

@@ -29,6 +29,9 @@ class CounterSet final : public Stats {
       const auto* counter = std::get_if<Counter*>(&number);
       return counter ? *counter : nullptr;
     }
+    const CounterValue* value() const {
+      return std::visit([](const auto* n) -> const CounterValue* { return n; }, number);
+    }
   };
 
   Counter& counter(std::string_view name, std::string_view sentence) override { return get<Counter>(name, sentence); }

@@ -12,6 +12,7 @@ namespace rocebox::topology {
 struct Wire {
   std::uint64_t bits_per_second = 100'000'000'000;
   Nanos delay = 1'000;
+  double loss = 0;
 };
 
 struct Graph {

@@ -142,6 +142,7 @@ void Shapes::fields(Fields& f) {
   show("leaf_spine", "switches `leaf0`, ... with hosts, each joined to each of `spine0`, ...", leaf_spine_);
   show("fat_tree", "pods of edge and aggregation switches below cores, all with k ports", fat_tree_);
   show("dragonfly", "groups of switches that are all joined, and wires between every two groups", dragonfly_);
+  show("ns3", "what a topology file of HPCC's and ConWeave's ns-3 simulators says", ns3_);
 }
 
 Graph Shapes::build() const {
@@ -159,8 +160,11 @@ Graph Shapes::build() const {
     case 3:
       fat_tree_.build(graph);
       break;
-    default:
+    case 4:
       dragonfly_.build(graph);
+      break;
+    default:
+      ns3_.build(graph);
   }
   address(graph);
   return graph;

@@ -7,6 +7,7 @@
 
 #include "runtime/component/fields.h"
 #include "runtime/topology/graph.h"
+#include "runtime/topology/ns3_topology.h"
 
 namespace rocebox::topology {
 
@@ -65,6 +66,7 @@ class Shapes {
   LeafSpine leaf_spine_;
   FatTree fat_tree_;
   Dragonfly dragonfly_;
+  Ns3 ns3_;
   int chosen_ = -1;
 };
 

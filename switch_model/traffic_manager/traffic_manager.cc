@@ -35,8 +35,12 @@ TrafficManager::TrafficManager(const TrafficManagerConfig& config, const SwitchI
       drop_buffer_full_(stats.counter("drop_buffer_full", "beyond what the shared buffer grants the packet's queue")),
       ecn_not_marked_(stats.counter("ecn_not_marked", "replicas that were to be marked: the pool was dry")),
       ecn_marked_(stats.counter("ecn_marked_packets", "packets marked CE as they entered a queue")),
+      buffer_bytes_(stats.level("buffer_bytes", "bytes that are in the shared buffer now")),
       buffer_bytes_max_(stats.peak("buffer_bytes_max", "the most bytes that were in the shared buffer at once")),
       rx_pause_(stats.counter("rx_pause_frames", "pause frames that came in, PFC or 802.3x; they end here")),
+      rx_paused_ns_(
+          stats.counter("rx_pause_duration_ns",
+                        "nanoseconds for which queues were paused, summed up when a frame ends or renews that")),
       tx_pause_(stats.counter("tx_pause_frames", "PFC frames made")) {
   bool rated = config.rate != 0;
   for (Port port = 0; port < info.port_count(); port++) {
@@ -196,6 +200,7 @@ Nanos TrafficManager::wake_at(Port number, Nanos now) const {
 void TrafficManager::account(const PacketState& p, bool enters) {
   const std::uint64_t bytes = p.packet.wire_bytes();
   used_ = enters ? used_ + bytes : used_ - bytes;
+  buffer_bytes_.set(used_);
   buffer_bytes_max_.raise_to(used_);
   const auto bit = static_cast<std::uint8_t>(1u << p.traffic_class);
   if (!(lossless_ & bit)) return;
@@ -235,7 +240,12 @@ bool TrafficManager::pause(Port number, Packet packet, Nanos now) {
     const bool named = operation == kPauseAll || (roce::load_be16(data + 16) >> i & 1);
     const std::uint32_t quanta =
         operation == kPauseAll ? roce::load_be16(data + 16) : roce::load_be16(data + 18 + 2 * i);
-    if (named) port.queues[i].paused_until = now + pause_time(port, quanta);
+    if (!named) continue;
+    Queue& queue = port.queues[i];
+    const Nanos paused = std::min(now, queue.paused_until) - queue.paused_from;
+    if (paused > 0) rx_paused_ns_.add(static_cast<std::uint64_t>(paused));
+    queue.paused_from = now;
+    queue.paused_until = now + pause_time(port, quanta);
   }
   return true;
 }

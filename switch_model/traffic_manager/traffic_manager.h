@@ -65,7 +65,7 @@ class TrafficManager {
     StateQueue packets;
     std::uint64_t bytes = 0, bytes_max = 0, deficit = 0;
     std::uint64_t sent = 0, dropped = 0, marked = 0;
-    Nanos paused_until = 0;
+    Nanos paused_from = 0, paused_until = 0;
   };
   struct PortState {
     explicit PortState(std::uint64_t rate) : transmitter(rate), rate_bps(rate) {}
@@ -100,8 +100,9 @@ class TrafficManager {
   StateSlab slab_;
   std::vector<PauseRequest> pauses_;
   Counter &drop_buffer_full_, &ecn_not_marked_, &ecn_marked_;
+  Level& buffer_bytes_;
   Peak& buffer_bytes_max_;
-  Counter &rx_pause_, &tx_pause_;
+  Counter &rx_pause_, &rx_paused_ns_, &tx_pause_;
 };
 
 }  // namespace rocebox::switch_model

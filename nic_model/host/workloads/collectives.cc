@@ -4,148 +4,16 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
+#include "nic_model/host/workloads/flow_list.h"
+#include "nic_model/host/workloads/mesh_workload.h"
 #include "nic_model/host/workloads/perftest.h"
-#include "runtime/kernel/splitmix64.h"
+#include "nic_model/host/workloads/poisson.h"
 
 namespace rocebox::nic_model {
 
-MeshWorkload::MeshWorkload(std::span<const WorkloadHost> hosts, const MeshOptions& options)
-    : mesh_(hosts, options, [this](std::size_t number, Nanos now) {
-        on_received(number, now);
-        look_whether_finished(now);
-      }) {}
-
-void MeshWorkload::look_whether_finished(Nanos now) {
-  if (finished_ || mesh_.unfinished() > 0 || !all_begun()) return;
-  finished_ = true;
-  ended_ = now;
-  tell_finished(now);
-}
-
-void MeshWorkload::report(Report& report) const {
-  report.count("transfers", static_cast<std::int64_t>(mesh_.flows().size()));
-  report.count("unfinished", static_cast<std::int64_t>(mesh_.unfinished()));
-  report.count("bytes_received", static_cast<std::int64_t>(mesh_.bytes_received()));
-  report.count("misplaced", static_cast<std::int64_t>(mesh_.misplaced()));
-  report.count("failed_queue_pairs", static_cast<std::int64_t>(mesh_.failed()));
-  if (finished_) report.duration("completion_time", ended_ - began_);
-}
-
 namespace {
-
-/// One transfer of a list.
-struct FlowLine {
-  std::int64_t source = 0, destination = 1;
-  std::uint64_t bytes = 1 << 20;
-  Nanos start = 0;
-  void fields(Fields& f) {
-    f.integer("source", source, {0, 1 << 20}, "place of the sender in `hosts`, from 0");
-    f.integer("destination", destination, {0, 1 << 20}, "place of the receiver");
-    f.bytes("bytes", bytes, {1, std::uint64_t{1} << 40}, "its length");
-    f.duration("start", start, {0, 3600 * kSecond}, "when it begins, after the workload");
-  }
-};
-
-// Transfers that depend on nothing but time.
-class FlowList final : public MeshWorkload {
- public:
-  FlowList(std::span<const WorkloadHost> hosts, const MeshOptions& options, std::vector<FlowLine> lines)
-      : MeshWorkload(hosts, options), lines_(std::move(lines)) {}
-  void start(Nanos now) override {
-    began(now);
-    for (const FlowLine& line : lines_)
-      mesh_.call(static_cast<unsigned>(line.source), line.start ? now + line.start : 0, [this, line](Nanos at) {
-        begun_++;
-        mesh_.transfer(static_cast<unsigned>(line.source), static_cast<unsigned>(line.destination), line.bytes, at);
-      });
-    if (lines_.empty()) look_whether_finished(now);
-  }
-
- protected:
-  void on_received(std::size_t, Nanos) override {}
-  bool all_begun() const override { return begun_ == lines_.size(); }
-
- private:
-  std::vector<FlowLine> lines_;
-  std::size_t begun_ = 0;
-};
-
-class FlowsOptions final : public WorkloadOptions {
- public:
-  void fields(Fields& f) override {
-    f.list("flows", lines_, 1 << 16, "the transfers");
-    mesh_.fields(f);
-    most_ = 0;
-    for (const FlowLine& line : lines_) {
-      most_ = std::max({most_, line.source, line.destination});
-      if (line.source == line.destination) f.refuse("flows", "has a transfer from a host to itself");
-    }
-  }
-  Range<std::int64_t> hosts() const override { return {std::max<std::int64_t>(2, most_ + 1), 1 << 20}; }
-  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
-    return std::make_unique<FlowList>(hosts, mesh_, lines_);
-  }
-
- private:
-  std::vector<FlowLine> lines_;
-  MeshOptions mesh_;
-  std::int64_t most_ = 0;
-};
-
-constexpr std::string_view kOrders[] = {"ring", "random"};
-
-// Every host sends to one other, and receives from one.
-class PermutationOptions final : public WorkloadOptions {
- public:
-  void fields(Fields& f) override {
-    f.bytes("size", size_, {1, std::uint64_t{1} << 40}, "bytes that each host sends");
-    f.choice("order", order_, kOrders,
-             "ring: to the host `shift` places on; random: drawn from the seed, none to itself");
-    f.integer("shift", shift_, {1, 1 << 20}, "places on the ring");
-    mesh_.fields(f);
-  }
-  Range<std::int64_t> hosts() const override { return {2, 1 << 20}; }
-  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t seed) const override {
-    const auto count = static_cast<std::int64_t>(hosts.size());
-    std::vector<std::int64_t> to(hosts.size());
-    for (std::int64_t i = 0; i < count; i++) to[static_cast<std::size_t>(i)] = i;
-    // One cycle through all hosts (Sattolo): nobody sends to himself.
-    for (std::size_t i = hosts.size() - 1; order_ == 1 && i > 0; i--)
-      std::swap(to[i], to[static_cast<std::size_t>(splitmix64::next(seed) % i)]);
-    std::vector<FlowLine> lines;
-    for (std::int64_t i = 0; i < count; i++) {
-      const std::int64_t other = order_ == 1 ? to[static_cast<std::size_t>(i)] : (i + shift_) % count;
-      if (other != i) lines.push_back({i, other, size_, 0});
-    }
-    return std::make_unique<FlowList>(hosts, mesh_, std::move(lines));
-  }
-
- private:
-  std::uint64_t size_ = 1 << 20;
-  int order_ = 0;
-  std::int64_t shift_ = 1;
-  MeshOptions mesh_;
-};
-
-// All but the first send to the first.
-class IncastOptions final : public WorkloadOptions {
- public:
-  void fields(Fields& f) override {
-    f.bytes("size", size_, {1, std::uint64_t{1} << 40}, "bytes that each sender sends");
-    mesh_.fields(f);
-  }
-  Range<std::int64_t> hosts() const override { return {2, 1 << 20}; }
-  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
-    std::vector<FlowLine> lines;
-    for (std::size_t i = 1; i < hosts.size(); i++) lines.push_back({static_cast<std::int64_t>(i), 0, size_, 0});
-    return std::make_unique<FlowList>(hosts, mesh_, std::move(lines));
-  }
-
- private:
-  std::uint64_t size_ = 1 << 20;
-  MeshOptions mesh_;
-};
 
 /// The steps of a collective, by rank in its group.
 class Schedule {
@@ -297,6 +165,7 @@ class CollectiveOptions final : public WorkloadOptions {
  public:
   void fields(Fields& f) override {
     f.bytes("size", size_, {1, std::uint64_t{1} << 40}, "bytes of each host's buffer");
+    f.fraction("scale", scale_, {1e-9, 1}, "share of `size` that is really sent: the same on a smaller scale");
     f.integer("groups", groups_, {1, 1 << 16},
               "groups of as many hosts each, which do the same side by side; hosts of one "
               "group lie so many places apart");
@@ -311,7 +180,7 @@ class CollectiveOptions final : public WorkloadOptions {
     if (hosts.size() % groups) throw ConfigError("`hosts` are not a multiple of its `groups`");
     if (algorithm_ == 1 && !std::has_single_bit(hosts.size() / groups))
       throw ConfigError("halving and doubling needs 2, 4, 8, ... hosts a group");
-    return std::make_unique<Collective>(hosts, mesh_, schedule(), size_, static_cast<unsigned>(groups_));
+    return std::make_unique<Collective>(hosts, mesh_, schedule(), bytes(), static_cast<unsigned>(groups_));
   }
 
  private:
@@ -320,14 +189,15 @@ class CollectiveOptions final : public WorkloadOptions {
     if (algorithm_ == 1) return std::make_unique<HalvingDoublingSchedule>();
     return std::make_unique<RingSchedule>(kKind == Kind::kAllReduce ? 2 : 1);
   }
+  std::uint64_t bytes() const {
+    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(static_cast<double>(size_) * scale_)));
+  }
   std::uint64_t size_ = 1 << 20;
+  double scale_ = 1;
   std::int64_t groups_ = 1;
   int algorithm_ = 0;
   MeshOptions mesh_;
 };
-
-constexpr Example kFlowsExample[] = {{"two transfers", "flows:\n  - {source: 0, destination: 1, bytes: 1MiB}\n"},
-                                     {nullptr, nullptr}};
 
 }  // namespace
 }  // namespace rocebox::nic_model
@@ -335,16 +205,16 @@ constexpr Example kFlowsExample[] = {{"two transfers", "flows:\n  - {source: 0, 
 std::span<const rocebox::Component> rocebox::nic_workloads() {
   using namespace nic_model;
   static const std::vector<Component> rows = [] {
-    std::vector<Component> all = {
-        workload_component<FlowsOptions>("flows", "transfers from a list, each at its time", kFlowsExample),
-        workload_component<PermutationOptions>("permutation", "every host sends to one other"),
-        workload_component<IncastOptions>("incast", "all hosts send to the first"),
+    std::vector<Component> all = flow_workloads();
+    const Component others[] = {
+        poisson_workload(),
         workload_component<CollectiveOptions<Kind::kAllReduce>>("all_reduce",
                                                                 "AllReduce by ring, or by halving and doubling"),
         workload_component<CollectiveOptions<Kind::kAllGather>>("all_gather", "ring Allgather"),
         workload_component<CollectiveOptions<Kind::kReduceScatter>>("reduce_scatter", "ring ReduceScatter"),
         workload_component<CollectiveOptions<Kind::kAllToAll>>("all_to_all", "each host sends a part to each other"),
     };
+    all.insert(all.end(), std::begin(others), std::end(others));
     const std::vector<Component> perftest = perftest_workloads();
     all.insert(all.end(), perftest.begin(), perftest.end());
     return all;

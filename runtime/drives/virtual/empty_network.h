@@ -9,6 +9,9 @@
 
 namespace rocebox {
 
+/// On the wire beyond the frame: preamble 8, FCS 4, gap 12.
+inline constexpr std::uint64_t kWireOverhead = 24;
+
 /// Over a path with the fewest links: the delays of its links, the bytes at the rate of the slowest, and a packet at
 /// that of each other one, which stores it before it sends it on. Headers are not counted, and no device's own time.
 class EmptyNetwork {

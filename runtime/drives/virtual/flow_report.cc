@@ -13,8 +13,6 @@ namespace {
 constexpr std::size_t kFlowRowsMax = 20'000;
 constexpr Nanos kSamples = 100;
 constexpr std::size_t kSamplesMax = 100'000;
-// On the wire beyond the frame: preamble 8, FCS 4, gap 12.
-constexpr std::uint64_t kWireOverhead = 24;
 
 double rate_of(double amount, Nanos nanos) { return nanos > 0 ? amount * 1e9 / static_cast<double>(nanos) : 0; }
 

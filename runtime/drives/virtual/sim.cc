@@ -35,6 +35,8 @@ Sim::Sim(const config::RunConfig& config, Pool& pool, SimOptions options)
       testbed_(config, pool, static_cast<std::uint64_t>(config.seed),
                [this](FabricPort from, std::span<Packet> packets, Nanos now) { deliver(from, packets, now); }),
       workloads_(config, testbed_),
+      schedule_(config, testbed_),
+      series_(config, testbed_),
       outputs_(config, options_.outputs, [this](const config::PortName& name) { return testbed_.port(name); }) {
   testbed_.fabric().let_output_share();
   testbed_.tap_joined(config, [this](FabricPort from, std::span<const Packet> packets, Nanos now) {
@@ -63,9 +65,13 @@ void Sim::deliver(FabricPort from, std::span<Packet> packets, Nanos now) {
   }
 }
 
-// One instant: what starts in it, what is due in it, and what starts because something finished in it.
+// One instant: what changes and what starts in it, what is due in it, and what starts because something finished in it.
 void Sim::step(Nanos now) {
   now_ = now;
+  if (schedule_.next() <= now) {
+    schedule_.apply_due(now);
+    advanced_at_ = now;  // what stood still may go on by it
+  }
   do {
     if (workloads_.next_start() <= now) workloads_.start_due(now);
     testbed_.fabric().run(now);
@@ -94,7 +100,7 @@ void Sim::run_workloads() {
   const Nanos limit = config_.sim.time == 0 ? kNever : config_.sim.time;
   if (config_.sim.watchdog == 0) look_at_ = kNever;
   for (std::uint64_t instants = 1; end_ == End::kNotYet; instants++) {
-    const Nanos next = std::min(fabric.next_deadline(), workloads_.next_start());
+    const Nanos next = std::min({fabric.next_deadline(), workloads_.next_start(), schedule_.next()});
     if (workloads_.all_finished() && !config_.workloads.empty()) {
       end_ = End::kFinished;
     } else if (limit != kNever && next >= limit) {
@@ -103,6 +109,7 @@ void Sim::run_workloads() {
     } else if (next == kNever) {
       end_ = config_.workloads.empty() ? End::kFinished : End::kStuck;
     } else {
+      if (series_.next() <= next) series_.sample_until(next);
       step(next);
       if (now_ >= look_at_ && nothing_advances()) end_ = End::kStuck;
       if (stop_requested()) end_ = End::kSignal;
@@ -132,7 +139,8 @@ void Sim::drain() {
 void Sim::run() {
   run_workloads();
   const Nanos ended = now_;
-  if (end_ == End::kFinished) drain();
+  series_.finish(ended);
+  if (end_ == End::kFinished && !workloads_.any_goes_on()) drain();
   now_ = ended;  // what drained is no part of the time that the workloads took
   held_at_end_ = testbed_.fabric().held();
   outputs_.check();
@@ -175,7 +183,7 @@ std::vector<std::string> Sim::warnings() const {
       lines.push_back(fmt::format("  device {} holds {} packets", one["device"].get<std::string>(),
                                   one["packets"].get<std::uint64_t>()));
   }
-  if (end_ == End::kFinished && held_at_end_ > 0)
+  if (end_ == End::kFinished && held_at_end_ > 0 && !workloads_.any_goes_on())
     lines.push_back(drain_cut_
                         ? fmt::format("{} packets were still held {} after all workloads had finished: a longer "
                                       "`drain:` lets them leave",
@@ -213,7 +221,9 @@ Json Sim::report() const {
                    {"drain_cut", drain_cut_},
                    {"pool_packets_max", pool_.in_use_max()}};
   if (end_ == End::kStuck) report["waiting"] = waiting();
+  schedule_.report(report);
   report_flows(config_, workloads_, now_, report);
+  series_.report(report);
   report_utilisation(config_, testbed_, now_, report);
   outputs_.report(report["outputs"]);
   testbed_.report(report);

@@ -12,6 +12,8 @@
 #include "runtime/drives/replay_outputs.h"
 #include "runtime/drives/testbed.h"
 #include "runtime/drives/tracer.h"
+#include "runtime/drives/virtual/schedule.h"
+#include "runtime/drives/virtual/series.h"
 #include "runtime/drives/virtual/sim_workloads.h"
 #include "runtime/telemetry/expectations.h"
 
@@ -71,6 +73,8 @@ class Sim {
   Expectations expectations_;
   Testbed testbed_;
   SimWorkloads workloads_;
+  Schedule schedule_;
+  Series series_;
   ReplayOutputs outputs_;
   std::optional<TraceFilter> trace_filter_;
   std::vector<std::unique_ptr<Tracer>> tracers_;

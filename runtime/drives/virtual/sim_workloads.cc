@@ -10,7 +10,9 @@
 namespace rocebox {
 
 SimWorkloads::SimWorkloads(const config::RunConfig& config, Testbed& testbed, Nanos begin)
-    : unfinished_(config.workloads.size()) {
+    : waited_for_(
+          static_cast<std::size_t>(std::ranges::count(config.workloads, false, &config::WorkloadConfig::background))),
+      unfinished_(waited_for_) {
   for (unsigned i = 0; i < config.devices.size(); i++)
     if (HostSide* host = testbed.device(i).host_side())
       host->set_waker([&fabric = testbed.fabric(), i] { fabric.wake(i); });
@@ -84,15 +86,20 @@ void SimWorkloads::start_due(Nanos now) {
 void SimWorkloads::on_finished(unsigned row, Nanos now) {
   if (rows_[row].finished != kNever) broken("a workload finished twice", rows_[row].config->name, row);
   rows_[row].finished = now;
-  unfinished_--;
+  if (!rows_[row].config->background) unfinished_--;
   for (const unsigned next : rows_[row].dependents)
     if (--rows_[next].waits_for == 0) set_due(rows_[next], now);
 }
 
+bool SimWorkloads::any_goes_on() const {
+  return std::ranges::any_of(rows_, [](const Row& row) { return row.started != kNever && row.finished == kNever; });
+}
+
+// Those in the background do not count: while they advance, what the run waits for may be stuck.
 std::uint64_t SimWorkloads::progress() const {
   std::uint64_t sum = 0;
   for (const Row& row : rows_)
-    if (row.started != kNever) sum += row.workload->progress() + 1;
+    if (row.started != kNever && (!row.config->background || waited_for_ == 0)) sum += row.workload->progress() + 1;
   return sum;
 }
 

@@ -31,7 +31,10 @@ class SimWorkloads {
   Nanos next_start() const { return next_start_; }
   /// Starts those that are due by `now`, in the order of the configuration.
   void start_due(Nanos now);
-  bool all_finished() const { return unfinished_ == 0; }
+  /// Those in the background left out; false where there are no others.
+  bool all_finished() const { return unfinished_ == 0 && waited_for_ > 0; }
+  /// Whether one in the background goes on: its devices never come to rest.
+  bool any_goes_on() const;
   /// What all of them have done; see Workload::progress.
   std::uint64_t progress() const;
 
@@ -45,6 +48,7 @@ class SimWorkloads {
   void set_due(Row& row, Nanos now);
 
   std::vector<Row> rows_;
+  const std::size_t waited_for_;  // that are not in the background
   std::size_t unfinished_;
   Nanos next_start_ = kNever;
 };

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/host/workloads/mesh_workload.h"
+
+namespace rocebox::nic_model {
+
+MeshWorkload::MeshWorkload(std::span<const WorkloadHost> hosts, const MeshOptions& options)
+    : mesh_(hosts, options, [this](std::size_t number, Nanos now) {
+        on_received(number, now);
+        look_whether_finished(now);
+      }) {}
+
+void MeshWorkload::look_whether_finished(Nanos now) {
+  if (finished_ || mesh_.unfinished() > 0 || !all_begun()) return;
+  finished_ = true;
+  ended_ = now;
+  tell_finished(now);
+}
+
+void MeshWorkload::report(Report& report) const {
+  report.count("transfers", static_cast<std::int64_t>(mesh_.flows().size()));
+  report.count("unfinished", static_cast<std::int64_t>(mesh_.unfinished()));
+  report.count("bytes_received", static_cast<std::int64_t>(mesh_.bytes_received()));
+  report.count("misplaced", static_cast<std::int64_t>(mesh_.misplaced()));
+  report.count("failed_queue_pairs", static_cast<std::int64_t>(mesh_.failed()));
+  if (finished_) report.duration("completion_time", ended_ - began_);
+}
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include "nic_model/host/workloads/mesh.h"
+
+namespace rocebox::nic_model {
+
+/// A workload whose transfers a mesh carries. Subclasses say what is sent at first, and what when something has come.
+class MeshWorkload : public Workload {
+ public:
+  MeshWorkload(std::span<const WorkloadHost> hosts, const MeshOptions& options);
+  bool finished() const override { return finished_; }
+  std::uint64_t progress() const override { return mesh_.bytes_received() + mesh_.flows().size(); }
+  std::span<const FlowRecord> flows() const override { return mesh_.flows(); }
+  void explain_waiting(Report& report, unsigned lines) const override { mesh_.explain_waiting(report, lines); }
+  void report(Report& report) const override;
+
+ protected:
+  /// Transfer `number` is with its receiver.
+  virtual void on_received(std::size_t number, Nanos now) = 0;
+  /// Whether no transfer will begin any more.
+  virtual bool all_begun() const = 0;
+  unsigned hosts() const { return static_cast<unsigned>(mesh_.hosts()); }
+  /// To be called when something ended or was found to be nothing.
+  void look_whether_finished(Nanos now);
+  void began(Nanos now) { began_ = now; }
+
+  Mesh mesh_;
+
+ private:
+  bool finished_ = false;
+  Nanos began_ = 0, ended_ = 0;
+};
+
+}  // namespace rocebox::nic_model
