@@ -28,9 +28,10 @@ Policy::Policy(const DirectionConfig& written)
       duplicate(config.duplicate),
       reorder(config.reorder),
       match(config.match),
-      only_delay(config.rate == 0 && config.jitter == 0 && !config.jitter_reorders && config.burst_loss.enter == 0 &&
-                         config.events.empty() && !loss.possible() && !corrupt.possible() && !mark.possible() &&
-                         !trim.possible() && !duplicate.possible() && !reorder.possible()
+      only_delay(config.up && config.rate == 0 && config.jitter == 0 && !config.jitter_reorders &&
+                         config.burst_loss.enter == 0 && config.events.empty() && !loss.possible() &&
+                         !corrupt.possible() && !mark.possible() && !trim.possible() && !duplicate.possible() &&
+                         !reorder.possible()
                      ? config.delay
                      : 0) {}
 

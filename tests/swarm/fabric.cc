@@ -85,6 +85,7 @@ class FabricDrawing {
     if (says(yaml, {"timeout"}) || paced) promises.patient = false;
     // Each gap that reordering makes costs a try.
     if (!promises.ordered && says(yaml, {"retry_cnt"})) promises.patient = false;
+    if (says(yaml, {"up: false"})) promises.faultless = promises.patient = false;
     if (says(yaml, {"UC"})) promises.reliable = false;
     if (says(yaml, {"repaired"}) || (says(yaml, {"corrupt"}) && says(yaml, {"icrc: false"}))) promises.genuine = false;
     return yaml;
@@ -278,7 +279,8 @@ class FabricDrawing {
   unsigned workload(unsigned number, std::string& yaml) {
     const std::vector<const Component*> kinds = registry_.of_kind(kWorkloadKind);
     const Component& kind = *kinds[below(static_cast<unsigned>(kinds.size()))];
-    if (std::string_view(kind.name) == "rping") return rping(number, yaml);
+    if (const std::string words = pair_options(kind.name); !words.empty()) return pair(kind.name, words, number, yaml);
+    if (std::string_view(kind.name) == "poisson") return poisson(number, yaml);
     test::RandomFields fields(random_(), kWorkload);
     const std::unique_ptr<Options> drawn = kind.options(registry_);
     drawn->fields(fields);
@@ -294,16 +296,37 @@ class FabricDrawing {
     return 1;
   }
 
+  // Its sizes are a file's, and of its time not much is simulated.
+  unsigned poisson(unsigned number, std::string& yaml) {
+    yaml += fmt::format(
+        "  w{}: {{type: poisson, hosts: [{}], sizes: {}, load: {}%, rate: 10Gbps, duration: {}us, mtu: {}}}\n", number,
+        fmt::join(some_hosts(2 + below(static_cast<unsigned>(hosts_.size()) - 1)), ", "), ROCEBOX_SWARM_SIZES,
+        1 + below(90), 1 + below(60), 256 << below(5));
+    components.emplace_back("poisson");
+    return 1;
+  }
+
+  // What both ends of a server and its client say; empty: the workload is no such pair.
+  std::string pair_options(std::string_view kind) {
+    if (kind == "rping") return fmt::format("size: {}B", 24 + below(below(2) ? 100 : 9000));
+    if (kind == "ucmatose")
+      return fmt::format("connections: {}, message_count: {}, message_size: {}B", 1 + below(4), below(20),
+                         1 + below(9000));
+    if (kind == "verbs_check")
+      return fmt::format("size: {}B, messages: {}, settle: 3ms", 4 + below(1000), 1 + below(8));
+    return {};
+  }
+
   // A server and its client, which must know it.
-  unsigned rping(unsigned number, std::string& yaml) {
+  unsigned pair(std::string_view kind, const std::string& words, unsigned number, std::string& yaml) {
     const std::vector<std::string> ends = some_hosts(2);
     const auto server = static_cast<std::size_t>(std::ranges::find(hosts_, ends[0]) - hosts_.begin());
-    const unsigned size = 24 + below(below(2) ? 100 : 9000), port = 7000 + number;
-    yaml += fmt::format("  w{}: {{type: rping, hosts: [{}], size: {}B, port: {}}}\n", number, ends[0], size, port);
-    yaml +=
-        fmt::format("  w{}: {{type: rping, hosts: [{}], size: {}B, port: {}, address: {}, count: {}, start: 1ns}}\n",
-                    number + 1, ends[1], size, port, addresses_[server], 1 + below(20));
-    components.emplace_back("rping");
+    const unsigned port = 7000 + number;
+    yaml += fmt::format("  w{}: {{type: {}, hosts: [{}], {}, port: {}}}\n", number, kind, ends[0], words, port);
+    yaml += fmt::format("  w{}: {{type: {}, hosts: [{}], {}, port: {}, address: {}{}, start: 1ns}}\n", number + 1, kind,
+                        ends[1], words, port, addresses_[server],
+                        kind == "rping" ? fmt::format(", count: {}", 1 + below(20)) : "");
+    components.emplace_back(kind);
     return 2;
   }
 
@@ -323,7 +346,7 @@ std::unique_ptr<FabricScenario> make_fabric(std::uint64_t seed, unsigned attempt
     auto scenario = std::make_unique<FabricScenario>();
     scenario->yaml = drawing.draw();
     config::Mistakes mistakes("swarm");
-    scenario->config = config::load_text(scenario->yaml, "swarm.yaml", registry_with_own(), mistakes, false);
+    scenario->config = config::load_text(scenario->yaml, "swarm.yaml", registry_with_own(), mistakes, true);
     why = mistakes.text() + scenario->yaml;
     if (!mistakes.none()) continue;
     scenario->promises = drawing.promises;

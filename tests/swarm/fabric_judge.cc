@@ -153,8 +153,11 @@ class FabricJudge {
           mistake("workload {}: {} is {}", name, what, value);
     expect_zero({"req_remote_invalid_request", "req_remote_access_errors", "req_remote_operation_errors",
                  "resp_invalid_requests", "resp_remote_access_errors", "resp_local_length_error", "cq_overruns",
-                 "drop_wrong_service", "drop_bad_pkey", "drop_bad_qkey"},
+                 "drop_bad_pkey", "drop_bad_qkey"},
                 "no workload asks for what cannot be had");
+    // Its queue pairs are of all services in turn: what comes late may meet another's with the same number.
+    if (!std::ranges::count(scenario_.components, "verbs_check"))
+      expect_zero({"drop_wrong_service"}, "nobody's peer has another service");
   }
 
   void clean() {
