@@ -95,8 +95,8 @@ void Core::fail(Context& context, Qp& qp) {
 }
 
 PacketPtr Core::make(Context& context, const Headers& headers, const PacketFields& fields) {
-  const bool headers_alone = config.header_only && fields.payload_bytes > 0;
-  PacketPtr packet = context.allocate(headers_alone ? headers.head_bytes(fields.opcode)
+  const bool headers_alone = config.header_only && fields.payload_bytes > Headers::kDigestBytes;
+  PacketPtr packet = context.allocate(headers_alone ? headers.head_bytes(fields.opcode) + Headers::kDigestBytes
                                                     : headers.frame_bytes(fields.opcode, fields.payload_bytes));
   if (packet)
     headers.write(*packet, fields);
@@ -106,7 +106,11 @@ PacketPtr Core::make(Context& context, const Headers& headers, const PacketField
 }
 
 void Core::finish(Packet packet) {
-  if (config.icrc && roce::icrc_held(packet)) roce::icrc_store(packet);
+  if (!config.icrc) return;
+  if (roce::icrc_held(packet))
+    roce::icrc_store(packet);
+  else
+    Headers::store_digest(packet);
 }
 
 }  // namespace rocebox::nic_model

@@ -114,6 +114,7 @@ Counter& Nic::receive_roce(Context& context, Packet packet) {
     const roce::IcrcStatus icrc = roce::icrc_check(packet);
     if (icrc == roce::IcrcStatus::kBad) return count.drop_icrc;
     if (icrc == roce::IcrcStatus::kUnverifiable && !config_.header_only) return count.drop_truncated;
+    if (icrc == roce::IcrcStatus::kUnverifiable && !Headers::digest_is_right(packet)) return count.drop_icrc;
   }
   const roce::Bth& bth = roce::bth(packet);
   const roce::Addresses addresses = roce::addresses(packet);

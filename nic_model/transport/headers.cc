@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/transport/headers.h"
 
+#include <nmmintrin.h>
+
 #include <cstring>
 
 #include "runtime/roce/opcodes.h"
@@ -67,6 +69,23 @@ std::uint32_t Headers::head_bytes(std::uint8_t opcode) const {
 
 std::uint32_t Headers::frame_bytes(std::uint8_t opcode, std::uint32_t payload_bytes) const {
   return head_bytes(opcode) + payload_bytes + pad_of(payload_bytes) + roce::kIcrcBytes;
+}
+
+// CRC-32C.
+std::uint32_t Headers::digest(Packet packet) {
+  const std::uint8_t* at = packet.data() + packet.meta().bth_offset;
+  const std::uint8_t* const end = packet.data() + packet.meta().payload_offset;
+  std::uint32_t words[3];
+  std::memcpy(words, at, sizeof words);
+  words[1] |= 0xFF;  // FECN, BECN and what is reserved beside them may change on the way
+  std::uint32_t crc = UINT32_MAX;
+  for (const std::uint32_t word : words) crc = _mm_crc32_u32(crc, word);
+  for (at += sizeof words; at < end; at += sizeof(std::uint32_t)) {
+    std::uint32_t word;
+    std::memcpy(&word, at, sizeof word);
+    crc = _mm_crc32_u32(crc, word);
+  }
+  return crc;
 }
 
 void Headers::write(Packet packet, const PacketFields& fields) const {

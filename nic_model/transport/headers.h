@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 #include "runtime/packet/packet.h"
 #include "runtime/roce/build.h"
@@ -28,14 +29,31 @@ class Headers {
   std::uint32_t frame_bytes(std::uint8_t opcode, std::uint32_t payload_bytes) const;
   /// Bytes before the payload.
   std::uint32_t head_bytes(std::uint8_t opcode) const;
-  /// Writes the headers up to BTH into a packet of frame_bytes(), or, where it has only head_bytes(), makes it one of
-  /// which these are held. The extended headers' bytes are not written. Sets all metadata that parsing would.
+  /// Writes the headers up to BTH into a packet of frame_bytes(), or, where it has head_bytes() and a digest alone,
+  /// makes it one of which these are held. The extended headers' bytes are not written. Sets all metadata that parsing
+  /// would.
   void write(Packet packet, const PacketFields& fields) const;
   /// The extended headers of a packet that was written.
   static std::uint8_t* extension(Packet packet) { return packet.data() + packet.meta().bth_offset + sizeof(roce::Bth); }
   static std::uint8_t* payload(Packet packet) { return packet.data() + packet.meta().payload_offset; }
 
+  /// Bytes behind the headers of a packet that has these alone: a digest in the place of its ICRC, which covers what
+  /// that does of BTH and the extended headers.
+  static constexpr std::uint32_t kDigestBytes = 4;
+  static void store_digest(Packet packet) {
+    const std::uint32_t value = digest(packet);
+    std::memcpy(payload(packet), &value, kDigestBytes);
+  }
+  static bool digest_is_right(Packet packet) {
+    std::uint32_t stored;
+    if (packet.size() < packet.meta().payload_offset + kDigestBytes) return false;
+    std::memcpy(&stored, payload(packet), kDigestBytes);
+    return stored == digest(packet);
+  }
+
  private:
+  static std::uint32_t digest(Packet packet);
+
   std::array<std::uint8_t, 14 + 2 * 4 + 40 + 8 + 12> bytes_{};
   std::uint32_t bytes_sum_ = 0;  // of the IPv4 header without its length
   std::uint16_t l3_offset_ = 0, bth_offset_ = 0;

@@ -44,6 +44,8 @@ class Mesh {
   std::size_t unfinished() const { return unfinished_; }
   /// Transfers of which the receiver's memory does not hold all that it should. None, ever.
   std::uint64_t misplaced() const { return misplaced_; }
+  /// Messages that end no transfer to their receiver. None, unless packets were changed and nobody noticed.
+  std::uint64_t unexpected() const { return unexpected_; }
   /// Queue pairs that failed.
   std::uint64_t failed() const { return failed_; }
   void explain_waiting(Report& report, unsigned lines) const;
@@ -62,7 +64,7 @@ class Mesh {
   std::vector<FlowRecord> flows_;
   std::vector<std::uint64_t> places_;  // of flows_: where in the receiver's memory
   std::size_t unfinished_ = 0;
-  std::uint64_t bytes_received_ = 0, misplaced_ = 0, failed_ = 0;
+  std::uint64_t bytes_received_ = 0, misplaced_ = 0, unexpected_ = 0, failed_ = 0;
 };
 
 }  // namespace rocebox::nic_model

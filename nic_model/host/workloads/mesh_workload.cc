@@ -21,6 +21,7 @@ void MeshWorkload::report(Report& report) const {
   report.count("unfinished", static_cast<std::int64_t>(mesh_.unfinished()));
   report.count("bytes_received", static_cast<std::int64_t>(mesh_.bytes_received()));
   report.count("misplaced", static_cast<std::int64_t>(mesh_.misplaced()));
+  report.count("unexpected_messages", static_cast<std::int64_t>(mesh_.unexpected()));
   report.count("failed_queue_pairs", static_cast<std::int64_t>(mesh_.failed()));
   if (finished_) report.duration("completion_time", ended_ - began_);
 }

@@ -178,6 +178,22 @@ TEST(Workloads, ThoseWithNothingToSendEnd) {
   EXPECT_TRUE(workload->finished());
 }
 
+// The immediate says which transfer has ended; here a bit of it was flipped, and nobody checks ICRCs.
+TEST(Workloads, AnImmediateThatNobodySentEndsNothing) {
+  for (const char* mask : {"0x80", "0x01"}) {
+    Star star(3, "icrc: false",
+              std::string("delay: 1us\nforward: {events: [{opcode: 0x0b, do: corrupt, offset: ") +
+                  (mask[2] == '8' ? "70" : "73") + ", mask: " + mask + "}]}");
+    const auto workload =
+        workload_options("flows", "flows: [{source: 0, destination: 1, bytes: 100B}]")->make(star.all, 1);
+    star.run(*workload);
+    EXPECT_FALSE(workload->finished());
+    NumbersOf report;
+    workload->report(report);
+    EXPECT_EQ(report.values["unexpected_messages"], 1);
+  }
+}
+
 TEST(Workloads, LossDelaysAndLosesNothing) {
   Star star(4, "", "delay: 1us\nloss: 0.5%");
   const auto workload = workload_options("all_reduce", "{size: 4MiB, timeout: 8}")->make(star.all, 7);
