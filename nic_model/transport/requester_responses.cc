@@ -188,8 +188,8 @@ Counter& Requester::on_read_response(Context& context, Packet packet) {
   const auto psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
   const std::uint32_t expected = pending_psn(index);
   const std::int32_t distance = roce::psn_distance(psn, expected);
-  if (!work.is_read() || distance < 0) return core_.count.drop_duplicate;
-  if (distance > 0) {
+  if (distance < 0) return core_.count.drop_duplicate;
+  if (distance > 0 || !work.is_read()) {
     if (roce::psn_distance(psn, sent_end_) >= 0) return core_.count.ghost_acks;
     acknowledge_to(context, roce::psn_add(psn, 1));
     return core_.count.delivered;
@@ -198,8 +198,10 @@ Counter& Requester::on_read_response(Context& context, Packet packet) {
   const std::uint64_t offset = std::uint64_t{work.responded} * mtu;
   const auto wanted = static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, work.bytes - offset));
   const bool is_last = work.responded + 1 == work.packets;
-  const bool ends = roce::opcode_info(packet.meta().opcode).has(roce::kEndsMessage);
-  if (packet.meta().payload_bytes != wanted || ends != is_last) {
+  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
+  // What is asked for again begins anew, in the midst of it, too.
+  const bool begins = work.responded > 0 || info.has(roce::kStartsMessage);
+  if (packet.meta().payload_bytes != wanted || info.has(roce::kEndsMessage) != is_last || !begins) {
     fail(context, index, IBV_WC_BAD_RESP_ERR);
     return core_.count.drop_malformed;
   }

@@ -35,7 +35,8 @@ class Responder {
   bool wants_to_send() const { return first_ != end_; }
   /// One packet of the responses, in the order of the requests. Empty: there is no packet buffer.
   PacketPtr send(Context& context);
-  /// Flushes what is posted to receive; of what is still to be sent only the NAK that says why stays.
+  /// Flushes what is posted to receive, and what is still to be sent; but a NAK that says why still leaves, and what is
+  /// before it: requesters are told of their requests in order.
   void flush(Context& context);
 
   std::uint32_t expected_psn() const { return epsn_; }

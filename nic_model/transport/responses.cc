@@ -96,11 +96,10 @@ PacketPtr Responder::send_read(Context& context, Response& response) {
 void Responder::flush(Context& context) {
   if (work_.taken) core_.complete_receive(context, qp_, work_, {MLX5_CQE_RESP_SEND}, IBV_WC_WR_FLUSH_ERR);
   message_ = Message::kNone;
-  if (first_ != end_ && roce::aeth_kind(at(end_ - 1).syndrome) == roce::AethKind::kNak)
-    first_ = end_ - 1;
-  else
+  if (first_ == end_ || roce::aeth_kind(at(end_ - 1).syndrome) != roce::AethKind::kNak) {
     first_ = end_;
-  reads_waiting_ = 0;
+    reads_waiting_ = 0;
+  }
   while (qp_.receive_queue().kind() == ReceiveQueue::Kind::kOwn && qp_.receive_queue().fetch(work_))
     core_.complete_receive(context, qp_, work_, {MLX5_CQE_RESP_SEND}, IBV_WC_WR_FLUSH_ERR);
 }

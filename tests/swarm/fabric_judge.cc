@@ -148,7 +148,7 @@ class FabricJudge {
   void contents() {
     if (!scenario_.promises.genuine) return;
     for (const auto& [name, workload] : run_.report["workloads"].items())
-      for (const char* what : {"misplaced", "mismatches"})
+      for (const char* what : {"misplaced", "mismatches", "unexpected_messages"})
         if (const auto value = workload["details"].value(what, std::int64_t{0}); value != 0)
           mistake("workload {}: {} is {}", name, what, value);
     expect_zero({"req_remote_invalid_request", "req_remote_access_errors", "req_remote_operation_errors",

@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a queue pair must do, from the IB specification's rules (volume 1, 9.7 to 9.9 and 10.7): a model of one end, slow
+and plain, that shares nothing with the NIC. It speaks the language of cases.yaml."""
+MTU = 256
+PSNS = 1 << 24
+REGION = 4096
+MESSAGE_MAX = 1 << 31
+# Rights by key, for remote use, and whether the key is of the queue pair's protection domain.
+KEYS = {"good": ("write", "read", "atomic"), "read_only": ("read",), "write_only": ("write",), "other_domain": None, "unknown": None}
+# 9.7.5.2.8, table 45: in units of 10 us.
+RNR_TENS = [65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144,
+            8192, 12288, 16384, 24576, 32768, 49152]
+GRH_BYTES = 40
+
+
+def distance(a, b):
+    """How far PSN a lies ahead of b; behind it: below 0."""
+    return (a - b + PSNS // 2) % PSNS - PSNS // 2
+
+
+class Step:
+    def __init__(self, text):
+        words = text.split()
+        self.name, self.psn, self.values = words[0], 0, {}
+        for i, word in enumerate(words[1:]):
+            key, equals, value = word.partition("=")
+            if not equals and i == 0 and word[0].isdigit():
+                self.psn = int(word, 0)
+            else:
+                self.values[key] = value
+
+    def number(self, key, otherwise=0):
+        return int(self.values[key], 0) if key in self.values else otherwise
+
+    def text(self, key, otherwise=""):
+        return self.values.get(key, otherwise)
+
+
+class Work:
+    """A send work request: its PSNs, and how far it has come."""
+
+    def __init__(self, number, step, psn):
+        self.number, self.kind, self.psn = number, step.name, psn
+        self.bytes = 8 if self.kind == "FETCH_ADD" else step.number("bytes")
+        self.packets = 1 if self.kind == "FETCH_ADD" else max(1, -(-self.bytes // MTU))
+        self.responded, self.done, self.over = 0, False, False
+
+    @property
+    def is_answered(self):
+        return self.kind in ("READ", "FETCH_ADD")
+
+    @property
+    def end(self):
+        return (self.psn + self.packets) % PSNS
+
+    def lines(self):
+        """Its request packets, as (PSN, text)."""
+        if self.kind == "FETCH_ADD":
+            return [(self.psn, f"FETCH_ADD {self.psn}")]
+        if self.kind == "READ":  # what is missing of it
+            at, psn = self.responded * MTU, (self.psn + self.responded) % PSNS
+            return [(psn, f"READ_REQUEST {psn} length={self.bytes - at} at={at}")]
+        if self.packets == 1:
+            return [(self.psn, f"{self.kind}_ONLY {self.psn} bytes={self.bytes}")]
+        rows = []
+        for i in range(self.packets):
+            place = "FIRST" if i == 0 else "LAST" if i == self.packets - 1 else "MIDDLE"
+            psn = (self.psn + i) % PSNS
+            rows.append((psn, f"{self.kind}_{place} {psn} bytes={min(MTU, self.bytes - i * MTU)}"))
+        return rows
+
+
+class QueuePair:
+    def __init__(self, qp):
+        self.type = qp.get("type", "RC")
+        self.access = qp.get("access", ["write", "read", "atomic"])
+        number = lambda name, otherwise: qp.get(name, otherwise)
+        self.state, self.now = "RTS", 0
+        self.out, self.sent, self.received = [], [], []
+        # Responder.
+        self.epsn, self.msn, self.nak_said = number("psn", 0), 0, False
+        self.receives, self.posted_receives = [], 0
+        self.current = None  # the receive request that was taken
+        self.message = None  # "SEND", "WRITE", or "LOST" of an unreliable one
+        self.bytes = self.length = self.address = 0
+        self.dest_rd_atomic, self.rnr_code = number("max_dest_rd_atomic", 16), number("min_rnr_timer", 1)
+        self.resources, self.reads_now = [], 0
+        self.memory = bytearray(REGION)
+        # Requester.
+        self.works, self.cursor, self.una, self.next_psn = [], (0, 0), number("psn", 0), number("psn", 0)
+        self.sent_end = self.una
+        self.rd_atomic = number("max_rd_atomic", 16)
+        self.retry_cnt, self.rnr_retry, self.timeout = number("retry_cnt", 2), number("rnr_retry", 2), number("timeout", 8)
+        self.retries, self.rnr_retries = self.retry_cnt, self.rnr_retry
+        self.deadline = self.rnr_until = None
+        self.implied = None  # the PSN of the last implied NAK
+
+    # What happens.
+
+    def play(self, text):
+        self.now += 1_000
+        verb, _, rest = text.partition(" ")
+        if verb == "wait":
+            self.wait(rest)
+        elif verb == "post":
+            self.post(Step(rest))
+        elif verb == "receive":
+            self.receive(Step("RECEIVE " + rest))
+        else:
+            self.reads_now = 0
+            for one in rest.split("; "):
+                packet = Step(one)
+                for _ in range(packet.number("times", 1)):
+                    self.packet(packet)
+
+    def wait(self, text):
+        scale = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+        unit = text.lstrip("0123456789")
+        end = self.now + int(text[: -len(unit)]) * scale[unit]
+        while self.state == "RTS":
+            due = min((at for at in (self.deadline, self.rnr_until) if at is not None), default=None)
+            if due is None or due > end:
+                break
+            self.now = due
+            if due == self.rnr_until:
+                self.rnr_until = None
+                self.arm()
+                self.send()
+            else:
+                self.retry(self.una)
+        self.now = end
+
+    def packet(self, p):
+        """9.6: what is nobody's, or not whole, is dropped without a word."""
+        if (p.number("pkey", 0xFFFF) & 0x7FFF) != 0x7FFF or p.text("qpn") == "unknown" or p.text("icrc") == "wrong":
+            return
+        if p.text("service", self.type) != self.type or p.name == "CNP" or self.state != "RTS":
+            return
+        if self.type == "UD":
+            return self.datagram(p)
+        if p.text("source") == "stranger":
+            return
+        if p.name.startswith(("ACK", "NAK", "RNR", "READ_RESPONSE", "ATOMIC_ACK")):
+            return self.response(p)
+        (self.reliable if self.type == "RC" else self.unreliable)(p)
+
+    # Responder.
+
+    def say(self, text):
+        self.out.append(text)
+
+    def reliable(self, p):
+        """9.7.4.1: the PSN first; then the opcode's order, the function, what it needs, its key, its length."""
+        ahead = distance(p.psn, self.epsn)
+        if ahead < 0:
+            return self.duplicate(p)
+        if ahead > 0:
+            if not self.nak_said:
+                self.nak_said = True
+                self.say(f"NAK_PSN {self.epsn} msn={self.msn}")
+            return
+        self.nak_said = False
+        if p.name == "READ_REQUEST":
+            return self.read(p)
+        if p.name in ("FETCH_ADD", "COMPARE_SWAP"):
+            return self.atomic(p)
+        if self.data(p) and self.state == "RTS":
+            self.epsn = (self.epsn + 1) % PSNS
+            if "ack" in p.values:
+                self.say(f"ACK {p.psn} msn={self.msn}")
+
+    def refuse(self, what):
+        """9.9.3: a NAK, and the queue pair fails. An unreliable one only loses the message."""
+        if self.type != "RC":
+            self.message = "LOST"
+            return False
+        self.say(f"{what} {self.epsn} msn={self.msn}")
+        self.fail()
+        return False
+
+    def not_ready(self):
+        if self.type != "RC":
+            self.message = "LOST"
+            return False
+        self.nak_said = True
+        self.say(f"RNR_NAK {self.epsn} msn={self.msn} timer={self.rnr_code}")
+        return False
+
+    def may(self, key, right, at, count):
+        rights = KEYS[key]
+        return rights is not None and right in rights and 0 <= at and at + count <= REGION
+
+    def take(self):
+        if self.current is None and self.receives:
+            self.current = self.receives.pop(0)
+        return self.current is not None
+
+    def data(self, p):
+        """A packet of a SEND or WRITE whose turn it is. True: it was executed."""
+        kind, place = p.name.split("_")[:2]
+        starts, ends, has_imm = place in ("FIRST", "ONLY"), place in ("LAST", "ONLY"), p.name.endswith("_IMM")
+        if self.message != (None if starts else kind):
+            return self.refuse("NAK_INVALID_REQUEST")
+        count = p.number("bytes")
+        if (count != MTU) if not ends else not ((0 if starts else 1) <= count <= MTU):
+            return self.refuse("NAK_INVALID_REQUEST")
+        if starts:
+            self.bytes = 0
+            if kind == "WRITE":
+                self.length, self.address = p.number("length", count), p.number("at")
+                if "write" not in self.access:
+                    return self.refuse("NAK_INVALID_REQUEST")
+                if self.length and not self.may(p.text("rkey", "good"), "write", self.address, self.length):
+                    return self.refuse("NAK_REMOTE_ACCESS")
+            elif not self.take():
+                return self.not_ready()
+        after = self.bytes + count
+        if kind == "WRITE":
+            if (after != self.length) if ends else (after >= self.length):
+                return self.refuse("NAK_INVALID_REQUEST")
+            if ends and has_imm and not self.take():
+                return self.not_ready()
+            self.memory[self.address + self.bytes:self.address + after] = bytes(count)
+        else:
+            if after > self.current["room"]:
+                self.complete(False, "LOC_LEN_ERR")
+                return self.refuse("NAK_INVALID_REQUEST")
+            if self.current["bad_key"]:
+                self.complete(False, "LOC_PROT_ERR")
+                return self.refuse("NAK_REMOTE_OPERATIONAL")
+        self.message, self.bytes = kind, after
+        if ends:
+            self.message = None
+            self.msn += 1
+            if self.current is not None:
+                self.complete(True, f"SUCCESS bytes={after}" + (f" imm={p.number('imm')}" if has_imm else ""))
+        return True
+
+    def complete(self, _good, how):
+        self.received.append(f"receive {self.current['number']} {how}")
+        self.current = None
+
+    def read(self, p):
+        count, at = p.number("length"), p.number("at")
+        if self.message or "read" not in self.access or count > MESSAGE_MAX or self.reads_now >= self.dest_rd_atomic:
+            return self.refuse("NAK_INVALID_REQUEST")
+        if count and not self.may(p.text("rkey", "good"), "read", at, count):
+            return self.refuse("NAK_REMOTE_ACCESS")
+        self.msn += 1  # C9-148: when the request is found good
+        self.reads_now += 1
+        packets = max(1, -(-count // MTU))
+        self.resources.append(("READ", p.psn, packets, at, count, None))
+        self.answer_read(p.psn, count, f" msn={self.msn}")
+        self.epsn = (self.epsn + packets) % PSNS
+
+    def answer_read(self, psn, count, msn):
+        packets = max(1, -(-count // MTU))
+        for i in range(packets):
+            place = "ONLY" if packets == 1 else "FIRST" if i == 0 else "LAST" if i == packets - 1 else "MIDDLE"
+            says = msn if place != "MIDDLE" else ""
+            self.say(f"READ_RESPONSE_{place} {(psn + i) % PSNS}{says} bytes={min(MTU, count - i * MTU)}")
+
+    def atomic(self, p):
+        at = p.number("at")
+        if self.message or "atomic" not in self.access or at % 8 or self.reads_now >= self.dest_rd_atomic:
+            return self.refuse("NAK_INVALID_REQUEST")
+        if not self.may(p.text("rkey", "good"), "atomic", at, 8):
+            return self.refuse("NAK_REMOTE_ACCESS")
+        before = int.from_bytes(self.memory[at:at + 8], "little")
+        if p.name == "FETCH_ADD":
+            after = (before + p.number("add")) % (1 << 64)
+        else:
+            after = p.number("swap") if before == p.number("compare") else before
+        self.memory[at:at + 8] = after.to_bytes(8, "little")
+        self.msn += 1
+        self.reads_now += 1
+        self.resources.append(("ATOMIC", p.psn, 1, at, 8, before))
+        self.say(f"ATOMIC_ACK {p.psn} msn={self.msn} original={before}")
+        self.epsn = (self.epsn + 1) % PSNS
+
+    def duplicate(self, p):
+        """9.7.5.1.2 and 9.7.5.1.4: SENDs and WRITEs are acknowledged with the newest PSN; READs executed again, within what
+        they asked for; atomics answered from memory; what is no longer remembered is ignored."""
+        if p.name.startswith(("SEND", "WRITE")):
+            return self.say(f"ACK {(self.epsn - 1) % PSNS} msn={self.msn}")
+        for kind, psn, packets, at, count, before in self.resources[-self.dest_rd_atomic:]:
+            into = distance(p.psn, psn)
+            if not 0 <= into < packets or (kind == "ATOMIC") != (p.name != "READ_REQUEST"):
+                continue
+            if kind == "ATOMIC":
+                return self.say(f"ATOMIC_ACK {p.psn} original={before}")
+            if p.number("at") == at + into * MTU and p.number("length") <= count - into * MTU:
+                self.answer_read(p.psn, p.number("length"), "")
+
+    def unreliable(self, p):
+        """9.8.2: a message of which a packet is missing is dropped; what begins anew is good."""
+        if p.psn != self.epsn:
+            self.message = "LOST"
+        if p.name.split("_")[1] in ("FIRST", "ONLY"):
+            self.message = None
+        self.epsn = (p.psn + 1) % PSNS
+        if self.message != "LOST":
+            self.data(p)
+
+    def datagram(self, p):
+        """9.8.3 and 10.2.5: its Q_Key must be the queue pair's; what finds no receive request is lost."""
+        if p.number("qkey") == 0x1234 and self.take():
+            self.complete(True, f"SUCCESS bytes={p.number('bytes') + GRH_BYTES}")
+
+    def receive(self, step):
+        number = self.posted_receives
+        self.posted_receives += 1
+        if self.state == "ERR":
+            self.received.append(f"receive {number} WR_FLUSH_ERR")
+        else:
+            self.receives.append({"number": number, "room": step.psn, "bad_key": step.text("lkey") == "unknown"})
+
+    def fail(self):
+        """10.3.1: the error state flushes all that is posted."""
+        self.state = "ERR"
+        self.sent += [f"send {work.number} WR_FLUSH_ERR" for work in self.works if not work.over]
+        if self.current is not None:
+            self.complete(False, "WR_FLUSH_ERR")
+        self.received += [f"receive {one['number']} WR_FLUSH_ERR" for one in self.receives]
+        self.works, self.receives, self.deadline = [], [], None
+
+    # Requester.
+
+    def post(self, step):
+        work = Work(len(self.works), step, self.next_psn)
+        self.next_psn = work.end
+        self.works.append(work)
+        self.send()
+
+    def asked(self):
+        """READs and atomics that were asked for and are not answered."""
+        return [w for w in self.works if w.is_answered and not w.done and not w.over and
+                distance(w.psn, self.sent_end) < 0 and self.works.index(w) < self.cursor[0]]
+
+    def send(self):
+        while self.rnr_until is None and self.cursor[0] < len(self.works):
+            work = self.works[self.cursor[0]]
+            if work.is_answered and len(self.asked()) >= self.rd_atomic:
+                break
+            lines = work.lines()
+            psn, text = lines[self.cursor[1]]
+            self.say(text)
+            last = self.cursor[1] + 1 == len(lines)
+            end = work.end if last else (psn + 1) % PSNS
+            if distance(end, self.sent_end) > 0:
+                self.sent_end = end
+            self.cursor = (self.cursor[0] + 1, 0) if last else (self.cursor[0], self.cursor[1] + 1)
+            if self.deadline is None:
+                self.arm()
+
+    def arm(self):
+        """9.7.6.1.3: between T and four times T; cases wait for less than T or for all tries."""
+        waits = self.timeout and distance(self.sent_end, self.una) > 0
+        self.deadline = self.now + 4096 * (1 << self.timeout) if waits else None
+
+    def go_back(self, psn):
+        self.cursor = (len(self.works), 0)
+        for i, work in enumerate(self.works):
+            if not work.over and distance(work.end, psn) > 0:
+                self.cursor = (i, 0 if work.is_answered else max(0, distance(psn, work.psn)))
+                break
+        self.arm()
+        self.send()
+
+    def retry(self, psn):
+        if self.retries == 0:
+            return self.fail_at(self.una, "RETRY_EXC_ERR")
+        self.retries -= 1
+        self.go_back(psn)
+
+    def fail_at(self, psn, status):
+        for work in self.works:
+            if not work.over and distance(work.end, psn) > 0:
+                work.over = True
+                self.sent.append(f"send {work.number} {status}")
+                break
+        self.fail()
+
+    def acknowledge(self, end):
+        """All before `end`; no further than a READ or atomic whose own response is missing (an implied NAK, 9.7.5.2.1).
+        Whether `end` was reached."""
+        waiting = self.asked()
+        if waiting:
+            pending = (waiting[0].psn + waiting[0].responded) % PSNS
+            if distance(end, pending) > 0:
+                self.progress(pending)
+                if self.implied != pending:
+                    self.implied = pending
+                    self.retry(pending)
+                return False
+        self.progress(end)
+        return True
+
+    def progress(self, end):
+        if distance(end, self.una) <= 0:
+            return
+        self.una = end
+        self.retries, self.rnr_retries = self.retry_cnt, self.rnr_retry
+        for work in self.works:
+            if work.over:
+                continue
+            if distance(work.end, self.una) > 0 or (work.is_answered and not work.done):
+                break
+            work.over = True
+            self.sent.append(f"send {work.number} SUCCESS")
+        self.arm()
+        self.send()
+
+    def response(self, p):
+        if self.type != "RC" or distance(p.psn, self.una) < 0 or distance(p.psn, self.sent_end) >= 0:
+            return  # a duplicate, or a ghost
+        if p.name.startswith(("READ_RESPONSE", "ATOMIC_ACK")):
+            return self.answer(p)
+        if p.name == "ACK":
+            return self.acknowledge((p.psn + 1) % PSNS)
+        if not self.acknowledge(p.psn) or self.state != "RTS":
+            return
+        if p.name == "NAK_PSN":
+            return self.retry(p.psn)
+        if p.name == "RNR_NAK":
+            return self.on_rnr(p)
+        self.fail_at(p.psn, {"NAK_INVALID_REQUEST": "REM_INV_REQ_ERR", "NAK_REMOTE_ACCESS": "REM_ACCESS_ERR",
+                             "NAK_REMOTE_OPERATIONAL": "REM_OP_ERR"}[p.name])
+
+    def on_rnr(self, p):
+        """9.7.5.2.8: not before the time that it names; 7 tries are for ever."""
+        if self.rnr_retries == 0:
+            return self.fail_at(p.psn, "RNR_RETRY_EXC_ERR")
+        if self.rnr_retry != 7:
+            self.rnr_retries -= 1
+        self.rnr_until = self.now + RNR_TENS[p.number("timer")] * 10_000
+        self.go_back(p.psn)
+        self.deadline = None
+
+    def answer(self, p):
+        """9.7.5.2.1 and 9.7.5.2.7: in order; another length or place than was asked for is a bad response."""
+        waiting = self.asked()
+        if not waiting:
+            return
+        work = waiting[0]
+        expected = (work.psn + work.responded) % PSNS
+        ahead = distance(p.psn, expected)
+        if ahead < 0:
+            return
+        if ahead > 0 or (work.kind == "READ") != p.name.startswith("READ"):
+            return self.acknowledge((p.psn + 1) % PSNS)
+        if work.kind == "READ":
+            last = work.responded + 1 == work.packets
+            wrong_place = (p.name[14:] in ("LAST", "ONLY")) != last or (
+                work.responded == 0 and p.name[14:] not in ("FIRST", "ONLY"))
+            if wrong_place or p.number("bytes") != min(MTU, work.bytes - work.responded * MTU):
+                return self.fail_at(work.psn, "BAD_RESP_ERR")
+        work.responded += 1
+        work.done = work.responded == work.packets
+        self.progress((p.psn + 1) % PSNS)
+        self.send()
+
+
+def run(case):
+    """What the model says of a case: lines as cases have them."""
+    qp = QueuePair(case.get("qp", {}))
+    for step in case["do"]:
+        qp.play(step)
+    return {"out": qp.out, "completions": qp.sent + qp.received, "state": qp.state}
