@@ -105,6 +105,12 @@ PacketPtr Core::make(Context& context, const Headers& headers, const PacketField
   return packet;
 }
 
+void Core::tell_observer(Context& context, const Qp& qp, QpEvent& event) {
+  event.qpn = qp.number();
+  Controls controls(context, *this);
+  observer->on_event(controls, event);
+}
+
 void Core::finish(Packet packet) {
   if (!config.icrc) return;
   if (roce::icrc_held(packet))

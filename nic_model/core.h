@@ -7,6 +7,7 @@
 #include "nic_model/config.h"
 #include "nic_model/counters.h"
 #include "nic_model/memory/memory.h"
+#include "nic_model/rate/observer.h"
 #include "nic_model/rate/transmitter.h"
 #include "nic_model/transport/multicast.h"
 #include "nic_model/transport/qp.h"
@@ -16,12 +17,23 @@
 namespace rocebox::nic_model {
 
 /// What a timer of the NIC is for: the upper 8 bits of its tag; the lower ones say whose it is.
-enum class TimerOf : std::uint8_t { kTransmitter, kRetransmission, kRnr, kNeighbors, kPace, kProgram, kConnection };
+enum class TimerOf : std::uint8_t {
+  kTransmitter,
+  kRetransmission,
+  kRnr,
+  kNeighbors,
+  kPace,
+  kProgram,
+  kConnection,
+  kObserver
+};
 constexpr std::uint64_t timer_tag(TimerOf of, std::uint64_t whose = 0) {
   return static_cast<std::uint64_t>(of) << 56 | whose;
 }
 constexpr TimerOf timer_of(std::uint64_t tag) { return static_cast<TimerOf>(tag >> 56); }
 constexpr std::uint64_t timer_whose(std::uint64_t tag) { return tag & ((std::uint64_t{1} << 56) - 1); }
+
+class RttProber;
 
 /// An asynchronous event (IB specification, 11.6.3), for the program that owns the queue pair.
 struct AsyncEvent {
@@ -49,6 +61,18 @@ class Core {
   void fail(Context& context, Qp& qp);
   void tell(AsyncEvent event) { events.push_back(event); }
 
+  /// Who sees what packets tell from now on; null: nobody. It outlives this.
+  void observe_by(Observer* by) {
+    observer = by;
+    observed_ = by ? by->events() : 0;
+  }
+  /// Tells the observer, when it wants events of that kind; the event's number is the queue pair's.
+  void observe(Context& context, const Qp& qp, QpEvent& event) {
+    if (observed_ & event_bit(event.kind)) [[unlikely]]
+      tell_observer(context, qp, event);
+  }
+  bool is_observed(QpEventKind kind) const { return observed_ & event_bit(kind); }
+
   /// A packet with headers for `qp`; the caller writes extended headers and payload, and ends with finish(). Empty: the
   /// pool is dry, which is counted.
   PacketPtr make(Context& context, const Headers& headers, const PacketFields& fields);
@@ -64,6 +88,9 @@ class Core {
   Memory memory;
   Transmitter transmitter;
   MulticastGroups groups;
+  Observer* observer = nullptr;
+  RttProber* rtt = nullptr;
+  Timer observer_timer{timer_tag(TimerOf::kObserver)};
   std::vector<std::unique_ptr<Qp>> qps;  // by number
   std::vector<std::unique_ptr<CompletionQueue>> cqs;
   std::vector<std::unique_ptr<ReceiveQueue>> shared_queues;
@@ -72,6 +99,9 @@ class Core {
  private:
   mlx5_cqe64* next_cqe(CompletionQueue& cq);
   void publish(CompletionQueue& cq, mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited);
+  void tell_observer(Context& context, const Qp& qp, QpEvent& event);
+
+  std::uint32_t observed_ = 0;  // bits of event kinds
 };
 
 }  // namespace rocebox::nic_model

@@ -19,7 +19,18 @@ Nic::Nic(const NicConfig& config, Stats& stats)
                    [this](Context& context, Qp& qp, const ibv_qp_attr& attributes, int mask) {
                      return host_.modify_qp_in(context, qp, attributes, mask);
                    }),
-      host_(core_, connections_, neighbors_, [this](Context& context, Qp& qp) { resolve(context, qp); }) {}
+      host_(core_, connections_, neighbors_, [this](Context& context, Qp& qp) { resolve(context, qp); }),
+      rtt_(core_, neighbors_, stats) {
+  core_.rtt = &rtt_;
+  if (config_.dcqcn.enabled)
+    observe_by(std::make_unique<DcqcnObserver>(
+        config_.dcqcn, config_.first_qpn, static_cast<std::size_t>(config_.queue_pairs), config_.places_directly()));
+}
+
+void Nic::observe_by(std::unique_ptr<Observer> observer) {
+  observer_ = std::move(observer);
+  core_.observe_by(observer_.get());
+}
 
 void Nic::start(Context& context) { context.reserve_timers(static_cast<std::size_t>(config_.queue_pairs) * 2); }
 
@@ -49,6 +60,11 @@ void Nic::on_timer(Context& context, Timer& timer) {
     case TimerOf::kConnection:
       connections_.on_timer(context, whose);
       break;
+    case TimerOf::kObserver: {
+      Controls controls(context, core_);
+      core_.observer->on_timer(controls);
+      break;
+    }
     case TimerOf::kProgram:
       host_.fire(context, timer);
       break;
@@ -97,6 +113,7 @@ Counter& Nic::receive(Context& context, Packet packet) {
     const roce::IpAddress to = roce::addresses(packet).destination;
     if (to != config_.source_for(to) && to[0] != 0xFF) return core_.count.drop_not_for_us;
   }
+  if (Counter* end = rtt_.on_packet(context, packet)) return *end;
   bool found = false;
   const bool used = neighbors_.on_packet(context, packet, found);
   if (found) connections_.on_neighbor(context);
@@ -142,10 +159,21 @@ Counter& Nic::receive_roce(Context& context, Packet packet) {
   if (!qp->can_receive()) return count.drop_qp_state;
   if (service == roce::Service::kUd) return qp->responder.on_datagram(context, packet);
   if (addresses.source != qp->attributes.remote) return count.drop_wrong_peer;
+  if (core_.is_observed(QpEventKind::kRx)) [[unlikely]]
+    observe_received(context, *qp, packet);
   if (!info.has(roce::kIsResponse)) return qp->responder.on_request(context, packet);
   if (info.has(roce::kIsReadResponse)) return qp->requester.on_read_response(context, packet);
   if (info.has(roce::kHasAtomicAckEth)) return qp->requester.on_atomic_response(context, packet);
   return qp->requester.on_acknowledge(context, packet);
+}
+
+void Nic::observe_received(Context& context, Qp& qp, Packet packet) {
+  QpEvent event;
+  event.kind = QpEventKind::kRx;
+  event.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
+  event.bytes = static_cast<std::uint32_t>(packet.wire_bytes() + config_.overhead);
+  event.udp_source_port = static_cast<std::uint16_t>(packet.header<roce::Udp>(packet.meta().udp_offset)->source_port);
+  core_.observe(context, qp, event);
 }
 
 Counter& Nic::receive_multicast(Context& context, Packet packet) {
@@ -159,8 +187,11 @@ Counter& Nic::receive_multicast(Context& context, Packet packet) {
 
 // Reaction point.
 Counter& Nic::notified(Context& context, Qp& qp, const roce::IpAddress& source) {
-  if (!qp.rate.is_on() || source != qp.attributes.remote) return core_.count.rp_cnp_ignored;
-  qp.rate.on_congestion(context.now());
+  if (!core_.is_observed(QpEventKind::kCnp) || !qp.can_send() || source != qp.attributes.remote)
+    return core_.count.rp_cnp_ignored;
+  QpEvent event;
+  event.kind = QpEventKind::kCnp;
+  core_.observe(context, qp, event);
   return core_.count.rp_cnp_handled;
 }
 
@@ -210,6 +241,7 @@ void Nic::report(Report& report) const {
   report.count("queue_pairs", static_cast<std::int64_t>(used));
   report.count("connections", static_cast<std::int64_t>(connections_.connections()));
   report.count("regions", static_cast<std::int64_t>(core_.memory.regions()));
+  if (observer_) observer_->report(report);
 }
 
 namespace {

@@ -7,6 +7,8 @@
 #include "nic_model/connect/neighbors.h"
 #include "nic_model/core.h"
 #include "nic_model/host/host.h"
+#include "nic_model/rate/dcqcn_observer.h"
+#include "nic_model/rate/rtt.h"
 #include "runtime/kernel/kernel_options.h"
 
 namespace rocebox::nic_model {
@@ -25,6 +27,8 @@ class Nic final : public Kernel {
   std::unique_ptr<Change> prepare(const NicConfig& config) const;
 
   Host& host() { return host_; }
+  /// Who sees what packets tell and sets rates, in place of who did; before the first packet. Empty: nobody.
+  void observe_by(std::unique_ptr<Observer> observer);
 
  private:
   class NewOptions;
@@ -33,6 +37,7 @@ class Nic final : public Kernel {
   Counter& receive_multicast(Context& context, Packet packet);
   Counter& notified(Context& context, Qp& qp, const roce::IpAddress& source);
   void notify(Context& context, Qp& qp);
+  void observe_received(Context& context, Qp& qp, Packet packet);
   bool is_for_us(Packet packet) const;
   void resolve(Context& context, Qp& qp);
 
@@ -42,6 +47,8 @@ class Nic final : public Kernel {
   Gsi gsi_;
   ConnectionManager connections_;
   Host host_;
+  RttProber rtt_;
+  std::unique_ptr<Observer> observer_;
 };
 
 }  // namespace rocebox::nic_model

@@ -96,7 +96,11 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
   }
   if (before == IBV_QPS_RTR && to == IBV_QPS_RTS) {
     qp.requester.start();
-    qp.rate.start(core_.config.dcqcn, core_.config.rate, now());
+    qp.rate = 0;
+    if (core_.observer) {
+      Controls controls(*context_, core_);
+      core_.observer->on_queue_pair(controls, qp.number());
+    }
     qp.last_cnp = now() - kSecond;
   }
   if (to == IBV_QPS_RTS) {
@@ -124,6 +128,8 @@ void Host::reset(Qp& qp) {
   qp.requester.reset();
   qp.responder.reset();
   qp.path_known = false;
+  qp.rate = 0;
+  qp.rtt_sent = kNever;
 }
 
 }  // namespace rocebox::nic_model

@@ -69,8 +69,10 @@ class Qp {
   bool is_ready = false;  ///< it stands in the transmitter's list
   bool responds = false;  ///< its last packet was a response
   Qp* next_ready = nullptr;
-  DcqcnRate rate;
-  Nanos last_cnp = 0;  ///< when this side sent its last congestion notification
+  double rate = 0;               ///< bits per second at which its requests leave at most; 0: unlimited
+  std::uint32_t rtt_serial = 0;  ///< of its last probe
+  Nanos rtt_sent = kNever;       ///< when that left; kNever: it is answered
+  Nanos last_cnp = 0;            ///< when this side sent its last congestion notification
   Timer retransmit_timer, rnr_timer, pace_timer;
 
  private:

@@ -8,7 +8,6 @@ namespace rocebox::nic_model {
 // A NAK: all before `psn` has come, and `came`, which only `selective` says.
 void Requester::recover(Context& context, std::uint32_t psn, std::uint32_t came) {
   const Recovery how = core_.config.recovery;
-  qp_.rate.on_congestion(context.now());
   if (how == Recovery::kRnicSr) {
     // Themis, 2.3: the packet that is expected, and the one that was just sent.
     const std::uint32_t last = roce::psn_add(sent_end_, -1);

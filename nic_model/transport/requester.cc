@@ -249,8 +249,16 @@ PacketPtr Requester::build(Context& context, const SendWork& work, std::uint8_t 
 
 // The next packet of a queue pair with a rate waits until this one would be out at that rate.
 void Requester::pace(Context& context, Packet packet) {
-  if (!qp_.rate.is_on()) return;
-  const Nanos time = qp_.rate.on_sent(context.now(), packet.wire_bytes() + core_.config.overhead);
+  const auto bytes = static_cast<std::uint32_t>(packet.wire_bytes() + core_.config.overhead);
+  if (core_.is_observed(QpEventKind::kTx)) [[unlikely]] {
+    QpEvent event;
+    event.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
+    event.bytes = bytes;
+    event.udp_source_port = qp_.attributes.udp_source_port;
+    core_.observe(context, qp_, event);
+  }
+  if (qp_.rate == 0) return;
+  const auto time = static_cast<Nanos>(static_cast<double>(bytes) * 8e9 / qp_.rate);
   paced_until_ = std::max(paced_until_, context.now()) + time;
   context.arm(qp_.pace_timer, paced_until_);
 }

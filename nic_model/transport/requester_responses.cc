@@ -107,7 +107,17 @@ Counter& Requester::on_acknowledge(Context& context, Packet packet) {
   if (roce::psn_distance(psn, una_) < 0 || roce::psn_distance(psn, sent_end_) >= 0) {
     return core_.count.ghost_acks;
   }
+  const auto tell = [&](QpEventKind what) {
+    if (!core_.is_observed(what)) [[likely]]
+      return;
+    QpEvent event;
+    event.kind = what;
+    event.psn = psn;
+    event.syndrome = aeth.syndrome;
+    core_.observe(context, qp_, event);
+  };
   if (kind == roce::AethKind::kAck) {
+    tell(QpEventKind::kAck);
     const std::uint32_t end = acknowledge_to(context, roce::psn_add(psn, 1));
     if (qp_.can_send()) acknowledged(context, end);
     core_.wake(context, qp_);
@@ -116,6 +126,7 @@ Counter& Requester::on_acknowledge(Context& context, Packet packet) {
   const std::uint32_t end = acknowledge_to(context, psn);
   if (end != psn || !qp_.can_send()) return core_.count.delivered;
   acknowledged(context, end);
+  tell(QpEventKind::kNack);
   if (kind == roce::AethKind::kRnrNak)
     not_ready(context, psn, value);
   else if (kind == roce::AethKind::kNak)

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/rate/observer.h"
+
+#include <algorithm>
+
+#include "nic_model/core.h"
+#include "nic_model/rate/rtt.h"
+#include "runtime/kernel/rate_queue.h"
+
+namespace rocebox::nic_model {
+
+std::uint64_t Controls::line_rate() const { return core_.config.rate; }
+
+bool Controls::set_rate(std::uint32_t qpn, double bits_per_second) {
+  Qp* qp = core_.find(qpn);
+  if (!qp) return false;
+  if (bits_per_second <= 0) {
+    qp->rate = 0;
+    return true;
+  }
+  const double most = static_cast<double>(core_.config.rate ? core_.config.rate : kRateMax);
+  qp->rate = std::clamp(bits_per_second, std::min(static_cast<double>(kRateMin), most), most);
+  return true;
+}
+
+double Controls::rate(std::uint32_t qpn) const {
+  const Qp* qp = core_.find(qpn);
+  return qp ? qp->rate : 0;
+}
+
+bool Controls::set_udp_source_port(std::uint32_t qpn, std::uint16_t port) {
+  Qp* qp = core_.find(qpn);
+  if (!qp || port == 0) return false;
+  qp->attributes.udp_source_port = port;
+  return true;
+}
+
+bool Controls::request_rtt(std::uint32_t qpn, std::uint16_t udp_source_port) {
+  Qp* qp = core_.find(qpn);
+  return qp && core_.rtt && core_.rtt->request(context_, *qp, udp_source_port);
+}
+
+void Controls::wake_at(Nanos at) {
+  if (at == kNever)
+    context_.cancel(core_.observer_timer);
+  else
+    context_.arm(core_.observer_timer, at);
+}
+
+}  // namespace rocebox::nic_model

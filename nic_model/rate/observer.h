@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The observer of a NIC: who sees what packets tell of queue pairs, and sets their rates and paths: congestion control
+// and other policies (SCR, 4.2, 4.3.1). Without one a NIC asks one bit per packet.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/report.h"
+
+namespace rocebox::nic_model {
+
+class Core;
+
+enum class QpEventKind : std::uint8_t {
+  kTx,    ///< a packet of its requests left
+  kRx,    ///< a packet came for it, whatever it is; before anything else is told of it
+  kAck,   ///< an ACK of what was sent
+  kNack,  ///< a NAK or RNR NAK of what was sent
+  kCnp,   ///< a congestion notification
+  kRtt,   ///< the answer to request_rtt()
+};
+constexpr std::uint32_t event_bit(QpEventKind kind) { return 1u << static_cast<unsigned>(kind); }
+
+inline constexpr std::size_t kRttPayloadBytes = 32;
+
+/// Times of one probe, each by the clock of the NIC where it was taken; rate/README.md has the packets.
+struct RttSample {
+  Nanos request_sent = 0, request_received = 0, response_sent = 0, response_received = 0;
+  std::uint16_t udp_source_port = 0;                     ///< which path it went
+  std::array<std::uint8_t, kRttPayloadBytes> payload{};  ///< what the responder's program wrote
+  Nanos rtt() const { return response_received - request_sent; }
+  /// Less the time that the responder took.
+  Nanos network_rtt() const { return rtt() - (response_sent - request_received); }
+};
+
+struct QpEvent {
+  QpEventKind kind = QpEventKind::kTx;
+  std::uint32_t qpn = 0;
+  std::uint32_t psn = 0;              ///< of the packet
+  std::uint32_t bytes = 0;            ///< kTx, kRx: of it on the wire, preamble and gap included
+  std::uint16_t udp_source_port = 0;  ///< kTx, kRx
+  std::uint8_t syndrome = 0;          ///< kAck, kNack: of the AETH
+  const RttSample* rtt = nullptr;     ///< kRtt
+};
+
+/// What an observer may do, in its calls.
+class Controls {
+ public:
+  Controls(Context& context, Core& core) : context_(context), core_(core) {}
+  Nanos now() const { return context_.now(); }
+  /// Bits per second of the port; 0: unlimited.
+  std::uint64_t line_rate() const;
+  /// The queue pair's requests leave at most at so many bits per second, frames' overhead counted, from the next packet
+  /// on: between kRateMin and the port's rate. 0: as fast as the port takes them. False: there is none of that number.
+  bool set_rate(std::uint32_t qpn, double bits_per_second);
+  /// 0: unlimited.
+  double rate(std::uint32_t qpn) const;
+  /// Its path, as switches hash it, from the next packet on. Called at each kTx this is a path for each packet.
+  bool set_udp_source_port(std::uint32_t qpn, std::uint16_t port);
+  /// Sends a probe to the queue pair's peer, from this UDP port; kRtt brings the answer, if one comes. One is under way
+  /// at a time: a new one takes the place of one that is not answered. False: the queue pair has no path.
+  bool request_rtt(std::uint32_t qpn, std::uint16_t udp_source_port);
+  /// Calls Observer::on_timer then, and not at a time given before. kNever: not at all.
+  void wake_at(Nanos at);
+
+ private:
+  Context& context_;
+  Core& core_;
+};
+
+/// A pure object: called in its NIC's calls, one at a time. Its state is sized when it is made.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// Bits of the kinds that it wants; asked once.
+  virtual std::uint32_t events() const = 0;
+  /// The queue pair can send from now on: a new one, though the number may have been another's.
+  virtual void on_queue_pair(Controls& /*controls*/, std::uint32_t /*qpn*/) {}
+  virtual void on_event(Controls& controls, const QpEvent& event) = 0;
+  virtual void on_timer(Controls& /*controls*/) {}
+  /// A peer's probe came for the queue pair: what the answer is to carry, zeros at first.
+  virtual void on_rtt_request(Controls& /*controls*/, std::uint32_t /*qpn*/,
+                              std::span<std::uint8_t, kRttPayloadBytes> /*payload*/) {}
+  virtual void report(Report& /*report*/) const {}
+};
+
+}  // namespace rocebox::nic_model
