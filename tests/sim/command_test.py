@@ -182,6 +182,15 @@ class Command(RoceboxTest):
         said = self.rocebox("replay", self.config(FABRIC), status=2)[1]
         self.assertIn("give the configuration to `rocebox sim` or `rocebox run`", said)
 
+    def test_schedules_are_for_simulations(self):
+        config = self.config("devices: {d: {path: a <-> wire <-> b, kernels: {wire: {type: link}}}}\n"
+                             "schedule: {cut: {at: 1ms, devices: {d: {kernels: {wire: {up: false}}}}}}\n")
+        for command, words in ("replay", "in `rocebox sim` only"), ("run", "takes over what changes by `rocebox reload`"):
+            said = self.rocebox(command, config, status=2)[1]
+            self.assertRegex(said, r":2:\d+: what `schedule:` changes")
+            self.assertIn(words, said)
+        self.assertIn("#   1ms: cut of d", self.rocebox("check", config)[0])
+
     def test_a_live_run_has_workloads_and_ends_with_them(self):
         out = self.dir / "report.json"
         self.rocebox("run", self.config(LIVE), "--json", out)
