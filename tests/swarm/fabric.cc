@@ -39,7 +39,7 @@ const Limits kWorkload{.one_in = 3,
                        .rate_min = 100'000'000,
                        .duration_max = kMillisecond,
                        .integer_max = 16,
-                       .bytes_max = 16384,
+                       .bytes_max = 65536,
                        .items_one_in = 1,
                        .values = {{"mtu", {256, 512, 1024, 2048, 4096}},
                                   {"timeout", {4, 8, 12, 14, 16}},
@@ -82,7 +82,9 @@ class FabricDrawing {
     }
     yaml += links() + workloads();
     const bool paced = says(yaml, {"dcqcn"}) && says(yaml, {"ecn"});  // down to where a window takes longer than timers
-    if (says(yaml, {"timeout"}) || paced) promises.patient = false;
+    const bool hasty = says(yaml, {"retransmission_timeout: 100000ns", "retransmission_timeout: 1000000ns",
+                                   "retransmission_timeout: 4000000ns", " timeout: 4", " timeout: 8"});
+    if (hasty || paced) promises.patient = false;
     // Each gap that reordering makes costs a try.
     if (!promises.ordered && says(yaml, {"retry_cnt"})) promises.patient = false;
     if (says(yaml, {"up: false"})) promises.faultless = promises.patient = false;
