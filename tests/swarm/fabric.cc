@@ -9,44 +9,14 @@
 #include <stdexcept>
 
 #include "runtime/component/registry.h"
+#include "tests/swarm/fabric_limits.h"
 #include "tests/unit/contracts/random_fields.h"
 
 namespace rocebox::swarm {
 namespace {
 
-using Limits = test::RandomFields::Limits;
-
 constexpr int kDraws = 200;
 constexpr unsigned kWorkloadsMax = 3, kFaultyLinksMax = 2;
-
-// What makes a run long shows nothing more: sizes are those of some packets, and slow links and long timers only make
-// time pass. Addresses are the network's.
-const Limits kNic{.one_in = 4,
-                  .rate_min = 100'000'000,
-                  .duration_max = 10 * kMillisecond,
-                  .kept = {"mac", "address", "address6", "prefix_bits", "gateway", "neighbors", "rate", "queue_pairs"},
-                  .values = {{"window", {1, 2, 5, 16, 64, 512}},
-                             {"ack_every", {1, 2, 7, 16, 64}},
-                             {"retransmission_timeout", {100'000, kMillisecond, 4 * kMillisecond, 100 * kMillisecond}},
-                             {"cm_response_timeout", {12, 16, 20}}}};
-const Limits kLink{.one_in = 8,
-                   .rate_min = 10'000'000,
-                   .duration_max = 10 * kMillisecond,
-                   .integer_max = 1 << 16,
-                   .values = {{"copies", {1, 2, 3}}}};
-const Limits kGateway{.one_in = 4, .duration_max = 100 * kMillisecond};
-const Limits kWorkload{.one_in = 3,
-                       .rate_min = 100'000'000,
-                       .duration_max = kMillisecond,
-                       .integer_max = 16,
-                       .bytes_max = 65536,
-                       .items_one_in = 1,
-                       .values = {{"mtu", {256, 512, 1024, 2048, 4096}},
-                                  {"timeout", {4, 8, 12, 14, 16}},
-                                  {"chunk", {1000, 4096, 5001, 1 << 30}},
-                                  {"source", {0, 1, 2, 3}},
-                                  {"destination", {0, 1, 2, 3}},
-                                  {"groups", {1, 2}}}};
 
 bool says(const std::string& text, std::initializer_list<const char*> words) {
   return std::any_of(words.begin(), words.end(),
@@ -300,10 +270,11 @@ class FabricDrawing {
 
   // Its sizes are a file's, and of its time not much is simulated.
   unsigned poisson(unsigned number, std::string& yaml) {
+    const unsigned load = below(90), duration = below(60), mtu = below(5);
     yaml += fmt::format(
         "  w{}: {{type: poisson, hosts: [{}], sizes: {}, load: {}%, rate: 10Gbps, duration: {}us, mtu: {}}}\n", number,
-        fmt::join(some_hosts(2 + below(static_cast<unsigned>(hosts_.size()) - 1)), ", "), ROCEBOX_SWARM_SIZES,
-        1 + below(90), 1 + below(60), 256 << below(5));
+        fmt::join(some_hosts(2 + below(static_cast<unsigned>(hosts_.size()) - 1)), ", "), ROCEBOX_SWARM_SIZES, 1 + load,
+        1 + duration, 256 << mtu);
     components.emplace_back("poisson");
     return 1;
   }
@@ -311,11 +282,14 @@ class FabricDrawing {
   // What both ends of a server and its client say; empty: the workload is no such pair.
   std::string pair_options(std::string_view kind) {
     if (kind == "rping") return fmt::format("size: {}B", 24 + below(below(2) ? 100 : 9000));
-    if (kind == "ucmatose")
-      return fmt::format("connections: {}, message_count: {}, message_size: {}B", 1 + below(4), below(20),
-                         1 + below(9000));
-    if (kind == "verbs_check")
-      return fmt::format("size: {}B, messages: {}, settle: 3ms", 4 + below(1000), 1 + below(8));
+    if (kind == "ucmatose") {
+      const unsigned connections = 1 + below(4), count = below(20), size = 1 + below(9000);
+      return fmt::format("connections: {}, message_count: {}, message_size: {}B", connections, count, size);
+    }
+    if (kind == "verbs_check") {
+      const unsigned size = 4 + below(1000), messages = 1 + below(8);
+      return fmt::format("size: {}B, messages: {}, settle: 3ms", size, messages);
+    }
     return {};
   }
 
@@ -323,10 +297,10 @@ class FabricDrawing {
   unsigned pair(std::string_view kind, const std::string& words, unsigned number, std::string& yaml) {
     const std::vector<std::string> ends = some_hosts(2);
     const auto server = static_cast<std::size_t>(std::ranges::find(hosts_, ends[0]) - hosts_.begin());
-    const unsigned port = 7000 + number;
-    yaml += fmt::format("  w{}: {{type: {}, hosts: [{}], {}, port: {}}}\n", number, kind, ends[0], words, port);
+    yaml +=
+        fmt::format("  w{}: {{type: {}, hosts: [{}], {}, port: {}}}\n", number, kind, ends[0], words, 7000 + number);
     yaml += fmt::format("  w{}: {{type: {}, hosts: [{}], {}, port: {}, address: {}{}, start: 1ns}}\n", number + 1, kind,
-                        ends[1], words, port, addresses_[server],
+                        ends[1], words, 7000 + number, addresses_[server],
                         kind == "rping" ? fmt::format(", count: {}", 1 + below(20)) : "");
     components.emplace_back(kind);
     return 2;
