@@ -28,6 +28,7 @@ class VerbsCases:
             print("skipped:", reason)
             self.skipTest(reason)
         server = self.left.begin("verbs_check", seconds=200)
+        self.addCleanup(self.end_server, server)
         self.left.run("sh", "-c", "until rdma resource show cm_id | grep -q LISTEN; do sleep 0.2; done")
         process = self.nic(f"workloads:\n  check: {{type: verbs_check, hosts: [nic], address: {self.left.address}, size: {BYTES}, "
                            f"messages: {MESSAGES}, cases: [{cases(rows)}]}}", link)
@@ -38,6 +39,13 @@ class VerbsCases:
         for row in found["cases"]:
             self.assertEqual((row["status"], row["completed"]), ("success", MESSAGES), row)
         return report, counters, found["cases"]
+
+    @staticmethod
+    def end_server(server):
+        """Not to stand beside the next one."""
+        if server.poll() is None:
+            server.terminate()
+            server.communicate()
 
     def test_a_every_verb_of_every_transport_both_ways(self):
         rows = [{"transport": transport, "verb": verb}
@@ -92,6 +100,7 @@ class VerbsCases:
         options = "connections: 3, message_count: 20, message_size: 3000"
         words = ("ucmatose", "-c", 3, "-C", 20, "-S", 3000)
         server = self.left.begin(*words)
+        self.addCleanup(self.end_server, server)
         self.left.run("sh", "-c", "until rdma resource show cm_id | grep -q LISTEN; do sleep 0.2; done")
         process = self.nic(f"workloads:\n  ucmatose: {{hosts: [nic], address: {self.left.address}, {options}}}")
         self.ucmatose_agrees(self.nic_report(process, stop=False)[0], server)

@@ -14,6 +14,8 @@ namespace rocebox::nic_model::check {
 inline constexpr unsigned kControlDepth =
     8;  // messages of the control connection that may be on their way, of each side
 inline constexpr unsigned kSettleSteps = 10;
+/// Seconds for which a client asks again whose numbers the server still has from before.
+inline constexpr unsigned kStaleTries = 10;
 /// Cases that a report shows; a persistent server counts the others.
 inline constexpr std::size_t kRowsMax = 1024;
 
@@ -68,12 +70,14 @@ class VerbsCheck final : public Workload, public HostProgram {
     host.arm(cq);
   }
   void on_timer(Host& host, Timer& timer) override {
+    if (&timer == &connect_again_) return connect(host);
     for (const auto& session : sessions_)
       if (&session->settle_timer == &timer) return settle(host, *session);
   }
 
  private:
   // verbs_check.cc: connections
+  void connect(Host& host);
   std::unique_ptr<Session> make(Host& host);
   void release(Host& host, Session& session);
   void drop_side(Host& host, Session& session);
@@ -105,6 +109,8 @@ class VerbsCheck final : public Workload, public HostProgram {
   std::uint64_t steps_ = 0, connections_ = 0, cases_done_ = 0, cases_incomplete_ = 0, wrong_ = 0;
   std::string error_;
   bool is_due_ = false, finished_ = false;
+  unsigned stale_ = 0;  // rejections of a connection that the server takes for an older one
+  Timer connect_again_;
 };
 
 }  // namespace rocebox::nic_model::check

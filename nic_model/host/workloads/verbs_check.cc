@@ -49,10 +49,15 @@ void VerbsCheck::on_start(Host& host) {
     if (host.connections().listen(program_, PortSpace::kTcp, port) != 0) end(host, "its port is taken");
     return;
   }
+  connect(host);
+}
+
+void VerbsCheck::connect(Host& host) {
   std::unique_ptr<Session> session = make(host);
-  const int error = !session ? ENOMEM
-                             : host.connections().connect(program_, *config_.address, PortSpace::kTcp, port,
-                                                          session->qp, {}, session->id);
+  const int error =
+      !session ? ENOMEM
+               : host.connections().connect(program_, *config_.address, PortSpace::kTcp,
+                                            static_cast<std::uint16_t>(config_.port), session->qp, {}, session->id);
   if (error) return end(host, "cannot connect: too many queue pairs or connections");
   session->remote = *config_.address;
   sessions_.push_back(std::move(session));
@@ -129,6 +134,12 @@ void VerbsCheck::on_connection_event(Host& host, const ConnectionEvent& event) {
     case ConnectionEventType::kTimewaitExit:
       break;
     default: {
+      // Who was here a moment ago with the same numbers is still remembered there (IB specification, 12.4.1).
+      if (config_.address && event.type == ConnectionEventType::kRejected &&
+          event.status == static_cast<int>(roce::CmReject::kStaleConnection) && stale_++ < kStaleTries) {
+        host.arm_timer(program_, connect_again_, host.now() + kSecond);
+        break;
+      }
       const char* why = event.type == ConnectionEventType::kRejected      ? "the server rejects"
                         : event.type == ConnectionEventType::kUnreachable ? "no response"
                                                                           : "its queue pair cannot be connected";

@@ -127,6 +127,35 @@ TEST(VerbsCheck, FindsBytesThatWereNotSent) {
   EXPECT_GT(told(client)["wrong_messages"].get<unsigned>(), 10u);
 }
 
+TEST(VerbsCheck, AsksAgainWhereTheServerTakesItForAnOlderConnection) {
+  CheckBox box;
+  box.begin(verbs_check_workload(), 1, "persistent: true");
+  // As a NIC that was started anew a moment later: the queue pair's number is that of a connection in TIMEWAIT there.
+  nic_model::Qp* qp = nullptr;
+  nic_model::ConnectionId id = 0;
+  box.on(0, [&](nic_model::Host& host) {
+    nic_model::QpInit init;
+    init.domain = host.alloc_pd();
+    init.send_cq = init.receive_cq = host.create_cq(16, box.hosts[0]->number);
+    init.capacity = {1, 1, 1, 1, 0};
+    qp = host.create_qp(init);
+    EXPECT_EQ(0, host.connections().connect(box.hosts[0]->number, roce::ipv4(10, 0, 0, 2), nic_model::PortSpace::kTcp,
+                                            7175, qp, {}, id));
+  });
+  box.run(kMillisecond);
+  ASSERT_EQ(box.hosts[0]->connection_events.size(), 1u);
+  box.on(0, [&](nic_model::Host& host) {
+    EXPECT_EQ(0, host.connections().destroy(id));
+    host.destroy_qp(*qp);
+  });
+  const Workload& client = box.begin(verbs_check_workload(), 0, "address: 10.0.0.2\ncases: [{}]");
+  box.run(100 * kSecond);
+  EXPECT_GT(box.count(1, "cm_rejects_sent"), 0u);
+  EXPECT_TRUE(client.finished());
+  EXPECT_EQ(told(client)["error"], "");
+  EXPECT_EQ(told(client)["cases_done"], 2);
+}
+
 TEST(VerbsCheck, RefusesCasesThatThereAreNot) {
   for (const auto& [yaml, said] : std::initializer_list<std::pair<const char*, const char*>>{
            {"{transport: UC, verb: read}", "none that the transport has"},
