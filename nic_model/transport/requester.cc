@@ -64,8 +64,9 @@ void Requester::reset() {
 }
 
 void Requester::start() {
-  next_psn_ = una_ = sent_end_ = qp_.attributes.send_psn;
-  ack_asked_ = implied_nak_psn_ = roce::psn_add(una_, -1);
+  next_psn_ = una_ = sent_end_ = ack_asked_ = qp_.attributes.send_psn;
+  implied_nak_psn_ = roce::psn_add(una_, -1);
+  if (core_.config.window <= 2) ack_asked_ = roce::psn_add(una_, -1);  // before so small a window is full
   if (core_.config.recovery == Recovery::kSelective) came_.resize(static_cast<std::uint32_t>(core_.config.window));
   retries_ = qp_.attributes.retry_cnt;
   rnr_retries_ = qp_.attributes.rnr_retry;
