@@ -129,7 +129,11 @@ class FabricJudge {
   void end() {
     const std::string end = run_.report["run"]["end"];
     const bool finished = end == "all workloads had finished";
-    if (run_.report["run"]["interrupted"].get<bool>()) return mistake("more than {} events, and no end", kEventsMax);
+    // Timers shorter than what they wait for can fill a slow link with what was asked for again and again.
+    if (run_.report["run"]["interrupted"].get<bool>()) {
+      if (scenario_.promises.patient) mistake("more than {} events, and no end", kEventsMax);
+      return;
+    }
     const bool explained = gave_up() || (!scenario_.promises.reliable && !is_clean()) || !scenario_.promises.genuine;
     if (!finished && !explained) mistake("{}, and nobody gave up", end);
     for (const std::string& line : run_.warnings) {
