@@ -109,9 +109,9 @@ live: {{idle: interrupt}}
                            f"size: {PING_BYTES}}}")
         report, counters = self.nic_report(process, stop=False)
         said = server.communicate(timeout=60)[0]
-        self.assertEqual(said.count("server ping data: rdma-ping-"), PINGS, said)
         client = report["workloads"]["rping"]["details"]
         self.assertEqual((client["pings"], client["mismatches"], client["error"]), (PINGS, 0, ""))
+        self.assertEqual(said.count("server ping data: rdma-ping-"), PINGS, said)
         self.assertEqual(counters["rx_read_requests"], PINGS)
         self.assertEqual(counters["rx_write_requests"], PINGS)
         self.wire_is_clean(REQ=1, REP=1, RTU=1, DREQ=1, DREP=1)
