@@ -22,7 +22,7 @@ void DcqcnObserver::on_queue_pair(Controls& controls, std::uint32_t qpn) {
 
 void DcqcnObserver::on_event(Controls& controls, const QpEvent& event) {
   DcqcnRate& rate = of(event.qpn);
-  if (!rate.is_on()) return;  // it was ready to send once, at a port without a rate
+  if (!rate.is_on()) return;  // it has not been ready to send
   if (event.kind == QpEventKind::kTx) {
     rate.on_sent(controls.now(), event.bytes);
   } else if (event.kind == QpEventKind::kCnp ||

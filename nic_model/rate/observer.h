@@ -61,7 +61,8 @@ class Controls {
   /// Its path, as switches hash it, from the next packet on. Called at each kTx this is a path for each packet.
   bool set_udp_source_port(std::uint32_t qpn, std::uint16_t port);
   /// Sends a probe to the queue pair's peer, from this UDP port; kRtt brings the answer, if one comes. One is under way
-  /// at a time: a new one takes the place of one that is not answered. False: the queue pair has no path.
+  /// at a time: a new one takes the place of one that is not answered. False: the queue pair has no path, or the
+  /// port is that of probes.
   bool request_rtt(std::uint32_t qpn, std::uint16_t udp_source_port);
   /// Calls Observer::on_timer then, and not at a time given before. kNever: not at all.
   void wake_at(Nanos at);

@@ -43,6 +43,8 @@ RttProber::RttProber(Core& core, Neighbors& neighbors, Stats& stats)
       drop_(stats.counter("drop_rtt", "a probe that is damaged, not from its queue pair's peer, or not waited for")) {}
 
 bool RttProber::request(Context& context, Qp& qp, std::uint16_t udp_source_port) {
+  // Its answer would be taken for a request.
+  if (udp_source_port == kRttUdpPort) return false;
   if (!qp.path_known || !qp.can_receive()) return false;
   const roce::Mac* mac = neighbors_.resolve(context, qp.attributes.remote);
   if (!mac) return false;

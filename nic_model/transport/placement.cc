@@ -33,7 +33,7 @@ Counter& Responder::place_ahead(Context& context, Packet packet) {
   const auto rkey = static_cast<std::uint32_t>(reth.rkey);
   const bool has_immediate = info.has(roce::kHasImmDt);
   // What is wrong with it is said when it is expected: it comes again.
-  if ((has_immediate ? reth.dma_length < bytes : reth.dma_length != bytes) ||
+  if (reth.dma_length > kMessageBytesMax || (has_immediate ? reth.dma_length < bytes : reth.dma_length != bytes) ||
       !(qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) ||
       (bytes && core_.memory.check(rkey, qp_.accessor(), reth.virtual_address, bytes, IBV_ACCESS_REMOTE_WRITE) !=
                     MemoryError::kNone)) {

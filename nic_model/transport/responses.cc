@@ -96,7 +96,12 @@ PacketPtr Responder::send_read(Context& context, Response& response) {
 void Responder::flush(Context& context) {
   if (work_.taken) core_.complete_receive(context, qp_, work_, {MLX5_CQE_RESP_SEND}, IBV_WC_WR_FLUSH_ERR);
   message_ = Message::kNone;
-  if (first_ == end_ || roce::aeth_kind(at(end_ - 1).syndrome) != roce::AethKind::kNak) {
+  // What was accepted before the NAK that ends it goes out first; one of a gap ends nothing.
+  const auto ends = [](std::uint8_t syndrome) {
+    return roce::aeth_kind(syndrome) == roce::AethKind::kNak &&
+           roce::aeth_value(syndrome) != static_cast<unsigned>(roce::NakCode::kPsnSequenceError);
+  };
+  if (first_ == end_ || !ends(at(end_ - 1).syndrome)) {
     first_ = end_;
     reads_waiting_ = 0;
   }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "runtime/component/fields.h"
 #include "runtime/config/units.h"
 
 namespace rocebox::cli {
@@ -43,6 +44,7 @@ struct Ranks::Library {
           dlerror()));
     get(init, "MPI_Init");
     get(finalize, "MPI_Finalize");
+    get(abort, "MPI_Abort");
     get(send, "MPI_Send");
     get(receive, "MPI_Recv");
     get(world, "ompi_mpi_comm_world");
@@ -57,6 +59,7 @@ struct Ranks::Library {
   void* handle = nullptr;
   int (*init)(int*, char***);
   int (*finalize)();
+  int (*abort)(void* among, int status);
   int (*send)(const void* bytes, int count, void* type, int to, int tag, void* among);
   int (*receive)(void* bytes, int count, void* type, int from, int tag, void* among, void* status);
   void *world, *byte;
@@ -76,6 +79,12 @@ Ranks::Ranks() : rank_(number_in(kRank, 0)), count_(started()) {
 
 Ranks::~Ranks() {
   if (library_) library_->finalize();
+}
+
+void Ranks::abandon(const std::exception& why) {
+  if (!library_) return;
+  fmt::print(stderr, "rocebox: rank {}: {}\n", rank_, why.what());
+  library_->abort(library_->world, dynamic_cast<const ConfigError*>(&why) ? 2 : 1);
 }
 
 std::vector<std::string> Ranks::no_rank() { return {fmt::format("{}=0", kRank), fmt::format("{}=1", kSize)}; }

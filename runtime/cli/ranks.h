@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranks: the processes that one `mpirun` started, and what they tell each other.
 #pragma once
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ class Ranks {
 
   /// What every rank gives, in their order; all of them call it.
   std::vector<std::string> exchange(const std::string& own);
+
+  /// This rank cannot go on, and the others would wait for it: tells why, and ends them all. Nothing for one alone.
+  void abandon(const std::exception& why);
 
   /// The environment of a process that is no rank, for those that ranks start.
   static std::vector<std::string> no_rank();

@@ -196,15 +196,8 @@ Json gathered(const std::vector<std::string>& outcomes, const std::vector<SweepP
   return all;
 }
 
-}  // namespace
-
-int sweep(const SimArguments& arguments) {
-  if (arguments.config == "-" || !fs::is_regular_file(arguments.config))
-    throw ConfigError(shown_file(arguments.config) + ": a sweep reads the configuration for each run: give a file");
-  for (const auto& [given, option] :
-       {std::pair(!arguments.trace.empty(), "--trace"), {!arguments.plot.empty(), "--plot"}})
-    if (given) throw ConfigError(fmt::format("{} is for a single run, and --sweep makes many", option));
-  Ranks ranks;
+// What all ranks do together.
+int sweep_among(const SimArguments& arguments, Ranks& ranks) {
   const std::optional<std::int64_t> seed = check_together(arguments, ranks);
   if (!seed) return 2;
   const std::vector<SweepPoint> points = sweep_points(arguments.sweeps, *seed, arguments.seeds);
@@ -227,6 +220,23 @@ int sweep(const SimArguments& arguments) {
   if (!arguments.json.empty()) write_file(arguments.json, json_text(report));
   if (!is_standard_output(arguments.json)) print_report(report, stdout, arguments.report);
   return status;
+}
+
+}  // namespace
+
+int sweep(const SimArguments& arguments) {
+  if (arguments.config == "-" || !fs::is_regular_file(arguments.config))
+    throw ConfigError(shown_file(arguments.config) + ": a sweep reads the configuration for each run: give a file");
+  for (const auto& [given, option] :
+       {std::pair(!arguments.trace.empty(), "--trace"), {!arguments.plot.empty(), "--plot"}})
+    if (given) throw ConfigError(fmt::format("{} is for a single run, and --sweep makes many", option));
+  Ranks ranks;
+  try {
+    return sweep_among(arguments, ranks);
+  } catch (const std::exception& why) {
+    ranks.abandon(why);
+    throw;
+  }
 }
 
 }  // namespace rocebox::cli

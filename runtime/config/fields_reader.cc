@@ -147,7 +147,6 @@ void FieldsReader::file(std::string_view name, InputFile& value, std::string_vie
   const Node* node = use(name, Node::Kind::kScalar, "the name of a file");
   value = {};
   if (node) value.path = node->scalar;
-  if (node && value.path.empty()) mistakes_.add(node->place, fmt::format("`{}` names no file", name));
   OptionValue& recorded = record(name, OptionValue::Kind::kText);
   recorded.text = value.path;
   recorded.is_file = true;

@@ -79,14 +79,16 @@ void Fabric::leave(Member& from, Port out, std::span<Packet> packets, Nanos now)
 
 void Fabric::hand_on(FabricPort end, std::span<Packet> packets, Nanos now) {
   Member& to = member(end.device);
-  if (!to.line) return deliver(end, packets);
+  // What is still to come to the link itself goes first.
+  if (!to.line || !to.inboxes[0].packets.empty() || !to.inboxes[1].packets.empty()) return deliver(end, packets);
   Nanos due = kNever;
   for (Packet& packet : packets) {
     const Nanos at = to.line->carry(end.port, packet, now);
-    if (at == DelayLine::kNotTaken)
-      deliver(end, {&packet, 1});
-    else
-      due = std::min(due, at);
+    if (at == DelayLine::kNotTaken) {
+      deliver(end, packets.subspan(static_cast<std::size_t>(&packet - packets.data())));
+      break;
+    }
+    due = std::min(due, at);
   }
   if (due < to.at()) wake_ups_.arm(to, due);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fabric: devices joined by wires, and the event heap. Shared by all drives.
+// Fabric: devices joined by wires, and the event queue. Shared by all drives.
 #pragma once
 #include <array>
 #include <functional>

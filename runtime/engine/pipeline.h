@@ -84,12 +84,21 @@ class Pipeline {
     books_.out.add(packets);
   }
 
-  /// The same for packets that a stage's DelayLine carries: they are held until they are counted out.
-  void count_carried(unsigned stage) {
+  /// The same for packets that a stage's DelayLine carries: they are held until they are counted out. A probe's sample
+  /// is timed on this way, too.
+  void count_carried(unsigned stage, Packet packet) {
     books_.in.add();
     packets_in_[stage].add();
+    if (probe_ && probe_->sampling) [[unlikely]]
+      packet.meta().entered = probe_->now();
   }
-  void count_released(std::uint64_t packets) { books_.out.add(packets); }
+  void count_released(unsigned stage, Packet packet) {
+    books_.out.add();
+    if (packet.meta().entered == 0) [[likely]]
+      return;
+    if (probe_) probe_->kernel_left(stage, probe_->now() - packet.meta().entered);
+    packet.meta().entered = 0;
+  }
 
   /// When step() must be called next although nothing arrives; kNever when no timer is armed.
   Nanos next_deadline() const { return timers_.next(); }

@@ -143,7 +143,7 @@ Nanos PipelineDevice::carry(Port in, Packet packet, Nanos now) {
   status_counters_[static_cast<std::size_t>(meta.status)]->add();
   port_counters_[in].rx_packets.add();
   port_counters_[in].rx_bytes.add(meta.wire_bytes);
-  pipeline_->count_carried(0);
+  pipeline_->count_carried(0, packet);
   return at;
 }
 
@@ -153,8 +153,8 @@ unsigned PipelineDevice::release(Nanos now, std::span<Released> due, Nanos& next
     PortCounters& port = port_counters_[due[i].out];
     port.tx_packets.add();
     port.tx_bytes.add(due[i].packet.wire_bytes());
+    pipeline_->count_released(0, due[i].packet);
   }
-  pipeline_->count_released(count);
   return count;
 }
 

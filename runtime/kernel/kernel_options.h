@@ -71,7 +71,7 @@ class DeviceOptions : public KernelOptions {
   virtual const std::vector<std::string>& ports() const = 0;
   /// Before the fields are filled, for a device that a topology places: what is not written is as `placement` says.
   virtual void place(const Placement& /*placement*/) {}
-  /// The most bytes held of the packets that its host sends: where there are many hosts, the pool has such for them.
+  /// Bytes held of nearly all packets that its host sends: where there are many hosts, the pool has such for them.
   virtual std::uint32_t packet_bytes() const { return 2048; }
   /// Why packets of one flow cannot be dealt out to several instances; null: they can.
   virtual const char* one_core_because() const { return nullptr; }

@@ -111,7 +111,7 @@ class Parser {
     return true;
   }
 
-  // A NIC has one port; tiers of switches are how far they are from hosts.
+  // A host has one port; tiers of switches are how far they are from hosts.
   bool check(Graph& graph) {
     bool good = true;
     std::vector<std::uint32_t> queue;

@@ -14,7 +14,7 @@ from common import HERE, ROCEBOX, RoceboxTest  # noqa: E402
 CONFIGS = sorted((HERE.parent.parent / "configs/replay").glob("*.yaml"))
 INPUT = re.compile(r"^  ([\w.]+): \{pcap: \{in: ([^,}]+)(?:, filter: ([^}]+))?", re.M)
 GROWTH_MAX_KIB = 1024  # what a run touches later than another one by chance
-FEWER_PACKETS = 20000
+FEWER_PACKETS = 50000  # behind which nothing is touched for the first time
 
 
 def records(path):

@@ -169,7 +169,7 @@ class FabricJudge {
     for (const auto& [name, workload] : run_.report["workloads"].items()) {
       if (!workload["finished"].get<bool>()) mistake("workload {} has not finished where nothing is lost", name);
       if (workload["transfers"] != workload["transfers_done"]) mistake("workload {} has not done all transfers", name);
-      for (const char* what : {"failed_queue_pairs", "failed_completions"})
+      for (const char* what : {"failed_queue_pairs", "failed_completions", "wrong_messages", "cases_incomplete"})
         if (workload["details"].value(what, std::int64_t{0}) != 0) mistake("workload {}: {}", name, what);
     }
     expect_zero({"drop_malformed", "rx_icrc_encapsulated", "drop_truncated", "drop_invalid", "drop_wrong_peer",

@@ -184,6 +184,7 @@ class MatrixParser final : public Parser {
     const auto [found, is_new] = known_.try_emplace(id, Known{static_cast<std::uint32_t>(file_.triggers.size())});
     if (is_new && file_.triggers.size() == kTriggersMax) {
       fail(word, fmt::format("more than {} triggers", kTriggersMax));
+      known_.erase(found);
       return nullptr;
     }
     if (is_new) {

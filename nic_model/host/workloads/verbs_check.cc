@@ -153,6 +153,7 @@ void VerbsCheck::on_connection_event(Host& host, const ConnectionEvent& event) {
 void VerbsCheck::leave(Host& host, Session& session, const char* error) {
   if (error_.empty()) error_ = error;
   session.is_over = true;  // what comes of it now is not looked at
+  host.cancel_timer(session.settle_timer);
   host.connections().disconnect(session.id);
 }
 

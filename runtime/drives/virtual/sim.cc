@@ -90,7 +90,8 @@ void Sim::tell_progress() {
 bool Sim::nothing_advances() {
   look_at_ = now_ + std::max<Nanos>(1, config_.sim.watchdog / 4);
   const std::uint64_t progress = workloads_.progress();
-  if (progress != last_progress_ || workloads_.next_start() != kNever) advanced_at_ = now_;
+  if (progress != last_progress_ || workloads_.next_start() != kNever || schedule_.next() != kNever)
+    advanced_at_ = now_;
   last_progress_ = progress;
   return now_ - advanced_at_ >= config_.sim.watchdog;
 }
@@ -139,6 +140,7 @@ void Sim::drain() {
 void Sim::run() {
   run_workloads();
   const Nanos ended = now_;
+  series_.sample_until(ended);
   series_.finish(ended);
   if (end_ == End::kFinished && !workloads_.any_goes_on()) drain();
   now_ = ended;  // what drained is no part of the time that the workloads took
