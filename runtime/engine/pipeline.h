@@ -94,6 +94,8 @@ class Pipeline {
   }
   void count_released(unsigned stage, Packet packet) {
     books_.out.add();
+    if (probe_ && probe_->sampling) [[unlikely]]
+      probe_->device_left(probe_->now() - packet.meta().arrival);
     if (packet.meta().entered == 0) [[likely]]
       return;
     if (probe_) probe_->kernel_left(stage, probe_->now() - packet.meta().entered);

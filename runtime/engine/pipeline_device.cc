@@ -136,6 +136,7 @@ Nanos PipelineDevice::carry(Port in, Packet packet, Nanos now) {
   const Nanos at = line_->carry(in, packet, now);
   if (at == kNotTaken) return at;
   PacketMeta& meta = packet.meta();
+  meta.arrival = now;
   if (meta.status == ParseStatus::kUnparsed) [[unlikely]]
     roce::parse(packet);
   if (meta.identity == 0) [[unlikely]]
