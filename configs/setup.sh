@@ -20,7 +20,7 @@ need() {
 
 # What building the command takes; zlib and zstd unpack captures, most of which are stored packed.
 build_packages=(g++ cmake ninja-build pkg-config dpdk-dev libpcap-dev libisal-dev libxxhash-dev libibverbs-dev
-                zlib1g-dev libzstd-dev libyaml-cpp-dev libfmt-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev)
+                zlib1g-dev libzstd-dev libyaml-cpp-dev libfmt-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev libboost-context-dev)
 # What the tests take besides: independent judges of the wire, sanitizer run-times, fuzzing, formatting, virtual machines.
 test_packages=(libgtest-dev libbenchmark-dev tshark python3 python3-scapy python3-jsonschema python3-yaml clang
                clang-format libclang-rt-14-dev git iproute2 procps iputils-ping iperf3 ethtool man-db groff-base systemd

@@ -8,12 +8,16 @@
 #include "kernels/inspect/inspect.h"
 #include "kernels/link/link.h"
 #include "kernels/lowar/lowar.h"
+#include "kernels/sdr/model/sdr_model.h"
 #include "kernels/themis/themis.h"
 #include "nic_model/host/workloads/collectives.h"
+#include "nic_model/host/workloads/dpa_program.h"
 #include "nic_model/host/workloads/rping.h"
 #include "nic_model/host/workloads/ucmatose.h"
 #include "nic_model/host/workloads/verbs_check.h"
 #include "nic_model/nic.h"
+#include "nic_model/rate/dcqcn_observer.h"
+#include "runtime/kernel/model.h"
 #include "runtime/kernel/workload.h"
 #include "switch_model/acl/acl.h"
 #include "switch_model/forward/forward.h"
@@ -23,17 +27,21 @@
 namespace rocebox {
 
 std::span<const ComponentKind> component_kinds() {
-  static constexpr ComponentKind kKinds[] = {kKernels, kDevices, kWorkloads, switch_model::kPrograms};
+  static constexpr ComponentKind kKinds[] = {
+      kKernels, kDevices, kWorkloads, kModels, nic_model::kCongestionControls, switch_model::kPrograms};
   return kKinds;
 }
 
 std::span<const Component> in_tree_components() {
   static const std::vector<Component> components = [] {
-    std::vector<Component> all = {inspect_component(),
+    std::vector<Component> all = {nic_model::dcqcn_component(),
+                                  dpa_program_workload(),
+                                  inspect_component(),
                                   link_component(),
                                   lowar_component(),
                                   nic_component(),
                                   rping_workload(),
+                                  sdr_model(),
                                   switch_component(),
                                   switch_model::acl_component(),
                                   switch_model::forward_component(),

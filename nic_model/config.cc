@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runtime/kernel/rate_queue.h"
@@ -17,6 +19,37 @@ roce::IpAddress link_local(const roce::Mac& mac) {
 }
 
 }  // namespace
+
+NicConfig::NicConfig(const Registry& registry) : controls_(registry.of_kind(kCongestionControlKind)) {
+  for (const Component* type : controls_)
+    control_options_.emplace_back(static_cast<CongestionControlOptions*>(type->options(registry).release()));
+}
+
+// Which is chosen, by its name or by its own options, and the options of each.
+void NicConfig::control_fields(Fields& f) {
+  constexpr std::string_view kName = "congestion_control";
+  std::vector<std::string_view> names = {"none"};
+  for (const Component* type : controls_) names.emplace_back(type->name);
+  int chosen = 0;
+  f.choice(kName, chosen, names, "who sets the rates of queue pairs");
+  std::string_view by = kName;
+  for (std::size_t i = 0; i < controls_.size(); i++) {
+    const std::string_view name = controls_[i]->name;
+    CongestionControlOptions& options = *control_options_[i];
+    f.group(name, controls_[i]->summary, [&](Fields& g) { options.fields(g); });
+    const int number = static_cast<int>(i) + 1;
+    if (!options.enabled() || chosen == number) continue;
+    if (chosen != 0 || f.given(kName))
+      f.refuse(name,
+               fmt::format("is enabled, and `congestion_control:` says `{}`", names[static_cast<std::size_t>(chosen)]));
+    chosen = number;
+    by = name;
+  }
+  if (chosen == 0) return;
+  control = control_options_[static_cast<std::size_t>(chosen) - 1];
+  notification_point = control->notification_point();
+  if (const char* why = control->refuses(rate)) f.refuse(by, why);
+}
 
 void NicConfig::place(const Placement& placement) {
   mac = placement.mac;
@@ -54,10 +87,20 @@ void NicConfig::fields(Fields& f) {
   f.choice("recovery", recovery, kRecoveries,
            "what is sent again: go_back_n, as Soft-RoCE and the specification have it; or, where both ends say so, "
            "rnic_sr, selective or timeout_only, whose receivers take WRITEs out of order");
-  f.group("dcqcn", "DCQCN, congestion control by marks in packets", [this](Fields& g) { dcqcn.fields(g); });
-  if (dcqcn.enabled && rate == 0) f.refuse("dcqcn", "needs the port's `rate:`");
+  control_fields(f);
+  f.group("dpa", "Datapath Accelerator: many threads that handle completions; takes memory once a workload uses it",
+          [this](Fields& g) { dpa.fields(g); });
   f.duration("retransmit_stall", retransmit_stall, {0, kMillisecond},
              "rnic_sr: the queue pair sends nothing for so long after a packet that it sent again");
+  f.group("scheduler", "which queue pair sends next", [this](Fields& g) { scheduler.fields(g); });
+  f.group("limiter", "token buckets of queue pairs and of the port", [this](Fields& g) { limiter.fields(g); });
+  f.group("pcie", "host memory behind PCIe, from which data are read", [this](Fields& g) { pcie.fields(g); });
+  f.boolean("obey_pauses", obey_pauses, "pause frames (802.1Qbb, 802.3x) stop queue pairs of their priorities");
+  f.boolean(
+      "credits", credits,
+      "ACKs say how many receive requests are posted, and requesters obey; false: they say infinite, as Soft-RoCE's");
+  if (credits && recovery != Recovery::kGoBackN)
+    f.refuse("credits", "goes with `recovery: go_back_n` only: the others count packets in the MSN");
   f.integer("window", window, {1, 1 << 22}, "packets of a queue pair that may be on their way");
   f.integer("ack_every", ack_every, {1, 1 << 16}, "within a message, every so many packets ask for an ACK");
   f.duration("retransmission_timeout", retransmission_timeout, {0, 100 * kSecond},

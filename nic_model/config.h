@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What can be written about a NIC.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "nic_model/dpa/config.h"
 #include "nic_model/limits.h"
-#include "nic_model/rate/dcqcn.h"
+#include "nic_model/rate/congestion_control.h"
+#include "nic_model/rate/scheduler_config.h"
 #include "runtime/component/fields.h"
 #include "runtime/component/option_values.h"
+#include "runtime/component/registry.h"
 #include "runtime/kernel/placement.h"
 #include "runtime/roce/address.h"
 #include "runtime/roce/headers.h"
@@ -31,6 +35,8 @@ enum class Recovery : std::uint8_t {
 };
 
 struct NicConfig {
+  /// Congestion controls of `registry` can be chosen; it outlives this.
+  explicit NicConfig(const Registry& registry);
   void fields(Fields& fields);
   void place(const Placement& placement);
 
@@ -58,7 +64,14 @@ struct NicConfig {
   bool icrc = true;
   Recovery recovery = Recovery::kGoBackN;
   Nanos retransmit_stall = 0;
-  DcqcnConfig dcqcn;
+  std::shared_ptr<const CongestionControlOptions> control;  ///< null: none
+  std::optional<NotificationPoint> notification_point;      ///< of `control`
+  SchedulerConfig scheduler;
+  LimiterConfig limiter;
+  PcieConfig pcie;
+  bool obey_pauses = true;
+  bool credits = false;
+  dpa::DpaConfig dpa;
   std::int64_t window = 512;
   std::int64_t ack_every = 16;
   Nanos retransmission_timeout = 0;
@@ -66,6 +79,12 @@ struct NicConfig {
   int arp_tries = 5;
   std::int64_t cm_response_timeout = 20, cm_retries = 15;
   FlatValues fixed;  ///< all options, as they were read, that cannot be changed while it runs
+
+ private:
+  void control_fields(Fields& fields);
+
+  std::vector<const Component*> controls_;
+  std::vector<std::shared_ptr<CongestionControlOptions>> control_options_;  // in the order of controls_
 };
 
 }  // namespace rocebox::nic_model

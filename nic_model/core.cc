@@ -7,8 +7,12 @@ namespace rocebox::nic_model {
 
 Qp::Qp(Core& core, std::uint32_t number, const QpInit& made, const ibv_qp_cap& granted)
     : init(made),
-      send_queue(number, granted.max_send_wr, granted.max_send_sge, granted.max_inline_data, made.type == IBV_QPT_UD),
-      own_receive_queue(ReceiveQueue::Kind::kOwn, 0, granted.max_recv_wr, granted.max_recv_sge),
+      send_queue(made.device_memory ? SendQueue(number, *made.device_memory, made.type == IBV_QPT_UD)
+                                    : SendQueue(number, granted.max_send_wr, granted.max_send_sge,
+                                                granted.max_inline_data, made.type == IBV_QPT_UD)),
+      own_receive_queue(made.device_memory
+                            ? ReceiveQueue(*made.device_memory)
+                            : ReceiveQueue(ReceiveQueue::Kind::kOwn, 0, granted.max_recv_wr, granted.max_recv_sge)),
       requester(core, *this),
       responder(core, *this),
       retransmit_timer(timer_tag(TimerOf::kRetransmission, number)),
@@ -31,9 +35,9 @@ mlx5_cqe64* Core::next_cqe(CompletionQueue& cq) {
   return cqe;
 }
 
-void Core::publish(CompletionQueue& cq, mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited) {
+void Core::publish(Context& context, CompletionQueue& cq, mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited) {
   count.completions.add();
-  cq.publish(cqe, opcode, solicited);
+  if (cq.publish(cqe, opcode, solicited)) context.arm(cq.timer, context.now() + cq.period());
   if (completed.empty() || completed.back() != &cq) completed.push_back(&cq);
 }
 
@@ -48,13 +52,13 @@ void Core::complete_send(Context& context, Qp& qp, const SendWork& work, ibv_wc_
     error->syndrome = syndrome_of(status);
     error->opcode_qpn = htobe32(std::uint32_t{work.opcode} << 24 | qp.number());
     error->wqe_counter = htobe16(work.wqe_counter);
-    return publish(cq, cqe, MLX5_CQE_REQ_ERR, true);
+    return publish(context, cq, cqe, MLX5_CQE_REQ_ERR, true);
   }
   cqe->sop_drop_qpn = htobe32(std::uint32_t{work.opcode} << 24 | qp.number());
   cqe->wqe_counter = htobe16(work.wqe_counter);
   cqe->byte_cnt = htobe32(work.bytes);
   cqe->timestamp = htobe64(static_cast<std::uint64_t>(context.now()));
-  publish(cq, cqe, MLX5_CQE_REQ, false);
+  publish(context, cq, cqe, MLX5_CQE_REQ, false);
 }
 
 void Core::complete_receive(Context& context, Qp& qp, ReceiveWork& work, const Received& what, ibv_wc_status status) {
@@ -71,7 +75,7 @@ void Core::complete_receive(Context& context, Qp& qp, ReceiveWork& work, const R
     error->syndrome = syndrome_of(status);
     error->opcode_qpn = htobe32(qp.number());
     error->wqe_counter = htobe16(work.wqe_counter);
-    return publish(cq, cqe, MLX5_CQE_RESP_ERR, true);
+    return publish(context, cq, cqe, MLX5_CQE_RESP_ERR, true);
   }
   cqe->srqn_uidx = srqn;
   cqe->imm_inval_pkey = what.immediate;
@@ -80,7 +84,11 @@ void Core::complete_receive(Context& context, Qp& qp, ReceiveWork& work, const R
   cqe->sop_drop_qpn = htobe32(qp.number());
   cqe->wqe_counter = htobe16(work.wqe_counter);
   cqe->timestamp = htobe64(static_cast<std::uint64_t>(context.now()));
-  publish(cq, cqe, what.cqe_opcode, what.solicited);
+  publish(context, cq, cqe, what.cqe_opcode, what.solicited);
+}
+
+void Core::complete_nothing(Context& context, CompletionQueue& cq) {
+  if (mlx5_cqe64* cqe = next_cqe(cq)) publish(context, cq, cqe, MLX5_CQE_REQ, false);
 }
 
 void Core::fail(Context& context, Qp& qp) {

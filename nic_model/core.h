@@ -25,7 +25,10 @@ enum class TimerOf : std::uint8_t {
   kPace,
   kProgram,
   kConnection,
-  kObserver
+  kObserver,
+  kPause,
+  kCompletion,
+  kDpa
 };
 constexpr std::uint64_t timer_tag(TimerOf of, std::uint64_t whose = 0) {
   return static_cast<std::uint64_t>(of) << 56 | whose;
@@ -57,6 +60,8 @@ class Core {
   /// Completes a send work request; a successful one only where its sender asked for that.
   void complete_send(Context& context, Qp& qp, const SendWork& work, ibv_wc_status status);
   void complete_receive(Context& context, Qp& qp, ReceiveWork& work, const Received& what, ibv_wc_status status);
+  /// A CQE that tells nothing but that it is there.
+  void complete_nothing(Context& context, CompletionQueue& cq);
   /// The queue pair goes to the error state: all that is posted is flushed.
   void fail(Context& context, Qp& qp);
   void tell(AsyncEvent event) { events.push_back(event); }
@@ -98,7 +103,7 @@ class Core {
   std::vector<CompletionQueue*> completed;  // that may have an event for their host
  private:
   mlx5_cqe64* next_cqe(CompletionQueue& cq);
-  void publish(CompletionQueue& cq, mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited);
+  void publish(Context& context, CompletionQueue& cq, mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited);
   void tell_observer(Context& context, const Qp& qp, QpEvent& event);
 
   std::uint32_t observed_ = 0;  // bits of event kinds

@@ -76,4 +76,16 @@ inline constexpr std::size_t kMulticastQpsMax = 240;
 /// counted.
 inline constexpr std::size_t kControlPacketsMax = 1024;
 
+/// Bytes that a weighted group of queue pairs may send for each unit of its weight before others have their turn: one
+/// packet of the longest MTU.
+inline constexpr std::int64_t kGroupTurnBytes = 4096 + 128;
+
+/// The greedy scheduler, fitted to SCR's Table 2 (rate/README.md): bytes of one message that go in one turn.
+inline constexpr std::uint64_t kGreedyTurnBytes = 7 << 10;
+
+/// Bytes that are chosen ahead of the wire, by the greedy scheduler (fitted, too) or while they are read over PCIe, in
+/// so many packets at most.
+inline constexpr std::uint64_t kStagedBytes = 60 << 10;
+inline constexpr std::size_t kStagedPackets = 128;
+
 }  // namespace rocebox::nic_model

@@ -20,11 +20,13 @@ Nic::Nic(const NicConfig& config, Stats& stats)
                      return host_.modify_qp_in(context, qp, attributes, mask);
                    }),
       host_(core_, connections_, neighbors_, [this](Context& context, Qp& qp) { resolve(context, qp); }),
-      rtt_(core_, neighbors_, stats) {
+      rtt_(core_, neighbors_, stats),
+      pauses_(config_, core_.transmitter, stats) {
   core_.rtt = &rtt_;
-  if (config_.dcqcn.enabled)
-    observe_by(std::make_unique<DcqcnObserver>(
-        config_.dcqcn, config_.first_qpn, static_cast<std::size_t>(config_.queue_pairs), config_.places_directly()));
+  if (config_.control)
+    observe_by(config_.control->make(
+        {config_.rate, config_.first_qpn, static_cast<std::uint32_t>(config_.queue_pairs), config_.places_directly()},
+        stats));
 }
 
 void Nic::observe_by(std::unique_ptr<Observer> observer) {
@@ -52,7 +54,14 @@ void Nic::on_timer(Context& context, Timer& timer) {
       if (Qp* qp = core_.find(whose)) qp->requester.on_rnr_timer(context);
       break;
     case TimerOf::kNeighbors:
-      neighbors_.on_timer(context);
+      if (neighbors_.on_timer(context)) give_up(context);
+      break;
+    case TimerOf::kPause:
+      pauses_.on_timer(context);
+      break;
+    case TimerOf::kCompletion:
+      core_.cqs[whose]->on_timer();
+      core_.completed.push_back(core_.cqs[whose].get());
       break;
     case TimerOf::kPace:
       if (Qp* qp = core_.find(whose)) qp->requester.on_pace_timer(context);
@@ -65,6 +74,9 @@ void Nic::on_timer(Context& context, Timer& timer) {
       core_.observer->on_timer(controls);
       break;
     }
+    case TimerOf::kDpa:
+      host_.on_device_timer(context, timer);
+      break;
     case TimerOf::kProgram:
       host_.fire(context, timer);
       break;
@@ -113,6 +125,7 @@ Counter& Nic::receive(Context& context, Packet packet) {
     const roce::IpAddress to = roce::addresses(packet).destination;
     if (to != config_.source_for(to) && to[0] != 0xFF) return core_.count.drop_not_for_us;
   }
+  if (Counter* end = pauses_.on_packet(context, packet)) return *end;
   if (Counter* end = rtt_.on_packet(context, packet)) return *end;
   bool found = false;
   const bool used = neighbors_.on_packet(context, packet, found);
@@ -197,8 +210,8 @@ Counter& Nic::notified(Context& context, Qp& qp, const roce::IpAddress& source) 
 
 // Notification point: a packet that came with a mark (annex A17.9.3).
 void Nic::notify(Context& context, Qp& qp) {
-  if (!config_.dcqcn.enabled || !qp.path_known || qp.is(IBV_QPT_UD)) return;
-  if (context.now() - qp.last_cnp < config_.dcqcn.min_time_between_cnps) return;
+  if (!config_.notification_point || !qp.path_known || qp.is(IBV_QPT_UD)) return;
+  if (context.now() - qp.last_cnp < config_.notification_point->min_time_between_cnps) return;
   qp.last_cnp = context.now();
   PacketFields fields;
   fields.opcode = roce::kOpcodeCnp;
@@ -227,12 +240,20 @@ void Nic::resolve(Context& context, Qp& qp) {
   underlay.tos = qp.attributes.traffic_class;
   underlay.ttl = qp.attributes.hop_limit;
   underlay.udp_source_port = qp.attributes.udp_source_port;
-  if (config_.dcqcn.enabled)
-    underlay.tos = static_cast<std::uint8_t>((underlay.tos & ~roce::kEcnMask) | roce::kEcnEct0);
+  const std::optional<NotificationPoint>& notifies = config_.notification_point;
+  if (notifies) underlay.tos = static_cast<std::uint8_t>((underlay.tos & ~roce::kEcnMask) | roce::kEcnEct0);
   qp.headers = Headers(underlay);
-  underlay.tos = static_cast<std::uint8_t>(config_.dcqcn.cnp_dscp << 2);
+  underlay.tos = static_cast<std::uint8_t>(notifies.value_or(NotificationPoint{}).cnp_dscp << 2);
   qp.notification_headers = Headers(underlay);
   core_.wake(context, qp);
+}
+
+// What waits for the way to a neighbour that does not answer fails; whoever posts again has it asked again.
+void Nic::give_up(Context& context) {
+  for (const auto& qp : core_.qps)
+    if (qp && !qp->path_known && !qp->is(IBV_QPT_UD) && qp->can_send() &&
+        neighbors_.has_given_up(qp->attributes.remote))
+      qp->requester.give_up(context);
 }
 
 void Nic::report(Report& report) const {
@@ -242,12 +263,14 @@ void Nic::report(Report& report) const {
   report.count("connections", static_cast<std::int64_t>(connections_.connections()));
   report.count("regions", static_cast<std::int64_t>(core_.memory.regions()));
   if (observer_) observer_->report(report);
+  host_.report(report);
 }
 
 namespace {
 
 class NicOptions final : public DeviceOptions {
  public:
+  explicit NicOptions(const Registry& registry) : config_(registry) {}
   void fields(Fields& fields) override { config_.fields(fields); }
   void place(const Placement& placement) override { config_.place(placement); }
   const std::vector<std::string>& ports() const override { return config_.ports; }

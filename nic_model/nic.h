@@ -7,7 +7,7 @@
 #include "nic_model/connect/neighbors.h"
 #include "nic_model/core.h"
 #include "nic_model/host/host.h"
-#include "nic_model/rate/dcqcn_observer.h"
+#include "nic_model/rate/pauses.h"
 #include "nic_model/rate/rtt.h"
 #include "runtime/kernel/kernel_options.h"
 
@@ -20,6 +20,7 @@ class Nic final : public Kernel {
   void start(Context& context) override;
   void process(Context& context, Port in, Batch& batch) override;
   void on_timer(Context& context, Timer& timer) override;
+  void prefetch(const Timer& timer) const override { core_.transmitter.prefetch(timer); }
   HostSide* host_side() override { return &host_; }
   void on_host(Context& context) override;
   void report(Report& report) const override;
@@ -40,6 +41,7 @@ class Nic final : public Kernel {
   void observe_received(Context& context, Qp& qp, Packet packet);
   bool is_for_us(Packet packet) const;
   void resolve(Context& context, Qp& qp);
+  void give_up(Context& context);
 
   const NicConfig config_;
   Core core_;
@@ -48,6 +50,7 @@ class Nic final : public Kernel {
   ConnectionManager connections_;
   Host host_;
   RttProber rtt_;
+  Pauses pauses_;
   std::unique_ptr<Observer> observer_;
 };
 

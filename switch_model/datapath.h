@@ -23,6 +23,7 @@ class Datapath final : public Kernel {
   void start(Context& context) override;
   void process(Context& context, Port in, Batch& batch) override;
   void on_timer(Context& context, Timer& timer) override;
+  void prefetch(const Timer& timer) const override;
   void report(Report& report) const override;
   void stimuli(std::vector<Stimulus>& all) const override;
   /// Options that programs let be changed while they run.

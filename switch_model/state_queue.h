@@ -3,7 +3,8 @@
 #pragma once
 #include <cassert>
 #include <cstdint>
-#include <vector>
+#include <memory>
+#include <type_traits>
 
 #include "switch_model/packet_state.h"
 
@@ -23,28 +24,32 @@ struct WaitingPacket {
   std::uint64_t found_bytes = 0;
 };
 
-/// Fixed room for waiting packets; no allocation after construction. Frees the packets that still wait.
+/// Fixed room for waiting packets; no allocation after construction. Frees the packets that still wait. Memory is
+/// touched when first used, and what was used last is used first: only as much of it as packets ever waited at once.
 class StateSlab {
  public:
-  explicit StateSlab(std::uint32_t capacity) : nodes_(capacity) {
-    for (std::uint32_t i = 0; i < capacity; i++) nodes_[i].next = i + 1 < capacity ? i + 1 : StateQueue::kEnd;
-    free_ = capacity ? 0 : StateQueue::kEnd;
-  }
+  explicit StateSlab(std::uint32_t capacity) : capacity_(capacity), nodes_(std::allocator<Node>().allocate(capacity)) {}
   ~StateSlab() {
-    for (Node& node : nodes_)
-      if (node.waiting.state.packet) PacketPtr(node.waiting.state.packet);
+    for (std::uint32_t i = 0; i < made_; i++)
+      if (nodes_[i].waiting.state.packet) PacketPtr(nodes_[i].waiting.state.packet);
+    std::allocator<Node>().deallocate(nodes_, capacity_);
   }
   StateSlab(const StateSlab&) = delete;
   StateSlab& operator=(const StateSlab&) = delete;
 
-  bool full() const { return free_ == StateQueue::kEnd; }
+  bool full() const { return free_ == StateQueue::kEnd && made_ == capacity_; }
   /// The slab owns the packet until it is popped. Not when full().
   void push(StateQueue& queue, const PacketState& state, Nanos entered, std::uint64_t found_bytes = 0) {
     assert(!full());
-    const std::uint32_t at = free_;
-    free_ = nodes_[at].next;
-    nodes_[at] = {{state, entered, found_bytes}, StateQueue::kEnd};
-    (queue.size++ ? nodes_[queue.tail].next : queue.head) = at;
+    const std::uint32_t at = free_ != StateQueue::kEnd ? free_ : made_++;
+    if (at == free_) free_ = nodes_[at].next;
+    std::construct_at(&nodes_[at], Node{{state, entered, found_bytes}, StateQueue::kEnd, Packet()});
+    if (queue.size++) {
+      nodes_[queue.tail].next = at;
+      nodes_[queue.tail].behind = state.packet;
+    } else {
+      queue.head = at;
+    }
     queue.tail = at;
   }
   const WaitingPacket& front(const StateQueue& queue) const { return nodes_[queue.head].waiting; }
@@ -56,20 +61,25 @@ class StateSlab {
     nodes_[at].waiting.state.packet = Packet();
     nodes_[at].next = free_;
     free_ = at;
-    if (queue.size) {
-      __builtin_prefetch(&nodes_[queue.head]);
-      nodes_[queue.head].waiting.state.packet.prefetch();
+    if (queue.size) {  // nothing of the next one is in the cache any more when its turn comes
+      const auto* next = reinterpret_cast<const std::uint8_t*>(&nodes_[queue.head]);
+      __builtin_prefetch(next, 1);
+      __builtin_prefetch(next + RTE_CACHE_LINE_SIZE, 1);
+      nodes_[at].behind.prefetch();
     }
     return waiting;
   }
 
  private:
-  struct Node {
+  struct alignas(RTE_CACHE_LINE_SIZE) Node {
     WaitingPacket waiting;
     std::uint32_t next = StateQueue::kEnd;
+    Packet behind;  // of the next one: known without a look at it
   };
-  std::vector<Node> nodes_;
-  std::uint32_t free_ = StateQueue::kEnd;
+  static_assert(std::is_trivially_destructible_v<Node>);
+  const std::uint32_t capacity_;
+  std::uint32_t made_ = 0, free_ = StateQueue::kEnd;
+  Node* const nodes_;
 };
 
 }  // namespace rocebox::switch_model

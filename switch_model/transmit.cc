@@ -40,7 +40,7 @@ bool Datapath::admit(Leaving& leaving, PacketState& p, Cause cause) {
   if (!begins && !cause.owned) leaving.batch->take(cause.after).release();
   const Nanos at = begins ? traffic_.ends_at(p.egress_port, now) : traffic_.wake_at(p.egress_port, now);
   if (!begins || at > now) arm_port(leaving.context, p.egress_port, at);
-  collect_pauses(leaving.context, cause.after);
+  if (!traffic_.pauses().empty()) collect_pauses(leaving.context, cause.after);
   return begins;
 }
 
@@ -63,13 +63,22 @@ void Datapath::serve(Context& context, Port port) {
   PacketState p;
   Queueing queueing;
   while (traffic_.next(port, now, p, queueing)) {
-    collect_pauses(context, 0);
+    if (!traffic_.pauses().empty()) collect_pauses(context, 0);
     queueing_[leaving.size] = queueing;
     put_now(leaving, p, {0, true});
   }
   finish(leaving);
   const Nanos wake = traffic_.wake_at(port, now);
   arm_port(context, port, transmission.packet ? traffic_.ends_at(port, now) : wake);
+}
+
+// The port of a timer by its place: reading it would wait for it.
+void Datapath::prefetch(const Timer& timer) const {
+  const auto bytes = reinterpret_cast<std::uintptr_t>(&timer) - reinterpret_cast<std::uintptr_t>(transmissions_.data());
+  const std::size_t port = bytes / sizeof(Transmission);
+  if (port >= transmissions_.size()) return;
+  traffic_.prefetch(static_cast<Port>(port));
+  if (const PacketPtr& packet = transmissions_[port].packet) packet->prefetch();
 }
 
 void Datapath::arm_port(Context& context, Port port, Nanos at) { context.arm_by(transmissions_[port].timer, at); }

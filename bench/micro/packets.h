@@ -30,13 +30,6 @@ roce::Underlay underlay(std::uint8_t ip_version, std::mt19937& random);
 Packet make_packet(const roce::Underlay& underlay, std::uint8_t opcode, std::uint32_t payload_bytes,
                    std::mt19937& random);
 
-/// A packet that has been through a device, to come in again.
-inline Packet as_if_new(Packet packet) {
-  packet.meta().status = ParseStatus::kUnparsed;
-  packet.meta().identity = 0;
-  return packet;
-}
-
 /// Times a loop in time-stamp cycles, and reports `ns` and `cycles` for each of `items` things done in an iteration.
 /// The cycle is that of the time-stamp counter, which does not follow the clock of the core.
 class PerItem {

@@ -56,8 +56,7 @@ void parse(benchmark::State& state) {
     PerItem per_packet(state, kBurst);
     for (auto _ : state) {
       const std::span<const Packet> burst(packets.data() + order[turn++ % order.size()], kBurst);
-      for (Packet packet : burst) as_if_new(packet);
-      roce::parse_new(burst);
+      roce::parse(burst);
       for (Packet packet : burst) classes[static_cast<std::size_t>(roce::class_of(packet.meta().status))]++;
       benchmark::DoNotOptimize(classes);
       benchmark::ClobberMemory();

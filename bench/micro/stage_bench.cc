@@ -142,7 +142,7 @@ void stages(benchmark::State& state) {
     const Arrivals arrivals{which.in, traffic.next()};
     if (parse_alone) {
       const std::uint64_t before = rte_rdtsc();
-      roce::parse_new(arrivals.packets);
+      roce::parse(arrivals.packets);
       sums.parse += rte_rdtsc() - before;
       sums.bursts_parsed++;
     }

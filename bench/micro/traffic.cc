@@ -77,7 +77,7 @@ void Traffic::back(std::span<Packet> packets) {
     if (packet.meta().opcode == roce::kOpcodeReserved || packet.meta().opcode == IBV_OPCODE_RC_ACKNOWLEDGE)
       rte_pktmbuf_free(packet.mbuf());
     else
-      free_.push_back(as_if_new(packet));
+      free_.push_back(packet);
   }
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws a report of `rocebox sim`: plot.py REPORT.json FOLDER. What `rocebox sim --plot FOLDER` calls."""
+"""Draws a report of `rocebox sim` or `rocebox model`: plot.py REPORT.json FOLDER. What their `--plot FOLDER` calls."""
 import json
 import pathlib
 import sys
@@ -86,10 +86,31 @@ def over_time(report, folder):
     curves(report, folder, "load", loads[:CURVES_SHOWN], "share of the link's rate (%)")
 
 
+def model_figure(figure_, folder, name):
+    """Curves of theory over one axis."""
+    figure, axes = plt.subplots(figsize=(6, 4))
+    rows = figure_["points"]
+    for curve in [key for key in rows[0] if key != figure_["x"]] if rows else []:
+        axes.plot([row[figure_["x"]] for row in rows], [row[curve] for row in rows], marker=".", label=curve)
+    axes.set(xlabel=figure_["x"], ylabel=figure_["y"], title=figure_["title"])
+    axes.title.set_fontsize(7)
+    if figure_["log_x"]:
+        axes.set_xscale("log")
+    if figure_["log_y"]:
+        axes.set_yscale("log")
+    if axes.lines:
+        axes.legend(fontsize=6)
+    save(figure, folder, name)
+
+
 def main():
     report = json.loads(pathlib.Path(sys.argv[1]).read_text())
     folder = pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
+    if report["command"] == "model":
+        for name, figure in report["figures"].items():
+            model_figure(figure, folder, name)
+        return
     for draw in (completion, goodput, utilisation, over_time):
         draw(report, folder)
 

@@ -61,6 +61,7 @@ class Direction {
   /// long as the timer is not armed, which else lets them leave.
   Nanos carry(Packet packet, Nanos now);
   Packet release();
+  void prefetch() const { on_their_way_.prefetch_next(); }
   Nanos next_due() const { return timer_.armed() ? kNever : on_their_way_.next_at(); }
   /// New options for this direction, and room for packets where it has none yet. Throws ConfigError naming what cannot
   /// be changed: `events`, `packets`.

@@ -43,16 +43,20 @@ class Link final : public Kernel, private DelayLine {
   Nanos carry(Port in, Packet packet, Nanos now) override {
     return (in == kLeft ? forward_ : reverse_).carry(packet, now);
   }
-  unsigned release(Nanos now, std::span<Released> due, Nanos& next) override {
-    unsigned count = 0;
-    next = kNever;
-    for (const Port out : {kRight, kLeft}) {
-      Direction& direction = out == kRight ? forward_ : reverse_;
-      Nanos at = direction.next_due();
-      for (; at <= now && count < due.size(); at = direction.next_due()) due[count++] = {direction.release(), out};
-      next = std::min(next, at);
-    }
-    return count;
+  Released release(Nanos now, Nanos& next) override {
+    const Nanos forward = forward_.next_due(), reverse = reverse_.next_due();
+    next = std::min(forward, reverse);
+    if (next > now) return {};
+    const bool is_forward = forward <= now;
+    Direction& direction = is_forward ? forward_ : reverse_;
+    const Packet packet = direction.release();
+    next = std::min(direction.next_due(), is_forward ? reverse : forward);
+    return {packet, is_forward ? kRight : kLeft};
+  }
+
+  void prefetch() const override {
+    forward_.prefetch();
+    reverse_.prefetch();
   }
 
   struct LinkChange final : Change {

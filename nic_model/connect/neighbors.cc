@@ -19,10 +19,19 @@ Neighbors::Row* Neighbors::find(const roce::IpAddress& address) {
   return nullptr;
 }
 
-const roce::Mac* Neighbors::resolve(Context& context, const roce::IpAddress& destination) {
+roce::IpAddress Neighbors::next_hop(const roce::IpAddress& destination) {
   const NicConfig& config = core_.config;
   const bool direct = find(destination) || config.is_on_link(destination) || !config.gateway;
-  const roce::IpAddress hop = direct ? destination : *config.gateway;
+  return direct ? destination : *config.gateway;
+}
+
+bool Neighbors::has_given_up(const roce::IpAddress& destination) {
+  const Row* row = find(next_hop(destination));
+  return row && !row->known && row->tries > core_.config.arp_tries;
+}
+
+const roce::Mac* Neighbors::resolve(Context& context, const roce::IpAddress& destination) {
+  const roce::IpAddress hop = next_hop(destination);
   Row* row = find(hop);
   if (!row) {
     if (rows_.size() >= kNeighborsMax) return nullptr;
@@ -54,7 +63,8 @@ void Neighbors::arm(Context& context) {
   if (first != kNever) context.arm(timer_, first);
 }
 
-void Neighbors::on_timer(Context& context) {
+bool Neighbors::on_timer(Context& context) {
+  bool gave_up = false;
   for (Row& row : rows_) {
     if (row.known || row.tries == 0 || row.ask_again > context.now()) continue;
     if (row.tries < core_.config.arp_tries) {
@@ -62,9 +72,11 @@ void Neighbors::on_timer(Context& context) {
     } else if (row.tries == core_.config.arp_tries) {
       row.tries++;  // whoever wants it again begins anew
       core_.count.unresolved_neighbors.add();
+      gave_up = true;
     }
   }
   arm(context);
+  return gave_up;
 }
 
 void Neighbors::send(Context& context, PacketPtr packet, Counter& counter) {

@@ -17,7 +17,10 @@ class Neighbors {
   const roce::Mac* resolve(Context& context, const roce::IpAddress& destination);
   /// A packet that is not RoCE. True: it was answered, or something was learnt; `found` says whether a neighbour was.
   bool on_packet(Context& context, Packet packet, bool& found);
-  void on_timer(Context& context);
+  /// True: some neighbour has not said its MAC address, however often it was asked.
+  bool on_timer(Context& context);
+  /// Whether the next hop to `destination` is such a one, and has not been asked since.
+  bool has_given_up(const roce::IpAddress& destination);
 
  private:
   struct Row {
@@ -27,6 +30,7 @@ class Neighbors {
     int tries = 0;
     Nanos ask_again = 0;
   };
+  roce::IpAddress next_hop(const roce::IpAddress& destination);
   Row* find(const roce::IpAddress& address);
   bool learn(const roce::IpAddress& address, const std::uint8_t* mac, bool& found);
   void ask(Context& context, Row& row);

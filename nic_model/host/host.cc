@@ -45,6 +45,7 @@ void Host::start_programs(Context& context) {
     const std::vector<std::uint32_t> now = std::exchange(to_start_, {});
     for (const std::uint32_t program : now) programs_[program]->on_start(*this);
   }
+  if (dpa_) dpa_->host_acted();
 }
 
 void Host::fire(Context& context, Timer& timer) {
@@ -52,6 +53,7 @@ void Host::fire(Context& context, Timer& timer) {
   const auto program = static_cast<std::uint32_t>(timer_whose(timer.tag()) >> 32);
   timer.set_tag(timer.tag() & UINT32_MAX);  // its own part, as its owner gave it
   programs_[program]->on_timer(*this, timer);
+  if (dpa_) dpa_->host_acted();
 }
 
 void Host::arm_timer(std::uint32_t program, Timer& timer, Nanos at) {
@@ -61,22 +63,64 @@ void Host::arm_timer(std::uint32_t program, Timer& timer, Nanos at) {
 
 void Host::settle(Context& context) {
   const InCall call(*this, context);
+  if (dpa_) dpa_->on_call();
+  do {
+    tell_programs();
+  } while (dpa_ && dpa_->run());
+}
+
+void Host::tell_programs() {
+  bool called = false;
   while (!core_.completed.empty() || !core_.events.empty() || manager_.has_events()) {
     const std::vector<CompletionQueue*> completed = std::exchange(core_.completed, {});
-    for (CompletionQueue* cq : completed)
-      if (cq->take_event()) programs_[cq->program()]->on_completion(*this, *cq);
+    for (CompletionQueue* cq : completed) {
+      const bool event = cq->take_event();
+      if (event) context_->cancel(cq->timer);
+      if (cq->is_devices())
+        dpa_->on_published(*cq, event);
+      else if (event)
+        programs_[cq->program()]->on_completion(*this, *cq), called = true;
+    }
+    called = called || !core_.events.empty() || manager_.has_events();
     const std::vector<AsyncEvent> events = std::exchange(core_.events, {});
     for (const AsyncEvent& event : events)
       for (HostProgram* program : programs_) program->on_async_event(*this, event);
     for (const ConnectionEvent& event : manager_.take_events())
       programs_[event.program]->on_connection_event(*this, event);
   }
+  if (called && dpa_) dpa_->host_acted();
+}
+
+void Host::on_device_timer(Context& context, const Timer& timer) {
+  const InCall call(*this, context);
+  dpa_->on_timer(timer);
+}
+
+void Host::report(Report& report) const {
+  if (dpa_) dpa_->report(report);
+}
+
+dpa::Engine& Host::dpa() {
+  if (!dpa_) dpa_ = std::make_unique<dpa::Engine>(*this, core_.config.dpa);
+  return *dpa_;
 }
 
 CompletionQueue* Host::create_cq(std::uint32_t entries, std::uint32_t program) {
   if (entries == 0 || entries > kCqEntriesMax) return errno = EINVAL, nullptr;
   core_.cqs.push_back(
       std::make_unique<CompletionQueue>(static_cast<std::uint32_t>(core_.cqs.size()), entries, program));
+  core_.cqs.back()->timer.set_tag(timer_tag(TimerOf::kCompletion, core_.cqs.back()->number()));
+  return core_.cqs.back().get();
+}
+
+int Host::modify_cq(CompletionQueue& cq, std::uint32_t count, std::uint32_t period_us) {
+  if (count > UINT16_MAX || period_us > UINT16_MAX) return EINVAL;
+  cq.moderate(count, period_us * kMicrosecond);
+  return 0;
+}
+
+CompletionQueue* Host::create_cq(std::uint32_t entries, const CqMemory& memory) {
+  core_.cqs.push_back(std::make_unique<CompletionQueue>(static_cast<std::uint32_t>(core_.cqs.size()), entries, memory));
   return core_.cqs.back().get();
 }
 
@@ -118,12 +162,23 @@ int Host::post_send(Qp& qp, const ibv_send_wr* list, const ibv_send_wr** bad, co
     error = qp.send_queue.post(*list, address ? &address->address : nullptr);
   if (error && bad) *bad = list;
   qp.send_queue.ring_doorbell();
-  if (state == IBV_QPS_ERR) {
+  // Who was given up is asked for again.
+  if (!error && !qp.path_known && !qp.is(IBV_QPT_UD)) resolve_(*context_, qp);
+  fetch_posted(qp);
+  return error;
+}
+
+void Host::fetch_posted(Qp& qp) {
+  if (qp.attributes.state == IBV_QPS_ERR) {
     qp.requester.flush(*context_);
   } else if (qp.requester.fetch(*context_)) {
     core_.wake(*context_, qp);
   }
-  return error;
+}
+
+void Host::ring_send_doorbell(Qp& qp, std::uint16_t producer) {
+  qp.send_queue.ring_doorbell(producer);
+  if (qp.can_send() || qp.attributes.state == IBV_QPS_ERR) fetch_posted(qp);
 }
 
 int Host::post_receive(Qp& qp, const ibv_recv_wr* list, const ibv_recv_wr** bad) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nic_model/core.h"
+#include "nic_model/dpa/engine.h"
 #include "nic_model/host/connections.h"
 #include "runtime/kernel/kernel.h"
 
@@ -51,6 +52,9 @@ class Host final : public HostSide {
   std::uint32_t alloc_pd() { return core_.memory.new_domain(); }
   Memory& memory() { return core_.memory; }
   CompletionQueue* create_cq(std::uint32_t entries, std::uint32_t program);
+  /// ibv_modify_cq with IBV_CQ_ATTR_MODERATE: an armed queue's event comes after `count` completions, or `period_us`
+  /// microseconds after the first of them; 0: not by that. Both 0: at once. Errors do not wait. EINVAL: beyond 16 bits.
+  int modify_cq(CompletionQueue& cq, std::uint32_t count, std::uint32_t period_us);
   ReceiveQueue* create_srq(const ibv_srq_init_attr& attributes);
   /// Null, and errno says why: too many, or what the capacities cannot be.
   Qp* create_qp(const QpInit& init);
@@ -77,6 +81,8 @@ class Host final : public HostSide {
   int detach_mcast(Qp& qp, const roce::IpAddress& group) { return core_.groups.detach(group, qp.number()); }
   const NicConfig& config() const { return core_.config; }
   Connections& connections() { return connections_; }
+  /// The NIC's DPA, which takes memory only once it is asked for.
+  dpa::Engine& dpa();
 
   // HostSide.
   bool has_posted() const override { return !to_start_.empty(); }
@@ -91,6 +97,17 @@ class Host final : public HostSide {
   void fire(Context& context, Timer& timer);
   /// Tells programs of completions and asynchronous events until there is none.
   void settle(Context& context);
+  void report(Report& report) const;
+  void on_device_timer(Context& context, const Timer& timer);
+
+  // For the DPA, in calls of the device.
+
+  CompletionQueue* create_cq(std::uint32_t entries, const CqMemory& memory);
+  Qp* find_qp(std::uint32_t qpn) const { return core_.find(qpn); }
+  /// Who posts by itself has posted up to `producer`.
+  void ring_send_doorbell(Qp& qp, std::uint16_t producer);
+  void publish_nothing(CompletionQueue& cq) { core_.complete_nothing(*context_, cq); }
+  void arm_device_timer(Timer& timer, Nanos at) { context_->arm(timer, at); }
 
  private:
   friend class Connections;
@@ -98,6 +115,8 @@ class Host final : public HostSide {
   int decode(CompletionQueue& cq, const mlx5_cqe64& cqe, ibv_wc& completion);
   int move(Qp& qp, const ibv_qp_attr& attributes, int mask);
   void reset(Qp& qp);
+  void fetch_posted(Qp& qp);
+  void tell_programs();
 
   Core& core_;
   ConnectionManager& manager_;
@@ -108,6 +127,7 @@ class Host final : public HostSide {
   std::vector<HostProgram*> programs_;
   std::vector<std::uint32_t> to_start_;
   Context* context_ = nullptr;  // of the call that goes on
+  std::unique_ptr<dpa::Engine> dpa_;
 };
 
 }  // namespace rocebox::nic_model

@@ -68,6 +68,7 @@ void take(QpAttributes& to, const ibv_qp_attr& a, int mask) {
   if (mask & IBV_QP_TIMEOUT) to.timeout = a.timeout;
   if (mask & IBV_QP_RETRY_CNT) to.retry_cnt = a.retry_cnt;
   if (mask & IBV_QP_RNR_RETRY) to.rnr_retry = a.rnr_retry;
+  if (mask & IBV_QP_RATE_LIMIT) to.rate_limit = 1000.0 * a.rate_limit;
   if (!(mask & IBV_QP_AV)) return;
   std::copy_n(a.ah_attr.grh.dgid.raw, 16, to.remote.begin());
   to.traffic_class = a.ah_attr.grh.traffic_class;

@@ -39,32 +39,56 @@ ibv_wc_status status_of(std::uint8_t syndrome) {
 }
 
 CompletionQueue::CompletionQueue(std::uint32_t number, std::uint32_t entries, std::uint32_t program)
-    : number_(number), mask_(std::bit_ceil(entries) - 1), program_(program), cqes_(std::size_t{mask_} + 1) {
+    : number_(number),
+      mask_(std::bit_ceil(entries) - 1),
+      program_(program),
+      cqes_(std::size_t{mask_} + 1),
+      ring_(cqes_.data()) {
   for (mlx5_cqe64& cqe : cqes_) cqe.op_own = MLX5_CQE_INVALID << 4 | MLX5_CQE_OWNER_MASK;
 }
 
+CompletionQueue::CompletionQueue(std::uint32_t number, std::uint32_t entries, const CqMemory& memory)
+    : number_(number),
+      mask_(std::bit_ceil(entries) - 1),
+      program_(0),
+      ring_(static_cast<mlx5_cqe64*>(memory.ring)),
+      consumer_record_(memory.doorbell) {
+  for (std::uint32_t i = 0; i <= mask_; i++) ring_[i].op_own = MLX5_CQE_INVALID << 4 | MLX5_CQE_OWNER_MASK;
+}
+
 mlx5_cqe64* CompletionQueue::next() {
-  if (producer_ - consumer_ > mask_) overrun_ = true;
+  if (unconsumed() > mask_) overrun_ = true;
   if (overrun_) return nullptr;
-  mlx5_cqe64* cqe = &cqes_[producer_ & mask_];
+  mlx5_cqe64* cqe = &ring_[producer_ & mask_];
   const std::uint8_t owned = cqe->op_own;
   std::memset(static_cast<void*>(cqe), 0, sizeof *cqe);
   cqe->op_own = static_cast<std::uint8_t>(MLX5_CQE_INVALID << 4 | (owned & MLX5_CQE_OWNER_MASK));
   return cqe;
 }
 
-void CompletionQueue::publish(mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited) {
+bool CompletionQueue::publish(mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited) {
   const bool owner = (producer_ & entries()) != 0;
   cqe->op_own = static_cast<std::uint8_t>(opcode << 4 | (solicited ? 2 : 0) | (owner ? MLX5_CQE_OWNER_MASK : 0));
   producer_++;
-  if (armed_ == Armed::kAny || (armed_ == Armed::kSolicited && solicited)) due_ = true;
+  if (armed_ == Armed::kNo || (armed_ == Armed::kSolicited && !solicited)) return false;
+  waiting_++;
+  const bool failed = opcode == MLX5_CQE_REQ_ERR || opcode == MLX5_CQE_RESP_ERR;
+  const bool is_moderated = count_ > 1 || period_ > 0;
+  if (!is_moderated || failed || (count_ > 0 && waiting_ >= count_)) due_ = true;
+  return !due_ && period_ > 0 && waiting_ == 1;
 }
 
 bool CompletionQueue::take_event() {
   if (!due_) return false;
   due_ = false;
+  waiting_ = 0;
   armed_ = Armed::kNo;
   return true;
+}
+
+void CompletionQueue::arm_at(std::uint32_t consumer) {
+  armed_ = Armed::kAny;
+  if (((producer_ - consumer) & 0xFFFFFF) != 0) due_ = true;
 }
 
 void CompletionQueue::arm(bool solicited_only) {

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "nic_model/limits.h"
+#include "nic_model/queues/queue_memory.h"
+#include "runtime/kernel/kernel.h"
 
 namespace rocebox::nic_model {
 
@@ -34,24 +36,41 @@ class CompletionQueue {
  public:
   /// `entries` is rounded up to a power of two. `program` is who gets its completion events.
   CompletionQueue(std::uint32_t number, std::uint32_t entries, std::uint32_t program);
+  /// One whose ring and doorbell record are a device program's, which polls it without calling.
+  CompletionQueue(std::uint32_t number, std::uint32_t entries, const CqMemory& memory);
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   std::uint32_t number() const { return number_; }
   std::uint32_t entries() const { return mask_ + 1; }
   std::uint32_t program() const { return program_; }
+  /// Whether a device program has it.
+  bool is_devices() const { return consumer_record_ != nullptr; }
+  /// CQEs written so far.
+  std::uint32_t produced() const { return producer_; }
+  /// CQEs that the consumer has not said to be done with.
+  std::uint32_t unconsumed() const {
+    return consumer_record_ ? (producer_ - be32toh(*consumer_record_)) & 0xFFFFFF : producer_ - consumer_;
+  }
+  const mlx5_cqe64* ring() const { return ring_; }
 
   /// NIC: the place of the next CQE, all zeros; null when the queue is full, which is an overrun: the queue takes no
   /// more, ever.
   mlx5_cqe64* next();
   /// NIC: `cqe`, which next() gave and which is filled in, is the host's. `solicited`: its event was asked for by the
   /// sender, or it is an error.
-  void publish(mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited);
+  /// True: an event may wait for more completions, but not beyond period() from now: `timer` is to be armed.
+  bool publish(mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited);
   bool overrun() const { return overrun_; }
   /// NIC: whether the host is to be told, by an event, and has not been.
   bool take_event();
+  /// NIC: `timer`: the host is told of what there is.
+  void on_timer() { due_ = due_ || waiting_ > 0; }
+  Nanos period() const { return period_; }
 
   /// Host: the CQE that is next; null when there is none.
   const mlx5_cqe64* peek() const {
-    const mlx5_cqe64* cqe = &cqes_[consumer_ & mask_];
+    const mlx5_cqe64* cqe = &ring_[consumer_ & mask_];
     const bool theirs =
         (cqe->op_own & MLX5_CQE_OWNER_MASK) != ((consumer_ & entries()) != 0) || cqe->op_own >> 4 == MLX5_CQE_INVALID;
     return theirs ? nullptr : cqe;
@@ -63,15 +82,28 @@ class CompletionQueue {
   }
   /// Host: an event for the next CQE, or for the next one that is solicited.
   void arm(bool solicited_only);
+  /// Host: an event only after `count` completions, or `period` after the first of them; 0: not by that.
+  void moderate(std::uint32_t count, Nanos period) {
+    count_ = count;
+    period_ = period;
+  }
+
+  /// Device: an event once there is a CQE behind the first `consumer`: at once, where there is one.
+  void arm_at(std::uint32_t consumer);
+  Timer timer;  ///< of moderation
 
  private:
   enum class Armed : std::uint8_t { kNo, kAny, kSolicited };
   std::uint32_t number_, mask_, program_;
-  std::vector<mlx5_cqe64> cqes_;
+  std::vector<mlx5_cqe64> cqes_;  // empty when the ring is a device program's
+  mlx5_cqe64* ring_;
+  const __be32* consumer_record_ = nullptr;
   __be32 doorbell_[2] = {};  // consumer index, 24 bits; arming
   std::uint32_t producer_ = 0, consumer_ = 0;
   Armed armed_ = Armed::kNo;
   bool due_ = false, overrun_ = false;
+  std::uint32_t count_ = 0, waiting_ = 0;  // of moderation; completions that no event has told of
+  Nanos period_ = 0;
 };
 
 }  // namespace rocebox::nic_model

@@ -27,6 +27,19 @@ ReceiveQueue::ReceiveQueue(Kind kind, std::uint32_t number, std::uint32_t reques
   clear();
 }
 
+ReceiveQueue::ReceiveQueue(const QueueMemory& memory)
+    : kind_(Kind::kOwn),
+      number_(0),
+      requests_max_(memory.receive_requests),
+      sges_max_(memory.receive_sges),
+      mask_(memory.receive_requests - 1),
+      first_(0),
+      stride_(memory.receive_sges * static_cast<std::uint32_t>(sizeof(mlx5_wqe_data_seg))),
+      source_(memory.receive_ring) {
+  ring_.resize((std::size_t{mask_} + 1) * stride_);
+  record_ = memory.doorbell;
+}
+
 void ReceiveQueue::clear() {
   producer_ = retired_ = 0;
   doorbell_ = 0;
@@ -64,6 +77,10 @@ bool ReceiveQueue::fetch(ReceiveWork& work) {
   if (!has_posted()) return false;
   work.wqe_counter = kind_ == Kind::kShared ? nic_next_ : consumer_;
   if (kind_ == Kind::kShared) nic_next_ = be16toh(next_of(nic_next_)->next_wqe_index);
+  if (source_) {
+    const std::size_t place = std::size_t{consumer_ & mask_} * stride_;
+    std::memcpy(ring_.data() + place, source_ + place, stride_);
+  }
   consumer_++;
   work.taken = true;
   work.bytes = 0;

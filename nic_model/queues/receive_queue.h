@@ -10,6 +10,7 @@
 
 #include "nic_model/limits.h"
 #include "nic_model/memory/memory.h"
+#include "nic_model/queues/queue_memory.h"
 
 namespace rocebox::nic_model {
 
@@ -26,6 +27,11 @@ class ReceiveQueue {
   enum class Kind : std::uint8_t { kOwn, kShared };
   ReceiveQueue(Kind kind, std::uint32_t number, std::uint32_t requests, std::uint32_t sges);
 
+  /// One whose ring and doorbell record are a device program's, which posts without calling.
+  explicit ReceiveQueue(const QueueMemory& memory);
+  ReceiveQueue(const ReceiveQueue&) = delete;
+  ReceiveQueue& operator=(const ReceiveQueue&) = delete;
+
   Kind kind() const { return kind_; }
   std::uint32_t number() const { return number_; }  ///< of a shared one
 
@@ -39,8 +45,8 @@ class ReceiveQueue {
 
   // The NIC's side.
 
-  bool has_posted() const { return static_cast<std::uint16_t>(be32toh(doorbell_)) != consumer_; }
-  std::uint32_t posted() const { return static_cast<std::uint16_t>(be32toh(doorbell_) - consumer_); }
+  bool has_posted() const { return static_cast<std::uint16_t>(be32toh(*record_)) != consumer_; }
+  std::uint32_t posted() const { return static_cast<std::uint16_t>(be32toh(*record_) - consumer_); }
   /// Takes the next request. False: there is none.
   bool fetch(ReceiveWork& work);
   /// Whether `by` may write the first `bytes` bytes.
@@ -73,11 +79,13 @@ class ReceiveQueue {
   std::vector<std::uint8_t> ring_;
   std::vector<std::uint64_t> identifiers_;
   std::uint32_t producer_ = 0, retired_ = 0, limit_ = 0;
+  const std::uint8_t* source_ = nullptr;  // of a device program's: its ring; `ring_` has copies of what was taken
   __be32 doorbell_ = 0;
-  std::uint16_t consumer_ = 0;   // requests taken
-  std::uint16_t host_tail_ = 0;  // shared: the last WQE of the list, whose link leads nowhere yet
-  std::uint16_t host_next_ = 0;  // shared: the WQE that the next request is written to
-  std::uint16_t nic_next_ = 0;   // shared: the WQE that is taken next
+  const __be32* record_ = &doorbell_;  // what says how many are posted: `doorbell_`, or a device program's
+  std::uint16_t consumer_ = 0;         // requests taken
+  std::uint16_t host_tail_ = 0;        // shared: the last WQE of the list, whose link leads nowhere yet
+  std::uint16_t host_next_ = 0;        // shared: the WQE that the next request is written to
+  std::uint16_t nic_next_ = 0;         // shared: the WQE that is taken next
 };
 
 }  // namespace rocebox::nic_model

@@ -70,6 +70,31 @@ SendQueue::SendQueue(std::uint32_t qpn, std::uint32_t requests, std::uint32_t sg
   posted_.resize(all);
 }
 
+SendQueue::SendQueue(std::uint32_t qpn, const QueueMemory& memory, bool is_datagram)
+    : qpn_(qpn),
+      requests_max_(memory.send_blocks),
+      sges_max_(kSgesMax),
+      inline_max_(kInlineBytesMax),
+      is_datagram_(is_datagram),
+      source_(memory.send_ring),
+      source_mask_(memory.send_blocks - 1) {
+  const std::uint32_t all = std::bit_ceil(memory.send_blocks + kBlocksMax);
+  block_mask_ = all - 1;
+  segment_mask_ = all * 4 - 1;
+  ring_.resize(std::size_t{all} * kBlockBytes);
+}
+
+void SendQueue::take_from_source() {
+  const auto block = [&](std::uint32_t i) {
+    std::memcpy(ring_.data() + std::size_t{(fetched_ + i) & block_mask_} * kBlockBytes,
+                source_ + std::size_t{(fetched_ + i) & source_mask_} * kBlockBytes, kBlockBytes);
+  };
+  block(0);
+  const auto& control = *reinterpret_cast<const mlx5_wqe_ctrl_seg*>(segment(std::uint32_t{fetched_} * 4));
+  const std::uint32_t blocks = ((be32toh(control.qpn_ds) & 0x3F) + 3) / 4;
+  for (std::uint32_t i = 1; i < blocks; i++) block(i);
+}
+
 void SendQueue::clear() {
   producer_ = head_ = tail_ = 0;
   doorbell_ = 0;
@@ -163,6 +188,7 @@ std::uint64_t SendQueue::retire(std::uint16_t wqe_counter) {
 }
 
 bool SendQueue::fetch(SendWork& work) {
+  if (source_) take_from_source();
   const std::uint32_t first = std::uint32_t{fetched_} * 4;
   const auto& control = *reinterpret_cast<const mlx5_wqe_ctrl_seg*>(segment(first));
   work = SendWork();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nic_model/limits.h"
+#include "nic_model/queues/queue_memory.h"
 
 namespace rocebox::nic_model {
 
@@ -32,6 +33,7 @@ struct SendWork {
   bool is_inline = false;
   bool done = false;            ///< of a READ or an atomic: all of the response has come
   std::uint32_t responded = 0;  ///< of a READ: packets of the response that have come
+  std::uint32_t message = 0;    ///< its number among those that are sent, from 1 on
   // Of a datagram.
   std::uint32_t datagram_segment = 0;
 
@@ -47,6 +49,8 @@ class SendQueue {
   /// Room for `requests` work requests of at most `sges` pieces or `inline_bytes`; `is_datagram`: with an address each.
   SendQueue(std::uint32_t qpn, std::uint32_t requests, std::uint32_t sges, std::uint32_t inline_bytes,
             bool is_datagram);
+  /// One whose ring is a device program's, which writes WQEs there by itself.
+  SendQueue(std::uint32_t qpn, const QueueMemory& memory, bool is_datagram);
 
   // The host's side.
 
@@ -55,12 +59,28 @@ class SendQueue {
   int post(const ibv_send_wr& request, const mlx5_wqe_av* address);
   /// The NIC may read what was posted.
   void ring_doorbell() { doorbell_ = htobe32(producer_ & 0xFFFF); }
+  /// Device: the same, where it is it that writes the WQEs.
+  /// More than the ring holds cannot be: what it has is read.
+  void ring_doorbell(std::uint16_t producer) {
+    const auto ahead = static_cast<std::uint16_t>(producer - fetched_);
+    doorbell_ = htobe32(ahead <= source_mask_ + 1 ? producer : (fetched_ + source_mask_ + 1) & 0xFFFF);
+  }
+  bool is_devices() const { return source_ != nullptr; }
   /// Of a CQE: the work request's own identifier; its room, and that of those before it, is free again.
   std::uint64_t retire(std::uint16_t wqe_counter);
 
   // The NIC's side.
 
-  bool has_posted() const { return fetched_ != static_cast<std::uint16_t>(be32toh(doorbell_)); }
+  bool has_posted() const {
+    const auto ahead = static_cast<std::uint16_t>(be32toh(doorbell_) - fetched_);
+    // The last WQE of a device program may say that it is longer than what was posted.
+    return source_ ? static_cast<std::int16_t>(ahead) > 0 : ahead != 0;
+  }
+  /// Whether the next WQE can be taken without touching those from the one that begins in block `oldest` on, which are
+  /// not completed. Who posts by itself may say that it has posted more than the ring holds.
+  bool has_room_behind(std::uint16_t oldest) const {
+    return !source_ || static_cast<std::uint16_t>(fetched_ - oldest) + kBlocksMax <= block_mask_ + 1;
+  }
   /// Reads the next WQE. False: it is no WQE that there can be (`work` has its counter and opcode).
   bool fetch(SendWork& work);
   /// Copies bytes of the message's data to `to`; `by` may read them (see check()).
@@ -79,6 +99,8 @@ class SendQueue {
 
  private:
   static constexpr std::uint32_t kSegmentBytes = 16, kBlockBytes = MLX5_SEND_WQE_BB;
+  static constexpr std::uint32_t kBlocksMax = 16;  // of one WQE: 63 segments
+  void take_from_source();
   std::uint8_t* segment(std::uint32_t at) { return ring_.data() + (at & segment_mask_) * kSegmentBytes; }
   const std::uint8_t* segment(std::uint32_t at) const { return ring_.data() + (at & segment_mask_) * kSegmentBytes; }
   bool room_for(const ibv_send_wr& request, std::uint64_t& inline_bytes) const;
@@ -92,6 +114,8 @@ class SendQueue {
   bool is_datagram_;
   std::uint32_t segment_mask_, block_mask_;
   std::vector<std::uint8_t> ring_;
+  const std::uint8_t* source_ = nullptr;  // of a device program's: its ring; `ring_` has copies of what was taken
+  std::uint32_t source_mask_ = 0;         // blocks
   struct Posted {
     std::uint64_t identifier;
     std::uint32_t number;  // of work requests posted up to it

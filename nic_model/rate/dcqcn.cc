@@ -14,7 +14,7 @@ constexpr double kG = 1024;  // dce_tcp_g and alpha are in 1/1024
 }  // namespace
 
 void DcqcnConfig::fields(Fields& f) {
-  f.boolean("enabled", enabled, "obey and send congestion notifications");
+  f.boolean("enabled", enabled, "obey and send congestion notifications; as `congestion_control: dcqcn` says, too");
   f.duration("rpg_time_reset", rpg_time_reset, {kMicrosecond, kSecond}, "time between increases of the rate");
   f.bytes("rpg_byte_reset", rpg_byte_reset, {1024, std::uint64_t{1} << 40}, "bytes between increases of the rate");
   f.integer("rpg_threshold", rpg_threshold, {1, 31}, "increases by either before the target rate grows, too");
@@ -33,9 +33,17 @@ void DcqcnConfig::fields(Fields& f) {
   f.integer("cnp_dscp", cnp_dscp, {0, 63}, "DSCP of congestion notifications");
 }
 
+const char* DcqcnConfig::refuses(std::uint64_t line_rate) const {
+  return line_rate == 0 ? "needs the port's `rate:`" : nullptr;
+}
+
+std::optional<NotificationPoint> DcqcnConfig::notification_point() const {
+  return NotificationPoint{min_time_between_cnps, static_cast<std::uint8_t>(cnp_dscp)};
+}
+
 void DcqcnRate::start(const DcqcnConfig& config, std::uint64_t line_rate, Nanos now) {
   *this = DcqcnRate();
-  if (!config.enabled || line_rate == 0) return;
+  if (line_rate == 0) return;
   config_ = &config;
   line_ = current_ = target_ = static_cast<double>(line_rate);
   alpha_ = static_cast<double>(config.initial_alpha_value) / kG;
@@ -94,17 +102,15 @@ void DcqcnRate::on_congestion(Nanos now) {
   increase_at_ = now;
 }
 
-Nanos DcqcnRate::on_sent(Nanos now, std::uint64_t bytes) {
+void DcqcnRate::on_sent(Nanos now, std::uint64_t bytes) {
   catch_up(now);
-  if (limited_) {
-    bytes_ += bytes;
-    while (limited_ && bytes_ >= config_->rpg_byte_reset) {
-      bytes_ -= config_->rpg_byte_reset;
-      by_bytes_++;
-      increase();
-    }
+  if (!limited_) return;
+  bytes_ += bytes;
+  while (limited_ && bytes_ >= config_->rpg_byte_reset) {
+    bytes_ -= config_->rpg_byte_reset;
+    by_bytes_++;
+    increase();
   }
-  return static_cast<Nanos>(static_cast<double>(bytes) * 8e9 / current_);
 }
 
 }  // namespace rocebox::nic_model

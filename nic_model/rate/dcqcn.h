@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 
+#include "nic_model/rate/congestion_control.h"
 #include "runtime/component/fields.h"
 #include "runtime/packet/packet.h"
 
@@ -12,6 +13,9 @@ namespace rocebox::nic_model {
 /// Parameters by mlx5's names (/sys/class/net/DEVICE/ecn/), with its defaults.
 struct DcqcnConfig {
   void fields(Fields& fields);
+  const char* refuses(std::uint64_t line_rate) const;
+  std::optional<NotificationPoint> notification_point() const;
+
   bool enabled = false;
   // Reaction point.
   Nanos rpg_time_reset = 300 * kMicrosecond;
@@ -37,14 +41,15 @@ class DcqcnRate {
   bool is_on() const { return config_ != nullptr; }
   /// A congestion notification, or a NAK that says that something was lost.
   void on_congestion(Nanos now);
-  /// `bytes` are sent now; returns the time that they take at the present rate.
-  Nanos on_sent(Nanos now, std::uint64_t bytes);
+  /// `bytes` are sent now.
+  void on_sent(Nanos now, std::uint64_t bytes);
+  /// Does what was due until now.
+  void catch_up(Nanos now);
   /// Bits per second.
   double rate() const { return current_; }
   double alpha() const { return alpha_; }
 
  private:
-  void catch_up(Nanos now);
   void increase();
 
   const DcqcnConfig* config_ = nullptr;

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/rate/dcqcn_observer.h"
 
+#include <algorithm>
+
 #include "runtime/roce/parse.h"
 
 namespace rocebox::nic_model {
 
-DcqcnObserver::DcqcnObserver(const DcqcnConfig& config, std::uint32_t first_qpn, std::size_t queue_pairs,
-                             bool naks_say_loss)
-    : config_(config), first_qpn_(first_qpn), naks_say_loss_(naks_say_loss), rates_(queue_pairs) {}
+namespace {
+constexpr double kPacketBits = 8 * 4096;
+}
+
+DcqcnObserver::DcqcnObserver(const DcqcnConfig& config, const ControlledNic& nic, Stats&)
+    : config_(config),
+      first_qpn_(nic.first_qpn),
+      naks_say_loss_(nic.places_directly),
+      slow_(kPacketBits * 1e9 / static_cast<double>(config.rpg_time_reset)),
+      rates_(nic.queue_pairs) {
+  slow_ones_.reserve(nic.queue_pairs);
+}
 
 std::uint32_t DcqcnObserver::events() const {
   return event_bit(QpEventKind::kTx) | event_bit(QpEventKind::kCnp) |
@@ -30,7 +41,33 @@ void DcqcnObserver::on_event(Controls& controls, const QpEvent& event) {
               roce::aeth_value(event.syndrome) == static_cast<unsigned>(roce::NakCode::kPsnSequenceError))) {
     rate.on_congestion(controls.now());
   }
-  controls.set_rate(event.qpn, rate.rate());
+  adopt(controls, event.qpn, rate);
+}
+
+void DcqcnObserver::adopt(Controls& controls, std::uint32_t qpn, const DcqcnRate& rate) {
+  controls.set_rate(qpn, rate.rate());
+  if (!is_slow(rate) || std::ranges::find(slow_ones_, qpn) != slow_ones_.end()) return;
+  if (slow_ones_.empty()) controls.wake_at(controls.now() + config_.rpg_time_reset);
+  slow_ones_.push_back(qpn);
+}
+
+void DcqcnObserver::on_timer(Controls& controls) {
+  std::erase_if(slow_ones_, [&](std::uint32_t qpn) {
+    DcqcnRate& rate = of(qpn);
+    if (!rate.is_on()) return true;
+    rate.catch_up(controls.now());
+    controls.set_rate(qpn, rate.rate());
+    return !is_slow(rate);
+  });
+  if (!slow_ones_.empty()) controls.wake_at(controls.now() + config_.rpg_time_reset);
+}
+
+Component dcqcn_component() {
+  static constexpr Example kExamples[] = {
+      {"a NIC that slows down by marks", "address: 10.0.0.1\nrate: 100Gbps\ncongestion_control: dcqcn\n"},
+      {nullptr, nullptr}};
+  return congestion_control<DcqcnObserver>("dcqcn", "DCQCN: rates follow congestion marks that peers tell of",
+                                           kExamples);
 }
 
 }  // namespace rocebox::nic_model

@@ -11,13 +11,15 @@ namespace rocebox::nic_model {
 
 class DcqcnObserver final : public Observer {
  public:
-  /// Of queue pairs from `first_qpn` on, `queue_pairs` at most. `naks_say_loss`: each NAK for a sequence error is a
-  /// signal, too (Themis, Figure 2b).
-  DcqcnObserver(const DcqcnConfig& config, std::uint32_t first_qpn, std::size_t queue_pairs, bool naks_say_loss);
+  using Config = DcqcnConfig;
+  /// Where packets are placed directly each NAK for a sequence error is a signal, too (Themis, Figure 2b).
+  DcqcnObserver(const DcqcnConfig& config, const ControlledNic& nic, Stats& stats);
 
   std::uint32_t events() const override;
   void on_queue_pair(Controls& controls, std::uint32_t qpn) override;
   void on_event(Controls& controls, const QpEvent& event) override;
+  /// Increases by time of queue pairs that send so seldom that their own packets do not show them in time.
+  void on_timer(Controls& controls) override;
 
  private:
   DcqcnRate& of(std::uint32_t qpn) { return rates_[qpn - first_qpn_]; }
@@ -25,7 +27,15 @@ class DcqcnObserver final : public Observer {
   const DcqcnConfig config_;
   const std::uint32_t first_qpn_;
   const bool naks_say_loss_;
+  bool is_slow(const DcqcnRate& rate) const { return rate.rate() < slow_; }
+  void adopt(Controls& controls, std::uint32_t qpn, const DcqcnRate& rate);
+
+  /// At less bits per second a packet takes longer than an increase by time is away.
+  const double slow_;
   std::vector<DcqcnRate> rates_;
+  std::vector<std::uint32_t> slow_ones_;  // their numbers
 };
+
+Component dcqcn_component();
 
 }  // namespace rocebox::nic_model

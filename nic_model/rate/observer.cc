@@ -14,12 +14,11 @@ std::uint64_t Controls::line_rate() const { return core_.config.rate; }
 bool Controls::set_rate(std::uint32_t qpn, double bits_per_second) {
   Qp* qp = core_.find(qpn);
   if (!qp) return false;
-  if (bits_per_second <= 0) {
-    qp->rate = 0;
-    return true;
-  }
+  const double before = qp->requester.pace_rate();
   const double most = static_cast<double>(core_.config.rate ? core_.config.rate : kRateMax);
-  qp->rate = std::clamp(bits_per_second, std::min(static_cast<double>(kRateMin), most), most);
+  qp->rate =
+      bits_per_second <= 0 ? 0 : std::clamp(bits_per_second, std::min(static_cast<double>(kRateMin), most), most);
+  qp->requester.on_rate_changed(context_, before);
   return true;
 }
 

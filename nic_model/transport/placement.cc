@@ -44,7 +44,7 @@ Counter& Responder::place_ahead(Context& context, Packet packet) {
     core_.memory.write(rkey, reth.virtual_address, bytes,
                        Core::has_payload(packet) ? Headers::payload(packet) : nullptr);
   ahead_.add(psn);
-  ack_wanted_ = ack_wanted_ || bth.ack_req();
+  if (bth.ack_req() && (!ack_wanted_ || roce::psn_distance(psn, *ack_wanted_) > 0)) ack_wanted_ = psn;
   if (has_immediate) {
     Ahead one{psn, {MLX5_CQE_RESP_WR_IMM, static_cast<std::uint32_t>(reth.dma_length), 0, bth.solicited_event()}};
     std::memcpy(&one.what.immediate, roce::immdt(packet), 4);
@@ -75,7 +75,9 @@ void Responder::catch_up(Context& context) {
     ahead_.remove(epsn_);
     epsn_ = roce::psn_add(epsn_, 1);
   }
-  if (std::exchange(ack_wanted_, false)) acknowledge(context, roce::psn_add(epsn_, -1), 0x1F);
+  if (!ack_wanted_) return;
+  acknowledge(context, roce::psn_add(epsn_, -1), 0x1F);
+  if (roce::psn_distance(*ack_wanted_, epsn_) < 0) ack_wanted_.reset();  // else another gap is before it
 }
 
 }  // namespace rocebox::nic_model

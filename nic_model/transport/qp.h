@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "nic_model/queues/completion_queue.h"
 #include "nic_model/queues/receive_queue.h"
@@ -26,6 +27,8 @@ struct QpInit {
   bool signal_all = false;  ///< every send work request gives a completion
   /// IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: its datagrams to a group do not come to queue pairs of its own NIC.
   bool block_multicast_loopback = false;
+  /// Its rings and doorbell record, where a device program posts by itself; `capacity` says nothing then.
+  std::optional<QueueMemory> device_memory{};
 };
 
 /// Its attributes, as ibv_modify_qp has set them.
@@ -41,6 +44,7 @@ struct QpAttributes {
   roce::IpAddress remote{};
   std::uint8_t traffic_class = 0, hop_limit = 64;
   std::uint16_t udp_source_port = 0;
+  double rate_limit = 0;  ///< bits per second; 0: none
 };
 
 class Qp {
@@ -55,6 +59,8 @@ class Qp {
            attributes.state == IBV_QPS_SQE;
   }
   bool can_send() const { return attributes.state == IBV_QPS_RTS || attributes.state == IBV_QPS_SQD; }
+  /// Of what it sends next: the upper bits of the traffic class, as mlx5 maps DSCPs.
+  unsigned priority() const { return (is(IBV_QPT_UD) ? requester.traffic_class() : attributes.traffic_class) >> 5; }
   ReceiveQueue& receive_queue() { return init.shared_receive_queue ? *init.shared_receive_queue : own_receive_queue; }
 
   const QpInit init;
@@ -66,8 +72,9 @@ class Qp {
   bool path_known = false;       ///< its next hop's MAC address is known
   Requester requester;
   Responder responder;
-  bool is_ready = false;  ///< it stands in the transmitter's list
-  bool responds = false;  ///< its last packet was a response
+  bool is_ready = false;         ///< it stands in the transmitter's list
+  bool responds = false;         ///< its last packet was a response
+  std::uint64_t turn_bytes = 0;  ///< of its message that have gone in this turn (greedy scheduler)
   Qp* next_ready = nullptr;
   double rate = 0;               ///< bits per second at which its requests leave at most; 0: unlimited
   std::uint32_t rtt_serial = 0;  ///< of its last probe
@@ -75,8 +82,20 @@ class Qp {
   Nanos last_cnp = 0;            ///< when this side sent its last congestion notification
   Timer retransmit_timer, rnr_timer, pace_timer;
 
+  /// Brings what sending needs nearer.
+  void prefetch() const {
+    __builtin_prefetch(&attributes, 1);
+    __builtin_prefetch(&requester, 1);
+    __builtin_prefetch(reinterpret_cast<const std::uint8_t*>(&requester) + RTE_CACHE_LINE_SIZE, 1);
+    __builtin_prefetch(&responder, 1);
+    __builtin_prefetch(&is_ready, 1);
+    __builtin_prefetch(&headers);
+  }
+
  private:
   std::uint32_t number_;
 };
+
+inline bool Responder::wants_to_send() const { return first_ != end_ && qp_.path_known; }
 
 }  // namespace rocebox::nic_model

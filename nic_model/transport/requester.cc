@@ -60,7 +60,8 @@ void Requester::reset() {
   again_.clear();
   recovers_ = false;
   deadline_ = kNever;
-  rnr_until_ = paced_until_ = 0;
+  rnr_until_ = 0;
+  paced_until_ = kFullBucket;
 }
 
 void Requester::start() {
@@ -70,12 +71,15 @@ void Requester::start() {
   if (core_.config.recovery == Recovery::kSelective) came_.resize(static_cast<std::uint32_t>(core_.config.window));
   retries_ = qp_.attributes.retry_cnt;
   rnr_retries_ = qp_.attributes.rnr_retry;
+  messages_ = credit_limit_ = 0;
+  counts_credits_ = core_.config.credits && qp_.is(IBV_QPT_RC);
 }
 
 bool Requester::fetch(Context& context) {
   bool any = false;
   // PSNs of what was read must be told apart: what is longer waits in the queue.
   while (qp_.send_queue.has_posted() && end_ - oldest_ <= mask_ &&
+         (end_ == oldest_ || qp_.send_queue.has_room_behind(at(oldest_).wqe_counter)) &&
          roce::psn_distance(next_psn_, una_) < static_cast<std::int32_t>(kPsnsReadMax)) {
     any = true;
     SendWork& work = at(end_++);
@@ -86,6 +90,7 @@ bool Requester::fetch(Context& context) {
                    : work.is_atomic() ? 1
                                       : std::max(1u, work.bytes / mtu + (work.bytes % mtu != 0));
     next_psn_ = roce::psn_add(next_psn_, work.packets);
+    work.message = work.is_local() ? messages_ : ++messages_ & roce::kPsnMask;
     if (!good && qp_.can_send()) {
       fail(context, end_ - 1, IBV_WC_LOC_QP_OP_ERR);
       return true;
@@ -114,6 +119,8 @@ bool Requester::wants_to_send(Nanos now) const {
   if (qp_.is(IBV_QPT_UC)) return true;
   const auto ahead = roce::psn_distance(roce::psn_add(work.first_psn, packet_), una_);
   if (ahead >= static_cast<std::int64_t>(core_.config.window)) return false;
+  // One packet may go and ask, when nothing else will.
+  if (counts_credits_ && ahead != 0 && is_without_credit(work)) return false;
   return packet_ > 0 ? !work.is_read() || reads_sent_ < qp_.attributes.max_rd_atomic : may_begin(work);
 }
 
@@ -168,7 +175,7 @@ PacketPtr Requester::send_request(Context& context, SendWork& work) {
   const bool reliable = qp_.is(IBV_QPT_RC);
   const std::uint32_t psn = roce::psn_add(work.first_psn, packet_);
   const bool is_last = work.is_read_or_atomic() || packet_ + 1 == work.packets;
-  const bool ack_req = reliable && wants_ack(psn, is_last);
+  const bool ack_req = reliable && (wants_ack(psn, is_last) || is_without_credit(work));
   PacketPtr packet = send_data(context, work, packet_, ack_req);
   if (!packet) return {};
   pace(context, *packet);
@@ -248,23 +255,9 @@ PacketPtr Requester::build(Context& context, const SendWork& work, std::uint8_t 
   return packet;
 }
 
-// The next packet of a queue pair with a rate waits until this one would be out at that rate.
-void Requester::pace(Context& context, Packet packet) {
-  const auto bytes = static_cast<std::uint32_t>(packet.wire_bytes() + core_.config.overhead);
-  if (core_.is_observed(QpEventKind::kTx)) [[unlikely]] {
-    QpEvent event;
-    event.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
-    event.bytes = bytes;
-    event.udp_source_port = qp_.attributes.udp_source_port;
-    core_.observe(context, qp_, event);
-  }
-  if (qp_.rate == 0) return;
-  const auto time = static_cast<Nanos>(static_cast<double>(bytes) * 8e9 / qp_.rate);
-  paced_until_ = std::max(paced_until_, context.now()) + time;
-  context.arm(qp_.pace_timer, paced_until_);
+std::uint8_t Requester::traffic_class() const {
+  return current_ == end_ ? std::uint8_t{0} : qp_.send_queue.address(at(current_)).tclass;
 }
-
-void Requester::on_pace_timer(Context& context) { core_.wake(context, qp_); }
 
 Nanos Requester::timeout() const {
   if (core_.config.retransmission_timeout) return core_.config.retransmission_timeout;

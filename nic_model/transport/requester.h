@@ -11,6 +11,7 @@
 #include "nic_model/limits.h"
 #include "nic_model/queues/send_queue.h"
 #include "nic_model/transport/psn_set.h"
+#include "runtime/component/fields.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/roce/parse.h"
 #include "runtime/roce/psn.h"
@@ -46,9 +47,19 @@ class Requester {
   void on_rnr_timer(Context& context);
   /// The queue pair's rate lets it send again.
   void on_pace_timer(Context& context);
+  /// Bits per second at which packets leave at most, by all that limits them; 0: nothing does.
+  double pace_rate() const;
+  /// pace_rate() was `before`.
+  void on_rate_changed(Context& context, double before);
   /// Completes all that was posted, in error.
   void flush(Context& context);
   bool has_outstanding() const { return una_ != sent_end_; }
+  /// A message has been begun, and some of it is still to be sent.
+  bool in_message() const { return packet_ > 0; }
+  /// Of the datagram that is next; 0: there is none.
+  std::uint8_t traffic_class() const;
+  /// Nobody says which way leads to the peer: what is posted fails as after the last retry.
+  void give_up(Context& context);
 
   std::uint32_t unacknowledged_psn() const { return una_; }
   std::uint32_t next_psn() const { return current_ == end_ ? next_psn_ : works_[current_ & mask_].first_psn + packet_; }
@@ -69,6 +80,9 @@ class Requester {
   void sent(Context& context, SendWork& work, std::uint32_t psns);
   void pace(Context& context, Packet packet);
   bool wants_ack(std::uint32_t psn, bool is_last) const;
+  // The responder has said that it has no receive request for it.
+  bool is_without_credit(const SendWork& work) const;
+  void take_credits(const roce::Aeth& aeth);
 
   std::uint32_t pending_psn(std::uint32_t index) const { return at(index).first_psn + at(index).responded; }
   std::uint32_t acknowledge_to(Context& context, std::uint32_t end);
@@ -110,9 +124,13 @@ class Requester {
   PsnSet came_;                      // selective: what NAKs said has come
   bool recovers_ = false;            // selective: until all that was sent when the first NAK came is acknowledged
   std::uint32_t recovery_end_ = 0, hole_ = 0, highest_came_ = 0;
-  Nanos deadline_ = kNever, rnr_until_ = 0, paced_until_ = 0;
+  static constexpr Nanos kFullBucket = -3600 * kSecond;  // longer ago than any burst lasts
+  Nanos deadline_ = kNever, rnr_until_ = 0, paced_until_ = kFullBucket;
   std::uint8_t retries_ = 0, rnr_retries_ = 0;
   bool draining_ = false;
+  std::uint32_t messages_ = 0;      // read so far
+  std::uint32_t credit_limit_ = 0;  // number of the last message that there is a credit for
+  bool counts_credits_ = false;     // the last ACK had a number of them
 };
 
 }  // namespace rocebox::nic_model

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nic_model/core.h"
+#include "nic_model/transport/credits.h"
 #include "nic_model/transport/requester.h"
 
 namespace rocebox::nic_model {
@@ -98,6 +99,26 @@ bool Requester::retry(Context& context) {
   return true;
 }
 
+void Requester::give_up(Context& context) {
+  if (oldest_ == end_ || !qp_.can_send()) return;
+  core_.count.retries_exceeded.add();
+  fail(context, oldest_, IBV_WC_RETRY_EXC_ERR);
+}
+
+// 9.7.7.2: SENDs and WRITEs with immediate take a receive request each.
+bool Requester::is_without_credit(const SendWork& work) const {
+  if (!counts_credits_) return false;
+  const bool takes_one = work.opcode == MLX5_OPCODE_SEND || work.opcode == MLX5_OPCODE_SEND_IMM ||
+                         work.opcode == MLX5_OPCODE_SEND_INVAL || work.opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
+  return takes_one && roce::psn_distance(work.message, credit_limit_) > 0;
+}
+
+void Requester::take_credits(const roce::Aeth& aeth) {
+  const unsigned code = roce::aeth_value(aeth.syndrome);
+  counts_credits_ = core_.config.credits && code != kCreditsUnlimited;
+  if (counts_credits_) credit_limit_ = roce::psn_add(static_cast<std::uint32_t>(aeth.msn), kCreditsOfCode[code]);
+}
+
 Counter& Requester::on_acknowledge(Context& context, Packet packet) {
   const roce::Aeth& aeth = *roce::aeth(packet);
   const auto psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
@@ -118,6 +139,7 @@ Counter& Requester::on_acknowledge(Context& context, Packet packet) {
   };
   if (kind == roce::AethKind::kAck) {
     tell(QpEventKind::kAck);
+    take_credits(aeth);
     const std::uint32_t end = acknowledge_to(context, roce::psn_add(psn, 1));
     if (qp_.can_send()) acknowledged(context, end);
     core_.wake(context, qp_);
@@ -177,6 +199,8 @@ void Requester::on_rnr_timer(Context& context) {
 void Requester::on_retransmit_timer(Context& context) {
   if (deadline_ == kNever || !qp_.can_send() || !has_outstanding()) return;
   if (context.now() < deadline_) return context.arm(qp_.retransmit_timer, deadline_);
+  // What was to be sent again has not left yet, at a low rate or behind others: it cannot be lost.
+  if (next_psn() == una_) return arm_retransmission(context);
   core_.count.local_ack_timeout_err.add();
   again_.clear();
   recovers_ = false;

@@ -11,7 +11,7 @@ void Responder::reset() {
   work_ = {};
   if (ahead_.window()) ahead_.clear();
   completions_ahead_.clear();
-  ack_wanted_ = false;
+  ack_wanted_.reset();
   nak_sent_ = false;
   msn_ = 0;
   first_ = end_ = resources_end_ = 0;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include "nic_model/limits.h"
 #include "nic_model/queues/receive_queue.h"
@@ -32,7 +33,8 @@ class Responder {
   /// A datagram.
   Counter& on_datagram(Context& context, Packet packet);
 
-  bool wants_to_send() const { return first_ != end_; }
+  /// There is a response, and the way to the peer is known.
+  bool wants_to_send() const;
   /// One packet of the responses, in the order of the requests. Empty: there is no packet buffer.
   PacketPtr send(Context& context);
   /// Flushes what is posted to receive, and what is still to be sent; but a NAK that says why still leaves, and what is
@@ -40,6 +42,8 @@ class Responder {
   void flush(Context& context);
 
   std::uint32_t expected_psn() const { return epsn_; }
+  /// A READ's response has been begun, and some of it is still to be sent.
+  bool in_message() const { return first_ != end_ && responses_[first_ % responses_.size()].sent > 0; }
 
  private:
   enum class Message : std::uint8_t { kNone, kSend, kWrite, kLost };
@@ -92,6 +96,7 @@ class Responder {
   void add_resource(const Resource& resource);
   Response& at(std::uint32_t index) { return responses_[index % responses_.size()]; }
   PacketPtr send_read(Context& context, Response& response);
+  std::uint8_t with_credits(std::uint8_t syndrome) const;
 
   Core& core_;
   Qp& qp_;
@@ -109,7 +114,7 @@ class Responder {
   };
   PsnSet ahead_;
   std::deque<Ahead> completions_ahead_;
-  bool ack_wanted_ = false;  // something ahead asked for an ACK
+  std::optional<std::uint32_t> ack_wanted_;  // the farthest PSN ahead that asked for an ACK
   std::array<Resource, kRdAtomicMax> resources_;
   std::uint32_t resources_end_ = 0;  // number so far: the last max_dest_rd_atomic of them are kept
   std::array<Response, 2 * kRdAtomicMax + 2> responses_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a responder sends: in the order of the requests, ACKs taken together where nothing stands between them.
 #include "nic_model/core.h"
+#include "nic_model/transport/credits.h"
 #include "nic_model/transport/responder.h"
 
 namespace rocebox::nic_model {
@@ -25,6 +26,13 @@ void Responder::push(Context& context, const Response& response) {
   core_.wake(context, qp_);
 }
 
+// Of what acknowledges: how many messages beyond its MSN find a receive request; one that has taken its own counts.
+std::uint8_t Responder::with_credits(std::uint8_t syndrome) const {
+  if (!core_.config.credits || roce::aeth_kind(syndrome) != roce::AethKind::kAck || qp_.init.shared_receive_queue)
+    return syndrome;
+  return credit_code(qp_.own_receive_queue.posted() + work_.taken);
+}
+
 PacketPtr Responder::send(Context& context) {
   Response& response = at(first_);
   if (response.kind == Response::Kind::kRead) return send_read(context, response);
@@ -37,7 +45,7 @@ PacketPtr Responder::send(Context& context) {
   PacketPtr packet = core_.make(context, qp_.headers, fields);
   if (!packet) return packet;
   auto* aeth = reinterpret_cast<roce::Aeth*>(Headers::extension(*packet));
-  aeth->syndrome = response.syndrome;
+  aeth->syndrome = with_credits(response.syndrome);
   aeth->msn = response.msn;
   if (is_atomic) {
     reinterpret_cast<roce::AtomicAckEth*>(aeth + 1)->original = response.address;
@@ -80,7 +88,7 @@ PacketPtr Responder::send_read(Context& context, Response& response) {
   if (!packet) return packet;
   if (is_first || is_last) {
     auto* aeth = reinterpret_cast<roce::Aeth*>(Headers::extension(*packet));
-    aeth->syndrome = response.syndrome;
+    aeth->syndrome = with_credits(response.syndrome);
     aeth->msn = response.msn;
   }
   if (bytes && Core::has_payload(*packet))

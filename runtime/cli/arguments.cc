@@ -161,6 +161,23 @@ void add_kernels(CLI::App& app, KernelsArguments& a) {
   add_plugins(*command, a.plugins);
 }
 
+void add_model(CLI::App& app, ModelArguments& a) {
+  CLI::App* command =
+      app.add_subcommand("model", "Compute the figures of a system's theory, or list the models that there are");
+  command->add_option("NAME", a.name, "The model; without it they are listed");
+  command->add_option("--set", a.settings, "An option of the model, such as rtt=10ms (may be given again)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--options", a.options, "Show what can be set, and compute nothing");
+  command
+      ->add_option("--plot", a.plot,
+                   "Draw the figures into this folder, as SVG and PNG, beside report.json; needs matplotlib")
+      ->type_name("DIR");
+  command->add_option("--seed", a.seed, "Seed of all randomness; 1 when left out")->type_name("N");
+  add_report(*command, a.json, a.report);
+  add_plugins(*command, a.plugins);
+}
+
 void add_reload(CLI::App& app, ReloadArguments& a) {
   CLI::App* command = app.add_subcommand("reload", "Have a live run read its configuration again");
   command->add_option("INSTANCE", a.instance, "Name of the run, or path of its socket; may be left out when one runs");
@@ -252,6 +269,7 @@ void declare_commands(CLI::App& app, Arguments& arguments) {
   add_lab(app, arguments.lab);
   add_check(app, arguments.check);
   add_kernels(app, arguments.kernels);
+  add_model(app, arguments.model);
   add_top(app, arguments.top);
   add_reload(app, arguments.reload);
   add_trace_command(app, arguments.trace);

@@ -13,6 +13,7 @@ struct Arguments {
   CheckArguments check;
   LabArguments lab;
   KernelsArguments kernels;
+  ModelArguments model;
   TopArguments top;
   ReloadArguments reload;
   RecordArguments trace, capture;

@@ -109,6 +109,18 @@ struct KernelsArguments {
 };
 int kernels(const KernelsArguments& arguments);
 
+struct ModelArguments {
+  std::string name;                   ///< empty: list them
+  std::vector<std::string> settings;  ///< KEY=VALUE
+  std::string seed;                   ///< empty: 1
+  std::string plot;                   ///< folder; empty: none
+  std::string json;                   ///< as in ReplayArguments
+  bool options = false;               ///< only show what can be set
+  std::vector<std::string> plugins;
+  ReportOptions report;
+};
+int model(const ModelArguments& arguments);
+
 struct TopArguments {
   std::string instance;  ///< name, or path of a socket; empty: the only one that runs
   std::string interval;  ///< such as 1s
@@ -155,8 +167,8 @@ void start_for(const config::RunConfig& config);
 /// What DPDK's environment is to be for a live run: memory for its pool and ports, and its cores. Throws ConfigError
 /// when there is not as much memory.
 EalOptions live_options(const config::RunConfig& config, const std::vector<unsigned>& cores);
-/// The configuration's pool. Throws ConfigError.
-Pool make_pool(const config::RunConfig& config);
+/// The configuration's pool; one for simulations is in huge pages where there are some. Throws ConfigError.
+Pool make_pool(const config::RunConfig& config, bool simulates = false);
 
 /// Throws ConfigError when an output of the run is one of its inputs, or another output; tells of what killed runs
 /// left.

@@ -195,15 +195,25 @@ void print_options(const std::vector<OptionRow>& all) {
   if (rows.empty()) fmt::print("  none\n");
 }
 
+// The option of the host that names its guest: of one such guest `kind: NAME`, of several `kinds: [NAME]`.
+std::string chosen_by(const Subject& subject) {
+  const std::string kind = subject.component.kind;
+  const auto rows = config::describe(host_of(subject.component, subject.registry), subject.registry);
+  const bool is_one = std::ranges::find(rows, kind, &OptionRow::name) != rows.end();
+  return is_one ? fmt::format("{}: {}", kind, subject.name()) : fmt::format("{}s: [{}]", kind, subject.name());
+}
+
 void print(const Subject& subject) {
   fmt::print("{}: {} ({})\n", subject.name(), subject.summary(), subject.shape());
   if (subject.component.host)
-    fmt::print("\nIn a device with `{0}:`, as `{0}: {{{1}s: [{2}], {2}: {{OPTION: VALUE}}}}`\n", subject.component.host,
-               subject.component.kind, subject.name());
+    fmt::print("\nIn a device with `{0}:`, as `{0}: {{{1}, {2}: {{OPTION: VALUE}}}}`\n", subject.component.host,
+               chosen_by(subject), subject.name());
   fmt::print("\nOptions\n");
   print_options(options_of(subject));
   if (const auto guests = guests_of(subject.component, subject.registry); !guests.empty()) {
-    fmt::print("\n{}s, each with options of its own: rocebox kernels NAME\n", guests[0]->kind);
+    std::string kind = guests[0]->kind;
+    std::ranges::replace(kind, '_', ' ');
+    fmt::print("\n{}s, each with options of its own: rocebox kernels NAME\n", kind);
     for (const Component* guest : guests) print_wrapped(fmt::format("  {:<10}  ", guest->name), guest->summary);
   }
   fmt::print("\nCounters\n");

@@ -38,6 +38,7 @@ int dispatch(const CLI::App& app, const Arguments& a) {
                      : app.got_subcommand("trace")   ? record(a.trace)
                      : app.got_subcommand("capture") ? record(a.capture)
                      : app.got_subcommand("lab")     ? lab(a.lab)
+                     : app.got_subcommand("model")   ? model(a.model)
                                                      : kernels(a.kernels);
   flush_stdout();
   return status;

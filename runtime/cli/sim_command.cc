@@ -14,6 +14,7 @@
 #include "runtime/cli/sweep.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/virtual/sim.h"
+#include "runtime/packet/huge_pages.h"
 #include "runtime/process/file_place.h"
 #include "runtime/process/no_memory.h"
 #include "runtime/process/signals.h"
@@ -123,10 +124,12 @@ int sim(const SimArguments& arguments) {
   std::optional<EndSignals> signals(std::in_place);
   options.stop = &signals->asked();
   options.outputs.stop = signals->asked().descriptor();
+  keep_large_blocks_apart();
   start_for(config);
-  Pool pool = make_pool(config);
+  Pool pool = make_pool(config, true);
   Sim run(config, pool, std::move(options));
   run.open();
+  use_huge_pages_for_heap();  // where hundreds of devices take turns
   packets_flow();
   run.run();
 

@@ -110,6 +110,11 @@ std::string plotted_report(const std::string& folder) { return (fs::path(folder)
 
 void write_plots(const Json& report, const std::string& folder) {
   write_tables(report, folder);
+  write_figures(report, folder);
+}
+
+void write_figures(const Json& report, const std::string& folder) {
+  make_folder(folder);
   const std::string json = plotted_report(folder);
   write_file(json, json_text(report));
   const lab::CallResult drawn = lab::call({lab::find_program("python3"), script(), json, folder});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What `rocebox sim` writes of its report beside JSON: tables and figures.
+// What `rocebox sim` and `rocebox model` write of their reports beside JSON: tables and figures.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,7 +21,9 @@ void write_tables(const Json& report, const std::string& folder);
 void require_plots();
 /// The report that write_plots() writes into a folder.
 std::string plotted_report(const std::string& folder);
-/// Writes these tables, report.json and figures as SVG and PNG into a folder, which is made. Throws std::runtime_error.
+/// Writes report.json and figures as SVG and PNG into a folder, which is made. Throws std::runtime_error.
+void write_figures(const Json& report, const std::string& folder);
+/// The same of a simulation, and its tables. Throws std::runtime_error.
 void write_plots(const Json& report, const std::string& folder);
 
 }  // namespace rocebox::cli

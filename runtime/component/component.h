@@ -38,10 +38,11 @@ struct Example {
 /// A row of the registry, and of a plugin's table. `abi`, `kind` and `name` stay its first members: they are read of
 /// rows of other ABIs, too.
 struct Component {
-  std::uint32_t abi;  ///< refused, with both numbers named, when it is not kComponentAbi
-  const char* kind;   ///< one of component_kinds(): components are looked up by kind and name
-  const char* name;   ///< letters, digits, _ and -; no two of all kinds share one; null ends a plugin's table; no word
-                      ///< that has a meaning where the name is written in a configuration, such as `path`
+  std::uint32_t abi;    ///< refused, with both numbers named, when it is not kComponentAbi
+  const char* kind;     ///< one of component_kinds(): components are looked up by kind and name
+  const char* name;     ///< letters, digits, _ and -; no two of all kinds share one, those of ComponentKind::own_names
+                        ///< aside; null ends a plugin's table; no word that has a meaning where the name is written in
+                        ///< a configuration, such as `path`
   const char* summary;  ///< one line
   /// New options with their defaults; `registry` outlives them. Never null.
   std::unique_ptr<Options> (*options)(const Registry& registry);
@@ -55,7 +56,7 @@ struct Component {
 };
 
 /// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kComponentAbi = 12;
+inline constexpr std::uint32_t kComponentAbi = 13;
 
 }  // namespace rocebox
 

@@ -31,12 +31,11 @@ const ComponentKind* find_kind(std::string_view name) {
 Registry::Registry() { add(in_tree_components(), "the in-tree registry"); }
 
 void Registry::add(std::span<const Component> components, const std::string& origin) {
-  const std::size_t before = all_.size();
+  const std::size_t before = all_.size(), apart_before = apart_.size();
   try {
     for (const Component& component : components) {
       check(component, origin);
-      all_.push_back(&component);
-      origins_.push_back(origin);
+      take(component, origin);
     }
     for (const Component& component : components) check_host(component, origin);
     for (const Component& component : components) check_wire(component, origin);
@@ -45,8 +44,16 @@ void Registry::add(std::span<const Component> components, const std::string& ori
   } catch (const ConfigError&) {
     all_.resize(before);
     origins_.resize(before);
+    apart_.resize(apart_before);
+    apart_origins_.resize(apart_before);
     throw;
   }
+}
+
+void Registry::take(const Component& component, const std::string& origin) {
+  const bool apart = find_kind(component.kind)->own_names;
+  (apart ? apart_ : all_).push_back(&component);
+  (apart ? apart_origins_ : origins_).push_back(origin);
 }
 
 void Registry::check(const Component& component, const std::string& origin) const {
@@ -66,10 +73,14 @@ void Registry::check(const Component& component, const std::string& origin) cons
   if (!component.options(*this)) refuse("the options function of `" + name + "` makes none");
   if (!find_kind(component.kind))
     refuse("`" + name + "` is of kind `" + component.kind + "`, which nothing asks for; known: " + known_kinds());
-  const auto other = std::ranges::find(all_, name, [](const Component* c) { return std::string_view(c->name); });
-  if (other != all_.end())
+  const ComponentKind& kind = *find_kind(component.kind);
+  const std::vector<const Component*>& there = kind.own_names ? apart_ : all_;
+  const auto other = std::ranges::find_if(there, [&](const Component* c) {
+    return c->name == name && (!kind.own_names || std::string_view(c->kind) == kind.name);
+  });
+  if (other != there.end())
     refuse(std::string("there is already a ") + (*other)->kind + " named `" + name + "`, from " +
-           origins_[static_cast<std::size_t>(other - all_.begin())]);
+           (kind.own_names ? apart_origins_ : origins_)[static_cast<std::size_t>(other - there.begin())]);
 }
 
 void Registry::check_wire(const Component& component, const std::string& origin) const {
@@ -142,8 +153,9 @@ const Component* Registry::find(std::string_view name) const {
 }
 
 const Component* Registry::find(std::string_view kind, std::string_view name) const {
-  const Component* found = find(name);
-  return found && found->kind == kind ? found : nullptr;
+  for (const Component* row : of_kind(kind))
+    if (row->name == name) return row;
+  return nullptr;
 }
 
 const Component* Registry::wire() const {
@@ -153,7 +165,8 @@ const Component* Registry::wire() const {
 
 std::vector<const Component*> Registry::of_kind(std::string_view kind) const {
   std::vector<const Component*> some;
-  std::ranges::copy_if(all_, std::back_inserter(some), [&](const Component* c) { return c->kind == kind; });
+  for (const auto* rows : {&all_, &apart_})
+    std::ranges::copy_if(*rows, std::back_inserter(some), [&](const Component* c) { return c->kind == kind; });
   return some;
 }
 

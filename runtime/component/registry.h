@@ -19,9 +19,11 @@ struct ComponentKind {
   const char* (*refuses)(const Component& row, const Options& options);
   /// The kind of component inside which one of this kind runs; null: it runs by itself.
   const char* host_kind = nullptr;
+  /// No configuration names one: its names are told apart from each other only.
+  bool own_names = false;
 };
-/// All of them, in the same file: "kernel", "device", "program", ... A component of another one could never be used,
-/// and is refused.
+/// All of them, in the same file: "kernel", "device", "program", "model", ... A component of another one could never be
+/// used, and is refused.
 std::span<const ComponentKind> component_kinds();
 
 class Registry;
@@ -49,15 +51,17 @@ class Registry {
 
   /// Null when there is none of that name and kind.
   const Component* find(std::string_view kind, std::string_view name) const;
-  /// Null when there is none of that name, whatever its kind.
+  /// Null when there is none of that name, whatever its kind; kinds of own names aside.
   const Component* find(std::string_view name) const;
   /// Those of a kind, in the order in which they were added.
   std::vector<const Component*> of_kind(std::string_view kind) const;
   /// The component of which links are made; null when there is none.
   const Component* wire() const;
+  /// All that a configuration can name: kinds of own names aside.
   const std::vector<const Component*>& all() const { return all_; }
 
  private:
+  void take(const Component& component, const std::string& origin);
   void check(const Component& component, const std::string& origin) const;
   void check_host(const Component& component, const std::string& origin) const;
   void check_wire(const Component& component, const std::string& origin) const;
@@ -67,6 +71,8 @@ class Registry {
   std::vector<const Component*> all_;
   std::vector<std::string> origins_;  // of each of all_
   std::vector<std::string> plugins_;
+  std::vector<const Component*> apart_;     // of kinds of own names
+  std::vector<std::string> apart_origins_;  // of each of apart_
 };
 
 }  // namespace rocebox

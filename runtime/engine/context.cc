@@ -71,7 +71,8 @@ void Context::arm(Timer& timer, Nanos at, std::uint8_t part) {
   timer.at_ = at;
   timer.stage_ = static_cast<std::uint8_t>(stage_);
   timer.part_ = part;
-  const std::uint64_t order = std::uint64_t{stage_} << 56 | std::uint64_t{part} << 48 | pipeline_.timer_sequence_++;
+  const std::uint64_t order = std::uint64_t{stage_} << Pipeline::kStageShift |
+                              std::uint64_t{part} << Pipeline::kPartShift | pipeline_.timer_sequence_++;
   pipeline_.timers_.arm(timer, at, order);
 }
 

@@ -25,6 +25,8 @@ class Device {
   /// One instant: see Pipeline::step. The device fills the packets' metadata (arrival, input, identity, parse).
   virtual void step(Nanos now, std::span<const Arrivals> arrivals) = 0;
   virtual Nanos next_deadline() const = 0;
+  /// Brings what step() will need for the timer that is due next nearer. Changes nothing.
+  virtual void prefetch() const {}
   virtual void set_sink(Sink sink) = 0;
   virtual void set_batch_max(unsigned packets) = 0;
   /// Who takes what leaves by port `out` only reads its bytes: they may be other packets', too.
@@ -41,7 +43,8 @@ class Device {
   virtual const DeviceBooks& books() const = 0;
   /// Null when packets always have to go through step().
   virtual WirePath* wire_path() { return nullptr; }
-  /// Null when packets always have to go through step(). Its ports are the device's.
+  /// Null when packets always have to go through step(). Its ports are the device's, and its release() says when
+  /// step() is to be called, too, where that is sooner.
   virtual DelayLine* delay_line() { return nullptr; }
   /// Null when no host is behind it.
   virtual HostSide* host_side() { return nullptr; }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace rocebox {
@@ -32,11 +33,17 @@ class DeviceSet {
     const std::size_t word = i * kBits + static_cast<unsigned>(std::countr_zero(used_words_[i]));
     return static_cast<unsigned>(word * kBits) + static_cast<unsigned>(std::countr_zero(words_[word]));
   }
-  void remove(unsigned device) {
-    std::uint64_t& word = words_[device / kBits];
-    word &= ~(std::uint64_t{1} << device % kBits);
-    if (!word) used_words_[device / kBits / kBits] &= ~(std::uint64_t{1} << device / kBits % kBits);
-    count_--;
+  /// Takes out all, from the lowest to the highest, and hands each to `each`, which adds none.
+  template <class Each>
+  void take_all(const Each& each) {
+    for (std::size_t i = 0; count_ != 0; i++)
+      for (std::uint64_t used = std::exchange(used_words_[i], 0); used; used &= used - 1) {
+        const std::size_t word = i * kBits + static_cast<unsigned>(std::countr_zero(used));
+        for (std::uint64_t bits = std::exchange(words_[word], 0); bits; bits &= bits - 1) {
+          count_--;
+          each(static_cast<unsigned>(word * kBits) + static_cast<unsigned>(std::countr_zero(bits)));
+        }
+      }
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "runtime/kernel/deadline_heap.h"
@@ -67,6 +68,38 @@ class EventQueue {
     return first;
   }
 
+  /// Takes out all that are due by `now`, and hands each to `each`, which arms none.
+  template <class Each>
+  void take_due(Nanos now, const Each& each) {
+    while (next() <= now) {
+      if (first_near_ > far_.next()) {
+        each(pop());
+        continue;
+      }
+      now_ = first_near_;
+      const auto slot = static_cast<std::size_t>(now_) % kSlots;
+      for (Event* event = std::exchange(slots_[slot], nullptr); event;) {
+        Event& first = *event;
+        event = first.next_;
+        if (event) __builtin_prefetch(event, 1);
+        first.before_ = nullptr;
+        first.at_ = kNever;
+        near_--;
+        each(first);
+      }
+      unmark(slot);
+      first_near_ = near_ ? look(now_) : kNever;
+    }
+  }
+
+  /// Hands those that are near, and due next, to `each`, which changes nothing.
+  template <class Each>
+  void look_ahead(const Each& each) const {
+    if (first_near_ == kNever) return;
+    for (const Event* event = slots_[static_cast<std::size_t>(first_near_) % kSlots]; event; event = event->next_)
+      each(*event);
+  }
+
   /// Time has come to `now`, and nothing is due before: what is near is reckoned from here.
   void advance(Nanos now) {
     if (now > now_ && now <= next()) now_ = now;
@@ -84,10 +117,13 @@ class EventQueue {
     near_--;
     const auto slot = static_cast<std::size_t>(event.at_) % kSlots;
     if (slots_[slot]) return;
+    unmark(slot);
+    if (event.at_ == first_near_) first_near_ = near_ ? look(event.at_) : kNever;
+  }
+  void unmark(std::size_t slot) {
     std::uint64_t& word = words_[slot / kBits];
     word &= ~(std::uint64_t{1} << slot % kBits);
     if (!word) used_words_[slot / kBits / kBits] &= ~(std::uint64_t{1} << slot / kBits % kBits);
-    if (event.at_ == first_near_) first_near_ = near_ ? look(event.at_) : kNever;
   }
   void mark(std::size_t slot) {
     words_[slot / kBits] |= std::uint64_t{1} << slot % kBits;

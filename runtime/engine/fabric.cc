@@ -14,7 +14,10 @@ Fabric::~Fabric() {
 }
 
 void Fabric::Inbox::add(Port port, std::span<const Packet> more) {
-  packets.insert(packets.end(), more.begin(), more.end());
+  if (more.size() == 1)
+    packets.push_back(more[0]);
+  else
+    packets.insert(packets.end(), more.begin(), more.end());
   if (runs.empty() || runs.back().port != port)
     runs.push_back({port, packets.size()});
   else
@@ -32,7 +35,7 @@ unsigned Fabric::add(Device& device) {
   added.device = &device;
   added.number = number;
   for (DeviceSet& round : rounds_) round.resize(members_.size());
-  added.peers.assign(device.ports().size(), -1);
+  added.wires.resize(device.ports().size());
   device.set_identities(identities_);
   added.line = device.delay_line();
   device.set_sink([this, &added](Port out, std::span<Packet> packets, Nanos now) { leave(added, out, packets, now); });
@@ -51,51 +54,49 @@ void Fabric::end_alone() {
 
 void Fabric::join(FabricPort a, FabricPort b) {
   end_alone();
-  member(a.device).peers[a.port] = static_cast<int>(far_ends_.size());
-  far_ends_.push_back(b);
-  member(b.device).peers[b.port] = static_cast<int>(far_ends_.size());
-  far_ends_.push_back(a);
+  member(a.device).wires[a.port] = {&member(b.device), b.port};
+  member(b.device).wires[b.port] = {&member(a.device), a.port};
 }
 
 void Fabric::tap(FabricPort port, Tap tap) {
   Member& tapped = member(port.device);
-  tapped.taps.resize(tapped.peers.size());
+  tapped.taps.resize(tapped.wires.size());
   tapped.taps[port.port] = std::move(tap);
 }
 
 void Fabric::let_output_share() {
   for (const auto& member : members_)
-    for (std::size_t port = 0; port < member->peers.size(); port++)
-      if (member->peers[port] < 0) member->device->allow_shared(static_cast<Port>(port));
+    for (std::size_t port = 0; port < member->wires.size(); port++)
+      if (!member->wires[port].to) member->device->allow_shared(static_cast<Port>(port));
 }
 
 void Fabric::leave(Member& from, Port out, std::span<Packet> packets, Nanos now) {
-  const int peer = from.peers[out];
-  if (peer < 0) return output_({from.number, out}, packets, now);
+  const Wire wire = from.wires[out];
+  if (!wire.to) return output_({from.number, out}, packets, now);
   if (!from.taps.empty() && from.taps[out]) [[unlikely]]
     from.taps[out]({from.number, out}, packets, now);
-  hand_on(far_ends_[static_cast<std::size_t>(peer)], packets, now);
+  if (wire.to->line) return carry(*wire.to, wire.port, packets, now);
+  deliver(*wire.to, wire.port, packets);
 }
 
-void Fabric::hand_on(FabricPort end, std::span<Packet> packets, Nanos now) {
-  Member& to = member(end.device);
+void Fabric::carry(Member& line, Port in, std::span<Packet> packets, Nanos now) {
   // What is still to come to the link itself goes first.
-  if (!to.line || !to.inboxes[0].packets.empty() || !to.inboxes[1].packets.empty()) return deliver(end, packets);
+  if (!line.inboxes[0].packets.empty() || !line.inboxes[1].packets.empty()) return deliver(line, in, packets);
   Nanos due = kNever;
   for (Packet& packet : packets) {
-    const Nanos at = to.line->carry(end.port, packet, now);
+    const Nanos at = line.line->carry(in, packet, now);
     if (at == DelayLine::kNotTaken) {
-      deliver(end, packets.subspan(static_cast<std::size_t>(&packet - packets.data())));
+      deliver(line, in, packets.subspan(static_cast<std::size_t>(&packet - packets.data())));
       break;
     }
     due = std::min(due, at);
   }
-  if (due < to.at()) wake_ups_.arm(to, due);
+  if (due < line.at()) wake_ups_.arm(line, due);
 }
 
-void Fabric::deliver(FabricPort to, std::span<Packet> packets) {
-  member(to.device).inboxes[turn_].add(to.port, packets);
-  wake(to.device);
+void Fabric::deliver(Member& to, Port in, std::span<const Packet> packets) {
+  to.inboxes[turn_].add(in, packets);
+  wake(to.number);
 }
 
 void Fabric::wake(unsigned device) { rounds_[turn_].add(device); }
@@ -108,8 +109,10 @@ void Fabric::run(Nanos now) {
   if (alone_) {
     if (next_deadline() <= now) wake(0);
   } else {
-    while (wake_ups_.next() <= now) wake(static_cast<Member&>(wake_ups_.pop()).number);
+    wake_ups_.take_due(now, [this](Event& due) { wake(static_cast<Member&>(due).number); });
     wake_ups_.advance(now);
+    // Of those that come behind this instant: memory needs as long as some of its devices.
+    wake_ups_.look_ahead([](const Event& due) { static_cast<const Member&>(due).device->prefetch(); });
   }
   run_rounds(now);
 }
@@ -133,11 +136,7 @@ void Fabric::run_rounds(Nanos now) {
                                member(round.lowest()).device->name() + "`; give a link between them a delay");
     const unsigned turn = turn_;
     turn_ ^= 1;
-    while (!round.empty()) {
-      const unsigned device = round.lowest();
-      round.remove(device);
-      step(member(device), member(device).inboxes[turn], now);
-    }
+    round.take_all([&](unsigned device) { step(member(device), member(device).inboxes[turn], now); });
   }
 }
 
@@ -145,31 +144,31 @@ void Fabric::step(Member& stepped, Inbox& inbox, Nanos now) {
   work_ += 1 + inbox.packets.size();
   if (stepped.line) {
     const Nanos next = release(stepped, now);
-    const Nanos deadline = stepped.device->next_deadline();
-    if (inbox.packets.empty() && deadline > now) return schedule(stepped, std::min(next, deadline));
+    if (inbox.packets.empty() && next > now) return schedule(stepped, next);
   }
-  arrivals_.clear();
-  std::size_t first = 0;
-  for (const Inbox::Run& run : inbox.runs) {
-    arrivals_.push_back({run.port, {inbox.packets.data() + first, run.end - first}});
-    first = run.end;
+  if (inbox.runs.size() == 1) {
+    const Arrivals arrivals{inbox.runs[0].port, inbox.packets};
+    stepped.device->step(now, {&arrivals, 1});
+  } else {
+    arrivals_.clear();
+    std::size_t first = 0;
+    for (const Inbox::Run& run : inbox.runs) {
+      arrivals_.push_back({run.port, {inbox.packets.data() + first, run.end - first}});
+      first = run.end;
+    }
+    stepped.device->step(now, arrivals_);
   }
-  stepped.device->step(now, arrivals_);
   inbox.clear();
-  if (alone_) return;
-  Nanos next = stepped.device->next_deadline();
-  if (stepped.line) next = std::min(next, release(stepped, now));
-  schedule(stepped, next);
+  if (!alone_) schedule(stepped, stepped.line ? release(stepped, now) : stepped.device->next_deadline());
 }
 
-// What is due of those that the line carries; when the next one is.
+// What is due of those that the line carries; when it is to be looked at next, whatever for.
 Nanos Fabric::release(Member& carrier, Nanos now) {
-  std::array<DelayLine::Released, 8> due;
   for (;;) {
-    Nanos next = kNever;
-    const unsigned count = carrier.line->release(now, due, next);
-    for (unsigned i = 0; i < count; i++) leave(carrier, due[i].out, {&due[i].packet, 1}, now);
-    if (count < due.size()) return next;
+    Nanos next;
+    DelayLine::Released due = carrier.line->release(now, next);
+    if (due.packet) leave(carrier, due.out, {&due.packet, 1}, now);
+    if (!due.packet || next > now) return next;
   }
 }
 

@@ -46,8 +46,8 @@ class Fabric {
   /// Runs every instant before `now` in which a timer is due. Nothing may be injected and not yet run.
   void advance_to(Nanos now);
   /// `packet` arrives at `to` in the instant that the next run() runs; no timer before it may be left to run.
-  void inject(FabricPort to, Packet packet) { deliver(to, {&packet, 1}); }
-  void inject(FabricPort to, std::span<Packet> packets) { deliver(to, packets); }
+  void inject(FabricPort to, Packet packet) { deliver(member(to.device), to.port, {&packet, 1}); }
+  void inject(FabricPort to, std::span<Packet> packets) { deliver(member(to.device), to.port, packets); }
   /// Runs the instant `now`: timers that are due, what was injected, and what these set off in the same instant.
   /// Throws std::runtime_error when devices hand a packet round within one instant without end.
   void run(Nanos now);
@@ -79,11 +79,16 @@ class Fabric {
     void add(Port port, std::span<const Packet> more);
     void clear();
   };
+  struct Member;
+  struct Wire {
+    Member* to = nullptr;  // null: no wire
+    Port port = 0;
+  };
   struct Member : Event {
     Device* device = nullptr;
     DelayLine* line = nullptr;  // of the device; packets that it carries cost no step
     unsigned number = 0;
-    std::vector<int> peers;        // by port: index into far_ends_, or -1: no wire
+    std::vector<Wire> wires;       // by port
     std::array<Inbox, 2> inboxes;  // of this round and the next, by turns
     std::vector<Tap> taps;         // by port; empty where none of the device's ports has one
   };
@@ -92,8 +97,8 @@ class Fabric {
   void step(Member& stepped, Inbox& inbox, Nanos now);
   Nanos release(Member& carrier, Nanos now);
   void leave(Member& from, Port out, std::span<Packet> packets, Nanos now);
-  void hand_on(FabricPort to, std::span<Packet> packets, Nanos now);
-  void deliver(FabricPort to, std::span<Packet> packets);
+  void carry(Member& line, Port in, std::span<Packet> packets, Nanos now);
+  void deliver(Member& to, Port in, std::span<const Packet> packets);
   void end_alone();
   void schedule(Member& due, Nanos at);
 
@@ -103,11 +108,10 @@ class Fabric {
   std::vector<std::unique_ptr<Member>> members_;
   bool alone_ = false;  // one device, and no wire from it to itself: it keeps its deadline, and needs no rounds
   PacketIdentities identities_;
-  std::vector<FabricPort> far_ends_;
   EventQueue wake_ups_;              // one of each device at most: its next deadline
   std::array<DeviceSet, 2> rounds_;  // devices with something to do, in this round and the next, by turns
   unsigned turn_ = 0;                // of the round that comes next
-  std::vector<Arrivals> arrivals_;
+  std::vector<Arrivals> arrivals_;   // of the device that is stepped
   std::uint64_t work_ = 0;
   Output output_;
 };

@@ -59,13 +59,14 @@ void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
     books_.in.add(arrival.packets.size());
     if (inputs_[arrival.in].stage == Edge::kOutside && !trace_) {  // a wire: nothing is to be decided
       books_.out.add(arrival.packets.size());
-      if (!arrival.packets.empty()) sink_(inputs_[arrival.in].port, arrival.packets, now_);
+      if (!arrival.packets.empty()) hand_over(inputs_[arrival.in].port, arrival.packets);
       continue;
     }
     for (std::size_t first = 0; first < arrival.packets.size(); first += batch_max_) {
       Batch batch;
       const std::size_t count = std::min<std::size_t>(batch_max_, arrival.packets.size() - first);
-      std::copy_n(arrival.packets.begin() + static_cast<std::ptrdiff_t>(first), count, batch.packets_.begin());
+      batch.packets_[0] = arrival.packets[first];  // nearly all there is in virtual time
+      if (count > 1) std::copy_n(arrival.packets.data() + first, count, batch.packets_.data());
       batch.size_ = static_cast<unsigned>(count);
       run(inputs_[arrival.in], batch, 0);
     }
@@ -78,7 +79,7 @@ void Pipeline::look_at(const Host& host) {
   Stage& stage = stages_[host.stage];
   Context context(*this, host.stage, now_, &stage.seed);
   stage.kernel->on_host(context);
-  if (!emitted_[host.stage].empty()) flush_outputs(host.stage, Batch(), 0);
+  send_emitted(host.stage);
 }
 
 void Pipeline::fire_timers() {
@@ -90,7 +91,7 @@ void Pipeline::fire_timers() {
     if (fired == most) broken("a kernel re-arms for now without end", stage.name, fired);
     Context context(*this, number, now_, &stage.seed);
     stage.kernel->on_timer(context, timer);
-    if (!emitted_[number].empty()) flush_outputs(number, Batch(), 0);
+    send_emitted(number);
   }
 }
 
@@ -138,13 +139,19 @@ void Pipeline::send_one(unsigned stage, const Batch& batch, unsigned hops) {
   send_output(stage, verdict, {&packet, 1}, hops);
 }
 
-// The same for one that a timer or a host has led to.
-void Pipeline::emit_one(unsigned stage, unsigned hops) {
+// What a timer or a host has led to.
+void Pipeline::send_emitted(unsigned stage) {
+  const std::size_t count = emitted_[stage].size();
+  if (count == 1) return emit_one(stage);
+  if (count != 0) flush_outputs(stage, Batch(), 0);
+}
+
+void Pipeline::emit_one(unsigned stage) {
   Emitted one = std::move(emitted_[stage].front());
   emitted_[stage].clear();
   if (one.out >= stages_[stage].outputs.size())
     broken("a kernel sent to an output that it does not have", stages_[stage].name, one.out);
-  if (Packet packet = enter_made(stage, one)) send_output(stage, one.out, {&packet, 1}, hops);
+  if (Packet packet = enter_made(stage, one)) send_output(stage, one.out, {&packet, 1}, 0);
 }
 
 void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
@@ -166,7 +173,6 @@ void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
 
 // Hands on what a call left behind: for each output in turn, the batch's packets with those emitted behind each.
 void Pipeline::flush_outputs(unsigned stage, const Batch& batch, unsigned hops) {
-  if (batch.size_ == 0 && emitted_[stage].size() == 1) return emit_one(stage, hops);
   const std::size_t outputs = stages_[stage].outputs.size();
   ByOutput packets({batch.verdicts_.data(), batch.size_}, batch.packets_.data());
   if (emitted_[stage].empty()) {
@@ -268,6 +274,15 @@ void Pipeline::leave(Port out, std::span<Packet> packets) {
         trace_->record({now_, {}, TraceVerdict::kLeave, out, nullptr, trace_info(packet), packet});
   if (probe_ && probe_->sampling) [[unlikely]]
     probe_->device_left(probe_->now() - packets[0].meta().arrival);
+  hand_over(out, packets);
+}
+
+void Pipeline::hand_over(Port out, std::span<Packet> packets) {
+  if (ports_) {
+    std::uint64_t bytes = 0;
+    for (const Packet packet : packets) bytes += packet.wire_bytes();
+    ports_[out].sent(packets.size(), bytes);
+  }
   sink_(out, packets, now_);
 }
 

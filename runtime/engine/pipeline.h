@@ -53,6 +53,19 @@ struct Arrivals {
 /// Takes over packets that leave by `out`, in order.
 using Sink = std::function<void(Port out, std::span<Packet> packets, Nanos now)>;
 
+/// The packets and bytes of one device port.
+struct PortCounters {
+  Counter rx_packets, rx_bytes, tx_packets, tx_bytes;
+  void came(std::uint64_t packets, std::uint64_t bytes) {
+    rx_packets.add(packets);
+    rx_bytes.add(bytes);
+  }
+  void sent(std::uint64_t packets, std::uint64_t bytes) {
+    tx_packets.add(packets);
+    tx_bytes.add(bytes);
+  }
+};
+
 /// in + made == out + dropped + held, whenever no packet is on its way.
 struct Conservation {
   std::uint64_t in = 0, made = 0, out = 0, dropped = 0;
@@ -68,9 +81,13 @@ class Pipeline {
   Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& pool, Stats& stats);
 
   void set_sink(Sink sink) { sink_ = std::move(sink); }
+  /// What leaves is counted in `ports`, one for each output, from now on.
+  void count_sent(PortCounters* ports) { ports_ = ports; }
   /// Where packets that kernels make get their identity from; its own, until set before the first step().
   PacketIdentities& identities() { return *identities_; }
   void set_identities(PacketIdentities& identities) { identities_ = &identities; }
+  /// Whether other devices hand packets to this one: they have parsed and numbered them.
+  bool shares_identities() const { return identities_ != &own_identities_; }
 
   /// One instant: timers due by `now`, then what hosts have posted, then the arrivals, then timers set for this very
   /// instant; equal times go by stage, part (Context::arm), then arming order. `now` never goes back. Packets are
@@ -104,6 +121,13 @@ class Pipeline {
 
   /// When step() must be called next although nothing arrives; kNever when no timer is armed.
   Nanos next_deadline() const { return timers_.next(); }
+  /// Brings what the timer that is due next needs nearer.
+  void prefetch() const {
+    if (timers_.empty()) return;
+    const auto& timer = static_cast<const Timer&>(timers_.first());
+    __builtin_prefetch(&timer, 1);
+    stages_[timers_.first_order() >> kStageShift].kernel->prefetch(timer);
+  }
 
   /// May be asked for on any thread.
   Conservation conservation() const {
@@ -130,6 +154,7 @@ class Pipeline {
 
  private:
   friend class Context;
+  static constexpr unsigned kStageShift = 56, kPartShift = 48;  // of a timer's order
   struct Host {
     HostSide* side;
     unsigned stage;
@@ -139,11 +164,13 @@ class Pipeline {
   void run(Edge at, Batch& batch, unsigned hops);
   void distribute(unsigned stage, Batch& batch, unsigned hops);
   void send_one(unsigned stage, const Batch& batch, unsigned hops);
-  void emit_one(unsigned stage, unsigned hops);
+  void emit_one(unsigned stage);
+  void send_emitted(unsigned stage);
   void flush_outputs(unsigned stage, const Batch& batch, unsigned hops);
   void send_output(unsigned stage, Port port, std::span<Packet> packets, unsigned hops);
   void gather_output(unsigned stage, Port port, const Batch& batch, std::vector<Emitted>& emitted, unsigned hops);
   void leave(Port out, std::span<Packet> packets);
+  void hand_over(Port out, std::span<Packet> packets);
   void discard(Batch& batch, Counter& reason);
   Packet enter_made(unsigned stage, Emitted& one);
   void call(unsigned stage, Port in, Batch& batch);
@@ -162,6 +189,7 @@ class Pipeline {
   PacketIdentities own_identities_;
   PacketIdentities* identities_ = &own_identities_;
   Sink sink_;
+  PortCounters* ports_ = nullptr;  // null: nobody counts what leaves
   TraceSink* trace_ = nullptr;
   Probe* probe_ = nullptr;
   DeadlineHeap timers_;

@@ -86,20 +86,23 @@ PipelineDevice::PipelineDevice(std::string name, std::vector<std::string> ports,
   for (const Edge& input : inputs) wires_.push_back(input.stage == Edge::kOutside ? input.port : -1);
   if (is_one_kernel(stages, inputs)) line_ = stages[0].kernel->delay_line();
   pipeline_ = std::make_unique<Pipeline>(std::move(stages), std::move(inputs), pool, stats_);
+  pipeline_->count_sent(port_counters_.data());
 }
 
 PipelineDevice::~PipelineDevice() = default;
 
 void PipelineDevice::count(Port in, Port out, std::uint64_t packets, std::uint64_t bytes) {
-  port_counters_[in].rx_packets.add(packets);
-  port_counters_[in].rx_bytes.add(bytes);
-  port_counters_[out].tx_packets.add(packets);
-  port_counters_[out].tx_bytes.add(bytes);
+  port_counters_[in].came(packets, bytes);
+  port_counters_[out].sent(packets, bytes);
   pipeline_->count_wire(packets);
 }
 
 void PipelineDevice::enter(Nanos now, const Arrivals& arrival) {
-  roce::parse_new(arrival.packets);
+  const bool all_new = !pipeline_->shares_identities();
+  if (all_new)
+    roce::parse(arrival.packets);
+  else
+    roce::parse_new(arrival.packets);
   std::uint64_t bytes = 0, run = 0;  // packets of one status in a row are counted at once
   std::uint64_t last = pipeline_->identities().last;
   ParseStatus status = ParseStatus::kUnparsed;
@@ -107,7 +110,7 @@ void PipelineDevice::enter(Nanos now, const Arrivals& arrival) {
     PacketMeta& meta = packet.meta();
     meta.arrival = now;
     meta.input = arrival.in;
-    if (meta.identity == 0) meta.identity = ++last;
+    if (all_new || meta.identity == 0) meta.identity = ++last;
     meta.made = 0;
     bytes += meta.wire_bytes;
     if (meta.status != status) {
@@ -119,8 +122,7 @@ void PipelineDevice::enter(Nanos now, const Arrivals& arrival) {
   }
   pipeline_->identities().last = last;
   if (run) status_counters_[static_cast<std::size_t>(status)]->add(run);
-  port_counters_[arrival.in].rx_packets.add(arrival.packets.size());
-  port_counters_[arrival.in].rx_bytes.add(bytes);
+  port_counters_[arrival.in].came(arrival.packets.size(), bytes);
   if (!trace_) [[likely]]
     return;
   for (Packet packet : arrival.packets) {
@@ -142,36 +144,30 @@ Nanos PipelineDevice::carry(Port in, Packet packet, Nanos now) {
   if (meta.identity == 0) [[unlikely]]
     meta.identity = ++pipeline_->identities().last;
   status_counters_[static_cast<std::size_t>(meta.status)]->add();
-  port_counters_[in].rx_packets.add();
-  port_counters_[in].rx_bytes.add(meta.wire_bytes);
+  port_counters_[in].came(1, meta.wire_bytes);
   pipeline_->count_carried(0, packet);
   return at;
 }
 
-unsigned PipelineDevice::release(Nanos now, std::span<Released> due, Nanos& next) {
-  const unsigned count = line_->release(now, due, next);
-  for (unsigned i = 0; i < count; i++) {
-    PortCounters& port = port_counters_[due[i].out];
-    port.tx_packets.add();
-    port.tx_bytes.add(due[i].packet.wire_bytes());
-    pipeline_->count_released(0, due[i].packet);
-  }
-  return count;
+DelayLine::Released PipelineDevice::release(Nanos now, Nanos& next) {
+  const Released due = line_->release(now, next);
+  next = std::min(next, pipeline_->next_deadline());
+  if (!due.packet) return due;
+  port_counters_[due.out].sent(1, due.packet.wire_bytes());
+  pipeline_->count_released(0, due.packet);
+  return due;
+}
+
+// For a line, too, of which this is DelayLine's.
+void PipelineDevice::prefetch() const {
+  if (!line_) return pipeline_->prefetch();
+  __builtin_prefetch(port_counters_.data(), 1);
+  line_->prefetch();
 }
 
 void PipelineDevice::step(Nanos now, std::span<const Arrivals> arrivals) {
   for (const Arrivals& arrival : arrivals) enter(now, arrival);
   pipeline_->step(now, arrivals);
-}
-
-void PipelineDevice::set_sink(Sink sink) {
-  pipeline_->set_sink([this, sink = std::move(sink)](Port out, std::span<Packet> packets, Nanos now) {
-    std::uint64_t bytes = 0;
-    for (Packet packet : packets) bytes += packet.wire_bytes();
-    port_counters_[out].tx_packets.add(packets.size());
-    port_counters_[out].tx_bytes.add(bytes);
-    sink(out, packets, now);
-  });
 }
 
 void PipelineDevice::set_trace(TraceSink* trace) {

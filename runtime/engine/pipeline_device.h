@@ -11,11 +11,6 @@
 
 namespace rocebox {
 
-/// The packets and bytes of one device port.
-struct PortCounters {
-  Counter rx_packets, rx_bytes, tx_packets, tx_bytes;
-};
-
 /// A kernel of a device, before it is made.
 struct KernelPlan {
   std::string name, type;
@@ -36,7 +31,8 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   const std::vector<std::string>& ports() const override { return ports_; }
   void step(Nanos now, std::span<const Arrivals> arrivals) override;
   Nanos next_deadline() const override { return pipeline_->next_deadline(); }
-  void set_sink(Sink sink) override;
+  void prefetch() const override;
+  void set_sink(Sink sink) override { pipeline_->set_sink(std::move(sink)); }
   void set_batch_max(unsigned packets) override { pipeline_->set_batch_max(packets); }
   void allow_shared(Port out) override { pipeline_->allow_shared(out); }
   void set_identities(PacketIdentities& identities) override { pipeline_->set_identities(identities); }
@@ -60,7 +56,7 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   void count(Port in, Port out, std::uint64_t packets, std::uint64_t bytes) override;
 
   Nanos carry(Port in, Packet packet, Nanos now) override;
-  unsigned release(Nanos now, std::span<Released> due, Nanos& next) override;
+  Released release(Nanos now, Nanos& next) override;
 
   std::string name_;
   std::vector<std::string> ports_;

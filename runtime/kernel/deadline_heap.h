@@ -67,6 +67,9 @@ class BasicDeadlineHeap {
     cancel(first);
     return first;
   }
+  /// The earliest, and the order that it was armed with; there must be one.
+  const Deadline& first() const { return *entries_[1].what; }
+  std::uint64_t first_order() const { return entries_[1].order; }
   /// When something that is armed is due.
   Nanos at(const Deadline& what) const { return what.place_ ? entries_[what.place_].at : kNever; }
 

@@ -121,9 +121,11 @@ class DelayLine {
   /// Takes over `packet`, which comes by `in` at `now`; the time at which it leaves. kNotTaken: nothing has happened,
   /// and it must come by process().
   virtual Nanos carry(Port in, Packet packet, Nanos now) = 0;
-  /// Gives packets that are due by `now`, which are the caller's from then on, as many as there is room in `due`; how
-  /// many. `next`: when the next is due; kNever while none is held, or on_timer() will let them leave.
-  virtual unsigned release(Nanos now, std::span<Released> due, Nanos& next) = 0;
+  /// Gives the first packet that is due by `now`, which is the caller's from then on; empty: none is. `next`: when the
+  /// next is due; kNever while none is held, or on_timer() will let them leave.
+  virtual Released release(Nanos now, Nanos& next) = 0;
+  /// Brings what release() needs nearer: it is soon to be called. Changes nothing.
+  virtual void prefetch() const {}
 
  protected:
   ~DelayLine() = default;
@@ -140,6 +142,9 @@ class Kernel {
   /// allocates; cutting the same packets into other batches must change nothing.
   virtual void process(Context& context, Port in, Batch& batch) = 0;
   virtual void on_timer(Context& /*context*/, Timer& /*timer*/) {}
+  /// Brings what on_timer(timer) needs nearer: it is soon to be called. Changes nothing. Where hundreds of devices take
+  /// turns, nothing of one is in the cache any more when its turn comes.
+  virtual void prefetch(const Timer& /*timer*/) const {}
   /// What is behind a device that hosts use: null for all others. Asked for once, before start().
   virtual HostSide* host_side() { return nullptr; }
   /// Called when its host_side() has posted; what is posted before it returns must be seen by it or lead to another

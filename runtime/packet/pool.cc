@@ -14,6 +14,7 @@
 
 #include "runtime/kernel/kernel.h"
 #include "runtime/limits.h"
+#include "runtime/packet/huge_pages.h"
 
 namespace rocebox {
 namespace {
@@ -35,7 +36,7 @@ void free_zone(rte_mempool_memhdr*, void* zone) { rte_memzone_free(static_cast<c
 // packet. Here they lie one behind the other. With virtual addresses as IOVAs that is all the same to devices that the
 // IOMMU serves; those flags, which would say that the memory is none for devices, only serve the making. Null: no
 // memory.
-rte_mempool* make_packed(const std::string& name, std::uint32_t count, std::uint32_t room) {
+rte_mempool* make_packed(const std::string& name, std::uint32_t count, std::uint32_t room, bool alone) {
   constexpr unsigned kWhileMaking = RTE_MEMPOOL_F_NO_IOVA_CONTIG | RTE_MEMPOOL_F_NON_IO;
   rte_mempool* mempool = rte_mempool_create_empty(
       name.c_str(), count, static_cast<unsigned>(sizeof(rte_mbuf) + sizeof(PacketMeta) + room), cache_of(count),
@@ -50,6 +51,8 @@ rte_mempool* make_packed(const std::string& name, std::uint32_t count, std::uint
   const rte_memzone* zone =
       rte_memzone_reserve_aligned(name.c_str(), static_cast<std::size_t>(bytes), SOCKET_ID_ANY, 0,
                                   static_cast<unsigned>(std::max<std::size_t>(alignment, RTE_CACHE_LINE_SIZE)));
+  // Thousands of packets in flight lie in more small pages than the processor remembers the places of.
+  if (zone && alone) replace_by_huge_pages(zone->addr, zone->len);
   int made = -1;
   if (zone && rte_mempool_set_ops_byname(mempool, rte_mbuf_best_mempool_ops(), nullptr) == 0)
     made = rte_mempool_populate_iova(mempool, static_cast<char*>(zone->addr), zone->iova, zone->len, free_zone,
@@ -85,14 +88,15 @@ void PoolSizes::require_memory(std::uint64_t available_bytes) const {
 }
 
 Pool::Pool(const PoolSizes& sizes, PacketsInMemory how) {
-  const bool packed = how == PacketsInMemory::kPacked && !rte_eal_has_hugepages() && rte_eal_iova_mode() == RTE_IOVA_VA;
+  const bool packed =
+      how != PacketsInMemory::kByPages && !rte_eal_has_hugepages() && rte_eal_iova_mode() == RTE_IOVA_VA;
   static std::atomic<unsigned> serial{0};  // mempool names are process-wide; they carry no meaning
   for (unsigned i = 0; i < kClasses; i++) {
     const std::uint32_t count = counts(sizes)[i];
     if (count == 0) continue;
     const std::uint32_t room = std::min<std::uint32_t>(kRoomBytes[i] + RTE_PKTMBUF_HEADROOM, 65535);
     const std::string name = "rocebox_" + std::to_string(serial++);
-    mempools_[i] = packed ? make_packed(name, count, room)
+    mempools_[i] = packed ? make_packed(name, count, room, how == PacketsInMemory::kAlone)
                           : rte_pktmbuf_pool_create(name.c_str(), count, cache_of(count), sizeof(PacketMeta),
                                                     static_cast<std::uint16_t>(room), SOCKET_ID_ANY);
     if (mempools_[i]) continue;

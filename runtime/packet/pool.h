@@ -29,7 +29,12 @@ struct PoolSizes {
 
 /// How packets lie in memory. Packed ones spread over the caches better, but may lie across pages of 4 KiB, which the
 /// kernel does not allow where a NIC writes them by AF_XDP without copying. With hugepages there is no difference.
-enum class PacketsInMemory : std::uint8_t { kPacked, kByPages };
+enum class PacketsInMemory : std::uint8_t {
+  kPacked,
+  kByPages,
+  kAlone,  ///< packed, and in transparent huge pages where the kernel has some: for runs without ports, since
+           ///< some of these give EAL's own memory to another process
+};
 
 /// Owns the mempools. All packets must be back before it is destroyed.
 class Pool {

@@ -101,7 +101,7 @@ std::uint32_t load_word(const std::uint8_t* at) {
 // The form that nearly all RoCEv2 has: no VLAN tag, IPv4 without options or fragments, a known opcode, all headers
 // held, lengths that agree. False, and nothing is done, when anything is otherwise: parse_one() says what it is. What
 // both take they find alike.
-bool parse_usual(Packet packet) {
+[[gnu::always_inline]] inline bool parse_usual(Packet packet) {
   constexpr std::uint32_t kIp = sizeof(Ethernet), kUdp = kIp + sizeof(Ipv4), kBth = kUdp + sizeof(Udp);
   const std::uint32_t size = packet.size();
   if (size < kBth + sizeof(Bth)) return false;
@@ -188,18 +188,26 @@ void parse(Packet packet) {
   if (!parse_usual(packet)) parse_unusual(packet);
 }
 
-void parse_new(std::span<const Packet> packets) {
+namespace {
+
+template <bool kLook>
+void parse_burst(std::span<const Packet> packets) {
   constexpr std::size_t kAhead = 4;
   for (std::size_t i = 0; i < packets.size(); i++) {
     const Packet ahead = packets[std::min(i + kAhead, packets.size() - 1)];
     __builtin_prefetch(ahead.data());
     __builtin_prefetch(&ahead.meta(), 1);
-    if (packets[i].meta().status != ParseStatus::kUnparsed) [[unlikely]]
-      continue;
+    if (kLook && packets[i].meta().status != ParseStatus::kUnparsed) continue;
     if (!parse_usual(packets[i])) [[unlikely]]
       parse_unusual(packets[i]);
   }
 }
+
+}  // namespace
+
+void parse(std::span<const Packet> packets) { parse_burst<false>(packets); }
+
+void parse_new(std::span<const Packet> packets) { parse_burst<true>(packets); }
 
 std::string_view parse_status_name(ParseStatus status) {
   constexpr std::string_view kNames[] = {"unparsed",

@@ -18,6 +18,7 @@ namespace rocebox::roce {
 /// identity, arrival, input and wire_bytes are left alone. Total on all inputs. Who changes a packet's headers or
 /// length parses it again, or makes its status kUnparsed: nobody after him looks whether the metadata is true.
 void parse(Packet packet);
+void parse(std::span<const Packet> packets);
 /// Those whose status is kUnparsed; the others come from a device that has parsed them.
 void parse_new(std::span<const Packet> packets);
 

@@ -131,9 +131,11 @@ class Forward {
       (to_router ? routed : bridged).add(p);
     }
     bridge_.learn(access, pass, bridged, routed);
-    bridge_.forward(access, pass, bridged);
-    prune(pass, bridged);
-    choose(access, bridged);
+    if (bridged.count) {
+      bridge_.forward(access, pass, bridged);
+      prune(pass, bridged);
+      choose(access, bridged);
+    }
     if (routed.count) route(access, pass, routed);
     if (!balancer_.off()) balancer_.choose(access, pass, hops_);
   }

@@ -45,6 +45,8 @@ class TrafficManager {
   /// The packet whose transmission begins now, and how it has waited; false when the port is busy, or nothing may be
   /// sent.
   bool next(Port port, Nanos now, PacketState& p, Queueing& queueing);
+  /// Brings what next() needs nearer.
+  void prefetch(Port port) const;
   /// When next() is to be called again for a port although nothing comes: kNever when nothing waits.
   Nanos wake_at(Port port, Nanos now) const;
 
@@ -75,6 +77,7 @@ class TrafficManager {
     std::uint32_t waiting = 0;
     std::uint64_t waiting_bytes = 0, sending_bytes = 0;  // the latter until free_at
     unsigned turn = 0;                                   // of the round robin
+    std::uint8_t backlog = 0;                            // classes of which packets wait
     std::array<Queue, kQueuesPerPort> queues;
     std::array<std::uint64_t, kQueuesPerPort> from{};  // bytes buffered that came in by this port, by class
     std::uint8_t pausing = 0;                          // classes that the neighbour was told to pause
@@ -84,6 +87,7 @@ class TrafficManager {
   bool fits(const Queue& queue, const PacketState& p) const;
   void mark(Queue& queue, PacketState& p, Context& context, RandomStream& random);
   void begin(PortState& port, const PacketState& p, Nanos now);
+  static bool may_send(const PortState& port, unsigned number, Nanos now);
   int choose(PortState& port, Nanos now);
   void account(const PacketState& p, bool enters);
   void tell(Port port, std::uint8_t traffic_class, std::uint16_t quanta);

@@ -73,7 +73,15 @@ class Conformance(unittest.TestCase):
     def test_the_nic_does_what_the_model_says(self):
         for case, row in zip(CASES, self.seen):
             with self.subTest(case["name"]):
-                self.agree(model.run(case), row, "the NIC")
+                said = model.run(case)
+                self.agree(said, row, "the NIC")
+                for what in ("memory", "received"):  # where which bytes are, and nowhere else
+                    self.assertEqual(said[what], row[what], what)
+
+    def test_memory_is_compared(self):
+        """Most cases leave something there, in the region and where messages are received."""
+        for what in ("memory", "received"):
+            self.assertGreater(sum(bool(row[what]) for row in self.seen), 10, what)
 
     def test_a_case_that_is_wrong_is_found(self):
         """What the comparison is worth: other PSNs, codes, counts and completions do not pass."""

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a queue pair must do, from the IB specification's rules (volume 1, 9.7 to 9.9 and 10.7): a model of one end, slow
 and plain, that shares nothing with the NIC. It speaks the language of cases.yaml."""
+import re
+
 MTU = 256
 PSNS = 1 << 24
-REGION = 4096
+REGION, RECEIVES = 4096, 1 << 16
 MESSAGE_MAX = 1 << 31
 # Rights by key, for remote use, and whether the key is of the queue pair's protection domain.
 KEYS = {"good": ("write", "read", "atomic"), "read_only": ("read",), "write_only": ("write",), "other_domain": None, "unknown": None}
@@ -16,6 +18,11 @@ GRH_BYTES = 40
 def distance(a, b):
     """How far PSN a lies ahead of b; behind it: below 0."""
     return (a - b + PSNS // 2) % PSNS - PSNS // 2
+
+
+def runs(memory):
+    """Where bytes are that are not 0: hexadecimal, by their place."""
+    return {str(run.start()): run.group().hex() for run in re.finditer(rb"[^\0]+", bytes(memory))}
 
 
 class Step:
@@ -34,6 +41,12 @@ class Step:
 
     def text(self, key, otherwise=""):
         return self.values.get(key, otherwise)
+
+    def payload(self):
+        """Of a packet: other bytes in each, none of them 0, unless it says with what it is filled."""
+        if "fill" in self.values:
+            return bytes([self.number("fill")] * self.number("bytes"))
+        return bytes(1 + (self.psn + i) % 255 for i in range(self.number("bytes")))
 
 
 class Work:
@@ -85,7 +98,7 @@ class QueuePair:
         self.bytes = self.length = self.address = 0
         self.dest_rd_atomic, self.rnr_code = number("max_dest_rd_atomic", 16), number("min_rnr_timer", 1)
         self.resources, self.reads_now = [], 0
-        self.memory = bytearray(REGION)
+        self.memory, self.received_memory = bytearray(REGION), bytearray(RECEIVES)
         # Requester.
         self.works, self.cursor, self.una, self.next_psn = [], (0, 0), number("psn", 0), number("psn", 0)
         self.sent_end = self.una
@@ -220,7 +233,7 @@ class QueuePair:
                 return self.refuse("NAK_INVALID_REQUEST")
             if ends and has_imm and not self.take():
                 return self.not_ready()
-            self.memory[self.address + self.bytes:self.address + after] = bytes(count)
+            self.memory[self.address + self.bytes:self.address + after] = p.payload()
         else:
             if after > self.current["room"]:
                 self.complete(False, "LOC_LEN_ERR")
@@ -228,6 +241,7 @@ class QueuePair:
             if self.current["bad_key"]:
                 self.complete(False, "LOC_PROT_ERR")
                 return self.refuse("NAK_REMOTE_OPERATIONAL")
+            self.received_memory[self.bytes:after] = p.payload()
         self.message, self.bytes = kind, after
         if ends:
             self.message = None
@@ -305,6 +319,7 @@ class QueuePair:
     def datagram(self, p):
         """9.8.3 and 10.2.5: its Q_Key must be the queue pair's; what finds no receive request is lost."""
         if p.number("qkey") == 0x1234 and self.take():
+            self.received_memory[GRH_BYTES:GRH_BYTES + p.number("bytes")] = p.payload()
             self.complete(True, f"SUCCESS bytes={p.number('bytes') + GRH_BYTES}")
 
     def receive(self, step):
@@ -455,6 +470,10 @@ class QueuePair:
                 work.responded == 0 and p.name[14:] not in ("FIRST", "ONLY"))
             if wrong_place or p.number("bytes") != min(MTU, work.bytes - work.responded * MTU):
                 return self.fail_at(work.psn, "BAD_RESP_ERR")
+            at = work.responded * MTU
+            self.memory[at:at + p.number("bytes")] = p.payload()
+        else:
+            self.memory[0:8] = p.number("original").to_bytes(8, "little")
         work.responded += 1
         work.done = work.responded == work.packets
         self.progress((p.psn + 1) % PSNS)
@@ -466,4 +485,5 @@ def run(case):
     qp = QueuePair(case.get("qp", {}))
     for step in case["do"]:
         qp.play(step)
-    return {"out": qp.out, "completions": qp.sent + qp.received, "state": qp.state}
+    return {"out": qp.out, "completions": qp.sent + qp.received, "state": qp.state,
+            "memory": runs(qp.memory), "received": runs(qp.received_memory)}

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "nic_model/host/workloads/programs.h"
 #include "nic_model/nic.h"
 #include "runtime/component/registry.h"
 #include "runtime/config/document.h"
@@ -88,23 +89,35 @@ class Player final : public nic_model::HostProgram {
 
   Json seen() const {
     constexpr const char* kStates[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-    return {{"out", out_}, {"completions", completions_}, {"state", kStates[qp_->attributes.state]}};
+    constexpr std::size_t kGrhBytes = 40;  // before a datagram; of its address family and its own business
+    const std::size_t skipped = service_ == 0x60 ? kGrhBytes : 0;
+    return {{"out", out_},
+            {"completions", completions_},
+            {"state", kStates[qp_->attributes.state]},
+            {"memory", runs(memory_, 0)},
+            {"received", runs(receives_, skipped)}};
   }
 
-  void on_start(Host& host) override {
-    for (auto& one : std::exchange(to_do_, {})) one(host);
-  }
+  void on_start(Host& host) override { tasks_.run(host); }
   void on_completion(Host& host, nic_model::CompletionQueue& cq) override {
-    ibv_wc all[16];
-    for (int count; (count = host.poll(cq, all)) > 0;)
-      for (int i = 0; i < count; i++) completed(all[i]);
-    host.arm(cq);
+    nic_model::complete_all(host, cq, [&](const ibv_wc& wc) { completed(wc); });
   }
 
  private:
+  // Where bytes are that are not 0: hexadecimal, by their place.
+  static Json runs(const std::vector<std::uint8_t>& bytes, std::size_t from) {
+    Json found = Json::object();
+    for (std::size_t i = from; i < bytes.size(); i++) {
+      if (bytes[i] == 0) continue;
+      std::string text;
+      const std::size_t begin = i;
+      for (; i < bytes.size() && bytes[i] != 0; i++) text += fmt::format("{:02x}", bytes[i]);
+      found[std::to_string(begin)] = text;
+    }
+    return found;
+  }
   void in_call(std::function<void(Host&)> what) {
-    to_do_.push_back(std::move(what));
-    nic_->host().start_again(program_);
+    tasks_.add(nic_->host(), program_, std::move(what));
     run_to(now_);
   }
   void run_to(Nanos until) {
@@ -212,7 +225,10 @@ class Player final : public nic_model::HostProgram {
     spec.psn = step.psn;
     spec.virtual_address = address() + step.number("at", 0);
     spec.rkey = keys_.at(step.text("rkey").empty() ? "good" : step.text("rkey"));
-    std::vector<std::uint8_t> payload(step.number("bytes", 0), 0);
+    std::vector<std::uint8_t> payload(step.number("bytes", 0));
+    for (std::size_t i = 0; i < payload.size(); i++)
+      payload[i] = step.values.contains("fill") ? static_cast<std::uint8_t>(step.number("fill", 0))
+                                                : static_cast<std::uint8_t>(1 + (step.psn + i) % 255);
     spec.payload = payload;
     spec.dma_length = static_cast<std::uint32_t>(step.number("length", payload.size()));
     spec.swap_add = step.number("add", step.number("swap", 0));
@@ -287,7 +303,7 @@ class Player final : public nic_model::HostProgram {
   Nanos now_ = 0;
   std::vector<std::uint8_t> memory_, receives_;
   std::map<std::string, std::uint32_t> keys_;
-  std::vector<std::function<void(Host&)>> to_do_;
+  nic_model::HostTasks tasks_;
   std::vector<std::string> out_, completions_;
 };
 

@@ -69,6 +69,9 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered("kernels", ""), sorted(listed))
         self.assertEqual(self.offered("kernels", "--json", "li"), ["link"])
 
+    def test_offers_the_models(self):
+        self.assertEqual(self.offered("model", "--json", "report.json", "sd"), ["sdr"] if (ROOT / "kernels/sdr").is_dir() else [])
+
     def test_offers_the_runs_that_are_going_on(self):
         stand_in = self.folder / "rocebox"
         stand_in.write_text(f'#!/bin/sh\n[ "$*" = "top --list" ] || exec {ROCEBOX} "$@"\nprintf "%s\\n" "bump  /a" "tor-2  /b"\n')

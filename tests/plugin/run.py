@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Builds the examples out of tree against an installed rocebox, as a user would, and runs them: a kernel, a program of a
-switch, a kind of device. Wrong tables of each kind are refused."""
+switch, a kind of device, a congestion control. Wrong tables of each kind are refused."""
 import argparse, collections, json, os, pathlib, re, signal, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -30,12 +30,26 @@ def tshark(path, *fields, only="frame"):
 def check_headers(prefix):
     """What installed headers include is installed."""
     include = prefix / "include/rocebox"
-    headers = list(include.rglob("*.h"))
-    assert include / "switch_model/program.h" in headers
+    headers = [header for header in include.rglob("*.h") if include / "dpa" not in header.parents]
+    assert include / "switch_model/program.h" in headers and include / "nic_model/rate/congestion_control.h" in headers
     for header in headers:
         for named in re.findall(r'^#include "([^"]+)"', header.read_text(), re.M):
             assert (include / named).is_file(), f"{header} includes {named}, which is not installed"
     return headers
+
+
+def check_device_programs(prefix, folder):
+    """A DPA's headers, which are C with a folder of their own, and the programs that are templates stand alone."""
+    include = prefix / "include/rocebox/dpa"
+    compiler = [os.environ.get("CC", "cc"), "-Wall", "-Wextra", "-Werror", f"-I{include}"]
+    headers, programs = list(include.rglob("*.h")), list((prefix / "share/rocebox/dpa").glob("*.c"))
+    assert len(headers) > 8 and len(programs) > 3, (headers, programs)
+    alone = folder / "alone.c"
+    for header in headers:
+        alone.write_text(f'#include "{header.relative_to(include)}"\ntypedef int a_file_has_something;\n')
+        run(*compiler, "-fsyntax-only", alone)
+    for program in programs:
+        run(*compiler, "-shared", "-fPIC", program, "-o", folder / f"{program.stem}.dpa.so")
 
 
 def check_readmes(rocebox, compiler, folder):
@@ -164,6 +178,39 @@ def check_device(rocebox, plugin, folder):
     assert "two-sided" not in run(rocebox, "kernels", "hub", "--plugin", plugin)
 
 
+def check_congestion_control(rocebox, plugin, folder):
+    """Each NAK that its NIC gets halves the rate; without it the same transfer takes less time."""
+    text = run(rocebox, "kernels", "halve_at_naks", "--plugin", plugin)
+    assert "congestion_control: halve_at_naks, halve_at_naks: {OPTION: VALUE}" in text, text
+    assert re.search(r"^ +step\b", text, re.M) and "halvings" in text, text
+    assert "halve_at_naks" in run(rocebox, "kernels", "nic", "--plugin", plugin)
+    config, path = folder / "halve.yaml", folder / "halve.json"
+
+    def simulated(control):
+        config.write_text(f"plugins: {plugin}\n"
+                          "topology:\n"
+                          "  back_to_back: {host_rate: 10Gbps}\n"
+                          f"  hosts: {{nic: {{congestion_control: {control}}}}}\n"
+                          "  links: {loss: 1%}\n"
+                          "workloads: {w: {type: write_bw, hosts: [h0, h1], size: 1MB, iters: 8}}\n")
+        run(rocebox, "sim", config, "-q", "--json", path)
+        report = json.loads(path.read_text())
+        return report, report["devices"]["h0"]["kernels"]["nic"]["counters"]
+
+    report, counters = simulated("halve_at_naks")
+    assert counters["halvings"] == counters["packet_seq_err"] > 10, counters
+    free, counters = simulated("none")
+    assert "halvings" not in counters and counters["packet_seq_err"] > 10, counters
+    # A rate that 1% loss has halved again and again takes far longer than go-back-N at line rate.
+    slow, fast = (each["workloads"]["w"]["duration_ns"] for each in (report, free))
+    assert slow > 2 * fast > 0, (slow, fast)
+    text = run(rocebox, "check", "--plugin", plugin, config.with_name("halve.yaml"), status=2)
+    assert "already a congestion_control named `halve_at_naks`" in text, text
+    config.write_text(f"plugins: {plugin}\ndevices: {{n: {{nic: {{congestion_control: halve_at_naks}}}}}}\n")
+    text = run(rocebox, "check", config, status=2)
+    assert "halve.yaml:2:41: `congestion_control` needs the port's `rate:`" in text, text
+
+
 def check_refusals(rocebox, prefix, folder):
     wrong = folder / "wrong.so"
     run("c++", "-std=c++20", "-shared", "-fPIC", f"-I{prefix}/include/rocebox", HERE / "refused.cc", "-o", wrong)
@@ -173,12 +220,12 @@ def check_refusals(rocebox, prefix, folder):
         assert str(wrong) in text, text
         return text
 
-    for kind in ("kernel", "device", "program"):
+    for kind in ("kernel", "device", "program", "congestion_control"):
         for table, name in (("abi", "first"), ("second_abi", "second")):
             text = refused(table, kind)
             theirs, ours = (int(number) for number in re.findall(r"ABI (\d+)", text))
             assert theirs == ours + 1 and f"`{name}`" in text, text
-        for other, name in (("kernel", "link"), ("device", "switch"), ("program", "acl")):
+        for other, name in (("kernel", "link"), ("device", "switch"), ("program", "acl"), ("congestion_control", "dcqcn")):
             assert f"already a {other} named `{name}`, from the in-tree registry" in refused("name", kind, name)
         assert f"already a {kind} named `first`, from plugin {wrong}" in refused("name", kind, "first")
         assert "is named ``, which is no name" in refused("name", kind, "")
@@ -191,7 +238,7 @@ def check_refusals(rocebox, prefix, folder):
         assert "has no host_options function" in refused("no_host_options", kind)
         assert f"the {kind} `first` has options of another kind" in refused("right", kind)
         assert "is named `--json`, which is no name" in refused("name", kind, "--json")
-    assert "`first` is of kind `kernal`, which nothing asks for; known: kernel, device, workload, program" in refused("right", "kernal")
+    assert "`first` is of kind `kernal`, which nothing asks for; known: kernel, device, workload, model, congestion_control, program" in refused("right", "kernal")
     for table in ("null", "empty"):
         assert "rocebox_components() has no component" in refused(table)
 
@@ -223,6 +270,7 @@ def main():
         flags = subprocess.run(["pkg-config", "--cflags", "libdpdk"], capture_output=True, text=True).stdout.split()
         compiler = [os.environ.get("CXX", "c++"), "-std=c++20", *(re.sub("^-I", "-isystem", flag) for flag in flags), f"-I{prefix}/include/rocebox"]
         run(*compiler, "-fsyntax-only", every)
+        check_device_programs(prefix, folder)
 
         rocebox = prefix / "bin/rocebox"
         check_readmes(rocebox, [*compiler, *args.cmake_flags.split()], folder)
@@ -230,8 +278,9 @@ def main():
         check_program(rocebox, build / "count_naks.so", folder)
         check_reload(rocebox, build / "count_naks.so", folder)
         check_device(rocebox, build / "hub.so", folder)
+        check_congestion_control(rocebox, build / "halve_at_naks.so", folder)
         check_refusals(rocebox, prefix, folder)
-    print("plugin: a kernel, a program and a kind of device were built out of tree and ran; wrong tables were refused")
+    print("plugin: a kernel, a program, a kind of device and a congestion control were built out of tree and ran; wrong tables were refused")
 
 
 main()

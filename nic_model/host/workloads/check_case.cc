@@ -15,8 +15,7 @@ constexpr std::uint32_t kDepth = 16;  // messages under way
 constexpr std::uint8_t kRdAtomic = 4;
 constexpr std::uint8_t kTimeout = 16;  // 268 ms: a virtual machine on a busy host is not always quicker
 constexpr std::uint32_t kQkey = 0x11111111;
-constexpr std::uint8_t kEmpty = 0xEE;     // where nothing has come
-constexpr std::uint32_t kPsn = 0xFFFFE0;  // goes round within a case
+constexpr std::uint8_t kEmpty = 0xEE;  // where nothing has come
 constexpr std::uint32_t kAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr ibv_wr_opcode kOpcodes[] = {
@@ -105,7 +104,7 @@ bool Side::init(Host& host) {
 
 void Side::describe(Message& message) const {
   message.qpn = qp_->number();
-  message.psn = kPsn;
+  message.psn = first_psn();
   message.rkey = key_;
   message.address = reinterpret_cast<std::uintptr_t>(data(0));
 }
@@ -117,7 +116,7 @@ int Side::connect(Host& host, const roce::IpAddress& remote, const Message& ther
   ConnectOptions options;
   options.mtu = case_.mtu;
   options.access = kAccess;
-  options.psn = kPsn;
+  options.psn = first_psn();
   options.rd_atomic = kRdAtomic;
   options.timeout = kTimeout;
   return nic_model::connect(
@@ -129,7 +128,7 @@ int Side::connect_datagrams(Host& host, const roce::IpAddress& remote, const Mes
   a.qp_state = IBV_QPS_RTR;
   if (const int error = host.modify_qp(*qp_, a, IBV_QP_STATE)) return error;
   a.qp_state = IBV_QPS_RTS;
-  a.sq_psn = kPsn;
+  a.sq_psn = first_psn();
   if (const int error = host.modify_qp(*qp_, a, IBV_QP_STATE | IBV_QP_SQ_PSN)) return error;
   if (!requests_) return case_.has_group() ? host.attach_mcast(*qp_, case_.group) : 0;
   // The control connection has led there already, so the way is known.

@@ -85,6 +85,9 @@ class Side {
   const Case& which() const { return case_; }
   std::uint32_t number() const { return number_; }
   bool requests() const { return requests_; }
+  /// Far from those of the cases before, of which a late packet may still come; each sixteenth case's go round. The
+  /// guest program's verbs_check has the same.
+  std::uint32_t first_psn() const { return (0xFFFFE0 + number_ * 0x100000) & 0xFFFFFF; }
   std::uint32_t qpn() const { return qp_->number(); }
   std::uint32_t completed() const { return completed_; }
   ibv_wc_status status() const { return status_; }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nic_model/host/workloads/check_config.h"
+#include "nic_model/host/workloads/programs.h"
 #include "runtime/kernel/workload.h"
 
 namespace rocebox::nic_model::check {
@@ -43,32 +44,18 @@ struct Row {
   ibv_wc_status status = IBV_WC_SUCCESS;
 };
 
-class VerbsCheck final : public Workload, public HostProgram {
+class VerbsCheck final : public ClientOrServer {
  public:
   /// Throws ConfigError when the host has no NIC, or one whose packets have no bytes.
   VerbsCheck(const WorkloadHost& on, const Config& config);
 
-  void start(Nanos) override {
-    is_due_ = true;
-    host_->start_again(program_);
-  }
-  bool finished() const override { return finished_; }
-  std::uint64_t progress() const override { return steps_; }
-  std::span<const FlowRecord> flows() const override { return {}; }
   void explain_waiting(Report& report, unsigned) const override {
     report.text("waits_for", config_.address ? "the server's next message" : "clients");
     report.count("cases", static_cast<std::int64_t>(cases_done_));
   }
   void report(Report& report) const override;
 
-  void on_start(Host& host) override;
   void on_connection_event(Host& host, const ConnectionEvent& event) override;
-  void on_completion(Host& host, CompletionQueue& cq) override {
-    std::array<ibv_wc, 16> all;
-    for (int count; (count = host.poll(cq, all)) > 0;)
-      for (int i = 0; i < count; i++) on_wc(host, all[static_cast<std::size_t>(i)]);
-    host.arm(cq);
-  }
   void on_timer(Host& host, Timer& timer) override {
     if (&timer == &connect_again_) return connect(host);
     for (const auto& session : sessions_)
@@ -77,16 +64,15 @@ class VerbsCheck final : public Workload, public HostProgram {
 
  private:
   // verbs_check.cc: connections
-  void connect(Host& host);
+  void connect(Host& host) override;
   std::unique_ptr<Session> make(Host& host);
   void release(Host& host, Session& session);
   void drop_side(Host& host, Session& session);
   Session* find(ConnectionId id);
   void leave(Host& host, Session& session, const char* error);
-  void end(Host& host, const char* error);
 
   // check_control.cc: what both sides say, and when
-  void on_wc(Host& host, const ibv_wc& wc);
+  void on_wc(Host& host, const ibv_wc& wc) override;
   void on_side(Host& host, Session& session, const ibv_wc& wc);
   void on_message(Host& host, Session& session, const Message& message);
   void begin(Host& host, Session& session);
@@ -101,14 +87,9 @@ class VerbsCheck final : public Workload, public HostProgram {
 
   const Config config_;
   const std::vector<Case> cases_;
-  Host* host_ = nullptr;
-  std::uint32_t program_ = 0;
-  CompletionQueue* cq_ = nullptr;
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<Row> rows_;  // at most kRowsMax
-  std::uint64_t steps_ = 0, connections_ = 0, cases_done_ = 0, cases_incomplete_ = 0, wrong_ = 0;
-  std::string error_;
-  bool is_due_ = false, finished_ = false;
+  std::uint64_t connections_ = 0, cases_done_ = 0, cases_incomplete_ = 0, wrong_ = 0;
   unsigned stale_ = 0;  // rejections of a connection that the server takes for an older one
   Timer connect_again_;
 };

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "nic_model/host/connect.h"
+#include "nic_model/host/workloads/programs.h"
 
 namespace rocebox::nic_model {
 namespace {
@@ -49,28 +50,23 @@ struct Mesh::Connection {
 class Mesh::Endpoint final : public HostProgram {
  public:
   Endpoint(Mesh& mesh, unsigned number, const WorkloadHost& on) : mesh_(mesh), number_(number) {
-    host_ = dynamic_cast<Host*>(on.side);
-    if (!host_) throw ConfigError("`" + on.name + "` is no host behind a NIC");
+    host_ = &host_of(on);
     program_ = host_->submit(*this);
   }
 
   void call(Nanos at, std::function<void(Nanos)> what) {
     if (at > 0) {
       later_.emplace(at, std::move(what));
-      to_do_.push_back([this](Host& host) { arm(host); });
+      run([this](Host& host) { arm(host); });
     } else {
-      to_do_.push_back([what = std::move(what)](Host& host) { what(host.now()); });
+      run([what = std::move(what)](Host& host) { what(host.now()); });
     }
-    host_->start_again(program_);
   }
-  void run(std::function<void(Host&)> what) {
-    to_do_.push_back(std::move(what));
-    host_->start_again(program_);
-  }
+  void run(std::function<void(Host&)> what) { tasks_.add(*host_, program_, std::move(what)); }
 
   void on_start(Host& host) override {
     if (!cq_) prepare(host);
-    for (auto& one : std::exchange(to_do_, {})) one(host);
+    tasks_.run(host);
   }
   void on_timer(Host& host, Timer&) override {
     while (!later_.empty() && later_.begin()->first <= host.now()) {
@@ -81,10 +77,7 @@ class Mesh::Endpoint final : public HostProgram {
     arm(host);
   }
   void on_completion(Host& host, CompletionQueue& cq) override {
-    std::array<ibv_wc, 32> completions;
-    for (int count; (count = host.poll(cq, completions)) > 0;)
-      for (int i = 0; i < count; i++) one(host, completions[static_cast<std::size_t>(i)]);
-    host.arm(cq);
+    complete_all(host, cq, [&](const ibv_wc& completion) { one(host, completion); });
   }
 
   Qp* make_qp() {
@@ -150,7 +143,7 @@ class Mesh::Endpoint final : public HostProgram {
   std::uint32_t program_ = 0, domain_ = 0, key_ = 0;
   CompletionQueue* cq_ = nullptr;
   ReceiveQueue* receives_ = nullptr;
-  std::vector<std::function<void(Host&)>> to_do_;
+  HostTasks tasks_;
   std::multimap<Nanos, std::function<void(Nanos)>> later_;
   Timer timer_;
 };

@@ -2,12 +2,15 @@
 // Workloads by the names and options of perftest: one host is the client, the other one the server.
 #include "nic_model/host/workloads/perftest.h"
 
+#include <endian.h>
+
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <vector>
 
 #include "nic_model/host/connect.h"
+#include "nic_model/host/workloads/programs.h"
 #include "runtime/kernel/rate_queue.h"
 
 namespace rocebox::nic_model {
@@ -54,22 +57,13 @@ struct PerftestConfig {
 class End final : public HostProgram {
  public:
   End(const WorkloadHost& on, const PerftestConfig& config) : config_(config) {
-    host_ = dynamic_cast<Host*>(on.side);
-    if (!host_) throw ConfigError("`" + on.name + "` is no host behind a NIC");
+    host_ = &host_of(on);
     program_ = host_->submit(*this);
   }
-  void run(std::function<void(Host&)> what) {
-    to_do_.push_back(std::move(what));
-    host_->start_again(program_);
-  }
-  void on_start(Host& host) override {
-    for (auto& one : std::exchange(to_do_, {})) one(host);
-  }
+  void run(std::function<void(Host&)> what) { tasks_.add(*host_, program_, std::move(what)); }
+  void on_start(Host& host) override { tasks_.run(host); }
   void on_completion(Host& host, CompletionQueue& cq) override {
-    std::array<ibv_wc, 32> completions;
-    for (int count; (count = host.poll(cq, completions)) > 0;)
-      for (int i = 0; i < count; i++) on_wc(host, completions[static_cast<std::size_t>(i)]);
-    host.arm(cq);
+    complete_all(host, cq, [&](const ibv_wc& wc) { on_wc(host, wc); });
   }
   void on_timer(Host& host, Timer&) override { on_time(host); }
 
@@ -109,7 +103,8 @@ class End final : public HostProgram {
     ibv_recv_wr request{number, nullptr, &sge, 1};
     host.post_receive(*qps[number].qp, &request, nullptr);
   }
-  int post_send(Host& host, std::size_t number, ibv_wr_opcode opcode, const End& other, bool signaled) {
+  int post_send(Host& host, std::size_t number, ibv_wr_opcode opcode, const End& other, bool signaled,
+                std::uint32_t immediate = 0) {
     ibv_sge sge{address(), static_cast<std::uint32_t>(config_.size), key_};
     ibv_send_wr request{};
     request.wr_id = number;
@@ -119,6 +114,7 @@ class End final : public HostProgram {
     const bool inlined = config_.size <= static_cast<std::uint64_t>(config_.inline_size) && !host.config().header_only;
     request.send_flags = (signaled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u) |
                          (inlined ? static_cast<unsigned>(IBV_SEND_INLINE) : 0u);
+    request.imm_data = htobe32(immediate);
     request.wr.rdma.remote_addr = other.address();
     request.wr.rdma.rkey = other.key_;
     return host.post_send(*qps[number].qp, &request, nullptr);
@@ -142,7 +138,7 @@ class End final : public HostProgram {
   std::uint32_t program_ = 0, domain_ = 0, key_ = 0;
   CompletionQueue* cq_ = nullptr;
   std::vector<std::uint8_t> bytes_;
-  std::vector<std::function<void(Host&)>> to_do_;
+  HostTasks tasks_;
   Timer timer_;
 };
 
@@ -301,19 +297,24 @@ class Latency final : public Perftest {
     sent_ = host.now();
     post(host, 0);
   }
-  // A WRITE tells its receiver by an immediate: memory without bytes cannot be polled.
+  // A WRITE tells its receiver its number, for which perftest polls, by an immediate: there may be no bytes to poll.
   void post(Host& host, unsigned side) {
     constexpr ibv_wr_opcode kOpcodes[] = {IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ, IBV_WR_SEND};
-    ends_[side].post_send(host, 0, kOpcodes[static_cast<unsigned>(verb_)], ends_[1 - side], true);
+    if (posted_[side] == config_.iters) return;
+    posted_[side]++;
+    ends_[side].post_send(host, 0, kOpcodes[static_cast<unsigned>(verb_)], ends_[1 - side], true,
+                          static_cast<std::uint32_t>(posted_[side]));
+  }
+  // A message that the network doubles has one response. The server's bears the number of the client's.
+  bool awaited(unsigned side, const ibv_wc& wc) const {
+    return verb_ != Verb::kWrite || be32toh(wc.imm_data) == static_cast<std::uint32_t>(posted_[side] + side);
   }
   void on_completion(Host& host, unsigned side, const ibv_wc& wc) override {
     const bool received = wc.opcode & IBV_WC_RECV;
     if (received) ends_[side].post_receive(host, 0);
-    if (side == 1) {
-      if (received) post(host, 1);
-      return;
-    }
-    if (!received && verb_ != Verb::kRead) return;
+    if (received ? !awaited(side, wc) : verb_ != Verb::kRead) return;
+    if (side == 1) return post(host, 1);
+    if (static_cast<std::int64_t>(times_.size()) == config_.iters) return;
     times_.push_back((host.now() - sent_) / (verb_ == Verb::kRead ? 1 : 2));
     flow_.bytes += config_.size;
     if (static_cast<std::int64_t>(times_.size()) == config_.iters) return end(host.now());
@@ -321,6 +322,7 @@ class Latency final : public Perftest {
   }
 
   std::vector<Nanos> times_;
+  std::array<std::int64_t, 2> posted_{};  // messages of each side
   Nanos sent_ = 0;
 };
 

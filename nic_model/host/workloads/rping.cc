@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "nic_model/host/host.h"
+#include "nic_model/host/workloads/programs.h"
 
 namespace rocebox::nic_model {
 namespace {
@@ -54,23 +54,11 @@ struct Session {
 // Parts of a session's memory.
 constexpr std::uint64_t kReceived = 0, kToSend = 16, kBuffers = 32;
 
-class Rping final : public Workload, public HostProgram {
+class Rping final : public ClientOrServer {
  public:
-  Rping(const WorkloadHost& on, const RpingConfig& config) : config_(config) {
-    host_ = dynamic_cast<Host*>(on.side);
-    if (!host_) throw ConfigError("`" + on.name + "` is no host behind a NIC");
-    if (host_->config().header_only)
-      throw ConfigError("`" + on.name + "` has `header_only: true`, and rping's messages are read");
-    program_ = host_->submit(*this);
-  }
+  Rping(const WorkloadHost& on, const RpingConfig& config)
+      : ClientOrServer(on, {config.address, config.port, 1024, "rping's messages are read"}), config_(config) {}
 
-  void start(Nanos) override {
-    is_due_ = true;
-    host_->start_again(program_);
-  }
-  bool finished() const override { return finished_; }
-  std::uint64_t progress() const override { return steps_; }
-  std::span<const FlowRecord> flows() const override { return {}; }
   void explain_waiting(Report& report, unsigned) const override {
     report.text("waits_for", config_.address ? "the server's next message" : "clients");
     report.count("pings", static_cast<std::int64_t>(pings_));
@@ -83,36 +71,14 @@ class Rping final : public Workload, public HostProgram {
     report.text("error", error_);
   }
 
-  void on_start(Host& host) override {
-    if (!is_due_) return;
-    is_due_ = false;
-    cq_ = host.create_cq(1024, program_);
-    host.arm(*cq_);
-    const auto port = static_cast<std::uint16_t>(config_.port);
-    if (!config_.address) {
-      if (host.connections().listen(program_, PortSpace::kTcp, port) != 0) end(host, "its port is taken");
-      return;
-    }
-    std::unique_ptr<Session> session = make(host);
-    const int error = !session ? ENOMEM
-                               : host.connections().connect(program_, *config_.address, PortSpace::kTcp, port,
-                                                            session->qp, {}, session->id);
-    if (error) return end(host, "cannot connect: too many queue pairs or connections");
-    sessions_[session->qp->number()] = std::move(session);
-  }
   void on_connection_event(Host& host, const ConnectionEvent& event) override;
-  void on_completion(Host& host, CompletionQueue& cq) override {
-    std::array<ibv_wc, 16> all;
-    for (int count; (count = host.poll(cq, all)) > 0;)
-      for (int i = 0; i < count; i++) on_wc(host, all[static_cast<std::size_t>(i)]);
-    host.arm(cq);
-  }
 
  private:
   std::unique_ptr<Session> make(Host& host);
   void release(Host& host, Session& session);
   Session* find(ConnectionId id);
-  void on_wc(Host& host, const ibv_wc& wc);
+  void connect(Host& host) override;
+  void on_wc(Host& host, const ibv_wc& wc) override;
   void on_message(Host& host, Session& session);
   void ping(Host& host, Session& session);
   void check(Host& host, Session& session);
@@ -120,20 +86,23 @@ class Rping final : public Workload, public HostProgram {
   void post_receive(Host& host, Session& session);
   void post_send(Host& host, Session& session, ibv_wr_opcode opcode, std::uint64_t offset, std::uint64_t bytes);
   void leave(Host& host, Session& session, const char* error);
-  void end(Host& host, const char* error);
   // The buffers of the RDMA side by side: what is sent out, and what comes back (a server has the latter alone).
   std::uint64_t source() const { return kBuffers; }
   std::uint64_t sink() const { return kBuffers + config_.size; }
 
   const RpingConfig config_;
-  Host* host_ = nullptr;
-  std::uint32_t program_ = 0;
-  CompletionQueue* cq_ = nullptr;
   std::map<std::uint32_t, std::unique_ptr<Session>> sessions_;  // by queue pair number
-  std::uint64_t pings_ = 0, mismatches_ = 0, connections_ = 0, steps_ = 0;
-  std::string error_;
-  bool is_due_ = false, finished_ = false;
+  std::uint64_t pings_ = 0, mismatches_ = 0, connections_ = 0;
 };
+
+void Rping::connect(Host& host) {
+  std::unique_ptr<Session> session = make(host);
+  const int error = !session ? ENOMEM
+                             : host.connections().connect(program_, *config_.address, PortSpace::kTcp, port_,
+                                                          session->qp, {}, session->id);
+  if (error) return end(host, "cannot connect: too many queue pairs or connections");
+  sessions_[session->qp->number()] = std::move(session);
+}
 
 std::unique_ptr<Session> Rping::make(Host& host) {
   auto session = std::make_unique<Session>();
@@ -196,12 +165,8 @@ void Rping::on_connection_event(Host& host, const ConnectionEvent& event) {
       return;
     case ConnectionEventType::kTimewaitExit:
       break;
-    default: {
-      const char* why = event.type == ConnectionEventType::kRejected      ? "the server rejects"
-                        : event.type == ConnectionEventType::kUnreachable ? "no response"
-                                                                          : "its queue pair cannot be connected";
-      if (config_.address) end(host, why);
-    }
+    default:
+      if (is_client()) end(host, why(event));
   }
   const std::uint32_t number = session->qp->number();
   release(host, *session);
@@ -290,27 +255,9 @@ void Rping::post_send(Host& host, Session& session, ibv_wr_opcode opcode, std::u
 }
 
 void Rping::leave(Host& host, Session& session, const char* error) {
-  if (error_.empty()) error_ = error;
+  note_error(error);
   host.connections().disconnect(session.id);
 }
-
-void Rping::end(Host& host, const char* error) {
-  if (error_.empty()) error_ = error;
-  if (std::exchange(finished_, true)) return;
-  tell_finished(host.now());
-}
-
-class RpingOptions final : public WorkloadOptions {
- public:
-  void fields(Fields& fields) override { config_.fields(fields); }
-  Range<std::int64_t> hosts() const override { return {1, 1}; }
-  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
-    return std::make_unique<Rping>(hosts[0], config_);
-  }
-
- private:
-  RpingConfig config_;
-};
 
 constexpr Example kRpingExamples[] = {{"a server, until its client goes", "port: 7174\n"},
                                       {"its client", "address: 10.0.0.2\ncount: 10\nsize: 1500\n"},
@@ -320,7 +267,7 @@ constexpr Example kRpingExamples[] = {{"a server, until its client goes", "port:
 }  // namespace rocebox::nic_model
 
 rocebox::Component rocebox::rping_workload() {
-  return workload_component<nic_model::RpingOptions>(
+  return workload_component<nic_model::OneHostOptions<nic_model::Rping, nic_model::RpingConfig>>(
       "rping", "rdmacm-utils' rping: connects by RDMA CM, and a client's buffer is read and written back by its server",
       nic_model::kRpingExamples);
 }

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "nic_model/host/host.h"
+#include "nic_model/host/workloads/programs.h"
 
 namespace rocebox::nic_model::ucmatose {
 
@@ -35,21 +35,11 @@ struct Node {
   bool is_over = false;
 };
 
-class Ucmatose final : public Workload, public HostProgram {
+class Ucmatose final : public ClientOrServer {
  public:
-  Ucmatose(const WorkloadHost& on, const Config& config) : config_(config) {
-    host_ = dynamic_cast<Host*>(on.side);
-    if (!host_) throw ConfigError("`" + on.name + "` is no host behind a NIC");
-    program_ = host_->submit(*this);
-  }
+  Ucmatose(const WorkloadHost& on, const Config& config)
+      : ClientOrServer(on, {config.address, config.port, 1 << 15, nullptr}), config_(config) {}
 
-  void start(Nanos) override {
-    is_due_ = true;
-    host_->start_again(program_);
-  }
-  bool finished() const override { return finished_; }
-  std::uint64_t progress() const override { return steps_; }
-  std::span<const FlowRecord> flows() const override { return {}; }
   void explain_waiting(Report& report, unsigned) const override { this->report(report); }
   void report(Report& report) const override {
     report.text("role", config_.address ? "client" : "server");
@@ -60,53 +50,33 @@ class Ucmatose final : public Workload, public HostProgram {
     report.text("error", error_);
   }
 
-  void on_start(Host& host) override;
   void on_connection_event(Host& host, const ConnectionEvent& event) override;
-  void on_completion(Host& host, CompletionQueue& cq) override {
-    std::array<ibv_wc, 16> all;
-    for (int count; (count = host.poll(cq, all)) > 0;)
-      for (int i = 0; i < count; i++) on_wc(host, all[static_cast<std::size_t>(i)]);
-    host.arm(cq);
-  }
 
  private:
   std::unique_ptr<Node> make(Host& host);
   void release(Host& host, Node& node);
   void accept(Host& host, const ConnectionEvent& event);
-  void on_wc(Host& host, const ibv_wc& wc);
+  void connect(Host& host) override;
+  void on_wc(Host& host, const ibv_wc& wc) override;
   void send_all(Host& host);
   void look(Host& host);
-  void end(Host& host, const char* error);
   std::uint64_t connections() const { return static_cast<std::uint64_t>(config_.connections); }
   /// Messages of all connections, one way.
   std::uint64_t messages() const { return connections() * static_cast<std::uint64_t>(config_.message_count); }
 
   const Config config_;
-  Host* host_ = nullptr;
-  std::uint32_t program_ = 0;
-  CompletionQueue* cq_ = nullptr;
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::uint64_t steps_ = 0, established_ = 0, disconnected_ = 0, sent_ = 0, acknowledged_ = 0, received_ = 0;
-  std::string error_;
-  bool is_due_ = false, has_sent_ = false, disconnects_ = false, finished_ = false;
+  std::uint64_t established_ = 0, disconnected_ = 0, sent_ = 0, acknowledged_ = 0, received_ = 0;
+  bool has_sent_ = false, disconnects_ = false;
 };
 
-void Ucmatose::on_start(Host& host) {
-  if (!is_due_) return;
-  is_due_ = false;
-  cq_ = host.create_cq(1 << 15, program_);
-  host.arm(*cq_);
-  const auto port = static_cast<std::uint16_t>(config_.port);
-  if (!config_.address) {
-    if (host.connections().listen(program_, PortSpace::kTcp, port) != 0) end(host, "its port is taken");
-    return;
-  }
+void Ucmatose::connect(Host& host) {
   for (std::uint64_t i = 0; i < connections(); i++) {
     std::unique_ptr<Node> node = make(host);
     ConnectionOptions options;
     options.retry_count = 5;  // the original's
     const int error = !node ? ENOMEM
-                            : host.connections().connect(program_, *config_.address, PortSpace::kTcp, port, node->qp,
+                            : host.connections().connect(program_, *config_.address, PortSpace::kTcp, port_, node->qp,
                                                          options, node->id);
     if (error) return end(host, "cannot connect: too many queue pairs or connections");
     nodes_.push_back(std::move(node));
@@ -176,17 +146,13 @@ void Ucmatose::on_connection_event(Host& host, const ConnectionEvent& event) {
     case ConnectionEventType::kDisconnected:
       node.is_over = true;
       disconnected_++;
-      if (received_ < messages() && error_.empty()) error_ = "disconnected before all messages had come";
+      if (received_ < messages()) note_error("disconnected before all messages had come");
       if (disconnected_ == connections()) end(host, "");
       return;
     case ConnectionEventType::kTimewaitExit:
       break;
-    default: {
-      const char* why = event.type == ConnectionEventType::kRejected      ? "the server rejects"
-                        : event.type == ConnectionEventType::kUnreachable ? "no response"
-                                                                          : "its queue pair cannot be connected";
-      if (config_.address) end(host, why);
-    }
+    default:
+      if (is_client()) end(host, why(event));
   }
   release(host, node);
   nodes_.erase(found);
@@ -199,7 +165,7 @@ void Ucmatose::on_wc(Host& host, const ibv_wc& wc) {
   Node& node = **found;
   steps_++;
   if (wc.status != IBV_WC_SUCCESS || (wc.opcode == IBV_WC_RECV && wc.byte_len != config_.message_size)) {
-    if (error_.empty()) error_ = wc.status ? "a work request failed" : "a message of another length came";
+    note_error(wc.status ? "a work request failed" : "a message of another length came");
     host.connections().disconnect(node.id);
     return;
   }
@@ -232,25 +198,7 @@ void Ucmatose::send_all(Host& host) {
     }
 }
 
-void Ucmatose::end(Host& host, const char* error) {
-  if (error_.empty()) error_ = error;
-  if (std::exchange(finished_, true)) return;
-  tell_finished(host.now());
-}
-
 namespace {
-
-class UcmatoseOptions final : public WorkloadOptions {
- public:
-  void fields(Fields& fields) override { config_.fields(fields); }
-  Range<std::int64_t> hosts() const override { return {1, 1}; }
-  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
-    return std::make_unique<Ucmatose>(hosts[0], config_);
-  }
-
- private:
-  Config config_;
-};
 
 constexpr Example kExamples[] = {{"a server of three connections", "connections: 3\n"},
                                  {"its client", "address: 10.0.0.2\nconnections: 3\n"},
@@ -260,7 +208,7 @@ constexpr Example kExamples[] = {{"a server of three connections", "connections:
 }  // namespace rocebox::nic_model::ucmatose
 
 rocebox::Component rocebox::ucmatose_workload() {
-  return workload_component<nic_model::ucmatose::UcmatoseOptions>(
+  return workload_component<nic_model::OneHostOptions<nic_model::ucmatose::Ucmatose, nic_model::ucmatose::Config>>(
       "ucmatose", "rdmacm-utils' ucmatose: connections by RDMA CM, and messages from the server and back on each",
       nic_model::ucmatose::kExamples);
 }

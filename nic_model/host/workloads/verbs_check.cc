@@ -7,13 +7,10 @@
 
 namespace rocebox::nic_model::check {
 
-VerbsCheck::VerbsCheck(const WorkloadHost& on, const Config& config) : config_(config), cases_(config.all_cases()) {
-  host_ = dynamic_cast<Host*>(on.side);
-  if (!host_) throw ConfigError("`" + on.name + "` is no host behind a NIC");
-  if (host_->config().header_only)
-    throw ConfigError("`" + on.name + "` has `header_only: true`, and what verbs_check sends is compared");
-  program_ = host_->submit(*this);
-}
+VerbsCheck::VerbsCheck(const WorkloadHost& on, const Config& config)
+    : ClientOrServer(on, {config.address, config.port, 1 << 15, "what verbs_check sends is compared"}),
+      config_(config),
+      cases_(config.all_cases()) {}
 
 void VerbsCheck::report(Report& report) const {
   report.text("role", config_.address ? "client" : "server");
@@ -39,25 +36,11 @@ void VerbsCheck::report(Report& report) const {
   });
 }
 
-void VerbsCheck::on_start(Host& host) {
-  if (!is_due_) return;
-  is_due_ = false;
-  cq_ = host.create_cq(1 << 15, program_);
-  host.arm(*cq_);
-  const auto port = static_cast<std::uint16_t>(config_.port);
-  if (!config_.address) {
-    if (host.connections().listen(program_, PortSpace::kTcp, port) != 0) end(host, "its port is taken");
-    return;
-  }
-  connect(host);
-}
-
 void VerbsCheck::connect(Host& host) {
   std::unique_ptr<Session> session = make(host);
-  const int error =
-      !session ? ENOMEM
-               : host.connections().connect(program_, *config_.address, PortSpace::kTcp,
-                                            static_cast<std::uint16_t>(config_.port), session->qp, {}, session->id);
+  const int error = !session ? ENOMEM
+                             : host.connections().connect(program_, *config_.address, PortSpace::kTcp, port_,
+                                                          session->qp, {}, session->id);
   if (error) return end(host, "cannot connect: too many queue pairs or connections");
   session->remote = *config_.address;
   sessions_.push_back(std::move(session));
@@ -140,10 +123,7 @@ void VerbsCheck::on_connection_event(Host& host, const ConnectionEvent& event) {
         host.arm_timer(program_, connect_again_, host.now() + kSecond);
         break;
       }
-      const char* why = event.type == ConnectionEventType::kRejected      ? "the server rejects"
-                        : event.type == ConnectionEventType::kUnreachable ? "no response"
-                                                                          : "its queue pair cannot be connected";
-      if (config_.address) end(host, why);
+      if (is_client()) end(host, why(event));
     }
   }
   release(host, *session);
@@ -151,31 +131,13 @@ void VerbsCheck::on_connection_event(Host& host, const ConnectionEvent& event) {
 }
 
 void VerbsCheck::leave(Host& host, Session& session, const char* error) {
-  if (error_.empty()) error_ = error;
+  note_error(error);
   session.is_over = true;  // what comes of it now is not looked at
   host.cancel_timer(session.settle_timer);
   host.connections().disconnect(session.id);
 }
 
-void VerbsCheck::end(Host& host, const char* error) {
-  if (error_.empty()) error_ = error;
-  if (std::exchange(finished_, true)) return;
-  tell_finished(host.now());
-}
-
 namespace {
-
-class VerbsCheckOptions final : public WorkloadOptions {
- public:
-  void fields(Fields& fields) override { config_.fields(fields); }
-  Range<std::int64_t> hosts() const override { return {1, 1}; }
-  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
-    return std::make_unique<VerbsCheck>(hosts[0], config_);
-  }
-
- private:
-  Config config_;
-};
 
 constexpr Example kExamples[] = {
     {"a server, until its client goes", "port: 7175\n"},
@@ -187,7 +149,7 @@ constexpr Example kExamples[] = {
 }  // namespace rocebox::nic_model::check
 
 rocebox::Component rocebox::verbs_check_workload() {
-  return workload_component<nic_model::check::VerbsCheckOptions>(
+  return workload_component<nic_model::OneHostOptions<nic_model::check::VerbsCheck, nic_model::check::Config>>(
       "verbs_check", "messages of each verb over RC, UC and UD, both ways, every byte of which the receiver compares",
       nic_model::check::kExamples);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runtime/config/config.h"
+#include "runtime/kernel/model.h"
 #include "switch_model/program.h"
 #include "tests/unit/config/options_kit.h"
 
@@ -48,11 +49,35 @@ TEST(Registry, NamesAreOneOverAllKinds) {
   Registry registry;
   for (const Component* each : registry.all())
     for (const ComponentKind& kind : component_kinds()) {
+      if (kind.own_names) continue;
       Component row = named(each->name);
       row.kind = kind.name;
       EXPECT_EQ(refusal(registry, {&row, 1}), "the test: there is already a " + std::string(each->kind) + " named `" +
                                                   each->name + "`, from the in-tree registry");
     }
+}
+
+// A model may be called as the kernel that it is the theory of, and as no other model.
+TEST(Registry, KindsOfOwnNamesAreToldApartFromThemselvesOnly) {
+  struct Theory final : ModelOptions {
+    void fields(Fields&) override {}
+    std::vector<ModelFigure> figures(std::uint64_t) const override { return {}; }
+  };
+  Registry registry;
+  const std::size_t before = registry.all().size();
+  const Component kernel = named("ours"), model = model_component<Theory>("ours", "theory");
+  ASSERT_EQ(refusal(registry, {&kernel, 1}), "");
+  ASSERT_EQ(refusal(registry, {&model, 1}), "");
+  EXPECT_EQ(refusal(registry, {&model, 1}), "the test: there is already a model named `ours`, from the test");
+  EXPECT_EQ(registry.find("ours"), &kernel);
+  EXPECT_EQ(registry.find("kernel", "ours"), &kernel);
+  EXPECT_EQ(registry.find(kModelKind, "ours"), &model);
+  EXPECT_EQ(registry.all().size(), before + 1);
+  Component wrong = named("wrong");
+  wrong.kind = kModelKind;
+  const Component rows[] = {model_component<Theory>("fresh", "theory"), wrong};
+  EXPECT_NE(refusal(registry, rows).find("use model_component()"), std::string::npos);
+  EXPECT_FALSE(registry.find(kModelKind, "fresh"));
 }
 
 // A guest may stand before its host, and a host is no guest.

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <random>
 #include <set>
@@ -41,7 +43,7 @@ void run_against_model(std::uint32_t seed) {
   for (int step = 0; step < 50'000; step++) {
     const std::size_t i = random() % kEvents;
     const bool is_armed = armed[i] != kNever;
-    switch (random() % 5) {
+    switch (random() % 6) {
       case 0:
       case 1:
         if (is_armed) model.erase(model.find(armed[i]));
@@ -65,7 +67,24 @@ void run_against_model(std::uint32_t seed) {
         model.erase(model.begin());
         break;
       }
-      case 4:  // time goes on without an event
+      case 4: {  // all that are due by a time, in which several may be
+        const Nanos until =
+            model.empty() ? now : *model.begin() + static_cast<Nanos>(random() % 3 ? 0 : distance(random));
+        Nanos last = now;
+        queue.take_due(until, [&](Event& due) {
+          const auto which = static_cast<std::size_t>(&due - events.get());
+          ASSERT_GE(armed[which], last);
+          ASSERT_LE(armed[which], until);
+          ASSERT_EQ(due.at(), kNever);
+          last = armed[which];
+          model.erase(model.find(last));
+          armed[which] = kNever;
+        });
+        ASSERT_TRUE(model.empty() || *model.begin() > until);
+        now = last;
+        break;
+      }
+      case 5:  // time goes on without an event
         now = std::min(now + distance(random), model.empty() ? kNever : *model.begin());
         queue.advance(now);
     }
@@ -79,6 +98,22 @@ TEST(EventQueue, IsASortedSetNearAndFar) {
   for (std::uint32_t seed = 1; seed <= 8; seed++) run_against_model(seed);
 }
 
+TEST(EventQueue, LooksAheadToAllThatAreDueNext) {
+  EventQueue queue;
+  std::array<Event, 4> events;
+  std::vector<const Event*> seen;
+  const auto see = [&](const Event& event) { seen.push_back(&event); };
+  queue.look_ahead(see);
+  EXPECT_TRUE(seen.empty());
+  for (const unsigned i : {0, 2}) queue.arm(events[i], 70);
+  queue.arm(events[1], 71);
+  queue.arm(events[3], 1'000'000);
+  queue.look_ahead(see);
+  std::ranges::sort(seen);
+  EXPECT_EQ(seen, (std::vector<const Event*>{&events[0], &events[2]}));
+  EXPECT_EQ(queue.size(), 4u);
+}
+
 TEST(EventQueue, WhatIsArmedForATimeThatHasGoneIsDueAtOnce) {
   EventQueue queue;
   Event first, late;
@@ -90,20 +125,22 @@ TEST(EventQueue, WhatIsArmedForATimeThatHasGoneIsDueAtOnce) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(DeviceSet, GivesTheLowestFirst) {
+TEST(DeviceSet, GivesAllFromTheLowestToTheHighest) {
   std::mt19937_64 random(3);
   DeviceSet set;
   set.resize(20'000);
   std::set<unsigned> model;
   for (int step = 0; step < 20'000; step++) {
-    if (random() % 3 || model.empty()) {
+    if (random() % 30 || model.empty()) {
       const auto device = static_cast<unsigned>(random() % (random() % 2 ? 70 : 20'000));
       set.add(device);
       model.insert(device);
     } else {
       ASSERT_EQ(set.lowest(), *model.begin());
-      set.remove(*model.begin());
-      model.erase(model.begin());
+      std::vector<unsigned> taken;
+      set.take_all([&](unsigned number) { taken.push_back(number); });
+      ASSERT_EQ(taken, std::vector<unsigned>(model.begin(), model.end()));
+      model.clear();
     }
     ASSERT_EQ(set.size(), model.size());
     ASSERT_EQ(set.empty(), model.empty());

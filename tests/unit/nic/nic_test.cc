@@ -242,6 +242,23 @@ TEST(Nic, RecoveriesSendAgainWhatTheySay) {
   }
 }
 
+// The last packet asks for an ACK and comes before two gaps: the first one's end is acknowledged, and so is the
+// second's.
+TEST(Nic, AnAckAskedForBehindTwoGapsComes) {
+  for (const char* recovery : {"rnic_sr", "timeout_only"}) {
+    NicBox box(
+        std::string("rate: 100Gbps\nack_every: 64\nrecovery: ") + recovery,
+        "delay: 5us\njitter: 1ns\njitter_reorders: true\nforward: {events: ["
+        "{qpn: 0x11, relative_psn: 10, do: delay, by: 5us}, {qpn: 0x11, relative_psn: 38, do: delay, by: 9us}]}\n"
+        "reverse: {loss: 100%, match: {kind: nak}}");
+    box.connect({.timeout = 8});
+    box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 40 * 1024);
+    box.run();
+    ASSERT_EQ(box.completions(0).size(), 1u);
+    EXPECT_EQ(box.count(0, "local_ack_timeout_err"), 0u) << recovery;
+  }
+}
+
 // What has come ahead completes in its turn only.
 TEST(Nic, CompletionsKeepTheirOrderUnderDirectPlacement) {
   NicBox box("rate: 100Gbps\nrecovery: rnic_sr",

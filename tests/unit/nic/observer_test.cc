@@ -27,7 +27,10 @@ class Recorder final : public nic_model::Observer {
     if (event.rtt) samples.push_back(*event.rtt);
     if (act) act(controls, event);
   }
-  void on_timer(Controls& controls) override { woken.push_back(controls.now()); }
+  void on_timer(Controls& controls) override {
+    woken.push_back(controls.now());
+    if (wake) wake(controls);
+  }
   void on_rtt_request(Controls&, std::uint32_t qpn, std::span<std::uint8_t, nic_model::kRttPayloadBytes> to) override {
     to[0] = 7;
     to[31] = static_cast<std::uint8_t>(qpn);
@@ -43,6 +46,7 @@ class Recorder final : public nic_model::Observer {
   std::vector<std::uint32_t> queue_pairs;
   std::vector<Nanos> woken;
   std::function<void(Controls&, std::uint32_t)> begin;
+  std::function<void(Controls&)> wake;
   std::function<void(Controls&, const QpEvent&)> act;
 
  private:
@@ -128,6 +132,37 @@ TEST(Observer, SetsTheRate) {
     const double expected = bytes * 8e9 / (rate ? rate : 100e9);
     EXPECT_NEAR(static_cast<double>(ended - began), expected, expected * 0.01 + 3000);
   }
+}
+
+// What waits for the end of a packet at a low rate goes on as soon as the rate is higher.
+TEST(Observer, ARateThatRisesShortensTheWait) {
+  ObservedBox box;
+  std::uint32_t queue_pair = 0;
+  box.seen[0]->begin = [&](Controls& controls, std::uint32_t qpn) {
+    queue_pair = qpn;
+    controls.set_rate(qpn, 1e6);
+    controls.wake_at(controls.now() + 1'000'000);
+  };
+  box.seen[0]->wake = [&](Controls& controls) { controls.set_rate(queue_pair, 10e9); };
+  box.connect({.timeout = 0});
+  const Nanos began = box.now;
+  Nanos ended = 0;
+  box.hosts[0]->on_wc = [&](nic_model::Host& host, const ibv_wc&) { ended = host.now(); };
+  box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 8 * 1024);
+  box.run();
+  EXPECT_GT(ended - began, 900'000);
+  EXPECT_LT(ended - began, 1'100'000) << "a packet at 1 Mbit/s takes 9 ms";
+}
+
+// A retransmission that waits for its turn at a low rate has not been lost.
+TEST(Observer, LowRatesUseUpNoRetries) {
+  ObservedBox box("delay: 1us\nforward: {events: [{qpn: 0x11, relative_psn: 0, do: drop}]}");
+  box.seen[0]->begin = [&](Controls& controls, std::uint32_t qpn) { controls.set_rate(qpn, 1e6); };
+  box.connect({.timeout = 6, .retry_cnt = 2});  // 262 us; a packet takes 9 ms
+  box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 8 * 1024);
+  box.run();
+  ASSERT_EQ(box.completions(0).size(), 1u);
+  EXPECT_EQ(box.completions(0)[0].status, IBV_WC_SUCCESS);
 }
 
 TEST(Observer, RatesStayBetweenTheLeastAndThePort) {

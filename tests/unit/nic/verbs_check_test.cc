@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "nic_model/host/workloads/check_case.h"
 #include "nic_model/host/workloads/ucmatose.h"
 #include "runtime/telemetry/json_report.h"
 #include "tests/unit/nic/nic_kit.h"
@@ -113,6 +116,16 @@ TEST(VerbsCheck, GroupsOfEitherFamily) {
   EXPECT_EQ(told(client)["cases_incomplete"], 0);
   EXPECT_EQ(box.count(1, "multicast_rcv_packets"), 64u);
   EXPECT_EQ(box.count(0, "multicast_rcv_packets"), 128u);
+}
+
+// A case has at most 2^20 packets before the next one's PSNs begin.
+TEST(VerbsCheck, CasesThatFollowEachOtherHavePsnsOfTheirOwn) {
+  const nic_model::check::Case any;
+  std::set<std::uint32_t> begins;
+  for (std::uint32_t number = 0; number < 16; number++)
+    begins.insert(nic_model::check::Side(any, number, true).first_psn() >> 20);
+  EXPECT_EQ(begins.size(), 16u);
+  EXPECT_EQ(nic_model::check::Side(any, 16, true).first_psn(), 0xFFFFE0u) << "goes round within the case";
 }
 
 TEST(VerbsCheck, FindsBytesThatWereNotSent) {

@@ -148,6 +148,24 @@ TEST(Workloads, PerftestMeasuresWhatTheWireAllows) {
   EXPECT_NEAR(run("read_lat", "iters: 20")["t_typical"], 4040, 40);
 }
 
+// A doubled message of an unreliable connection is a message to its NIC, but not one more to respond to.
+TEST(Workloads, LatencyTestsEndWhereTheNetworkDoublesMessages) {
+  for (const char* name : {"write_lat", "send_lat"}) {
+    Star star(2, "", "{delay: 1us, duplicate: 60%}");
+    const auto workload = workload_options(name, "{iters: 13, connection: UC}")->make(star.all, 1);
+    star.run(*workload);
+    EXPECT_TRUE(workload->finished()) << name;
+    NumbersOf report;
+    workload->report(report);
+    EXPECT_EQ(report.values["messages"], 13) << name;
+    EXPECT_TRUE(report.values["t_min"] > 2000 || name == std::string("send_lat"));
+    int events = 0;
+    while (star.fabric.next_deadline() < 100 * kSecond && ++events < 10'000)
+      star.fabric.run(star.now = star.fabric.next_deadline());
+    EXPECT_LT(events, 10'000) << name << " goes on after its end";
+  }
+}
+
 // Completions of some messages only, and time or a rate that cut the last ones off.
 TEST(Workloads, PerftestEndsAndCountsAllMessages) {
   struct Case {

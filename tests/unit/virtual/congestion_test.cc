@@ -12,17 +12,22 @@ namespace {
 // Bytes on the wire for each packet of 4096: Ethernet, IPv4, UDP, BTH, ICRC, and preamble, FCS and gap.
 constexpr double kPayload = 4096, kOnWire = 4096 + 14 + 20 + 8 + 12 + 4 + 24;
 
+// Two flows through one bottleneck, of so many bytes.
+std::string two_flows(const std::string& first, const std::string& second) {
+  return "topology:\n"
+         "  dumbbell: {hosts_per_side: 2, host_rate: 25Gbps, bottleneck_rate: 10Gbps, host_delay: 1us, "
+         "bottleneck_delay: 5us}\n"
+         "  hosts: {nic: {header_only: true, window: 256}}\n"
+         "  switches: {switch: {traffic_manager: {buffer: 64MiB, packets: 65536}}}\n"
+         "workloads:\n"
+         "  flows:\n"
+         "    flows: [{source: 0, destination: 2, bytes: " +
+         first + "}, {source: 1, destination: 3, bytes: " + second + "}]\n";
+}
+
 // Senders are not held back, and the buffer holds their windows: each has half of the bottleneck until both are done.
 TEST(Bottleneck, TwoFlowsHaveHalfEach) {
-  fabric_test::FabricBox box(
-      "topology:\n"
-      "  dumbbell: {hosts_per_side: 2, host_rate: 25Gbps, bottleneck_rate: 10Gbps, host_delay: 1us, bottleneck_delay: "
-      "5us}\n"
-      "  hosts: {nic: {header_only: true, window: 256}}\n"
-      "  switches: {switch: {traffic_manager: {buffer: 64MiB, packets: 65536}}}\n"
-      "workloads:\n"
-      "  flows:\n"
-      "    flows: [{source: 0, destination: 2, bytes: 10MB}, {source: 1, destination: 3, bytes: 10MB}]\n");
+  fabric_test::FabricBox box(two_flows("10MB", "10MB"));
   const Json& report = box.run();
   ASSERT_TRUE(box.sim.succeeded());
   const double expected = 2 * 10e6 * 8 * (kOnWire / kPayload) / 10;  // ns
@@ -30,15 +35,7 @@ TEST(Bottleneck, TwoFlowsHaveHalfEach) {
     EXPECT_NEAR(flow["completion_ns"].get<double>(), expected, 0.005 * expected);
   for (const char* host : {"h0", "h1"}) EXPECT_EQ(box.count(host, "retransmitted_packets"), 0u);
   // A second on its own has all of it, and with other lengths the shorter one ends when twice its bytes have gone.
-  fabric_test::FabricBox other(
-      "topology:\n"
-      "  dumbbell: {hosts_per_side: 2, host_rate: 25Gbps, bottleneck_rate: 10Gbps, host_delay: 1us, bottleneck_delay: "
-      "5us}\n"
-      "  hosts: {nic: {header_only: true, window: 256}}\n"
-      "  switches: {switch: {traffic_manager: {buffer: 64MiB, packets: 65536}}}\n"
-      "workloads:\n"
-      "  flows:\n"
-      "    flows: [{source: 0, destination: 2, bytes: 4MB}, {source: 1, destination: 3, bytes: 10MB}]\n");
+  fabric_test::FabricBox other(two_flows("4MB", "10MB"));
   const Json& flows = other.run()["workloads"]["flows"]["flows"];
   const double short_one = 2 * 4e6 * 8 * (kOnWire / kPayload) / 10, long_one = 14e6 * 8 * (kOnWire / kPayload) / 10;
   EXPECT_NEAR(flows[0]["completion_ns"].get<double>(), short_one, 0.01 * short_one);

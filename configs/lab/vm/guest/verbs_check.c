@@ -30,7 +30,7 @@ static struct message say(uint32_t kind) {
   struct message m = side.peer;  // the case as the client has it
   m.kind = htonl(kind);
   m.qpn = htonl(side.qp->qp_num);
-  m.psn = htonl(FIRST_PSN);
+  m.psn = htonl(first_psn());
   m.rkey = htonl(side.mr->rkey);
   m.address = htobe64((uintptr_t)data(0));
   m.status = htonl(side.status);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// MessageTable: what completions of packets make of the receiver's bitmaps (3.2 to 3.4), without a NIC.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "kernels/sdr/messages/immediate.h"
+
+namespace rocebox::sdr {
+
+/// A packet that has arrived, as its CQE tells.
+struct Completion {
+  std::uint32_t immediate;
+  std::uint32_t bytes;       ///< 0: a Write that only carries a fragment
+  std::uint32_t generation;  ///< of the queue pair that it came by
+};
+
+/// What one completion came to.
+enum class Arrival : std::uint8_t {
+  kPacket,          ///< its bit was set
+  kChunk,           ///< and its chunk is complete now
+  kMessage,         ///< and so is the message
+  kFragment,        ///< an empty Write: only the fragment counts
+  kDuplicate,       ///< its bit was set already
+  kLateGeneration,  ///< of a message that had its slot before
+  kNoMessage,       ///< nothing is posted in its slot: completed, or not posted yet
+  kOutside,         ///< behind the end of its message
+  kCount
+};
+
+struct MessageTableOptions {
+  ImmediateLayout layout{};
+  std::uint32_t messages = 1024;      ///< slots; at most layout.messages()
+  std::uint32_t packets_max = 4096;   ///< of a message; at most layout.packets_max()
+  std::uint32_t packets_a_chunk = 1;  ///< a power of two
+  std::uint32_t generations = 4;      ///< a power of two
+};
+
+/// A slot for each message ID. What packets may do is done by arrive(), which any number of threads may call at the
+/// same time; posting and completing a slot is for one thread, and not beside arrivals of that slot's generation
+/// (late ones of others may come). Sized when made: nothing allocates later.
+class MessageTable {
+ public:
+  /// Options must fit each other: asserted.
+  explicit MessageTable(const MessageTableOptions& options);
+
+  /// The message of that number, counted from 0 without end, is posted: its slot is its number modulo the slots, and
+  /// each time round the slot has the next generation. `chunks` is where its chunk bytes stand, chunks_of(packets)
+  /// of them, which become 1 and are cleared here. False, with nothing changed, when the slot is taken, or the message
+  /// has no packets or too many.
+  bool post(std::uint64_t number, std::uint32_t packets, std::uint8_t* chunks);
+  /// The message is complete for its owner, whatever has come of it: later packets touch nothing. False when it is not
+  /// posted.
+  bool complete(std::uint64_t number);
+
+  /// Takes note of a packet.
+  Arrival arrive(const Completion& completion);
+
+  std::uint32_t chunks_of(std::uint32_t packets) const {
+    return (packets + options_.packets_a_chunk - 1) >> chunk_shift_;
+  }
+  std::uint32_t slot_of(std::uint64_t number) const { return static_cast<std::uint32_t>(number % options_.messages); }
+  std::uint32_t generation_of(std::uint64_t number) const {
+    return static_cast<std::uint32_t>(number / options_.messages) & (options_.generations - 1);
+  }
+  /// Whether a packet has come, of a message that is posted.
+  bool has_packet(std::uint64_t number, std::uint32_t packet) const;
+  /// The user's immediate; false while fragments are missing.
+  bool user_immediate(std::uint64_t number, std::uint32_t& value) const;
+  /// Bytes of state that a message slot takes, its packet bitmap included.
+  std::size_t bytes_a_slot() const;
+
+ private:
+  // One cache line: all that an arrival reads beside its bitmap word.
+  struct alignas(64) Slot {
+    std::atomic<std::uint32_t> generation;  // kFree: nothing is posted
+    std::uint32_t packets;
+    std::uint8_t* chunks;
+    std::atomic<std::uint32_t> fragments, user;  // which have come; what they make up
+    std::atomic<std::uint32_t> chunks_left;
+  };
+  static constexpr std::uint32_t kFree = 0xFFFFFFFF;
+
+  Arrival set(Slot& slot, std::uint32_t number, std::uint32_t packet);
+  void clear_bitmap(std::uint32_t slot, std::uint32_t packets);
+  void take_fragment(Slot& slot, const Immediate& parts);
+
+  MessageTableOptions options_;
+  unsigned chunk_shift_;
+  std::size_t words_;  // of a slot's bitmap
+  std::unique_ptr<Slot[]> slots_;
+  std::vector<std::atomic<std::uint64_t>> bitmap_;
+  std::vector<std::atomic<std::uint32_t>> words_left_;  // of each chunk of more than 64 packets
+};
+
+}  // namespace rocebox::sdr

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/dpa/fiber.h"
+
+#include <ucontext.h>
+
+#include <boost/context/detail/fcontext.hpp>
+#include <cstdlib>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ROCEBOX_DPA_ASAN
+#endif
+#if __has_feature(thread_sanitizer)
+#define ROCEBOX_DPA_TSAN
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define ROCEBOX_DPA_ASAN
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define ROCEBOX_DPA_TSAN
+#endif
+#ifdef ROCEBOX_DPA_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef ROCEBOX_DPA_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace rocebox::nic_model::dpa {
+
+using boost::context::detail::fcontext_t;
+using boost::context::detail::jump_fcontext;
+using boost::context::detail::make_fcontext;
+using boost::context::detail::transfer_t;
+
+// What is around each switch of stacks.
+struct Fiber::Switch {
+  static void before_entering([[maybe_unused]] Fiber& f) {
+#ifdef ROCEBOX_DPA_ASAN
+    __sanitizer_start_switch_fiber(&f.outside_fake_stack_, f.stack_.data(), f.stack_.size());
+#endif
+#ifdef ROCEBOX_DPA_TSAN
+    f.outside_thread_fiber_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(f.thread_fiber_, 0);
+#endif
+  }
+  static void after_returning([[maybe_unused]] Fiber& f) {
+#ifdef ROCEBOX_DPA_ASAN
+    __sanitizer_finish_switch_fiber(f.outside_fake_stack_, nullptr, nullptr);
+#endif
+  }
+  static void on_fiber([[maybe_unused]] Fiber& f) {
+#ifdef ROCEBOX_DPA_ASAN
+    __sanitizer_finish_switch_fiber(f.fake_stack_, &f.outside_stack_, &f.outside_stack_bytes_);
+#endif
+  }
+  static void before_returning([[maybe_unused]] Fiber& f, [[maybe_unused]] bool for_good) {
+#ifdef ROCEBOX_DPA_ASAN
+    __sanitizer_start_switch_fiber(for_good ? nullptr : &f.fake_stack_, f.outside_stack_, f.outside_stack_bytes_);
+#endif
+#ifdef ROCEBOX_DPA_TSAN
+    __tsan_switch_to_fiber(f.outside_thread_fiber_, 0);
+#endif
+  }
+  static void run(transfer_t from) {
+    Fiber& fiber = *static_cast<Fiber*>(from.data);
+    fiber.outside_ = from.fctx;
+    on_fiber(fiber);
+    fiber.entry_(fiber.argument_);
+    fiber.leave();
+  }
+};
+
+Fiber::Fiber(std::size_t stack_bytes) : stack_(stack_bytes) {
+#ifdef ROCEBOX_DPA_TSAN
+  thread_fiber_ = __tsan_create_fiber(0);
+#endif
+}
+
+Fiber::~Fiber() {
+#ifdef ROCEBOX_DPA_TSAN
+  __tsan_destroy_fiber(thread_fiber_);
+#endif
+#ifdef ROCEBOX_DPA_ASAN
+  __asan_unpoison_memory_region(stack_.data(), stack_.size());
+#endif
+}
+
+void Fiber::start(Entry entry, void* argument) {
+  entry_ = entry;
+  argument_ = argument;
+#ifdef ROCEBOX_DPA_ASAN
+  __asan_unpoison_memory_region(stack_.data(), stack_.size());
+  fake_stack_ = nullptr;
+#endif
+  context_ = make_fcontext(stack_.data() + stack_.size(), stack_.size(), &Switch::run);
+}
+
+void Fiber::resume() {
+  Switch::before_entering(*this);
+  context_ = jump_fcontext(context_, this).fctx;
+  Switch::after_returning(*this);
+}
+
+void Fiber::pause() {
+  Switch::before_returning(*this, false);
+  outside_ = jump_fcontext(outside_, nullptr).fctx;
+  Switch::on_fiber(*this);
+}
+
+void Fiber::leave() {
+  Switch::before_returning(*this, true);
+  jump_fcontext(outside_, nullptr);
+  std::abort();  // start() was not called before resume()
+}
+
+void Fiber::redirect(void* context, void (*exit)()) {
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext;
+  // As a call would leave it: 16 bytes aligned before the return address.
+  const auto top = reinterpret_cast<std::uintptr_t>(stack_.data() + stack_.size()) - 64;
+#if defined(__x86_64__)
+  registers.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(exit));
+  registers.gregs[REG_RSP] = static_cast<greg_t>(top - 8);
+  registers.gregs[REG_EFL] &= ~greg_t{0x400};  // the direction flag, which a function may expect to be clear
+#elif defined(__aarch64__)
+  registers.pc = reinterpret_cast<std::uintptr_t>(exit);
+  registers.sp = top;
+#else
+#error "say how a signal's context names the instruction and the stack on this processor"
+#endif
+}
+
+}  // namespace rocebox::nic_model::dpa

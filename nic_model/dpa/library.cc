@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/dpa/library.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/component/component.h"
+
+namespace rocebox::nic_model::dpa {
+namespace {
+
+constexpr std::string_view kNames[] = {"bitmap", "counter", "echo", "ping_pong"};
+
+}  // namespace
+
+bool library_has(std::string_view name) { return std::ranges::find(kNames, name) != std::end(kNames); }
+
+std::string library_names() { return fmt::format("{}", fmt::join(kNames, ", ")); }
+
+std::string library_path(const std::string& name) {
+  namespace fs = std::filesystem;
+  const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
+  // The folder of libraries has another name on each distribution.
+  for (const char* folder : {"dpa", "../lib/rocebox/dpa", "../lib/x86_64-linux-gnu/rocebox/dpa",
+                             "../lib/aarch64-linux-gnu/rocebox/dpa", "../lib64/rocebox/dpa"})
+    if (const fs::path file = own / folder / (name + ".so"); fs::exists(file)) return file.lexically_normal().string();
+  throw ConfigError(fmt::format("the device program `{}` is not beside the command, nor under its prefix", name));
+}
+
+}  // namespace rocebox::nic_model::dpa

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Watch: what stops device code that goes wrong: faults (SIGSEGV, SIGBUS, SIGILL, SIGFPE) while a fiber runs, and a
+// timer on the CPU time of the thread that runs it. Signals that come at any other time are left to who had them
+// before.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "nic_model/dpa/fiber.h"
+
+namespace rocebox::nic_model::dpa {
+
+/// Why a fiber was stopped; written in the handler, read when the fiber has left.
+struct Stop {
+  int signal = 0;                 ///< 0: it was not
+  bool is_watchdog = false;       ///< it ran too long without giving way
+  const void* address = nullptr;  ///< what it touched
+  const void* instruction = nullptr;
+  bool by_stack = false;  ///< its stack was full
+};
+
+/// One of a thread of the operating system, made when it first runs device code.
+class Watch {
+ public:
+  /// That of the calling thread.
+  static Watch& of_this_thread();
+
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch();
+
+  /// Device code runs: `fiber` is resumed. When it is stopped, `exit` runs in its place, and leaves it. It may run for
+  /// `limit_ns` of CPU time and at most twice that.
+  void resume(Fiber& fiber, void (*exit)(), std::int64_t limit_ns);
+  const Stop& stop() const { return stop_; }
+
+ private:
+  Watch();
+  static void on_fault(int signal, void* info, void* context);
+  static void on_tick(int signal, void* info, void* context);
+  void set_timer(std::int64_t period_ns);
+
+  struct Handlers;
+  // Written by the thread, read by handlers on it.
+  std::atomic<Fiber*> running_ = nullptr;
+  std::atomic<std::uint64_t> turns_ = 0;
+  std::uint64_t turns_seen_ = 0;
+  void (*exit_)() = nullptr;
+  Stop stop_;
+  std::int64_t period_ns_ = 0;
+  void* timer_ = nullptr;
+  void* signal_stack_ = nullptr;
+};
+
+}  // namespace rocebox::nic_model::dpa

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/host/workloads/programs.h"
+
+namespace rocebox::nic_model {
+
+Host& host_of(const WorkloadHost& on) {
+  auto* host = dynamic_cast<Host*>(on.side);
+  if (!host) throw ConfigError("`" + on.name + "` is no host behind a NIC");
+  return *host;
+}
+
+ClientOrServer::ClientOrServer(const WorkloadHost& on, const Ends& ends)
+    : host_(host_of(on)),
+      port_(static_cast<std::uint16_t>(ends.port)),
+      is_client_(ends.server.has_value()),
+      cq_entries_(ends.cq_entries) {
+  if (ends.compares && host_.config().header_only)
+    throw ConfigError("`" + on.name + "` has `header_only: true`, and " + ends.compares);
+  program_ = host_.submit(*this);
+}
+
+void ClientOrServer::on_start(Host& host) {
+  if (!std::exchange(is_due_, false)) return;
+  cq_ = host.create_cq(cq_entries_, program_);
+  host.arm(*cq_);
+  if (is_client_) return connect(host);
+  if (host.connections().listen(program_, PortSpace::kTcp, port_) != 0) end(host, "its port is taken");
+}
+
+const char* ClientOrServer::why(const ConnectionEvent& event) {
+  return event.type == ConnectionEventType::kRejected      ? "the server rejects"
+         : event.type == ConnectionEventType::kUnreachable ? "no response"
+                                                           : "its queue pair cannot be connected";
+}
+
+void ClientOrServer::end(Host& host, const char* error) {
+  note_error(error);
+  if (std::exchange(finished_, true)) return;
+  tell_finished(host.now());
+}
+
+}  // namespace rocebox::nic_model

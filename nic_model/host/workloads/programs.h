@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What programs of workloads share: their host, completions, what is to be done in a host's call, servers and clients.
+#pragma once
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nic_model/host/host.h"
+#include "runtime/kernel/workload.h"
+
+namespace rocebox::nic_model {
+
+/// The NIC's side towards that host. Throws ConfigError when it has none.
+Host& host_of(const WorkloadHost& on);
+
+/// Calls `each(ibv_wc)` for all that has completed, and arms the queue again.
+template <class Each>
+void complete_all(Host& host, CompletionQueue& cq, Each&& each) {
+  std::array<ibv_wc, 32> completions;
+  for (int count; (count = host.poll(cq, completions)) > 0;)
+    for (int i = 0; i < count; i++) each(completions[static_cast<std::size_t>(i)]);
+  host.arm(cq);
+}
+
+/// What is to be done in a host's call, in order: posting is no call's that comes from outside.
+class HostTasks {
+ public:
+  /// In the next call of `program`, which is asked for.
+  void add(Host& host, std::uint32_t program, std::function<void(Host&)> what) {
+    tasks_.push_back(std::move(what));
+    host.start_again(program);
+  }
+  /// In the program's on_start().
+  void run(Host& host) {
+    for (auto& one : std::exchange(tasks_, {})) one(host);
+  }
+
+ private:
+  std::vector<std::function<void(Host&)>> tasks_;
+};
+
+/// A program on one host that listens as a server, or connects to one, by RDMA CM.
+class ClientOrServer : public Workload, public HostProgram {
+ public:
+  void start(Nanos) final {
+    is_due_ = true;
+    host_.start_again(program_);
+  }
+  bool finished() const final { return finished_; }
+  std::uint64_t progress() const final { return steps_; }
+  std::span<const FlowRecord> flows() const final { return {}; }
+  void on_start(Host& host) final;
+  void on_completion(Host& host, CompletionQueue& cq) final {
+    complete_all(host, cq, [&](const ibv_wc& wc) { on_wc(host, wc); });
+  }
+
+ protected:
+  struct Ends {
+    const std::optional<roce::IpAddress>& server;  ///< none: be one
+    std::int64_t port;
+    std::uint32_t cq_entries;
+    const char* compares;  ///< what a NIC without bytes could not do, for the message; null: nothing
+  };
+  /// Throws ConfigError.
+  ClientOrServer(const WorkloadHost& on, const Ends& ends);
+
+  /// Begins a client's work.
+  virtual void connect(Host& host) = 0;
+  virtual void on_wc(Host& host, const ibv_wc& wc) = 0;
+
+  bool is_client() const { return is_client_; }
+  /// Of an event that says that a connection was not made.
+  static const char* why(const ConnectionEvent& event);
+  /// The first error stays.
+  void note_error(const char* error) {
+    if (error_.empty()) error_ = error;
+  }
+  /// Has finished, once; `error` empty: as it should.
+  void end(Host& host, const char* error);
+
+  Host& host_;
+  const std::uint16_t port_;
+  std::uint32_t program_ = 0;
+  CompletionQueue* cq_ = nullptr;
+  std::uint64_t steps_ = 0;
+  std::string error_;
+
+ private:
+  const bool is_client_;
+  const std::uint32_t cq_entries_;
+  bool is_due_ = false, finished_ = false;
+};
+
+/// Options of a workload W that runs on one host, made of a Config.
+template <class W, class Config>
+class OneHostOptions final : public WorkloadOptions {
+ public:
+  void fields(Fields& fields) override { config_.fields(fields); }
+  Range<std::int64_t> hosts() const override { return {1, 1}; }
+  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
+    return std::make_unique<W>(hosts[0], config_);
+  }
+
+ private:
+  Config config_;
+};
+
+}  // namespace rocebox::nic_model

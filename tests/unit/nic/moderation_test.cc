@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Moderated completion events, credits of ACKs, and peers that nobody knows the way to.
+#include <gtest/gtest.h>
+
+#include "nic_model/transport/credits.h"
+#include "tests/unit/nic/nic_kit.h"
+
+namespace rocebox::test::moderating {
+namespace {
+
+// Completions that each event told of, when one signalled WRITE follows the other every 10 us.
+std::vector<unsigned> told(std::uint32_t count, std::uint32_t period_us, unsigned writes) {
+  NicBox box;
+  box.connect();
+  box.on(0, [&](nic_model::Host& host) { EXPECT_EQ(0, host.modify_cq(*box.sides[0].cq, count, period_us)); });
+  std::vector<unsigned> at;
+  Nanos last = 0;
+  box.hosts[0]->on_wc = [&](nic_model::Host& host, const ibv_wc&) {
+    if (at.empty() || host.now() != last) at.push_back(0);
+    last = host.now();
+    at.back()++;
+  };
+  for (unsigned i = 0; i < writes; i++) {
+    box.post(0, i, IBV_WR_RDMA_WRITE, 0, 64);
+    box.run(10 * kMicrosecond);
+  }
+  box.run(kMillisecond);
+  return at;
+}
+
+TEST(CqModeration, EventsComeByCountOrPeriod) {
+  EXPECT_EQ(told(0, 0, 6), std::vector<unsigned>(6, 1)) << "each";
+  EXPECT_EQ(told(1, 0, 3), std::vector<unsigned>(3, 1));
+  EXPECT_EQ(told(4, 0, 8), (std::vector<unsigned>{4, 4}));
+  EXPECT_EQ(told(4, 0, 6), std::vector<unsigned>{4}) << "the last two wait for two more, as verbs have it";
+  EXPECT_EQ(told(4, 100, 6), (std::vector<unsigned>{4, 2})) << "unless time tells of them";
+  EXPECT_EQ(told(0, 25, 6), (std::vector<unsigned>{3, 3}));
+}
+
+TEST(CqModeration, ErrorsDoNotWait) {
+  NicBox box;
+  box.connect();
+  box.on(0, [&](nic_model::Host& host) {
+    EXPECT_EQ(0, host.modify_cq(*box.sides[0].cq, 100, 0));
+    EXPECT_EQ(EINVAL, host.modify_cq(*box.sides[0].cq, 1 << 16, 0));
+  });
+  box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED, [](ibv_send_wr& wr) { wr.wr.rdma.rkey ^= 0x100; });
+  box.run();
+  ASSERT_EQ(box.completions(0).size(), 1u);
+  EXPECT_EQ(box.completions(0)[0].status, IBV_WC_REM_ACCESS_ERR);
+}
+
+TEST(Credits, CodesAreTheSpecifications) {
+  EXPECT_EQ(nic_model::credit_code(0), 0);
+  EXPECT_EQ(nic_model::credit_code(4), 4);
+  EXPECT_EQ(nic_model::credit_code(5), 4) << "never more than there are";
+  EXPECT_EQ(nic_model::credit_code(6), 5);
+  EXPECT_EQ(nic_model::credit_code(1000), 19);
+  EXPECT_EQ(nic_model::credit_code(32768), 30);
+  EXPECT_EQ(nic_model::credit_code(1u << 20), 30);
+}
+
+// Twelve SENDs of two packets to eight receive requests, and more of these later.
+TEST(Credits, RequestersSendNoMoreThanThereAreReceiveRequests) {
+  std::uint64_t sent[2];
+  for (const bool credits : {false, true}) {
+    SCOPED_TRACE(credits);
+    NicBox box(std::string("rate: 100Gbps\ncredits: ") + (credits ? "true" : "false"), "delay: 10us");
+    box.connect();
+    for (unsigned i = 0; i < 8; i++) box.post_receive(1, i, 2048 * i, 2048);
+    for (unsigned i = 0; i < 12; i++) box.post(0, i, IBV_WR_SEND, 2048 * i, 2048);
+    box.run(kMillisecond);
+    EXPECT_EQ(box.completions(1).size(), 8u);
+    EXPECT_GT(box.count(1, "rnr_naks_sent"), 0u) << "one packet goes and asks";
+    for (unsigned i = 8; i < 12; i++) box.post_receive(1, i, 2048 * i, 2048);
+    box.run();
+    EXPECT_EQ(box.completions(0).size(), 12u);
+    EXPECT_EQ(box.completions(1).size(), 12u);
+    for (const ibv_wc& wc : box.completions(0)) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    sent[credits] = box.count(1, "drop_rnr") + box.count(1, "drop_out_of_sequence");
+    EXPECT_EQ(box.count(1, "drop_out_of_sequence") == 0, credits) << "behind what found none nothing comes";
+  }
+  EXPECT_LT(sent[1], sent[0]);
+}
+
+TEST(Credits, WritesNeedNone) {
+  NicBox box("rate: 100Gbps\ncredits: true");
+  box.connect();
+  for (unsigned i = 0; i < 4; i++) box.post(0, i, IBV_WR_RDMA_WRITE, 0, 8192);
+  box.run();
+  EXPECT_EQ(box.completions(0).size(), 4u);
+  EXPECT_EQ(box.count(1, "rnr_naks_sent"), 0u);
+}
+
+// The requester knows the way and the responder is still asking for it.
+TEST(Neighbors, ResponsesWaitForTheWayBack) {
+  NicBox box("rate: 100Gbps\nneighbors: [{address: 10.0.0.2, mac: '02:72:0a:00:00:02'}]", "delay: 10us");
+  box.connect();
+  box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 64);
+  box.post(0, 2, IBV_WR_RDMA_READ, 0, 64);
+  box.run();
+  ASSERT_EQ(box.completions(0).size(), 2u);
+  for (const ibv_wc& wc : box.completions(0)) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(box.count(0, "drop_malformed") + box.count(0, "drop_not_for_us") + box.count(0, "drop_no_protocol"), 0u);
+  EXPECT_EQ(box.count(0, "local_ack_timeout_err"), 0u);
+}
+
+TEST(Neighbors, APeerThatNobodyKnowsTheWayToFailsWhatIsPosted) {
+  NicBox box("rate: 100Gbps\narp_timeout: 100ms", "loss: 100%");
+  box.connect();
+  box.run(kSecond);
+  EXPECT_EQ(box.count(0, "unresolved_neighbors"), 1u);
+  EXPECT_EQ(box.sides[0].qp->attributes.state, IBV_QPS_RTS) << "nothing was posted";
+  const std::uint64_t asked = box.count(0, "arp_requests_sent");
+  box.post(0, 7, IBV_WR_RDMA_WRITE, 0, 64);
+  box.post(0, 8, IBV_WR_RDMA_WRITE, 0, 64);
+  EXPECT_TRUE(box.completions(0).empty());
+  box.run(400 * kMillisecond);
+  EXPECT_TRUE(box.completions(0).empty()) << "five tries";
+  box.run(200 * kMillisecond);
+  EXPECT_EQ(box.count(0, "arp_requests_sent"), asked + 5);
+  ASSERT_EQ(box.completions(0).size(), 2u);
+  EXPECT_EQ(box.completions(0)[0].wr_id, 7u);
+  EXPECT_EQ(box.completions(0)[0].status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(box.completions(0)[1].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(box.sides[0].qp->attributes.state, IBV_QPS_ERR);
+}
+
+}  // namespace
+}  // namespace rocebox::test::moderating

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who sends when: groups, the greedy policy, token buckets, pause frames.
+#include <gtest/gtest.h>
+
+#include "runtime/roce/parse.h"
+#include "tests/unit/nic/nic_kit.h"
+
+namespace rocebox::test::scheduling {
+namespace {
+
+// Queue pairs of one NIC to the other's, each with a traffic class.
+class Senders {
+ public:
+  explicit Senders(const std::string& nic, const std::string& link = "delay: 1us") : box(nic, link) { box.connect(); }
+  // Its number.
+  unsigned add(std::uint8_t traffic_class) {
+    const Side near = box.sides[0], far = box.sides[1];
+    nic_model::Qp* made[2];
+    for (unsigned side = 0; side < 2; side++)
+      box.on(side, [&](nic_model::Host& host) {
+        const Side& s = side ? far : near;
+        nic_model::QpInit init;
+        init.domain = s.pd;
+        init.send_cq = init.receive_cq = s.cq;
+        init.capacity = {64, 1, 1, 1, 0};
+        made[side] = host.create_qp(init);
+      });
+    for (unsigned side = 0; side < 2; side++)
+      box.on(side, [&](nic_model::Host& host) { connect(host, *made[side], *made[1 - side], side, traffic_class); });
+    qps.push_back(made[0]);
+    return static_cast<unsigned>(qps.size() - 1);
+  }
+  // Keeps `depth` WRITEs of so many bytes posted until the end.
+  void write(unsigned number, std::uint32_t bytes, unsigned depth) {
+    loads.push_back({number, bytes});
+    box.on(0, [&](nic_model::Host& host) {
+      for (unsigned i = 0; i < depth; i++) post(host, loads.size() - 1);
+    });
+  }
+  void run(Nanos span) {
+    box.hosts[0]->on_wc = [this](nic_model::Host& host, const ibv_wc& wc) {
+      ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+      Load& load = loads[wc.wr_id];
+      load.done += load.bytes;
+      if (!stopped) post(host, wc.wr_id);
+    };
+    for (Load& load : loads) load.done = 0;
+    box.run(span);
+  }
+  ~Senders() { stopped = true; }
+  double gbps(std::size_t load, Nanos span) const {
+    return static_cast<double>(loads[load].done) * 8 / static_cast<double>(span);
+  }
+
+  struct Load {
+    unsigned number;
+    std::uint32_t bytes;
+    std::uint64_t done = 0;
+  };
+  bool stopped = false;
+  NicBox box;
+  std::vector<nic_model::Qp*> qps;
+  std::vector<Load> loads;
+
+ private:
+  void connect(nic_model::Host& host, nic_model::Qp& qp, nic_model::Qp& peer, unsigned side,
+               std::uint8_t traffic_class) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_INIT;
+    a.port_num = 1;
+    a.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    ASSERT_EQ(0, host.modify_qp(qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+    a.qp_state = IBV_QPS_RTR;
+    a.path_mtu = IBV_MTU_1024;
+    a.dest_qp_num = peer.number();
+    a.max_dest_rd_atomic = 1;
+    a.ah_attr.is_global = 1;
+    a.ah_attr.grh.traffic_class = traffic_class;
+    const roce::IpAddress to = roce::ipv4(10, 0, 0, static_cast<std::uint8_t>(2 - side));
+    std::copy(to.begin(), to.end(), a.ah_attr.grh.dgid.raw);
+    ASSERT_EQ(0, host.modify_qp(qp, a,
+                                IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+    a.qp_state = IBV_QPS_RTS;
+    a.timeout = 14;
+    a.retry_cnt = 7;
+    a.max_rd_atomic = 1;
+    ASSERT_EQ(0, host.modify_qp(qp, a,
+                                IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                    IBV_QP_MAX_QP_RD_ATOMIC));
+  }
+  void post(nic_model::Host& host, std::size_t load) {
+    ibv_sge sge{box.sides[0].address(), loads[load].bytes, box.sides[0].key};
+    ibv_send_wr wr{};
+    wr.wr_id = load;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma.remote_addr = box.sides[1].address();
+    wr.wr.rdma.rkey = box.sides[1].key;
+    const ibv_send_wr* bad = nullptr;
+    ASSERT_EQ(0, host.post_send(*qps[loads[load].number], &wr, &bad));
+  }
+};
+
+constexpr Nanos kSpan = 2 * kMillisecond, kLong = 20 * kMillisecond;
+
+// The end of a run lets what is posted go, and no more.
+void drain(Senders& senders) {
+  senders.stopped = true;
+  senders.box.run();
+}
+
+TEST(NicScheduler, RoundRobinSharesByPackets) {
+  Senders senders("rate: 10Gbps\nwindow: 64");
+  senders.write(senders.add(0), 4096, 8);
+  senders.write(senders.add(0), 65536, 8);
+  senders.run(kSpan);
+  EXPECT_NEAR(senders.gbps(0, kSpan) / senders.gbps(1, kSpan), 1, 0.05);
+  drain(senders);
+}
+
+TEST(NicScheduler, WeightedGroupsShareByWeightAndStrictOnesGoFirst) {
+  Senders weighted(
+      "rate: 10Gbps\nwindow: 64\nscheduler: {groups: [{priority: 1, weight: 3}, {priority: 2, weight: 1}]}");
+  weighted.write(weighted.add(1 << 5), 4096, 8);
+  weighted.write(weighted.add(2 << 5), 65536, 8);
+  weighted.write(weighted.add(2 << 5), 65536, 8);
+  weighted.run(kLong);
+  const double second = weighted.gbps(1, kLong) + weighted.gbps(2, kLong);
+  EXPECT_NEAR(weighted.gbps(0, kLong) / second, 3, 0.15);
+  EXPECT_GT(weighted.gbps(0, kLong) + second, 9);
+  drain(weighted);
+  Senders strict("rate: 10Gbps\nwindow: 64\nscheduler: {groups: [{priority: 5, strict: true}]}");
+  strict.write(strict.add(0), 65536, 8);
+  strict.run(kSpan / 10);
+  strict.write(strict.add(5 << 5), 4096, 64);
+  strict.run(kSpan);
+  EXPECT_GT(strict.gbps(1, kSpan), 8.5);
+  EXPECT_LT(strict.gbps(0, kSpan), 0.5);
+  drain(strict);
+}
+
+// SCR, Table 2: 33.25 and 57.64 Gbps of two queue pairs with messages of 4 KB and 64 KB. Depths: 64 and 16.
+TEST(NicScheduler, GreedyPrefersLargeMessagesAsMeasured) {
+  Senders senders("rate: 100Gbps\nscheduler: {policy: greedy}");
+  senders.write(senders.add(0), 4096, 64);
+  senders.write(senders.add(0), 65536, 16);
+  senders.run(kSpan);
+  EXPECT_NEAR(senders.gbps(0, kSpan), 33.25, 3.325);
+  EXPECT_NEAR(senders.gbps(1, kSpan), 57.64, 5.764);
+  drain(senders);
+}
+
+TEST(NicScheduler, TokenBucketsLimitQueuePairsAndThePort) {
+  const std::string limits = "rate: 10Gbps\nlimiter: ";
+  for (const auto& [what, most] : {std::pair("{qp_rate: 1Gbps}", 2.0),
+                                   {"{qp_rate: 1Gbps, low_rate_loss: 50%}", 2.0},
+                                   {"{qp_rate: 500Mbps, low_rate_loss: 50%}", 0.75},
+                                   {"{port_rate: 1500Mbps}", 1.5}}) {
+    SCOPED_TRACE(what);
+    Senders senders(limits + what);
+    senders.write(senders.add(0), 4096, 8);
+    senders.write(senders.add(0), 4096, 8);
+    senders.run(kSpan);
+    const double bits = senders.gbps(0, kSpan) + senders.gbps(1, kSpan), share = 4096.0 / (4 * 1106 + 16);
+    EXPECT_NEAR(bits, most * share, 0.05 * most);
+    drain(senders);
+  }
+  // A bucket of 64 KiB is full at first: so much goes at the port's rate, headers counted.
+  Senders senders(limits + "{qp_rate: 100Mbps, qp_burst: 64KiB}");
+  senders.write(senders.add(0), 4096, 12);
+  senders.run(100 * kMicrosecond);
+  EXPECT_NEAR(static_cast<double>(senders.loads[0].done), 65536 * 4096.0 / (4 * 1106 + 16), 4096);
+  drain(senders);
+}
+
+TEST(NicScheduler, VerbsLimitTheRateOfAQueuePair) {
+  Senders senders("rate: 10Gbps");
+  const unsigned qp = senders.add(0);
+  senders.box.on(0, [&](nic_model::Host& host) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_RTS;
+    a.rate_limit = 2'000'000;  // kilobits per second
+    ASSERT_EQ(0, host.modify_qp(*senders.qps[qp], a, IBV_QP_STATE | IBV_QP_RATE_LIMIT));
+  });
+  senders.write(qp, 4096, 8);
+  senders.run(kSpan);
+  EXPECT_NEAR(senders.gbps(0, kSpan), 2 * 4096.0 / (4 * 1106 + 16), 0.05);
+  drain(senders);
+}
+
+// A frame of 802.1Qbb for the priorities of `mask`, or of 802.3x.
+void pause(NicBox& box, unsigned mask, std::uint16_t quanta, bool all = false) {
+  PacketPtr frame = box.pool.allocate(60);
+  std::uint8_t* data = frame->data();
+  std::memset(data, 0, 60);
+  const std::uint8_t head[] = {0x01, 0x80, 0xC2, 0, 0, 1, 2, 0, 0, 0, 0, 9, 0x88, 0x08};
+  std::memcpy(data, head, sizeof head);
+  data[14] = all ? 0 : 1;
+  data[15] = 1;
+  data[17] = static_cast<std::uint8_t>(mask);
+  if (all) data[16] = static_cast<std::uint8_t>(quanta >> 8), data[17] = static_cast<std::uint8_t>(quanta);
+  for (unsigned i = 0; i < 8 && !all; i++)
+    data[18 + 2 * i] = static_cast<std::uint8_t>(quanta >> 8), data[19 + 2 * i] = static_cast<std::uint8_t>(quanta);
+  roce::parse(*frame);
+  box.fabric.inject({0, 0}, frame.release());
+  box.fabric.run(box.now);
+}
+
+TEST(NicScheduler, APausedPriorityDoesNotSend) {
+  Senders senders("rate: 10Gbps\nwindow: 64");
+  senders.write(senders.add(3 << 5), 4096, 8);
+  senders.write(senders.add(0), 4096, 8);
+  senders.run(kSpan);
+  pause(senders.box, 1 << 3, 20'000);  // 512 bits each: 1.024 ms
+  senders.run(kMillisecond);
+  EXPECT_LT(senders.loads[0].done, 64u * 1106) << "what was on its way";
+  EXPECT_GT(senders.gbps(1, kMillisecond), 8.5) << "the other has the port";
+  senders.run(kMillisecond);
+  EXPECT_GT(senders.gbps(0, kMillisecond), 3.5) << "the pause is over";
+  EXPECT_EQ(senders.box.count(0, "rx_prio3_pause"), 1u);
+  EXPECT_EQ(senders.box.count(0, "rx_prio3_pause_duration"), 1024u);
+  EXPECT_EQ(senders.box.count(0, "rx_prio0_pause"), 0u);
+  pause(senders.box, 1 << 3, 60'000);
+  senders.run(100 * kMicrosecond);
+  pause(senders.box, 1 << 3, 0);
+  senders.run(kMillisecond);
+  EXPECT_GT(senders.gbps(0, kMillisecond), 3.5) << "a pause of nothing ends one";
+  EXPECT_EQ(senders.box.count(0, "rx_prio3_pause_duration"), 1124u);
+  pause(senders.box, 0, 20'000, true);
+  senders.run(kMillisecond);
+  EXPECT_LT(senders.loads[0].done + senders.loads[1].done, 128u * 1106);
+  EXPECT_EQ(senders.box.count(0, "rx_global_pause"), 1u);
+  EXPECT_EQ(senders.box.count(0, "rx_pause_ctrl_phy"), 4u);
+  drain(senders);
+}
+
+TEST(NicScheduler, PausesMayBeIgnored) {
+  Senders senders("rate: 10Gbps\nobey_pauses: false");
+  senders.write(senders.add(3 << 5), 4096, 8);
+  pause(senders.box, 0xFF, 65535);
+  senders.run(kMillisecond);
+  EXPECT_GT(senders.gbps(0, kMillisecond), 8);
+  EXPECT_EQ(senders.box.count(0, "rx_pause_ctrl_phy"), 0u);
+  EXPECT_EQ(senders.box.count(0, "drop_no_protocol"), 1u);
+  drain(senders);
+}
+
+// What arithmetic gives: the least of the port's rate, PCIe's bandwidth, and reads under way by latency.
+TEST(NicScheduler, DataComeOverPcie) {
+  const double share = 4096.0 / (4 * 1106 + 16);
+  for (const auto& [pcie, most] :
+       {std::pair("{}", 100 * share),
+        {"{bandwidth: 400Gbps}", 100 * share},
+        {"{bandwidth: 40Gbps, read_latency: 0}", 40.0},
+        {"{bandwidth: 1Tbps, read_latency: 1us, outstanding_reads: 4}", 4 * 8192 / 1008.0}}) {
+    SCOPED_TRACE(pcie);
+    Senders senders(std::string("rate: 100Gbps\npcie: ") + pcie);
+    senders.write(senders.add(0), 4096, 32);
+    senders.write(senders.add(0), 4096, 32);
+    senders.run(kSpan);
+    EXPECT_NEAR(senders.gbps(0, kSpan) + senders.gbps(1, kSpan), most, 0.05 * most);
+    drain(senders);
+  }
+}
+
+TEST(NicScheduler, AReadOverPcieTakesItsLatency) {
+  Nanos took[2];
+  for (const bool pcie : {false, true}) {
+    NicBox box(std::string("rate: 100Gbps") + (pcie ? "\npcie: {bandwidth: 100Gbps, read_latency: 700ns}" : ""));
+    box.connect();
+    box.run(kMillisecond);
+    Nanos end = 0;
+    box.hosts[0]->on_wc = [&](nic_model::Host& host, const ibv_wc&) { end = host.now(); };
+    const Nanos begin = box.now;
+    box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 1000);
+    box.run(kMillisecond);
+    took[pcie] = end - begin;
+  }
+  EXPECT_EQ(took[1] - took[0], 700 + 80);
+}
+
+}  // namespace
+}  // namespace rocebox::test::scheduling
