@@ -16,6 +16,7 @@
 #include "nic_model/host/workloads/ucmatose.h"
 #include "nic_model/host/workloads/verbs_check.h"
 #include "nic_model/nic.h"
+#include "nic_model/pcc/pcc.h"
 #include "nic_model/rate/dcqcn_observer.h"
 #include "runtime/kernel/model.h"
 #include "runtime/kernel/workload.h"
@@ -40,6 +41,7 @@ std::span<const Component> in_tree_components() {
                                   link_component(),
                                   lowar_component(),
                                   nic_component(),
+                                  nic_model::pcc::pcc_component(),
                                   rping_workload(),
                                   sdr_model(),
                                   switch_component(),

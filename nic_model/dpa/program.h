@@ -2,6 +2,7 @@
 // Program: the code and data of a device program, from a shared object that was compiled against include/ alone.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,10 +14,13 @@ class Program {
  public:
   /// What stands in the file. Throws ConfigError.
   static std::string read(const std::string& path);
+  /// How functions begin that a device has, besides those of memory and strings.
+  using Api = std::span<const std::string_view>;
+  static constexpr std::string_view kHandlers[] = {"flexio_dev_", "flexio_os_", "print_sim_", "rocebox_dpa_"};
   /// Throws ConfigError: that is no program, is for another processor, or wants what the device has not.
-  static void check(const std::string& path, std::string_view bytes);
+  static void check(const std::string& path, std::string_view bytes, Api api = kHandlers);
   /// The same, or it cannot be loaded.
-  Program(const std::string& path, std::string_view bytes);
+  Program(const std::string& path, std::string_view bytes, Api api = kHandlers);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;

@@ -11,6 +11,9 @@ namespace rocebox::nic_model {
 
 std::uint64_t Controls::line_rate() const { return core_.config.rate; }
 
+std::uint64_t Controls::bytes_received() const { return core_.count.rx_roce_bytes.read(); }
+std::uint64_t Controls::bytes_sent() const { return core_.count.tx_roce_bytes.read(); }
+
 bool Controls::set_rate(std::uint32_t qpn, double bits_per_second) {
   Qp* qp = core_.find(qpn);
   if (!qp) return false;

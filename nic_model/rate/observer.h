@@ -53,6 +53,9 @@ class Controls {
   Nanos now() const { return context_.now(); }
   /// Bits per second of the port; 0: unlimited.
   std::uint64_t line_rate() const;
+  /// RoCE's on the port, as packets were captured.
+  std::uint64_t bytes_received() const;
+  std::uint64_t bytes_sent() const;
   /// The queue pair's requests leave at most at so many bits per second, frames' overhead counted, from the next packet
   /// on: between kRateMin and the port's rate. 0: as fast as the port takes them. False: there is none of that number.
   bool set_rate(std::uint32_t qpn, double bits_per_second);

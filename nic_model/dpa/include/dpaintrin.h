@@ -4,6 +4,7 @@
 #ifndef ROCEBOX_DPAINTRIN_H
 #define ROCEBOX_DPAINTRIN_H
 
+#include "rocebox/fxp16.h"
 #include "rocebox_dpa.h"
 
 /* Spaces of memory. */
@@ -39,6 +40,11 @@ static inline __attribute__((always_inline)) void rocebox_dpa_ordered(int space,
 #define __dpa_thread_cycles() rocebox_dpa_cycles()
 #define __dpa_thread_inst_ret() rocebox_dpa_instructions()
 #define __dpa_thread_time() rocebox_dpa_nanoseconds()
+
+/* Fixed point with 16 bits of fraction. */
+#define __dpa_fxp_rcp(a) fxp16_recip(a)
+#define __dpa_fxp_pow2(a) fxp16_pow2(a)
+#define __dpa_fxp_log2(a) fxp16_log2(a)
 
 /* A hint that the line's old content is of no use. */
 #define __dpa_data_ignore(address) ((void)(address))

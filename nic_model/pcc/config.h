@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What can be written about a NIC's programmable congestion control.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nic_model/rate/congestion_control.h"
+#include "runtime/component/fields.h"
+#include "runtime/component/input_file.h"
+
+namespace rocebox::nic_model::pcc {
+
+/// A parameter of the program's that has another value than the program gave it.
+struct ParameterConfig {
+  void fields(Fields& fields);
+  std::int64_t slot = 0, id = 0, value = 0;
+};
+
+struct PccConfig {
+  void fields(Fields& fields);
+  const char* refuses(std::uint64_t line_rate) const { return line_rate == 0 ? "needs the port's `rate:`" : nullptr; }
+  std::optional<NotificationPoint> notification_point() const { return NotificationPoint{}; }
+  bool has_program() const { return !program.empty() || !file.path.empty(); }
+
+  std::string program;
+  InputFile file;
+  std::int64_t slot = 0, threads = 64;
+  std::vector<ParameterConfig> parameters;
+  Nanos watchdog = 100 * kMillisecond;
+};
+
+}  // namespace rocebox::nic_model::pcc

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Programmable congestion control: what NICs see of queue pairs becomes events of a program, and what it says becomes
+// rates and probes. README.md has the events.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "nic_model/pcc/config.h"
+#include "nic_model/pcc/process.h"
+#include "nic_model/rate/dcqcn_observer.h"
+#include "nic_model/rate/observer.h"
+
+namespace rocebox::nic_model::pcc {
+
+class Pcc final : public Observer {
+ public:
+  using Config = PccConfig;
+  /// Throws ConfigError: the program cannot be had, or does not take its parameters.
+  Pcc(const PccConfig& config, const ControlledNic& nic, Stats& stats);
+
+  std::uint32_t events() const override;
+  void on_queue_pair(Controls& controls, std::uint32_t qpn) override;
+  void on_event(Controls& controls, const QpEvent& event) override;
+  void on_timer(Controls& controls) override { fallback_.on_timer(controls); }
+  void report(Report& report) const override;
+
+ private:
+  struct Flow {
+    std::uint32_t serial = 0, rate = 0;
+    std::uint16_t source_port = 0;
+    bool known = false, wants_probe = false;
+  };
+  bool is_on() const { return process_ && !process_->stopped(); }
+  bool tell(Controls& controls, const QpEvent& event, Flow& flow, doca_pcc_dev_event_t& told);
+  void obey(Controls& controls, std::uint32_t qpn, Flow& flow, const doca_pcc_dev_results_t& results);
+  bool probe(Controls& controls, std::uint32_t qpn, Flow& flow);
+  void set_rate(Controls& controls, std::uint32_t qpn, Flow& flow, std::uint32_t rate);
+  void fall_back(Controls& controls);
+
+  const std::uint32_t first_qpn_;
+  const double rate_unit_;  // bits per second
+  std::unique_ptr<Process> process_;
+  std::uint32_t wanted_ = 0;  // bits of our kinds of events that the program wants
+  std::vector<Flow> flows_;
+  DcqcnObserver fallback_;
+  bool port_is_told_ = false;
+  Counter &events_, &probes_, &wrong_rates_, &stops_;
+};
+
+Component pcc_component();
+
+}  // namespace rocebox::nic_model::pcc

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/pcc/process.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "nic_model/dpa/watch.h"
+#include "runtime/component/component.h"
+
+namespace rocebox::nic_model::pcc {
+namespace {
+
+constexpr std::size_t kStackBytes = 64 * 1024;
+constexpr std::size_t kLinesKept = 64;
+constexpr std::uint32_t kCountersSampledMax = 64;
+constexpr std::uint32_t kRxBytes = 1, kTxBytes = 2;  // doca_pcc_dev_nic_port_counter_types_t
+constexpr std::uint64_t kFlowGuard = std::uint64_t{kGuard} << 32 | kGuard;
+constexpr std::string_view kApi[] = {"doca_pcc_dev_", "rocebox_pcc_", "rocebox_dpa_fence"};
+
+thread_local Process* running_process = nullptr;
+
+template <class F>
+F function_of(const dpa::Program& program, const char* name) {
+  return reinterpret_cast<F>(program.find(name));
+}
+
+}  // namespace
+
+Process::Process(const std::string& path, std::string_view program, const ProcessOptions& options)
+    : options_(options),
+      program_(path, program, kApi),
+      fiber_(kStackBytes),
+      init_(function_of<Init>(program_, "doca_pcc_dev_user_init")),
+      algo_(function_of<Algo>(program_, "doca_pcc_dev_user_algo")),
+      set_parameters_(function_of<SetParameters>(program_, "doca_pcc_dev_user_set_algo_params")),
+      port_changed_(function_of<PortChanged>(program_, "doca_pcc_dev_user_port_info_changed")),
+      flows_(options.flows),
+      internal_rates_(options.flows) {
+  if (!init_ || !algo_)
+    throw ConfigError(fmt::format("`{}` has no {}, which a reaction point has", path,
+                                  init_ ? "doca_pcc_dev_user_algo" : "doca_pcc_dev_user_init"));
+  attributes_.algo_slot = options.slot & 15;
+  fiber_.start(&Process::loop, this);
+  const Moment at_first;
+  if (!run(Call::kInit, at_first)) throw ConfigError(fmt::format("`{}`: {}", path, error_));
+  tables_.close();
+  const Tables::Slot* slot = tables_.slot(0, options.slot);
+  is_internal_ = slot && !slot->enabled;
+}
+
+void Process::check(const std::string& path, std::string_view program) { dpa::Program::check(path, program, kApi); }
+
+Process* Process::current() { return running_process; }
+
+// The program's stack: one call after another, each between two pauses.
+void Process::loop(void* process) {
+  auto& self = *static_cast<Process*>(process);
+  for (;;) {
+    self.call();
+    self.has_returned_ = true;
+    self.fiber_.pause();
+  }
+}
+
+void Process::call() {
+  switch (call_) {
+    case Call::kEvent:
+      return algo_(&flows_[flow_].context, event_, &attributes_, results_);
+    case Call::kInit:
+      return init_(&disabled_);
+    case Call::kPort:
+      return port_changed_(0);
+    case Call::kParameter:
+      is_taken_ = set_parameters_(0, slot_, id_, 1, &value_, tables_.slot(0, slot_)->parameters) == 0;
+      return;
+  }
+}
+
+// In place of what was stopped.
+void Process::leave() { running_process->fiber_.leave(); }
+
+void Process::fail(const char* why) {
+  failure_ = why;
+  fiber_.leave();
+}
+
+bool Process::run(Call call, const Moment& moment) {
+  call_ = call;
+  moment_ = &moment;
+  has_returned_ = false;
+  dpa::Watch& watch = dpa::Watch::of_this_thread();
+  running_process = this;
+  watch.resume(fiber_, &Process::leave, options_.watchdog);
+  running_process = nullptr;
+  if (has_returned_) [[likely]]
+    return true;
+  explain();
+  return false;
+}
+
+void Process::explain() {
+  const dpa::Stop& why = dpa::Watch::of_this_thread().stop();
+  if (failure_) {
+    error_ = failure_;
+    return;
+  }
+  std::string what;
+  if (why.is_watchdog)
+    what = "ran too long";
+  else if (why.by_stack)
+    what = "its stack is full";
+  else
+    what = fmt::format("{} ({}) at address {:#x}", strsignal(why.signal), sigabbrev_np(why.signal),
+                       reinterpret_cast<std::uintptr_t>(why.address));
+  error_ = fmt::format("{}, in {}", what, program_.place_of(why.instruction));
+}
+
+void Process::new_flow(std::uint32_t flow, Nanos now) {
+  flows_[flow] = {kFlowGuard, {}, kFlowGuard};
+  internal_rates_[flow].start(internal_config_, options_.line_rate, now);
+}
+
+bool Process::handle(std::uint32_t number, doca_pcc_dev_event_t& event, doca_pcc_dev_results_t& results,
+                     const Moment& moment) {
+  if (stopped()) return false;
+  flow_ = number;
+  event_ = &event;
+  results_ = &results;
+  moment_ = &moment;
+  new_source_port_ = 0;
+  if (is_internal_) return internal(results), true;
+  is_handling_ = true;
+  const bool returned = run(Call::kEvent, moment);
+  is_handling_ = false;
+  if (!returned) return false;
+  const Flow& flow = flows_[number];
+  if (flow.before != kFlowGuard || flow.after != kFlowGuard) [[unlikely]]
+    error_ = fmt::format("it wrote beside the 48 bytes of the context of a flow, in an event of kind {}",
+                         static_cast<unsigned>(event.general.ev_type));
+  else if (const Tables::Slot* slot = tables_.slot(0, options_.slot); slot && tables_.is_overrun(*slot)) [[unlikely]]
+    error_ = fmt::format("it wrote behind the parameters or counters of slot {}", options_.slot);
+  return !stopped();
+}
+
+void Process::port_changed(const Moment& moment) {
+  if (port_changed_ && !stopped()) run(Call::kPort, moment);
+}
+
+std::string Process::set_parameter(std::uint32_t slot, std::uint32_t id, std::uint32_t value, const Moment& moment) {
+  if (stopped()) return "the program has been stopped";
+  if (std::string why = tables_.refuses(slot, id, value); !why.empty()) return why;
+  slot_ = slot;
+  id_ = id;
+  value_ = value;
+  is_taken_ = true;
+  if (set_parameters_ && !run(Call::kParameter, moment)) return error_;
+  if (!is_taken_) return fmt::format("the program does not take {} as parameter {} of slot {}", value, id, slot);
+  tables_.slot(0, slot)->parameters[id] = value;
+  return "";
+}
+
+bool Process::give_source_port(std::uint16_t port) {
+  if (is_handling_) new_source_port_ = port;
+  return is_handling_;
+}
+
+// By events alone: what time has changed is made up for.
+void Process::internal(doca_pcc_dev_results_t& results) {
+  DcqcnRate& rate = internal_rates_[flow_];
+  if (!rate.is_on()) return;
+  if (event_->general.ev_type == DOCA_PCC_DEV_EVNT_ROCE_TX)
+    rate.on_sent(moment_->now, std::uint64_t{event_->sent.sent_32bytes} * 32);
+  else if (event_->general.ev_type == DOCA_PCC_DEV_EVNT_ROCE_CNP)
+    rate.on_congestion(moment_->now);
+  else
+    rate.catch_up(moment_->now);
+  const double share = rate.rate() / static_cast<double>(options_.line_rate) * DOCA_PCC_DEV_MAX_RATE;
+  results.rate = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(share + 0.5));
+}
+
+void Process::say(std::string line) {
+  lines_in_all_++;
+  if (lines_.size() >= kLinesKept) return;
+  while (!line.empty() && line.back() == '\n') line.pop_back();
+  lines_.push_back(std::move(line));
+}
+
+void Process::configure_counters(const std::uint32_t* ids, std::uint32_t count, std::uint32_t* values) {
+  if (count > kCountersSampledMax) fail("doca_pcc_dev_nic_counters_config: too many counters");
+  for (std::uint32_t i = 0; i < count; i++) {
+    const std::uint32_t type = ids[i] >> 4 & 15;
+    if ((ids[i] & ~0xFFu) != 1u << 24 || (type != kRxBytes && type != kTxBytes))
+      fail("doca_pcc_dev_nic_counters_config: there is no counter of that name");
+  }
+  counter_ids_.assign(ids, ids + count);
+  counter_values_ = values;
+}
+
+void Process::sample_counters() const {
+  for (std::size_t i = 0; i < counter_ids_.size(); i++) {
+    if (counter_ids_[i] & 15) {
+      counter_values_[i] = 0;  // of a port that is not there
+      continue;
+    }
+    const bool sent = (counter_ids_[i] >> 4 & 15) == kTxBytes;
+    counter_values_[i] = static_cast<std::uint32_t>(sent ? moment_->bytes_sent : moment_->bytes_received);
+  }
+}
+
+void Process::report(Report& report) const {
+  report.text("pcc_program", name());
+  if (stopped()) report.text("pcc_error", error_);
+  tables_.report(report);
+  report.table("pcc_lines", lines_.size(), [&](Report& r, std::size_t i) { r.text("line", lines_[i]); });
+  if (lines_in_all_ > lines_.size())
+    report.count("pcc_lines_not_kept", static_cast<std::int64_t>(lines_in_all_ - lines_.size()));
+}
+
+}  // namespace rocebox::nic_model::pcc
