@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "runtime/component/component.h"
 #include "runtime/component/fields.h"
 #include "runtime/config/units.h"
 
