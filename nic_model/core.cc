@@ -6,22 +6,21 @@
 namespace rocebox::nic_model {
 
 Qp::Qp(Core& core, std::uint32_t number, const QpInit& made, const ibv_qp_cap& granted)
-    : init(made),
+    : number_(number),
+      retransmit_timer(timer_tag(TimerOf::kRetransmission, number)),
+      init(made),
       send_queue(made.device_memory ? SendQueue(number, *made.device_memory, made.type == IBV_QPT_UD)
                                     : SendQueue(number, granted.max_send_wr, granted.max_send_sge,
                                                 granted.max_inline_data, made.type == IBV_QPT_UD)),
+      requester(core, *this),
+      responder(core, *this),
       own_receive_queue(made.device_memory
                             ? ReceiveQueue(*made.device_memory)
                             : ReceiveQueue(ReceiveQueue::Kind::kOwn, 0, granted.max_recv_wr, granted.max_recv_sge)),
-      requester(core, *this),
-      responder(core, *this),
-      retransmit_timer(timer_tag(TimerOf::kRetransmission, number)),
       rnr_timer(timer_tag(TimerOf::kRnr, number)),
-      pace_timer(timer_tag(TimerOf::kPace, number)),
-      number_(number) {}
+      pace_timer(timer_tag(TimerOf::kPace, number)) {}
 
-void Core::wake(Context& context, Qp& qp) {
-  if (qp.is_ready) return;
+void Core::wake_idle(Context& context, Qp& qp) {
   if (qp.responder.wants_to_send() || qp.requester.wants_to_send(context.now())) transmitter.add(context, qp);
 }
 
@@ -103,11 +102,11 @@ void Core::fail(Context& context, Qp& qp) {
 }
 
 PacketPtr Core::make(Context& context, const Headers& headers, const PacketFields& fields) {
+  const Headers::Length length = headers.length(fields.opcode, fields.payload_bytes);
   const bool headers_alone = config.header_only && fields.payload_bytes > Headers::kDigestBytes;
-  PacketPtr packet = context.allocate(headers_alone ? headers.head_bytes(fields.opcode) + Headers::kDigestBytes
-                                                    : headers.frame_bytes(fields.opcode, fields.payload_bytes));
-  if (packet)
-    headers.write(*packet, fields);
+  PacketPtr packet = context.allocate(headers_alone ? length.head + Headers::kDigestBytes : length.frame);
+  if (packet) [[likely]]
+    headers.write(*packet, fields, length);
   else
     count.tx_no_packet.add();
   return packet;

@@ -55,7 +55,9 @@ class Core {
     return index < qps.size() ? qps[index].get() : nullptr;
   }
   /// The queue pair has something to send, or may have.
-  void wake(Context& context, Qp& qp);
+  void wake(Context& context, Qp& qp) {
+    if (!qp.is_ready) wake_idle(context, qp);
+  }
 
   /// Completes a send work request; a successful one only where its sender asked for that.
   void complete_send(Context& context, Qp& qp, const SendWork& work, ibv_wc_status status);
@@ -102,6 +104,7 @@ class Core {
   std::vector<AsyncEvent> events;           // not told yet
   std::vector<CompletionQueue*> completed;  // that may have an event for their host
  private:
+  void wake_idle(Context& context, Qp& qp);
   mlx5_cqe64* next_cqe(CompletionQueue& cq);
   void publish(Context& context, CompletionQueue& cq, mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited);
   void tell_observer(Context& context, const Qp& qp, QpEvent& event);

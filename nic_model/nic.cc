@@ -6,12 +6,11 @@
 #include <algorithm>
 
 #include "runtime/packet/pool.h"
-#include "runtime/roce/icrc.h"
 
 namespace rocebox::nic_model {
-
 Nic::Nic(const NicConfig& config, Stats& stats)
     : config_(config),
+      mac_(six_bytes(config_.mac_address().data())),
       core_(config_, stats),
       neighbors_(core_),
       gsi_(core_, stats),
@@ -36,16 +35,14 @@ void Nic::observe_by(std::unique_ptr<Observer> observer) {
 
 void Nic::start(Context& context) { context.reserve_timers(static_cast<std::size_t>(config_.queue_pairs) * 2); }
 
-void Nic::process(Context& context, Port, Batch& batch) {
-  for (unsigned i = 0; i < batch.size(); i++) batch.drop(i, receive(context, batch[i]));
-  host_.settle(context);
-}
-
 void Nic::on_timer(Context& context, Timer& timer) {
+  if (core_.transmitter.owns(timer)) [[likely]] {
+    core_.transmitter.run(context, core_);
+    return host_.settle(context);
+  }
   const auto whose = static_cast<std::uint32_t>(timer_whose(timer.tag()));
   switch (timer_of(timer.tag())) {
-    case TimerOf::kTransmitter:
-      core_.transmitter.run(context, core_);
+    case TimerOf::kTransmitter:  // seen above
       break;
     case TimerOf::kRetransmission:
       if (Qp* qp = core_.find(whose)) qp->requester.on_retransmit_timer(context);
@@ -89,12 +86,6 @@ void Nic::on_host(Context& context) {
   host_.settle(context);
 }
 
-bool Nic::is_for_us(Packet packet) const {
-  const auto* ethernet = packet.header<roce::Ethernet>(0);
-  const bool is_group = ethernet->destination[0] & 1;
-  return is_group || std::equal(ethernet->destination, ethernet->destination + 6, config_.mac_address().begin());
-}
-
 class Nic::NewOptions final : public Change {
  public:
   explicit NewOptions(bool up) : up_(up) {}
@@ -112,124 +103,17 @@ std::unique_ptr<Change> Nic::prepare(const NicConfig& config) const {
   return std::make_unique<NewOptions>(config.up);
 }
 
-Counter& Nic::receive(Context& context, Packet packet) {
-  if (!core_.up) [[unlikely]]
-    return core_.count.drop_down;
-  if (packet.size() < sizeof(roce::Ethernet) || !is_for_us(packet)) return core_.count.drop_not_for_us;
-  const PacketMeta& meta = packet.meta();
-  if (meta.status == ParseStatus::kRoce) [[likely]]
-    return receive_roce(context, packet);
-  if (roce::class_of(meta.status) == PacketClass::kMalformed) return core_.count.drop_malformed;
-  if (roce::class_of(meta.status) == PacketClass::kTruncated && meta.bth_offset) return core_.count.drop_truncated;
-  if (meta.ip_version) {
-    const roce::IpAddress to = roce::addresses(packet).destination;
-    if (to != config_.source_for(to) && to[0] != 0xFF) return core_.count.drop_not_for_us;
-  }
-  if (Counter* end = pauses_.on_packet(context, packet)) return *end;
-  if (Counter* end = rtt_.on_packet(context, packet)) return *end;
-  bool found = false;
-  const bool used = neighbors_.on_packet(context, packet, found);
-  if (found) connections_.on_neighbor(context);
-  if (found)
-    for (const auto& qp : core_.qps)
-      if (qp && !qp->path_known && qp->can_receive() && !qp->is(IBV_QPT_UD)) resolve(context, *qp);
-  return used ? core_.count.answered : core_.count.drop_no_protocol;
-}
-
-Counter& Nic::receive_roce(Context& context, Packet packet) {
-  Counters& count = core_.count;
-  count.rx_roce_packets.add();
-  count.rx_roce_bytes.add(packet.wire_bytes());
-  if (config_.icrc) {
-    const roce::IcrcStatus icrc = roce::icrc_check(packet);
-    if (icrc == roce::IcrcStatus::kBad) return count.drop_icrc;
-    if (icrc == roce::IcrcStatus::kUnverifiable && !config_.header_only) return count.drop_truncated;
-    if (icrc == roce::IcrcStatus::kUnverifiable && !Headers::digest_is_right(packet)) return count.drop_icrc;
-  }
-  const roce::Bth& bth = roce::bth(packet);
-  const roce::Addresses addresses = roce::addresses(packet);
-  if (addresses.destination != config_.source_for(addresses.destination)) {
-    if (is_multicast(addresses.destination)) return receive_multicast(context, packet);
-    return count.drop_not_for_us;
-  }
-  if ((bth.pkey & 0x7FFF) != 0x7FFF) return count.drop_bad_pkey;
-  if (bth.destination_qp == roce::kGsiQpn) {
-    Counter* why = gsi_.check(packet);
-    return why ? *why : connections_.receive(context, packet);
-  }
-  Qp* qp = core_.find(static_cast<std::uint32_t>(bth.destination_qp));
-  if (!qp) return count.drop_no_qp;
-  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
-  if (info.service == roce::Service::kCnp) return notified(context, *qp, addresses.source);
-  if (roce::ecn(packet) == roce::kEcnCe) {
-    count.np_ecn_marked_roce_packets.add();
-    notify(context, *qp);
-  }
-  const roce::Service service = qp->is(IBV_QPT_RC)   ? roce::Service::kRc
-                                : qp->is(IBV_QPT_UC) ? roce::Service::kUc
-                                                     : roce::Service::kUd;
-  if (info.service != service) return count.drop_wrong_service;
-  if (!qp->can_receive()) return count.drop_qp_state;
-  if (service == roce::Service::kUd) return qp->responder.on_datagram(context, packet);
-  if (addresses.source != qp->attributes.remote) return count.drop_wrong_peer;
-  if (core_.is_observed(QpEventKind::kRx)) [[unlikely]]
-    observe_received(context, *qp, packet);
-  if (!info.has(roce::kIsResponse)) return qp->responder.on_request(context, packet);
-  if (info.has(roce::kIsReadResponse)) return qp->requester.on_read_response(context, packet);
-  if (info.has(roce::kHasAtomicAckEth)) return qp->requester.on_atomic_response(context, packet);
-  return qp->requester.on_acknowledge(context, packet);
-}
-
-void Nic::observe_received(Context& context, Qp& qp, Packet packet) {
-  QpEvent event;
-  event.kind = QpEventKind::kRx;
-  event.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
-  event.bytes = static_cast<std::uint32_t>(packet.wire_bytes() + config_.overhead);
-  event.udp_source_port = static_cast<std::uint16_t>(packet.header<roce::Udp>(packet.meta().udp_offset)->source_port);
-  core_.observe(context, qp, event);
-}
-
-Counter& Nic::receive_multicast(Context& context, Packet packet) {
-  core_.count.multicast_rcv_packets.add();
-  const roce::Bth& bth = roce::bth(packet);
-  if ((bth.pkey & 0x7FFF) != 0x7FFF) return core_.count.drop_bad_pkey;
-  if (bth.destination_qp != kMulticastQpn) return core_.count.drop_no_qp;
-  if (roce::opcode_info(packet.meta().opcode).service != roce::Service::kUd) return core_.count.drop_wrong_service;
-  return deliver_to_group(core_, context, packet);
-}
-
-// Reaction point.
-Counter& Nic::notified(Context& context, Qp& qp, const roce::IpAddress& source) {
-  if (!core_.is_observed(QpEventKind::kCnp) || !qp.can_send() || source != qp.attributes.remote)
-    return core_.count.rp_cnp_ignored;
-  QpEvent event;
-  event.kind = QpEventKind::kCnp;
-  core_.observe(context, qp, event);
-  return core_.count.rp_cnp_handled;
-}
-
-// Notification point: a packet that came with a mark (annex A17.9.3).
-void Nic::notify(Context& context, Qp& qp) {
-  if (!config_.notification_point || !qp.path_known || qp.is(IBV_QPT_UD)) return;
-  if (context.now() - qp.last_cnp < config_.notification_point->min_time_between_cnps) return;
-  qp.last_cnp = context.now();
-  PacketFields fields;
-  fields.opcode = roce::kOpcodeCnp;
-  fields.destination_qp = qp.attributes.destination_qp;
-  fields.udp_source_port = qp.attributes.udp_source_port;
-  PacketPtr packet = core_.make(context, qp.notification_headers, fields);
-  if (!packet) return;
-  std::memset(Headers::extension(*packet), 0, sizeof(roce::Cnp));
-  packet->header<roce::Bth>(packet->meta().bth_offset)->fecn_becn_resv6 = 0x40;
-  core_.finish(*packet);
-  if (core_.transmitter.add_control(context, packet))
-    core_.count.np_cnp_sent.add();
-  else
-    context.drop(std::move(packet), core_.count.drop_control_full);
-}
-
 void Nic::resolve(Context& context, Qp& qp) {
-  const roce::Mac* mac = neighbors_.resolve(context, qp.attributes.remote);
+  const roce::IpAddress& remote = qp.attributes.remote;
+  const roce::IpAddress own = config_.source_for(remote);
+  qp.peer_ipv4 = 0;
+  if (roce::is_ipv4(remote) && roce::is_ipv4(own) && !qp.is(IBV_QPT_UD)) {
+    std::uint8_t both[8];
+    std::copy_n(remote.begin() + 12, 4, both);
+    std::copy_n(own.begin() + 12, 4, both + 4);
+    std::memcpy(&qp.peer_ipv4, both, sizeof both);
+  }
+  const roce::Mac* mac = neighbors_.resolve(context, remote);
   qp.path_known = mac != nullptr;
   if (!mac) return;
   roce::Underlay underlay;

@@ -33,6 +33,12 @@ class Nic final : public Kernel {
 
  private:
   class NewOptions;
+  // Of a MAC address.
+  static std::uint64_t six_bytes(const std::uint8_t* at) {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, at, sizeof(roce::Mac));
+    return bytes;
+  }
   Counter& receive(Context& context, Packet packet);
   Counter& receive_roce(Context& context, Packet packet);
   Counter& receive_multicast(Context& context, Packet packet);
@@ -40,10 +46,15 @@ class Nic final : public Kernel {
   void notify(Context& context, Qp& qp);
   void observe_received(Context& context, Qp& qp, Packet packet);
   bool is_for_us(Packet packet) const;
+  const Qp* prefetch_qp(Packet packet, const Qp* last) const;
+  Counter& receive_other(Context& context, Packet packet);
+  Counter& receive_checked(Context& context, Packet packet);
+  Counter& receive_from_peer(Context& context, Qp& qp, Packet packet);
   void resolve(Context& context, Qp& qp);
   void give_up(Context& context);
 
   const NicConfig config_;
+  std::uint64_t mac_;  // six bytes as they stand in a frame
   Core core_;
   Neighbors neighbors_;
   Gsi gsi_;

@@ -9,7 +9,7 @@
 namespace rocebox::bench {
 namespace {
 
-constexpr PoolSizes kSizes{.small = 32768, .large = 2048, .giant = 8};
+constexpr PoolSizes kSizes{.headers = 4096, .small = 32768, .large = 2048, .giant = 8};
 constexpr std::uint32_t kTablesMebibytes = 128;  // of switches: LPM, exact matches
 
 PacketPtr allocate(std::uint32_t bytes) {

@@ -30,10 +30,11 @@ void Gsi::send(Context& context, const Headers& headers, std::span<const std::ui
   fields.destination_qp = roce::kGsiQpn;
   fields.payload_bytes = roce::kMadBytes;
   // Always with its bytes: what connects is no payload that a simulation could do without.
-  PacketPtr packet = context.allocate(headers.frame_bytes(fields.opcode, fields.payload_bytes));
+  const Headers::Length length = headers.length(fields.opcode, fields.payload_bytes);
+  PacketPtr packet = context.allocate(length.frame);
   if (!packet) return core_.count.tx_no_packet.add();
   psn_ = roce::psn_add(psn_, 1);
-  headers.write(*packet, fields);
+  headers.write(*packet, fields, length);
   auto* deth = reinterpret_cast<roce::Deth*>(Headers::extension(*packet));
   deth->qkey = roce::kGsiQkey;
   deth->reserved = 0;

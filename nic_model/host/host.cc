@@ -61,7 +61,7 @@ void Host::arm_timer(std::uint32_t program, Timer& timer, Nanos at) {
   context_->arm(timer, at);
 }
 
-void Host::settle(Context& context) {
+void Host::settle_all(Context& context) {
   const InCall call(*this, context);
   if (dpa_) dpa_->on_call();
   do {
@@ -72,8 +72,10 @@ void Host::settle(Context& context) {
 void Host::tell_programs() {
   bool called = false;
   while (!core_.completed.empty() || !core_.events.empty() || manager_.has_events()) {
-    const std::vector<CompletionQueue*> completed = std::exchange(core_.completed, {});
-    for (CompletionQueue* cq : completed) {
+    // Two vectors take turns, for their capacity.
+    completed_.clear();
+    completed_.swap(core_.completed);
+    for (CompletionQueue* cq : completed_) {
       const bool event = cq->take_event();
       if (event) context_->cancel(cq->timer);
       if (cq->is_devices())

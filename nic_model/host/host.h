@@ -96,7 +96,11 @@ class Host final : public HostSide {
   void start_programs(Context& context);
   void fire(Context& context, Timer& timer);
   /// Tells programs of completions and asynchronous events until there is none.
-  void settle(Context& context);
+  void settle(Context& context) {
+    if (core_.completed.empty() && core_.events.empty() && !manager_.has_events() && !dpa_) [[likely]]
+      return;
+    settle_all(context);
+  }
   void report(Report& report) const;
   void on_device_timer(Context& context, const Timer& timer);
 
@@ -117,6 +121,7 @@ class Host final : public HostSide {
   void reset(Qp& qp);
   void fetch_posted(Qp& qp);
   void tell_programs();
+  void settle_all(Context& context);
 
   Core& core_;
   ConnectionManager& manager_;
@@ -126,7 +131,8 @@ class Host final : public HostSide {
   std::function<void()> waker_;
   std::vector<HostProgram*> programs_;
   std::vector<std::uint32_t> to_start_;
-  Context* context_ = nullptr;  // of the call that goes on
+  Context* context_ = nullptr;               // of the call that goes on
+  std::vector<CompletionQueue*> completed_;  // that are being told of
   std::unique_ptr<dpa::Engine> dpa_;
 };
 

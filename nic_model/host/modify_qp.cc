@@ -91,6 +91,7 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
   if (to == IBV_QPS_ERR) return core_.fail(*context_, qp), 0;
   if (to == IBV_QPS_RESET) return reset(qp), 0;
   qp.attributes.state = to;
+  if (to == IBV_QPS_SQD) qp.responder.keep_resources();
   if (before == IBV_QPS_INIT && to == IBV_QPS_RTR) {
     if (qp.is(IBV_QPT_UD)) qp.attributes.path_mtu = 4096;
     qp.responder.start();
@@ -129,6 +130,7 @@ void Host::reset(Qp& qp) {
   qp.requester.reset();
   qp.responder.reset();
   qp.path_known = false;
+  qp.peer_ipv4 = 0;
   qp.rate = 0;
   qp.rtt_sent = kNever;
 }

@@ -14,18 +14,24 @@ class Extents {
   void add(std::uint64_t offset, std::uint64_t bytes) {
     if (bytes == 0) return;
     written_ += bytes;
-    // Packets of one message come one behind the other: the last range grows.
-    if (last_ != ranges_.end() && last_->second == offset && next_start() >= offset + bytes) {
-      last_->second = offset + bytes;
-      covered_ += bytes;
-      join_next();
-      return;
+    const std::uint64_t end = offset + bytes;
+    if (last_ != ranges_.end()) [[likely]] {
+      // Packets of one message come one behind the other: the last range grows.
+      if (last_->second == offset && end <= next_begin_) {
+        last_->second = end;
+        covered_ += bytes;
+        if (end == next_begin_) join_next();
+        return;
+      }
+      // Buffers are written again.
+      if (offset >= last_->first && end <= last_->second) return;
     }
-    add_anywhere(offset, offset + bytes);
+    add_anywhere(offset, end);
   }
   void clear() {
     ranges_.clear();
     last_ = ranges_.end();
+    next_begin_ = UINT64_MAX;
     written_ = covered_ = 0;
   }
   /// Whether all of these bytes were written.
@@ -50,6 +56,7 @@ class Extents {
     if (next == ranges_.end() || next->first != last_->second) return;
     last_->second = next->second;
     ranges_.erase(next);
+    next_begin_ = next_start();
   }
   void add_anywhere(std::uint64_t begin, std::uint64_t end) {
     auto at = ranges_.upper_bound(begin);
@@ -62,11 +69,13 @@ class Extents {
       at = ranges_.erase(at);
     }
     last_ = ranges_.emplace(from, to).first;
+    next_begin_ = next_start();
     covered_ += to - from - known;
   }
 
   Ranges ranges_;
   Ranges::iterator last_ = ranges_.end();
+  std::uint64_t next_begin_ = UINT64_MAX;  // where the range behind last_ begins
   std::uint64_t written_ = 0, covered_ = 0;
 };
 

@@ -6,10 +6,6 @@
 
 namespace rocebox::nic_model {
 
-void Memory::copy(std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes) {
-  if (bytes) std::memcpy(to, from, bytes);
-}
-
 Region* Memory::take(std::uint32_t domain, Region::Kind kind, std::uint32_t& key) {
   std::uint32_t index;
   if (regions_.empty()) regions_.emplace_back();
@@ -123,11 +119,6 @@ bool Memory::remove(std::uint32_t key) {
   return true;
 }
 
-MemoryError Memory::check(std::uint32_t key, Accessor by, std::uint64_t address, std::uint64_t bytes,
-                          std::uint32_t access) const {
-  return check_at(key, by, address, bytes, access, 0);
-}
-
 MemoryError Memory::check_at(std::uint32_t key, Accessor by, std::uint64_t address, std::uint64_t bytes,
                              std::uint32_t access, unsigned depth) const {
   const Region* region = find(key);
@@ -190,7 +181,6 @@ void Memory::read_other(const Region& region, std::uint64_t address, std::uint32
 
 void Memory::write_other(Region& region, std::uint64_t address, std::uint32_t bytes, const std::uint8_t* from) {
   if (region.kind == Region::Kind::kWindow) return write(region.window_of, address, bytes, from);
-  if (region.placed) region.placed->add(address - region.address, bytes);
   if (region.kind != Region::Kind::kIndirect) return;
   each_piece(region, address - region.address, bytes,
              [&](const IndirectPiece& piece, std::uint64_t at, std::uint32_t some) {

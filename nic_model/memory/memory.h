@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -84,7 +85,16 @@ class Memory {
   }
   /// Whether `by` may do `access` (0: read as the local side, which needs no right) with all of these bytes.
   MemoryError check(std::uint32_t key, Accessor by, std::uint64_t address, std::uint64_t bytes,
-                    std::uint32_t access) const;
+                    std::uint32_t access) const {
+    const Region* region = find(key);
+    if (region && region->kind == Region::Kind::kDirect && region->domain == by.domain &&
+        (region->access & access) == access && address >= region->address) [[likely]] {
+      const std::uint64_t offset = address - region->address;
+      if (offset <= region->length && bytes <= region->length - offset) [[likely]]
+        return MemoryError::kNone;
+    }
+    return check_at(key, by, address, bytes, access, 0);
+  }
 
   /// Copies out of memory that was checked; `to` null: only the extents count, and nothing is to be done.
   void read(std::uint32_t key, std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const {
@@ -98,8 +108,10 @@ class Memory {
   void write(std::uint32_t key, std::uint64_t address, std::uint32_t bytes, const std::uint8_t* from) {
     Region* region = const_cast<Region*>(find(key));
     if (!region) return;
-    if (region->kind == Region::Kind::kDirect && region->bytes) [[likely]] {
-      if (from) copy(region->bytes + (address - region->address), from, bytes);
+    if (region->kind == Region::Kind::kDirect) [[likely]] {
+      const std::uint64_t offset = address - region->address;
+      if (region->placed) return region->placed->add(offset, bytes);
+      if (from) copy(region->bytes + offset, from, bytes);
       return;
     }
     write_other(*region, address, bytes, from);
@@ -110,7 +122,9 @@ class Memory {
   std::size_t regions() const { return in_use_; }
 
  private:
-  static void copy(std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes);
+  static void copy(std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes) {
+    if (bytes) std::memcpy(to, from, bytes);
+  }
   Region* take(std::uint32_t domain, Region::Kind kind, std::uint32_t& key);
   void read_other(const Region& region, std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const;
   void write_other(Region& region, std::uint64_t address, std::uint32_t bytes, const std::uint8_t* from);

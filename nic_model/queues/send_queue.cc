@@ -51,11 +51,6 @@ bool has_remote_address(std::uint8_t opcode) {
 }
 bool is_atomic(std::uint8_t opcode) { return opcode == MLX5_OPCODE_ATOMIC_CS || opcode == MLX5_OPCODE_ATOMIC_FA; }
 
-constexpr std::uint32_t kAddressSegments = sizeof(mlx5_wqe_datagram_seg) / 16;
-// Control, remote address, atomic; or control and the address of a datagram.
-constexpr std::uint32_t kHeadSegments = 1 + kAddressSegments;
-static_assert(kAddressSegments == 3 && kHeadSegments >= 3);
-
 }  // namespace
 
 SendQueue::SendQueue(std::uint32_t qpn, std::uint32_t requests, std::uint32_t sges, std::uint32_t inline_bytes,
@@ -202,7 +197,6 @@ bool SendQueue::fetch(SendWork& work) {
   const std::uint32_t end = first + segments;
   if (segments == 0 || be32toh(control.qpn_ds) >> 8 != qpn_) return false;
   if (is_datagram_) {
-    work.datagram_segment = at;
     at += kAddressSegments;
   }
   if (has_remote_address(work.opcode)) {

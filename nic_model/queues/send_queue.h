@@ -17,8 +17,8 @@ namespace rocebox::nic_model {
 class Memory;
 struct Accessor;
 
-/// A work request as the NIC has read it, until it is completed.
-struct SendWork {
+/// A work request as the NIC has read it, until it is completed: one cache line.
+struct alignas(64) SendWork {
   std::uint32_t first_psn = 0, packets = 0;  ///< PSNs that it takes; of a READ those of the responses
   std::uint32_t bytes = 0;
   std::uint32_t rkey = 0;
@@ -34,8 +34,6 @@ struct SendWork {
   bool done = false;            ///< of a READ or an atomic: all of the response has come
   std::uint32_t responded = 0;  ///< of a READ: packets of the response that have come
   std::uint32_t message = 0;    ///< its number among those that are sent, from 1 on
-  // Of a datagram.
-  std::uint32_t datagram_segment = 0;
 
   bool has(std::uint8_t flag) const { return flags & flag; }
   bool is_read() const { return opcode == MLX5_OPCODE_RDMA_READ; }
@@ -43,6 +41,7 @@ struct SendWork {
   bool is_read_or_atomic() const { return is_read() || is_atomic(); }
   bool is_local() const { return opcode == MLX5_OPCODE_LOCAL_INVAL || opcode == MLX5_OPCODE_UMR; }
 };
+static_assert(sizeof(SendWork) == 64);
 
 class SendQueue {
  public:
@@ -91,14 +90,19 @@ class SendQueue {
                const std::uint8_t* from) const;
   /// Whether `by` may do `access` with all of the data.
   bool check(const SendWork& work, const Memory& memory, const Accessor& by, std::uint32_t access) const;
+  /// Of a datagram: it lies before the data.
   const mlx5_wqe_av& address(const SendWork& work) const {
-    return *reinterpret_cast<const mlx5_wqe_av*>(segment(work.datagram_segment));
+    return *reinterpret_cast<const mlx5_wqe_av*>(segment(work.first_segment - kAddressSegments));
   }
   std::uint32_t requests_max() const { return requests_max_; }
   void clear();
 
  private:
   static constexpr std::uint32_t kSegmentBytes = 16, kBlockBytes = MLX5_SEND_WQE_BB;
+  static constexpr std::uint32_t kAddressSegments = sizeof(mlx5_wqe_datagram_seg) / kSegmentBytes;
+  // Control, remote address, atomic; or control and the address of a datagram.
+  static constexpr std::uint32_t kHeadSegments = 1 + kAddressSegments;
+  static_assert(kAddressSegments == 3 && kHeadSegments >= 3);
   static constexpr std::uint32_t kBlocksMax = 16;  // of one WQE: 63 segments
   void take_from_source();
   std::uint8_t* segment(std::uint32_t at) { return ring_.data() + (at & segment_mask_) * kSegmentBytes; }
@@ -111,20 +115,20 @@ class SendQueue {
   void each_piece(const SendWork& work, std::uint64_t offset, std::uint64_t bytes, Each each) const;
 
   std::uint32_t qpn_, requests_max_, sges_max_, inline_max_;
-  bool is_datagram_;
   std::uint32_t segment_mask_, block_mask_;
-  std::vector<std::uint8_t> ring_;
-  const std::uint8_t* source_ = nullptr;  // of a device program's: its ring; `ring_` has copies of what was taken
-  std::uint32_t source_mask_ = 0;         // blocks
-  struct Posted {
-    std::uint64_t identifier;
-    std::uint32_t number;  // of work requests posted up to it
-  };
-  std::vector<Posted> posted_;         // by block
   std::uint32_t producer_ = 0;         // blocks
   std::uint32_t head_ = 0, tail_ = 0;  // work requests posted, and retired
   __be32 doorbell_ = 0;
   std::uint16_t fetched_ = 0;
+  bool is_datagram_;
+  const std::uint8_t* source_ = nullptr;  // of a device program's: its ring; `ring_` has copies of what was taken
+  std::vector<std::uint8_t> ring_;
+  struct Posted {
+    std::uint64_t identifier;
+    std::uint32_t number;  // of work requests posted up to it
+  };
+  std::vector<Posted> posted_;     // by block
+  std::uint32_t source_mask_ = 0;  // blocks
 };
 
 }  // namespace rocebox::nic_model

@@ -9,6 +9,8 @@ namespace rocebox::nic_model {
 
 void QpList::push_back(Qp& qp) {
   qp.next_ready = nullptr;
+  qp.soon_ready = nullptr;
+  if (Qp* before = std::exchange(recent[pushed++ % kAhead], &qp)) before->soon_ready = &qp;
   (last ? last->next_ready : first) = &qp;
   last = &qp;
 }
@@ -27,6 +29,8 @@ Qp& QpList::pop() {
 }
 
 bool QpList::remove(Qp& qp) {
+  for (Qp*& one : recent)
+    if (one == &qp) one = nullptr;
   Qp* before = nullptr;
   Qp* at = first;
   for (; at && at != &qp; at = at->next_ready) before = at;
@@ -40,7 +44,7 @@ void QpList::append(QpList& other) {
   if (other.empty()) return;
   (last ? last->next_ready : first) = other.first;
   last = other.last;
-  other = {};
+  other.first = other.last = nullptr;
 }
 
 Transmitter::Transmitter(const NicConfig& config)
@@ -48,6 +52,7 @@ Transmitter::Transmitter(const NicConfig& config)
       rate_(config.rate),
       overhead_bytes_(config.overhead),
       timer_(timer_tag(TimerOf::kTransmitter)),
+      is_greedy_(config.scheduler.policy == SchedulerPolicy::kGreedy),
       control_(kControlPacketsMax),
       staged_(config.scheduler.policy == SchedulerPolicy::kGreedy || config.pcie.bandwidth ? kStagedPackets : 0) {
   for (int priority = 7; priority >= 0; priority--)
@@ -67,7 +72,7 @@ Transmitter::Transmitter(const NicConfig& config)
 
 void Transmitter::enter(Qp& qp, bool first) {
   qp.is_ready = true;
-  QpList& list = groups_[group_of_[qp.priority()]].ready;
+  QpList& list = groups_[groups_.size() == 1 ? 0 : group_of_[qp.priority()]].ready;
   if (first)
     list.push_front(qp);
   else
@@ -90,10 +95,8 @@ bool Transmitter::add_control(Context& context, PacketPtr& packet) {
 }
 
 void Transmitter::remove(Qp& qp) {
-  if (!qp.is_ready) return;
-  bool found = false;
-  for (Group& group : groups_) found = found || group.ready.remove(qp);
-  for (QpList& list : parked_) found = found || list.remove(qp);
+  for (Group& group : groups_) group.ready.remove(qp);
+  for (QpList& list : parked_) list.remove(qp);
   qp.is_ready = false;
 }
 
@@ -145,7 +148,6 @@ Transmitter::Group* Transmitter::next_group() {
 
 // Greedy: the message that a queue pair has begun goes on, as far as a turn lasts.
 bool Transmitter::goes_on(Qp& qp, Packet packet) const {
-  if (config_.scheduler.policy != SchedulerPolicy::kGreedy) return false;
   qp.turn_bytes += packet.meta().payload_bytes;
   const bool in_message = qp.responds ? qp.responder.in_message() : qp.requester.in_message();
   if (in_message && qp.turn_bytes < kGreedyTurnBytes) return true;
@@ -156,20 +158,22 @@ bool Transmitter::goes_on(Qp& qp, Packet packet) const {
 PacketPtr Transmitter::choose(Context& context) {
   while (Group* group = next_group()) {
     Qp& qp = group->ready.pop();
-    if (const unsigned priority = qp.priority(); paused_ >> priority & 1) [[unlikely]] {
-      parked_[priority].push_back(qp);
+    if (qp.soon_ready && qp.soon_ready != &qp) qp.soon_ready->prefetch();
+    if (const Qp* next = group->ready.first) next->requester.prefetch_next();
+    if (paused_ && paused_ >> qp.priority() & 1) [[unlikely]] {
+      parked_[qp.priority()].push_back(qp);
       continue;
     }
     qp.is_ready = false;
-    const bool requests = qp.requester.wants_to_send(context.now());
     const bool responses = qp.responder.wants_to_send();
+    const bool requests = qp.requester.wants_to_send(context.now());
     // A long READ does not keep the queue pair's own requests back, nor they its responses.
     if (qp.turn_bytes == 0 || !(qp.responds ? responses : requests)) {
       qp.responds = responses && !(qp.responds && requests);
       qp.turn_bytes = 0;
     }
     PacketPtr packet = qp.responds ? qp.responder.send(context) : requests ? qp.requester.send(context) : PacketPtr();
-    const bool first = packet && goes_on(qp, *packet);
+    const bool first = packet && is_greedy_ && goes_on(qp, *packet);
     if (packet) group->credit -= static_cast<std::int64_t>(packet->wire_bytes() + overhead_bytes_);
     if (qp.responder.wants_to_send() || qp.requester.wants_to_send(context.now()))
       enter(qp, first);

@@ -15,13 +15,16 @@ class Qp;
 
 /// Queue pairs one behind the other; each stands in one list at most.
 struct QpList {
+  static constexpr unsigned kAhead = 4;  // so many packets take as long as memory needs
   Qp* first = nullptr;
   Qp* last = nullptr;
+  Qp* recent[kAhead] = {};  // last pushed: each learns who comes so many places behind it
+  unsigned pushed = 0;
   bool empty() const { return first == nullptr; }
   void push_back(Qp& qp);
   void push_front(Qp& qp);
   Qp& pop();
-  /// False: it does not stand here.
+  /// Nothing here knows it any more. False: it did not stand here.
   bool remove(Qp& qp);
   /// All of `other` behind these.
   void append(QpList& other);
@@ -43,6 +46,7 @@ class Transmitter {
   void run(Context& context, Core& core);
   /// Brings what run() needs nearer, where `timer` is this one's.
   void prefetch(const Timer& timer) const;
+  bool owns(const Timer& timer) const { return &timer == &timer_; }
 
  private:
   // Queue pairs of the priorities that share it.
@@ -67,12 +71,13 @@ class Transmitter {
   RateQueue rate_;
   std::uint64_t overhead_bytes_;
   Timer timer_;
-  std::vector<Group> groups_;       // strict ones first, in the order in which they go
-  std::uint8_t group_of_[8] = {};   // by priority
-  std::size_t turn_ = 0;            // of weighted groups
-  std::uint8_t paused_ = 0;         // priorities
-  QpList parked_[8];                // ready, and of a priority that is paused
-  double port_until_ = -1e18;       // its token bucket has a packet's worth again
+  std::vector<Group> groups_;      // strict ones first, in the order in which they go
+  std::uint8_t group_of_[8] = {};  // by priority
+  std::size_t turn_ = 0;           // of weighted groups
+  std::uint8_t paused_ = 0;        // priorities
+  QpList parked_[8];               // ready, and of a priority that is paused
+  double port_until_ = -1e18;      // its token bucket has a packet's worth again
+  bool is_greedy_;
   bool is_limited_ = false;         // the timer stands for that, or for data that come over PCIe
   std::vector<PacketPtr> control_;  // a ring of kControlPacketsMax
   std::size_t control_first_ = 0, control_end_ = 0;

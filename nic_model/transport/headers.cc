@@ -10,7 +10,14 @@
 namespace rocebox::nic_model {
 namespace {
 
-std::uint32_t pad_of(std::uint32_t payload_bytes) { return (4 - payload_bytes % 4) % 4; }
+void store_be32(std::uint8_t* at, std::uint32_t value) {
+  value = __builtin_bswap32(value);
+  std::memcpy(at, &value, sizeof value);
+}
+void store_be16(std::uint8_t* at, std::uint32_t value) {
+  const std::uint16_t bytes = __builtin_bswap16(static_cast<std::uint16_t>(value));
+  std::memcpy(at, &bytes, sizeof bytes);
+}
 
 }  // namespace
 
@@ -32,7 +39,7 @@ Headers::Headers(const roce::Underlay& underlay, std::uint16_t pkey) : ip_versio
     tag.type = ip_type;
     put(tag);
   }
-  l3_offset_ = static_cast<std::uint16_t>(at - bytes_.data());
+  l3_offset_ = static_cast<std::uint8_t>(at - bytes_.data());
   if (ip_version_ == 4) {
     roce::Ipv4 ip{};
     ip.version_ihl = 0x45;
@@ -57,75 +64,73 @@ Headers::Headers(const roce::Underlay& underlay, std::uint16_t pkey) : ip_versio
   udp.source_port = underlay.udp_source_port;
   udp.destination_port = roce::kRoceUdpPort;
   put(udp);
-  bth_offset_ = static_cast<std::uint16_t>(at - bytes_.data());
+  bth_offset_ = static_cast<std::uint8_t>(at - bytes_.data());
   roce::Bth bth{};
   bth.pkey = pkey;
   put(bth);
-}
-
-std::uint32_t Headers::head_bytes(std::uint8_t opcode) const {
-  return bth_offset_ + static_cast<std::uint32_t>(sizeof(roce::Bth)) + roce::opcode_info(opcode).extension_bytes;
-}
-
-std::uint32_t Headers::frame_bytes(std::uint8_t opcode, std::uint32_t payload_bytes) const {
-  return head_bytes(opcode) + payload_bytes + pad_of(payload_bytes) + roce::kIcrcBytes;
 }
 
 // CRC-32C.
 std::uint32_t Headers::digest(Packet packet) {
   const std::uint8_t* at = packet.data() + packet.meta().bth_offset;
   const std::uint8_t* const end = packet.data() + packet.meta().payload_offset;
-  std::uint32_t words[3];
-  std::memcpy(words, at, sizeof words);
-  words[1] |= 0xFF;  // FECN, BECN and what is reserved beside them may change on the way
-  std::uint32_t crc = UINT32_MAX;
-  for (const std::uint32_t word : words) crc = _mm_crc32_u32(crc, word);
-  for (at += sizeof words; at < end; at += sizeof(std::uint32_t)) {
-    std::uint32_t word;
+  const auto load = [&](auto& word) {
     std::memcpy(&word, at, sizeof word);
-    crc = _mm_crc32_u32(crc, word);
+    at += sizeof word;
+  };
+  std::uint64_t two;
+  load(two);
+  two |= std::uint64_t{0xFF} << 32;  // FECN, BECN and what is reserved beside them may change on the way
+  std::uint64_t crc = _mm_crc32_u64(UINT32_MAX, two);
+  while (end - at >= static_cast<std::ptrdiff_t>(sizeof two)) {
+    load(two);
+    crc = _mm_crc32_u64(crc, two);
   }
-  return crc;
+  if (at == end) return static_cast<std::uint32_t>(crc);
+  std::uint32_t last;
+  load(last);
+  return _mm_crc32_u32(static_cast<std::uint32_t>(crc), last);
 }
 
-void Headers::write(Packet packet, const PacketFields& fields) const {
+void Headers::write(Packet packet, const PacketFields& fields, const Length& length) const {
   std::uint8_t* const data = packet.data();
-  std::memcpy(data, bytes_.data(), bth_offset_ + sizeof(roce::Bth));
-  const std::uint32_t pad = pad_of(fields.payload_bytes);
-  const std::uint32_t frame = frame_bytes(fields.opcode, fields.payload_bytes);
-  auto* udp = reinterpret_cast<roce::Udp*>(data + bth_offset_ - sizeof(roce::Udp));
-  udp->length = frame - bth_offset_ + sizeof(roce::Udp);
-  if (fields.udp_source_port) udp->source_port = fields.udp_source_port;
+  // Of a fixed length: a few moves of vectors, and what is beyond BTH is written anew or cut off.
+  std::memcpy(data, bytes_.data(), kUsualBytes);
+  if (bth_offset_ + sizeof(roce::Bth) > kUsualBytes)
+    std::memcpy(data + kUsualBytes, bytes_.data() + kUsualBytes, kRoomBytes - kUsualBytes);
+  const std::uint32_t frame = length.frame;
+  std::uint8_t* const bth = data + bth_offset_;
+  std::uint8_t* const udp = bth - sizeof(roce::Udp);
+  if (fields.udp_source_port) store_be16(udp + offsetof(roce::Udp, source_port), fields.udp_source_port);
+  store_be16(udp + offsetof(roce::Udp, length), frame - bth_offset_ + static_cast<std::uint32_t>(sizeof(roce::Udp)));
+  std::uint8_t* const ip = data + l3_offset_;
+  const std::uint32_t datagram = frame - l3_offset_;
   if (ip_version_ == 4) {
-    auto* ip = reinterpret_cast<roce::Ipv4*>(data + l3_offset_);
-    const std::uint32_t length = frame - l3_offset_;
-    ip->total_length = length;
-    std::uint32_t sum = bytes_sum_ + length;
+    store_be16(ip + offsetof(roce::Ipv4, total_length), datagram);
+    std::uint32_t sum = bytes_sum_ + datagram;
     sum = (sum & 0xFFFF) + (sum >> 16);
     sum = (sum & 0xFFFF) + (sum >> 16);
-    ip->checksum = ~sum & 0xFFFF;
+    store_be16(ip + offsetof(roce::Ipv4, checksum), ~sum);
   } else {
-    reinterpret_cast<roce::Ipv6*>(data + l3_offset_)->payload_length =
-        frame - l3_offset_ - static_cast<std::uint32_t>(sizeof(roce::Ipv6));
+    store_be16(ip + offsetof(roce::Ipv6, payload_length), datagram - static_cast<std::uint32_t>(sizeof(roce::Ipv6)));
   }
-  auto* bth = reinterpret_cast<roce::Bth*>(data + bth_offset_);
-  bth->opcode = fields.opcode;
-  bth->se_m_pad_tver = static_cast<std::uint8_t>(fields.solicited_event << 7 | 1 << 6 | pad << 4);
-  bth->destination_qp = fields.destination_qp;
-  bth->ack_req_resv7 = static_cast<std::uint8_t>(fields.ack_req << 7);
-  bth->psn = fields.psn;
+  const std::uint32_t pad = -fields.payload_bytes & 3;
+  bth[0] = fields.opcode;
+  bth[1] = static_cast<std::uint8_t>(fields.solicited_event << 7 | 1 << 6 | pad << 4);
+  store_be32(bth + 4, fields.destination_qp & 0xFFFFFF);
+  store_be32(bth + 8, std::uint32_t{fields.ack_req} << 31 | (fields.psn & 0xFFFFFF));
   PacketMeta& meta = packet.meta();
   meta.wire_bytes = meta.datagram_end = frame;
   meta.payload_bytes = fields.payload_bytes;
   meta.l3_offset = l3_offset_;
   meta.udp_offset = static_cast<std::uint16_t>(bth_offset_ - sizeof(roce::Udp));
   meta.bth_offset = bth_offset_;
-  meta.payload_offset = static_cast<std::uint16_t>(head_bytes(fields.opcode));
+  meta.payload_offset = static_cast<std::uint16_t>(length.head);
   meta.status = ParseStatus::kRoce;
   meta.opcode = fields.opcode;
   meta.ip_version = ip_version_;
   meta.pad_bytes = static_cast<std::uint8_t>(pad);
-  if (packet.size() == frame && pad) std::memset(data + meta.payload_offset + fields.payload_bytes, 0, pad);
+  if (pad && packet.size() == frame) std::memset(data + meta.payload_offset + fields.payload_bytes, 0, pad);
 }
 
 }  // namespace rocebox::nic_model

@@ -7,6 +7,7 @@
 
 #include "runtime/packet/packet.h"
 #include "runtime/roce/build.h"
+#include "runtime/roce/opcodes.h"
 
 namespace rocebox::nic_model {
 
@@ -25,14 +26,21 @@ class Headers {
   /// Those of `underlay`, whose ICRC the NIC stores, or leaves to the port.
   explicit Headers(const roce::Underlay& underlay, std::uint16_t pkey = 0xFFFF);
 
-  /// Bytes of a frame with this opcode and payload, without FCS.
-  std::uint32_t frame_bytes(std::uint8_t opcode, std::uint32_t payload_bytes) const;
-  /// Bytes before the payload.
-  std::uint32_t head_bytes(std::uint8_t opcode) const;
-  /// Writes the headers up to BTH into a packet of frame_bytes(), or, where it has head_bytes() and a digest alone,
-  /// makes it one of which these are held. The extended headers' bytes are not written. Sets all metadata that parsing
-  /// would.
-  void write(Packet packet, const PacketFields& fields) const;
+  /// How long a packet is, without FCS.
+  struct Length {
+    std::uint32_t head;   ///< bytes before the payload
+    std::uint32_t frame;  ///< all, with pad and ICRC
+  };
+  Length length(std::uint8_t opcode, std::uint32_t payload_bytes) const {
+    const std::uint32_t head =
+        bth_offset_ + std::uint32_t{sizeof(roce::Bth)} + roce::opcode_info(opcode).extension_bytes;
+    return {head, head + ((payload_bytes + 3) & ~3u) + roce::kIcrcBytes};
+  }
+  /// Writes the headers up to BTH into a packet of length().frame bytes, or, where it has length().head and a digest
+  /// alone, makes it one of which these are held. The extended headers' bytes are not written: what is there is
+  /// undefined. Sets all metadata that parsing would. The packet's buffer has kRoomBytes at least.
+  void write(Packet packet, const PacketFields& fields, const Length& length) const;
+  static constexpr std::uint32_t kRoomBytes = 96;
   /// The extended headers of a packet that was written.
   static std::uint8_t* extension(Packet packet) { return packet.data() + packet.meta().bth_offset + sizeof(roce::Bth); }
   static std::uint8_t* payload(Packet packet) { return packet.data() + packet.meta().payload_offset; }
@@ -54,10 +62,13 @@ class Headers {
  private:
   static std::uint32_t digest(Packet packet);
 
-  std::array<std::uint8_t, 14 + 2 * 4 + 40 + 8 + 12> bytes_{};
+  static constexpr std::uint32_t kUsualBytes = 56;  // IPv4 without a VLAN tag: all is in one cache line
+  static_assert(kUsualBytes >= 14 + 20 + 8 + 12 && kRoomBytes >= 14 + 2 * 4 + 40 + 8 + 12);
+
   std::uint32_t bytes_sum_ = 0;  // of the IPv4 header without its length
-  std::uint16_t l3_offset_ = 0, bth_offset_ = 0;
+  std::uint8_t l3_offset_ = 0, bth_offset_ = 0;
   std::uint8_t ip_version_ = 4;
+  alignas(8) std::array<std::uint8_t, kRoomBytes> bytes_{};
 };
 
 }  // namespace rocebox::nic_model

@@ -14,6 +14,12 @@ double Requester::pace_rate() const {
   return rate;
 }
 
+// Whether pace() has something to do.
+bool Requester::is_paced() const {
+  return core_.is_observed(QpEventKind::kTx) || qp_.rate != 0 || qp_.attributes.rate_limit != 0 ||
+         core_.config.limiter.qp_rate != 0;
+}
+
 // The next packet of a queue pair with a rate waits until this one would be out at that rate.
 void Requester::pace(Context& context, Packet packet) {
   const auto bytes = static_cast<std::uint32_t>(packet.wire_bytes() + core_.config.overhead);

@@ -63,12 +63,12 @@ void Responder::catch_up(Context& context) {
       if (!take_receive(context)) {
         // As if it had not come: it is asked for again.
         ahead_.remove(epsn_);
-        completions_ahead_.pop_front();
+        completions_ahead_.erase(completions_ahead_.begin());
         not_ready(context);
         return;
       }
       core_.complete_receive(context, qp_, work_, completions_ahead_.front().what, IBV_WC_SUCCESS);
-      completions_ahead_.pop_front();
+      completions_ahead_.erase(completions_ahead_.begin());
     }
     core_.count.rx_write_requests.add();
     msn_ = (msn_ + 1) & roce::kPsnMask;

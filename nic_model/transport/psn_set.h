@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PsnSet: which PSNs of a window have come, one bit each.
+// PsnSet: which PSNs of a window have come, one bit each. PsnFifo: PSNs in a row.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -25,6 +25,23 @@ class PsnSet {
  private:
   std::vector<std::uint64_t> words_;
   std::uint32_t mask_ = 0;
+};
+
+/// PSNs, first in first out, in a ring.
+class PsnFifo {
+ public:
+  /// No room at all until resize().
+  void resize(std::uint32_t room) { ring_.assign(std::bit_ceil(room), 0); }
+  bool empty() const { return first_ == end_; }
+  std::uint32_t size() const { return end_ - first_; }
+  /// There must be room.
+  void push(std::uint32_t psn) { ring_[end_++ & (ring_.size() - 1)] = psn; }
+  std::uint32_t pop() { return ring_[first_++ & (ring_.size() - 1)]; }
+  void clear() { first_ = end_ = 0; }
+
+ private:
+  std::vector<std::uint32_t> ring_;
+  std::uint32_t first_ = 0, end_ = 0;
 };
 
 }  // namespace rocebox::nic_model

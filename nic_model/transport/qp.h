@@ -2,6 +2,7 @@
 // Qp: a queue pair: its attributes in verbs' terms, its queues, and the two sides of its transport.
 #pragma once
 #include <infiniband/verbs.h>
+#include <rte_common.h>
 
 #include <cstdint>
 #include <memory>
@@ -23,10 +24,10 @@ struct QpInit {
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* receive_cq = nullptr;
   ReceiveQueue* shared_receive_queue = nullptr;  ///< null: one of its own
-  ibv_qp_cap capacity{};
-  bool signal_all = false;  ///< every send work request gives a completion
+  bool signal_all = false;                       ///< every send work request gives a completion
   /// IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: its datagrams to a group do not come to queue pairs of its own NIC.
   bool block_multicast_loopback = false;
+  ibv_qp_cap capacity{};
   /// Its rings and doorbell record, where a device program posts by itself; `capacity` says nothing then.
   std::optional<QueueMemory> device_memory{};
 };
@@ -47,12 +48,16 @@ struct QpAttributes {
   double rate_limit = 0;  ///< bits per second; 0: none
 };
 
-class Qp {
+/// What each packet needs lies together, from the beginning on: so many cache lines, and prefetch() brings them all.
+class alignas(RTE_CACHE_LINE_SIZE) Qp {
  public:
   Qp(Core& core, std::uint32_t number, const QpInit& init, const ibv_qp_cap& granted);
 
   std::uint32_t number() const { return number_; }
   bool is(ibv_qp_type type) const { return init.type == type; }
+  roce::Service service() const {
+    return is(IBV_QPT_RC) ? roce::Service::kRc : is(IBV_QPT_UC) ? roce::Service::kUc : roce::Service::kUd;
+  }
   Accessor accessor() const { return {init.domain, number_}; }
   bool can_receive() const {
     return attributes.state == IBV_QPS_RTR || attributes.state == IBV_QPS_RTS || attributes.state == IBV_QPS_SQD ||
@@ -63,39 +68,64 @@ class Qp {
   unsigned priority() const { return (is(IBV_QPT_UD) ? requester.traffic_class() : attributes.traffic_class) >> 5; }
   ReceiveQueue& receive_queue() { return init.shared_receive_queue ? *init.shared_receive_queue : own_receive_queue; }
 
-  const QpInit init;
-  QpAttributes attributes;
-  SendQueue send_queue;
-  ReceiveQueue own_receive_queue;
-  Headers headers;               ///< of the path of a connected one; once `path_known`
-  Headers notification_headers;  ///< of congestion notifications
-  bool path_known = false;       ///< its next hop's MAC address is known
-  Requester requester;
-  Responder responder;
-  bool is_ready = false;         ///< it stands in the transmitter's list
-  bool responds = false;         ///< its last packet was a response
-  std::uint64_t turn_bytes = 0;  ///< of its message that have gone in this turn (greedy scheduler)
+  QpAttributes attributes;  // one cache line
   Qp* next_ready = nullptr;
-  double rate = 0;               ///< bits per second at which its requests leave at most; 0: unlimited
-  std::uint32_t rtt_serial = 0;  ///< of its last probe
-  Nanos rtt_sent = kNever;       ///< when that left; kNever: it is answered
-  Nanos last_cnp = 0;            ///< when this side sent its last congestion notification
-  Timer retransmit_timer, rnr_timer, pace_timer;
-
-  /// Brings what sending needs nearer.
-  void prefetch() const {
-    __builtin_prefetch(&attributes, 1);
-    __builtin_prefetch(&requester, 1);
-    __builtin_prefetch(reinterpret_cast<const std::uint8_t*>(&requester) + RTE_CACHE_LINE_SIZE, 1);
-    __builtin_prefetch(&responder, 1);
-    __builtin_prefetch(&is_ready, 1);
-    __builtin_prefetch(&headers);
-  }
+  /// Some places behind it in that list, perhaps, or no more: only a hint for the cache.
+  Qp* soon_ready = nullptr;
+  bool is_ready = false;    ///< it stands in the transmitter's list
+  bool responds = false;    ///< its last packet was a response
+  bool path_known = false;  ///< its next hop's MAC address is known
 
  private:
   std::uint32_t number_;
+
+ public:
+  /// Source and destination of a packet of its peer as they stand in an IPv4 header; 0: whole addresses must be
+  /// compared.
+  std::uint64_t peer_ipv4 = 0;
+  std::uint64_t turn_bytes = 0;  ///< of its message that have gone in this turn (greedy scheduler)
+  double rate = 0;               ///< bits per second at which its requests leave at most; 0: unlimited
+  Timer retransmit_timer;
+  const QpInit init;  // its first part
+  alignas(RTE_CACHE_LINE_SIZE) SendQueue send_queue;
+  alignas(RTE_CACHE_LINE_SIZE) Requester requester;
+  alignas(RTE_CACHE_LINE_SIZE) Responder responder;
+  alignas(RTE_CACHE_LINE_SIZE) Headers headers;  ///< of the path of a connected one; once `path_known`
+  // From here on what packets seldom need.
+  ReceiveQueue own_receive_queue;
+  Timer rnr_timer, pace_timer;
+  Headers notification_headers;  ///< of congestion notifications
+  std::uint32_t rtt_serial = 0;  ///< of its last probe
+  Nanos rtt_sent = kNever;       ///< when that left; kNever: it is answered
+  Nanos last_cnp = 0;            ///< when this side sent its last congestion notification
+
+  /// Brings what sending needs nearer.
+  void prefetch() const {
+    lines(&attributes, &init.capacity);
+    lines(&send_queue, &send_queue + 1);
+    requester.prefetch();
+    responder.prefetch_state();
+    __builtin_prefetch(&headers);
+  }
+  /// The same of what an ACK needs, or a request.
+  void prefetch_to_receive(bool is_response) const {
+    lines(&attributes, &init.capacity);
+    if (is_response) {
+      requester.prefetch();
+      lines(&send_queue, &send_queue + 1);
+    } else {
+      responder.prefetch();
+      __builtin_prefetch(&headers);
+    }
+  }
+
+ private:
+  static void lines(const void* from, const void* to) {
+    const auto* at = static_cast<const std::uint8_t*>(from);
+    for (; at < to; at += RTE_CACHE_LINE_SIZE) __builtin_prefetch(at, 1);
+  }
 };
 
-inline bool Responder::wants_to_send() const { return first_ != end_ && qp_.path_known; }
+inline bool Responder::wants_to_send() const { return waiting_ && qp_.path_known; }
 
 }  // namespace rocebox::nic_model

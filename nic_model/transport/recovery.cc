@@ -11,15 +11,16 @@ void Requester::recover(Context& context, std::uint32_t psn, std::uint32_t came)
   if (how == Recovery::kRnicSr) {
     // Themis, 2.3: the packet that is expected, and the one that was just sent.
     const std::uint32_t last = roce::psn_add(sent_end_, -1);
-    if (again_.size() < 2 * static_cast<std::size_t>(core_.config.window)) {
-      again_.push_back(psn);
-      if (last != psn) again_.push_back(last);
+    if (again_.size() < again_most()) {
+      again_.push(psn);
+      if (last != psn) again_.push(last);
+      resends_ = true;
     }
   } else if (how == Recovery::kSelective && roce::psn_in_window(came, una_, came_.window()) &&
              roce::psn_distance(came, sent_end_) < 0) {
     came_.add(came);
     if (!recovers_) {
-      recovers_ = true;
+      recovers_ = resends_ = true;
       recovery_end_ = sent_end_;
       hole_ = una_;
       highest_came_ = came;
@@ -29,7 +30,7 @@ void Requester::recover(Context& context, std::uint32_t psn, std::uint32_t came)
   core_.wake(context, qp_);
 }
 
-bool Requester::has_to_resend() const {
+bool Requester::has_again() const {
   if (!again_.empty()) return true;
   if (!recovers_) return false;
   const std::uint32_t from = roce::psn_distance(hole_, una_) < 0 ? una_ : hole_;
@@ -39,8 +40,7 @@ bool Requester::has_to_resend() const {
 // The next PSN that is to be sent again; una_ - 1: there is none.
 std::uint32_t Requester::next_hole() {
   while (!again_.empty()) {
-    const std::uint32_t psn = again_.front();
-    again_.pop_front();
+    const std::uint32_t psn = again_.pop();
     if (roce::psn_distance(psn, una_) >= 0) return psn;
   }
   if (recovers_ && roce::psn_distance(hole_, una_) < 0) hole_ = una_;
@@ -62,7 +62,7 @@ PacketPtr Requester::resend(Context& context) {
   PacketPtr packet =
       send_data(context, work, static_cast<std::uint32_t>(roce::psn_distance(psn, work.first_psn)), true);
   if (!packet) return {};
-  pace(context, *packet);
+  if (is_paced()) pace(context, *packet);
   core_.count.retransmitted_packets.add();
   if (core_.config.retransmit_stall) {
     rnr_until_ = context.now() + core_.config.retransmit_stall;

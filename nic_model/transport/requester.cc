@@ -58,7 +58,7 @@ void Requester::reset() {
   oldest_ = current_ = end_ = packet_ = 0;
   reads_first_ = reads_count_ = reads_sent_ = 0;
   again_.clear();
-  recovers_ = false;
+  recovers_ = resends_ = false;
   deadline_ = kNever;
   rnr_until_ = 0;
   paced_until_ = kFullBucket;
@@ -69,6 +69,7 @@ void Requester::start() {
   implied_nak_psn_ = roce::psn_add(una_, -1);
   if (core_.config.window <= 2) ack_asked_ = roce::psn_add(una_, -1);  // before so small a window is full
   if (core_.config.recovery == Recovery::kSelective) came_.resize(static_cast<std::uint32_t>(core_.config.window));
+  if (core_.config.recovery == Recovery::kRnicSr) again_.resize(again_most() + 1);
   retries_ = qp_.attributes.retry_cnt;
   rnr_retries_ = qp_.attributes.rnr_retry;
   messages_ = credit_limit_ = 0;
@@ -84,11 +85,11 @@ bool Requester::fetch(Context& context) {
     any = true;
     SendWork& work = at(end_++);
     const bool good = qp_.send_queue.fetch(work);
-    const std::uint32_t mtu = qp_.attributes.path_mtu;
     work.first_psn = next_psn_;
-    work.packets = work.is_local()    ? 0
-                   : work.is_atomic() ? 1
-                                      : std::max(1u, work.bytes / mtu + (work.bytes % mtu != 0));
+    // MTUs are powers of two.
+    const unsigned shift = static_cast<unsigned>(std::countr_zero(qp_.attributes.path_mtu));
+    const std::uint32_t rest = work.bytes & ((1u << shift) - 1);
+    work.packets = work.is_local() ? 0 : work.is_atomic() ? 1 : std::max(1u, (work.bytes >> shift) + (rest != 0));
     next_psn_ = roce::psn_add(next_psn_, work.packets);
     work.message = work.is_local() ? messages_ : ++messages_ & roce::kPsnMask;
     if (!good && qp_.can_send()) {
@@ -109,7 +110,9 @@ bool Requester::may_begin(const SendWork& work) const {
   return !(work.has(MLX5_WQE_CTRL_FENCE) && reads_sent_ > 0);
 }
 
-bool Requester::wants_to_send(Nanos now) const {
+std::uint32_t Requester::again_most() const { return 2 * static_cast<std::uint32_t>(core_.config.window); }
+
+bool Requester::may_send(Nanos now) const {
   if (!qp_.can_send() || now < rnr_until_ || now < paced_until_) return false;
   if (has_to_resend()) return qp_.path_known;
   if (current_ == end_) return false;
@@ -178,7 +181,8 @@ PacketPtr Requester::send_request(Context& context, SendWork& work) {
   const bool ack_req = reliable && (wants_ack(psn, is_last) || is_without_credit(work));
   PacketPtr packet = send_data(context, work, packet_, ack_req);
   if (!packet) return {};
-  pace(context, *packet);
+  if (is_paced()) [[unlikely]]
+    pace(context, *packet);
   if (ack_req) ack_asked_ = psn;
   if (work.is_read_or_atomic()) {
     if (reads_sent_ == reads_count_) reads_[(reads_first_ + reads_count_++) % kRdAtomicMax] = current_;

@@ -3,9 +3,9 @@
 #pragma once
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "nic_model/limits.h"
@@ -33,7 +33,7 @@ class Requester {
   void reset();
   /// Reads what the host has posted since. Returns whether there was anything.
   bool fetch(Context& context);
-  bool wants_to_send(Nanos now) const;
+  bool wants_to_send(Nanos now) const { return (current_ != end_ || resends_) && may_send(now); }
   /// One packet. Empty: there is no packet buffer, or what was next needed none.
   PacketPtr send(Context& context);
 
@@ -61,6 +61,14 @@ class Requester {
   /// Nobody says which way leads to the peer: what is posted fails as after the last retry.
   void give_up(Context& context);
 
+  void prefetch() const {
+    __builtin_prefetch(this, 1);
+    __builtin_prefetch(reinterpret_cast<const std::uint8_t*>(this) + 64, 1);
+  }
+  /// Bring nearer what send() needs, or what an ACK does, when the requester itself is near.
+  void prefetch_next() const { __builtin_prefetch(&at(current_), 1); }
+  void prefetch_oldest() const { __builtin_prefetch(&at(oldest_), 1); }
+
   std::uint32_t unacknowledged_psn() const { return una_; }
   std::uint32_t next_psn() const { return current_ == end_ ? next_psn_ : works_[current_ & mask_].first_psn + packet_; }
 
@@ -69,6 +77,7 @@ class Requester {
   const SendWork& at(std::uint32_t index) const { return works_[index & mask_]; }
   // Whether packets of a WRITE have addresses of their own: an unreliable message is placed whole or not at all.
   bool places_directly() const;
+  bool may_send(Nanos now) const;
   bool may_begin(const SendWork& work) const;
   bool begin(Context& context, SendWork& work);
   bool run_local(Context& context, SendWork& work);
@@ -79,6 +88,7 @@ class Requester {
                   std::uint32_t bytes, bool ack_req);
   void sent(Context& context, SendWork& work, std::uint32_t psns);
   void pace(Context& context, Packet packet);
+  bool is_paced() const;
   bool wants_ack(std::uint32_t psn, bool is_last) const;
   // The responder has said that it has no receive request for it.
   bool is_without_credit(const SendWork& work) const;
@@ -87,6 +97,7 @@ class Requester {
   std::uint32_t pending_psn(std::uint32_t index) const { return at(index).first_psn + at(index).responded; }
   std::uint32_t acknowledge_to(Context& context, std::uint32_t end);
   void acknowledged(Context& context, std::uint32_t end);
+  void forget_came(std::uint32_t end);
   void complete_done(Context& context);
   void end_read(SendWork& work);
   void seek(std::uint32_t psn);
@@ -95,7 +106,10 @@ class Requester {
   bool retry(Context& context);
   // recovery.cc
   void recover(Context& context, std::uint32_t psn, std::uint32_t came);
-  bool has_to_resend() const;
+  bool has_to_resend() const { return resends_ && has_again(); }
+  bool has_again() const;
+  // PSNs that are kept to be sent again, at most one more.
+  std::uint32_t again_most() const;
   PacketPtr resend(Context& context);
   std::uint32_t next_hole();
   void on_nak(Context& context, std::uint32_t psn, roce::NakCode code, std::uint32_t msn);
@@ -104,33 +118,37 @@ class Requester {
   void arm_retransmission(Context& context);
   Nanos timeout() const;
 
+  // What each packet needs lies together, at the beginning: in two cache lines.
   Core& core_;
   Qp& qp_;
   std::vector<SendWork> works_;
   std::uint32_t mask_;
   std::uint32_t oldest_ = 0, current_ = 0, end_ = 0;
-  std::uint32_t packet_ = 0;     // of works_[current_]: the next to be sent
-  std::uint32_t next_psn_ = 0;   // of the next work request that is read
-  std::uint32_t una_ = 0;        // oldest PSN without a response
-  std::uint32_t sent_end_ = 0;   // behind the highest PSN that was ever sent
-  std::uint32_t ack_asked_ = 0;  // PSN of the last packet that asked for an ACK
-  // Indices of READs and atomics that were asked for and are not done, in order; the first `reads_sent_` of them have
-  // not been gone back behind.
-  std::array<std::uint32_t, kRdAtomicMax> reads_;
-  unsigned reads_first_ = 0, reads_count_ = 0, reads_sent_ = 0;
-  std::uint32_t implied_nak_psn_ = 0;  // the last PSN that an implied NAK was for
-  // Of recoveries that send single packets again.
-  std::deque<std::uint32_t> again_;  // rnic_sr: PSNs, in order of the NAKs
-  PsnSet came_;                      // selective: what NAKs said has come
-  bool recovers_ = false;            // selective: until all that was sent when the first NAK came is acknowledged
-  std::uint32_t recovery_end_ = 0, hole_ = 0, highest_came_ = 0;
+  std::uint32_t packet_ = 0;                   // of works_[current_]: the next to be sent
+  std::uint32_t next_psn_ = 0;                 // of the next work request that is read
+  std::uint32_t una_ = 0;                      // oldest PSN without a response
+  std::uint32_t sent_end_ = 0;                 // behind the highest PSN that was ever sent
+  std::uint32_t ack_asked_ = 0;                // PSN of the last packet that asked for an ACK
+  unsigned reads_count_ = 0, reads_sent_ = 0;  // of reads_
+  bool resends_ = false;                       // there may be something in `again_`, or `recovers_`
+  bool recovers_ = false;  // selective: until all that was sent when the first NAK came is acknowledged
+  bool draining_ = false;
+  bool counts_credits_ = false;                          // the last ACK had a number of them
   static constexpr Nanos kFullBucket = -3600 * kSecond;  // longer ago than any burst lasts
   Nanos deadline_ = kNever, rnr_until_ = 0, paced_until_ = kFullBucket;
-  std::uint8_t retries_ = 0, rnr_retries_ = 0;
-  bool draining_ = false;
   std::uint32_t messages_ = 0;      // read so far
   std::uint32_t credit_limit_ = 0;  // number of the last message that there is a credit for
-  bool counts_credits_ = false;     // the last ACK had a number of them
+  std::uint8_t retries_ = 0, rnr_retries_ = 0;
+
+  std::uint32_t implied_nak_psn_ = 0;  // the last PSN that an implied NAK was for
+  // Of recoveries that send single packets again.
+  std::uint32_t recovery_end_ = 0, hole_ = 0, highest_came_ = 0;
+  PsnFifo again_;  // rnic_sr: PSNs, in order of the NAKs
+  PsnSet came_;    // selective: what NAKs said has come
+  // Indices of READs and atomics that were asked for and are not done, in order; the first `reads_sent_` of them have
+  // not been gone back behind.
+  unsigned reads_first_ = 0;
+  std::array<std::uint32_t, kRdAtomicMax> reads_;
 };
 
 }  // namespace rocebox::nic_model

@@ -26,9 +26,9 @@ std::uint32_t Requester::acknowledge_to(Context& context, std::uint32_t end) {
 
 void Requester::acknowledged(Context& context, std::uint32_t end) {
   if (roce::psn_distance(end, una_) <= 0) return;
-  for (std::uint32_t psn = una_; came_.window() && psn != end; psn = roce::psn_add(psn, 1)) came_.remove(psn);
+  if (resends_) [[unlikely]]
+    forget_came(end);
   una_ = end;
-  if (recovers_ && roce::psn_distance(una_, recovery_end_) >= 0) recovers_ = false;
   retries_ = qp_.attributes.retry_cnt;
   rnr_retries_ = qp_.attributes.rnr_retry;
   // What was to be sent again may have arrived meanwhile.
@@ -38,6 +38,12 @@ void Requester::acknowledged(Context& context, std::uint32_t end) {
   else
     deadline_ = kNever;
   complete_done(context);
+}
+
+// Of recoveries: all before `end` is acknowledged.
+void Requester::forget_came(std::uint32_t end) {
+  for (std::uint32_t psn = una_; came_.window() && psn != end; psn = roce::psn_add(psn, 1)) came_.remove(psn);
+  if (recovers_ && roce::psn_distance(end, recovery_end_) >= 0) recovers_ = false;
 }
 
 void Requester::complete_done(Context& context) {
@@ -203,7 +209,7 @@ void Requester::on_retransmit_timer(Context& context) {
   if (next_psn() == una_) return arm_retransmission(context);
   core_.count.local_ack_timeout_err.add();
   again_.clear();
-  recovers_ = false;
+  recovers_ = resends_ = false;
   if (came_.window()) came_.clear();
   if (retry(context)) go_back(context, una_);
 }

@@ -14,13 +14,15 @@ void Responder::reset() {
   ack_wanted_.reset();
   nak_sent_ = false;
   msn_ = 0;
-  first_ = end_ = resources_end_ = 0;
+  first_ = waiting_ = resources_end_ = 0;
   reads_waiting_ = 0;
 }
 
 void Responder::start() {
   epsn_ = qp_.attributes.receive_psn;
-  if (core_.config.places_directly()) ahead_.resize(static_cast<std::uint32_t>(core_.config.window) * 2);
+  places_ahead_ = core_.config.places_directly();
+  if (places_ahead_) ahead_.resize(static_cast<std::uint32_t>(core_.config.window) * 2);
+  keep_resources();
 }
 
 Counter& Responder::on_request(Context& context, Packet packet) {
@@ -31,7 +33,7 @@ Counter& Responder::on_reliable(Context& context, Packet packet) {
   const std::int32_t distance = roce::psn_distance(static_cast<std::uint32_t>(roce::bth(packet).psn), epsn_);
   if (distance == 0) {
     Counter& end = execute(context, packet);
-    if (ahead_.window() && ahead_.has(epsn_)) catch_up(context);
+    if (places_ahead_ && ahead_.has(epsn_)) catch_up(context);
     return end;
   }
   if (distance < 0) return duplicate(context, packet);
@@ -53,12 +55,12 @@ Counter& Responder::duplicate(Context& context, Packet packet) {
   const std::uint32_t kept =
       std::min<std::uint32_t>(resources_end_, std::max<std::uint32_t>(qp_.attributes.max_dest_rd_atomic, 1));
   for (std::uint32_t i = resources_end_ - kept; i != resources_end_; i++) {
-    const Resource& resource = resources_[i % kRdAtomicMax];
+    const Resource& resource = resources_[i & (resources_.size() - 1)];
     const std::int32_t into = roce::psn_distance(psn, resource.psn);
     if (into < 0 || into >= static_cast<std::int32_t>(resource.packets)) continue;
     if (resource.is_atomic != info.has(roce::kHasAtomicEth)) break;
     if (resource.is_atomic) {
-      push(context, {Response::Kind::kAtomic, 0x1F, psn, resource.msn, 1, 0, 0, 8, resource.original, true});
+      push(context, {Response::Kind::kAtomic, 0x1F, true, psn, resource.msn, 1, 0, 0, 8, resource.original});
       return core_.count.delivered;
     }
     // It may ask for the rest only, and must lie within what was asked for then.
@@ -68,8 +70,8 @@ Counter& Responder::duplicate(Context& context, Packet packet) {
         reth.dma_length > resource.bytes - skipped)
       break;
     const auto bytes = static_cast<std::uint32_t>(reth.dma_length);
-    push(context, {Response::Kind::kRead, 0x1F, psn, resource.msn, roce::read_psns(bytes, qp_.attributes.path_mtu), 0,
-                   resource.rkey, bytes, reth.virtual_address, true});
+    push(context, {Response::Kind::kRead, 0x1F, true, psn, resource.msn,
+                   roce::read_psns(bytes, qp_.attributes.path_mtu), 0, resource.rkey, bytes, reth.virtual_address});
     return core_.count.delivered;
   }
   return core_.count.drop_duplicate;
@@ -109,7 +111,7 @@ Counter& Responder::execute_data(Context& context, Packet packet) {
       rkey_ = static_cast<std::uint32_t>(reth.rkey);
       address_ = reth.virtual_address;
       length_ = message_bytes_ = reth.dma_length;
-      if (core_.config.places_directly() && qp_.is(IBV_QPT_RC) && info.has(roce::kHasImmDt))
+      if (places_ahead_ && qp_.is(IBV_QPT_RC) && info.has(roce::kHasImmDt))
         length_ = std::min<std::uint64_t>(length_, packet.meta().payload_bytes);
       if (!(qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) || message_bytes_ > kMessageBytesMax)
         return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
@@ -212,7 +214,7 @@ Counter& Responder::execute_read(Context& context, Packet packet) {
   core_.count.rx_read_requests.add();
   msn_ = (msn_ + 1) & roce::kPsnMask;
   add_resource({false, epsn_, packets, rkey, bytes, msn_, reth.virtual_address, 0});
-  push(context, {Response::Kind::kRead, 0x1F, epsn_, msn_, packets, 0, rkey, bytes, reth.virtual_address});
+  push(context, {Response::Kind::kRead, 0x1F, false, epsn_, msn_, packets, 0, rkey, bytes, reth.virtual_address});
   epsn_ = roce::psn_add(epsn_, packets);
   return core_.count.delivered;
 }
@@ -238,7 +240,7 @@ Counter& Responder::execute_atomic(Context& context, Packet packet) {
   core_.count.rx_atomic_requests.add();
   msn_ = (msn_ + 1) & roce::kPsnMask;
   add_resource({true, epsn_, 1, rkey, 8, msn_, address, original});
-  push(context, {Response::Kind::kAtomic, 0x1F, epsn_, msn_, 1, 0, 0, 8, original});
+  push(context, {Response::Kind::kAtomic, 0x1F, false, epsn_, msn_, 1, 0, 0, 8, original});
   epsn_ = roce::psn_add(epsn_, 1);
   return core_.count.delivered;
 }

@@ -3,10 +3,10 @@
 #pragma once
 #include <infiniband/verbs.h>
 
-#include <array>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "nic_model/limits.h"
 #include "nic_model/queues/receive_queue.h"
@@ -24,10 +24,14 @@ class Qp;
 class Responder {
  public:
   Responder(Core& core, Qp& qp) : core_(core), qp_(qp) {}
+  Responder(const Responder&) = delete;
+  Responder& operator=(const Responder&) = delete;
 
   /// RTR: the first PSN is the attributes'.
   void start();
   void reset();
+  /// As many READs and atomics can be answered again as the attributes say.
+  void keep_resources();
   /// A request of a connected queue pair; `behind` says why it ended.
   Counter& on_request(Context& context, Packet packet);
   /// A datagram.
@@ -41,9 +45,16 @@ class Responder {
   /// before it: requesters are told of their requests in order.
   void flush(Context& context);
 
+  /// Whether it stands there with something to send.
+  void prefetch_state() const { __builtin_prefetch(this, 1); }
+  void prefetch() const {
+    __builtin_prefetch(this, 1);
+    __builtin_prefetch(reinterpret_cast<const std::uint8_t*>(this) + 64, 1);
+  }
+
   std::uint32_t expected_psn() const { return epsn_; }
   /// A READ's response has been begun, and some of it is still to be sent.
-  bool in_message() const { return first_ != end_ && responses_[first_ % responses_.size()].sent > 0; }
+  bool in_message() const { return waiting_ && responses_[first_].sent > 0; }
 
  private:
   enum class Message : std::uint8_t { kNone, kSend, kWrite, kLost };
@@ -52,11 +63,11 @@ class Responder {
     enum class Kind : std::uint8_t { kAcknowledge, kRead, kAtomic };
     Kind kind = Kind::kAcknowledge;
     std::uint8_t syndrome = 0;
+    bool is_again = false;  // to a duplicate, which takes no resource
     std::uint32_t psn = 0, msn = 0;
     std::uint32_t packets = 0, sent = 0;
     std::uint32_t rkey = 0, bytes = 0;
     std::uint64_t address = 0;  // or what an atomic found
-    bool is_again = false;      // to a duplicate, which takes no resource
   };
   // A READ or atomic that may have to be answered again (9.7.5.1.4).
   struct Resource {
@@ -94,32 +105,49 @@ class Responder {
   void acknowledge(Context& context, std::uint32_t psn, std::uint8_t syndrome);
   void push(Context& context, const Response& response);
   void add_resource(const Resource& resource);
-  Response& at(std::uint32_t index) { return responses_[index % responses_.size()]; }
+  // The first of those that are still to be sent, and the last.
+  Response& front() { return responses_[first_]; }
+  Response& back() {
+    const std::uint32_t last = first_ + waiting_ - 1;
+    return responses_[last < room_ ? last : last - room_];
+  }
+  // Of an empty ring the first place is the next one: mostly there is one response, and it lies always there.
+  void pop() {
+    waiting_--;
+    first_ = waiting_ == 0 || first_ + 1 == room_ ? 0 : first_ + 1;
+  }
+  void grow();
   PacketPtr send_read(Context& context, Response& response);
   std::uint8_t with_credits(std::uint8_t syndrome) const;
 
+  // What each packet needs lies together, at the beginning: in two cache lines.
   Core& core_;
   Qp& qp_;
   std::uint32_t epsn_ = 0, msn_ = 0;
-  bool nak_sent_ = false;  // a NAK or RNR NAK for epsn_, which is not to be said again until epsn_ comes
+  bool nak_sent_ = false;      // a NAK or RNR NAK for epsn_, which is not to be said again until epsn_ comes
+  bool places_ahead_ = false;  // direct placement: `ahead_` is in use
   Message message_ = Message::kNone;
-  ReceiveWork work_;
   std::uint32_t rkey_ = 0;
+  // A ring of responses that are still to be sent: `few_`, or once there were more `many_`.
+  static constexpr std::uint32_t kFew = 2, kMany = 2 * kRdAtomicMax + 2;
+  Response* responses_ = few_;
+  std::uint32_t room_ = kFew, first_ = 0, waiting_ = 0;
+  unsigned reads_waiting_ = 0;                             // READs and atomics of responses_, without duplicates
   std::uint64_t address_ = 0, length_ = 0, received_ = 0;  // of a WRITE: its RETH; bytes of the message so far
   std::uint64_t message_bytes_ = 0;  // of a WRITE: with direct placement its last packet's RETH says more than its own
+  Response few_[kFew];
+  ReceiveWork work_;
+  std::unique_ptr<Response[]> many_;
   // Direct placement: what has come ahead of epsn_, and the completions that wait until it is reached, by PSN.
   struct Ahead {
     std::uint32_t psn;
     Received what;
   };
   PsnSet ahead_;
-  std::deque<Ahead> completions_ahead_;
+  std::vector<Ahead> completions_ahead_;
   std::optional<std::uint32_t> ack_wanted_;  // the farthest PSN ahead that asked for an ACK
-  std::array<Resource, kRdAtomicMax> resources_;
-  std::uint32_t resources_end_ = 0;  // number so far: the last max_dest_rd_atomic of them are kept
-  std::array<Response, 2 * kRdAtomicMax + 2> responses_;
-  std::uint32_t first_ = 0, end_ = 0;
-  unsigned reads_waiting_ = 0;  // READs and atomics of responses_, without duplicates
+  std::vector<Resource> resources_;          // the last max_dest_rd_atomic of them, by number; a power of two of places
+  std::uint32_t resources_end_ = 0;          // number so far
 };
 
 }  // namespace rocebox::nic_model

@@ -1,29 +1,57 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a responder sends: in the order of the requests, ACKs taken together where nothing stands between them.
+#include <algorithm>
+#include <bit>
+
 #include "nic_model/core.h"
 #include "nic_model/transport/credits.h"
 #include "nic_model/transport/responder.h"
 
 namespace rocebox::nic_model {
 
-void Responder::add_resource(const Resource& resource) { resources_[resources_end_++ % kRdAtomicMax] = resource; }
+void Responder::keep_resources() {
+  const std::size_t before = resources_.size(),
+                    room = std::bit_ceil(std::max<std::size_t>(qp_.attributes.max_dest_rd_atomic, 1));
+  if (room <= before) return;
+  std::vector<Resource> more(room);
+  for (std::uint32_t i = 1; i <= std::min<std::size_t>(before, resources_end_); i++)
+    more[(resources_end_ - i) & (room - 1)] = resources_[(resources_end_ - i) & (before - 1)];
+  resources_ = std::move(more);
+}
+
+void Responder::add_resource(const Resource& resource) {
+  resources_[resources_end_++ & (resources_.size() - 1)] = resource;
+}
 
 void Responder::acknowledge(Context& context, std::uint32_t psn, std::uint8_t syndrome) {
   // A later ACK says all that one says which has not left yet.
-  if (first_ != end_ && at(end_ - 1).kind == Response::Kind::kAcknowledge &&
-      roce::aeth_kind(at(end_ - 1).syndrome) == roce::AethKind::kAck) {
-    at(end_ - 1) = {Response::Kind::kAcknowledge, syndrome, psn, msn_};
+  if (waiting_ && back().kind == Response::Kind::kAcknowledge &&
+      roce::aeth_kind(back().syndrome) == roce::AethKind::kAck) {
+    back() = {Response::Kind::kAcknowledge, syndrome, false, psn, msn_};
     return core_.wake(context, qp_);
   }
-  push(context, {Response::Kind::kAcknowledge, syndrome, psn, msn_});
+  push(context, {Response::Kind::kAcknowledge, syndrome, false, psn, msn_});
 }
 
 void Responder::push(Context& context, const Response& response) {
   // As many as there are requests that may wait for one; who floods with duplicates gets no more.
-  if (end_ - first_ >= responses_.size()) return;
-  at(end_++) = response;
+  if (waiting_ == room_) [[unlikely]] {
+    if (room_ == kMany) return;
+    grow();
+  }
+  waiting_++;
+  back() = response;
   if (response.kind != Response::Kind::kAcknowledge && !response.is_again) reads_waiting_++;
   core_.wake(context, qp_);
+}
+
+// Once in the life of a queue pair that has many to send.
+void Responder::grow() {
+  many_ = std::make_unique<Response[]>(kMany);
+  for (std::uint32_t i = 0; i < waiting_; i++) many_[i] = responses_[(first_ + i) % room_];
+  responses_ = many_.get();
+  room_ = kMany;
+  first_ = 0;
 }
 
 // Of what acknowledges: how many messages beyond its MSN find a receive request; one that has taken its own counts.
@@ -34,7 +62,7 @@ std::uint8_t Responder::with_credits(std::uint8_t syndrome) const {
 }
 
 PacketPtr Responder::send(Context& context) {
-  Response& response = at(first_);
+  Response& response = front();
   if (response.kind == Response::Kind::kRead) return send_read(context, response);
   const bool is_atomic = response.kind == Response::Kind::kAtomic;
   PacketFields fields;
@@ -58,7 +86,7 @@ PacketPtr Responder::send(Context& context) {
         .add();
   }
   core_.finish(*packet);
-  first_++;
+  pop();
   return packet;
 }
 
@@ -81,7 +109,7 @@ PacketPtr Responder::send_read(Context& context, Response& response) {
                                   IBV_ACCESS_REMOTE_READ) != MemoryError::kNone) {
     if (!response.is_again) reads_waiting_--;
     response = {Response::Kind::kAcknowledge, 0x60 | static_cast<std::uint8_t>(roce::NakCode::kRemoteAccessError),
-                fields.psn, response.msn};
+                false, fields.psn, response.msn};
     return send(context);
   }
   PacketPtr packet = core_.make(context, qp_.headers, fields);
@@ -96,7 +124,7 @@ PacketPtr Responder::send_read(Context& context, Response& response) {
   core_.finish(*packet);
   if (++response.sent == response.packets) {
     if (!response.is_again) reads_waiting_--;
-    first_++;
+    pop();
   }
   return packet;
 }
@@ -109,8 +137,8 @@ void Responder::flush(Context& context) {
     return roce::aeth_kind(syndrome) == roce::AethKind::kNak &&
            roce::aeth_value(syndrome) != static_cast<unsigned>(roce::NakCode::kPsnSequenceError);
   };
-  if (first_ == end_ || !ends(at(end_ - 1).syndrome)) {
-    first_ = end_;
+  if (waiting_ == 0 || !ends(back().syndrome)) {
+    first_ = waiting_ = 0;
     reads_waiting_ = 0;
   }
   while (qp_.receive_queue().kind() == ReceiveQueue::Kind::kOwn && qp_.receive_queue().fetch(work_))

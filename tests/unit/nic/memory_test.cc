@@ -2,7 +2,9 @@
 // Keys of every kind: who may do what, and where bytes go.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <random>
 #include <vector>
 
 #include "nic_model/memory/memory.h"
@@ -81,6 +83,33 @@ TEST_F(MemoryTest, MemoryWithoutBytesKnowsWhatWasWritten) {
   EXPECT_EQ(placed.ranges(), 1u);
   EXPECT_EQ(placed.bytes_covered(), 400u);
   EXPECT_EQ(placed.bytes_written(), 500u);
+}
+
+// Against one mark a byte: ranges that grow, meet, lie in others and over them.
+TEST(Extents, AreTheBytesThatWereWritten) {
+  std::mt19937 random(1);
+  for (unsigned round = 0; round < 200; round++) {
+    Extents extents;
+    std::array<bool, 160> marks{};
+    std::uint64_t written = 0, next = 0;
+    for (unsigned i = 0; i < 60; i++) {
+      const std::uint64_t bytes = random() % 12, offset = random() % 2 ? next : random() % 148;
+      if (offset + bytes > marks.size()) continue;
+      next = offset + bytes;
+      extents.add(offset, bytes);
+      written += bytes;
+      std::fill_n(marks.begin() + static_cast<std::ptrdiff_t>(offset), bytes, true);
+      std::size_t covered = 0, ranges = 0;
+      for (std::size_t at = 0; at < marks.size(); at++) {
+        covered += marks[at];
+        ranges += marks[at] && (at == 0 || !marks[at - 1]);
+        ASSERT_EQ(extents.covers(at, 1), marks[at]) << round << ": " << at;
+      }
+      ASSERT_EQ(extents.bytes_covered(), covered);
+      ASSERT_EQ(extents.bytes_written(), written);
+      ASSERT_EQ(extents.ranges(), ranges);
+    }
+  }
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ PacketSpec random_spec(std::mt19937& random, std::vector<std::uint8_t>& payload)
   spec.opcode = IBV_OPCODE_RC_RDMA_WRITE_MIDDLE;
   spec.psn = random() & 0xFFFFFF;
   spec.destination_qp = random() & 0xFFFFFF;
-  payload.resize(random() % 4097);
+  payload.resize(random() % (random() % 2 ? 4097 : 48));
   for (auto& byte : payload) byte = static_cast<std::uint8_t>(random());
   spec.payload = payload;
   return spec;
@@ -64,9 +64,8 @@ TEST(Icrc, FullAgreesWithTheDefinitionBitByBit) {
     const Ahead ahead{next.data(), static_cast<std::uint32_t>(random() % (next.size() + 1))};  // shorter and longer
     ASSERT_EQ(icrc_check(*packet, ahead), IcrcStatus::kGood);
     packet->data()[packet->meta().payload_offset] ^= 1;
-    ASSERT_EQ(icrc_check(*packet), payload.empty() ? IcrcStatus::kGood : IcrcStatus::kBad);
+    ASSERT_EQ(icrc_check(*packet), IcrcStatus::kBad) << "of the payload, or without one of the ICRC itself";
     ASSERT_EQ(icrc_check(*packet, ahead), icrc_check(*packet));
-    if (payload.empty()) packet->data()[0] ^= 1;
   }
 }
 

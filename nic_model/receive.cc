@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What comes in: checked, and given to its queue pair.
+#include <algorithm>
+
+#include "nic_model/nic.h"
+#include "runtime/roce/icrc.h"
+
+namespace rocebox::nic_model {
+namespace {
+
+// Source and destination of an IPv4 header stand side by side.
+std::uint64_t eight_bytes(const std::uint8_t* at) {
+  std::uint64_t bytes;
+  std::memcpy(&bytes, at, sizeof bytes);
+  return bytes;
+}
+
+}  // namespace
+
+void Nic::process(Context& context, Port, Batch& batch) {
+  // Of thousands of queue pairs the cache has few: what a packet needs is asked for some packets before.
+  constexpr unsigned kAhead = 4;
+  const unsigned size = batch.size();
+  const Qp* last = nullptr;
+  for (unsigned i = 0; i < std::min(kAhead, size) && size > 1; i++) last = prefetch_qp(batch[i], last);
+  for (unsigned i = 0; i < size; i++) {
+    if (i + kAhead < size) last = prefetch_qp(batch[i + kAhead], last);
+    batch.drop(i, receive(context, batch[i]));
+  }
+  host_.settle(context);
+}
+
+// What the packet's queue pair needs, unless it is `last`. That queue pair.
+const Qp* Nic::prefetch_qp(Packet packet, const Qp* last) const {
+  const PacketMeta& meta = packet.meta();
+  if (meta.status != ParseStatus::kRoce) return last;
+  const Qp* qp = core_.find(roce::qpn_and_psn(packet).destination_qp);
+  if (qp && qp != last) qp->prefetch_to_receive(roce::opcode_info(meta.opcode).has(roce::kIsResponse));
+  return qp;
+}
+
+bool Nic::is_for_us(Packet packet) const {
+  const std::uint8_t* destination = packet.data();
+  return six_bytes(destination) == mac_ || (destination[0] & 1);
+}
+
+Counter& Nic::receive(Context& context, Packet packet) {
+  if (!core_.up) [[unlikely]]
+    return core_.count.drop_down;
+  if (packet.size() < sizeof(roce::Ethernet) || !is_for_us(packet)) return core_.count.drop_not_for_us;
+  if (packet.meta().status == ParseStatus::kRoce) [[likely]]
+    return receive_roce(context, packet);
+  return receive_other(context, packet);
+}
+
+Counter& Nic::receive_other(Context& context, Packet packet) {
+  const PacketMeta& meta = packet.meta();
+  if (roce::class_of(meta.status) == PacketClass::kMalformed) return core_.count.drop_malformed;
+  if (roce::class_of(meta.status) == PacketClass::kTruncated && meta.bth_offset) return core_.count.drop_truncated;
+  if (meta.ip_version) {
+    const roce::IpAddress to = roce::addresses(packet).destination;
+    if (to != config_.source_for(to) && to[0] != 0xFF) return core_.count.drop_not_for_us;
+  }
+  if (Counter* end = pauses_.on_packet(context, packet)) return *end;
+  if (Counter* end = rtt_.on_packet(context, packet)) return *end;
+  bool found = false;
+  const bool used = neighbors_.on_packet(context, packet, found);
+  if (found) connections_.on_neighbor(context);
+  if (found)
+    for (const auto& qp : core_.qps)
+      if (qp && !qp->path_known && qp->can_receive() && !qp->is(IBV_QPT_UD)) resolve(context, *qp);
+  return used ? core_.count.answered : core_.count.drop_no_protocol;
+}
+
+Counter& Nic::receive_roce(Context& context, Packet packet) {
+  Counters& count = core_.count;
+  count.rx_roce_packets.add();
+  count.rx_roce_bytes.add(packet.wire_bytes());
+  if (config_.icrc) {
+    const roce::IcrcStatus icrc = roce::icrc_check(packet);
+    if (icrc == roce::IcrcStatus::kBad) return count.drop_icrc;
+    if (icrc == roce::IcrcStatus::kUnverifiable && !config_.header_only) return count.drop_truncated;
+    if (icrc == roce::IcrcStatus::kUnverifiable && !Headers::digest_is_right(packet)) return count.drop_icrc;
+  }
+  // Nearly all there is: from the peer of a connected queue pair that can receive, without a mark.
+  const std::uint8_t* ip = packet.data() + packet.meta().l3_offset;
+  Qp* qp = core_.find(roce::qpn_and_psn(packet).destination_qp);
+  if (qp && qp->peer_ipv4 && packet.meta().ip_version == 4 &&
+      eight_bytes(ip + offsetof(roce::Ipv4, source)) == qp->peer_ipv4 &&
+      (ip[offsetof(roce::Ipv4, tos)] & roce::kEcnMask) != roce::kEcnCe && (roce::bth(packet).pkey & 0x7FFF) == 0x7FFF &&
+      roce::opcode_info(packet.meta().opcode).service == qp->service() && qp->can_receive() &&
+      qp->number() != roce::kGsiQpn) [[likely]]
+    return receive_from_peer(context, *qp, packet);
+  return receive_checked(context, packet);
+}
+
+// With all checks, in the order in which they are counted.
+Counter& Nic::receive_checked(Context& context, Packet packet) {
+  Counters& count = core_.count;
+  const roce::Bth& bth = roce::bth(packet);
+  const roce::Addresses addresses = roce::addresses(packet);
+  if (addresses.destination != config_.source_for(addresses.destination)) {
+    if (is_multicast(addresses.destination)) return receive_multicast(context, packet);
+    return count.drop_not_for_us;
+  }
+  if ((bth.pkey & 0x7FFF) != 0x7FFF) return count.drop_bad_pkey;
+  if (bth.destination_qp == roce::kGsiQpn) {
+    Counter* why = gsi_.check(packet);
+    return why ? *why : connections_.receive(context, packet);
+  }
+  Qp* qp = core_.find(static_cast<std::uint32_t>(bth.destination_qp));
+  if (!qp) return count.drop_no_qp;
+  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
+  if (info.service == roce::Service::kCnp) return notified(context, *qp, addresses.source);
+  if (roce::ecn(packet) == roce::kEcnCe) {
+    count.np_ecn_marked_roce_packets.add();
+    notify(context, *qp);
+  }
+  if (info.service != qp->service()) return count.drop_wrong_service;
+  if (!qp->can_receive()) return count.drop_qp_state;
+  if (info.service == roce::Service::kUd) return qp->responder.on_datagram(context, packet);
+  if (addresses.source != qp->attributes.remote) return count.drop_wrong_peer;
+  return receive_from_peer(context, *qp, packet);
+}
+
+Counter& Nic::receive_from_peer(Context& context, Qp& qp, Packet packet) {
+  if (core_.is_observed(QpEventKind::kRx)) [[unlikely]]
+    observe_received(context, qp, packet);
+  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
+  if (!info.has(roce::kIsResponse)) return qp.responder.on_request(context, packet);
+  if (info.has(roce::kIsReadResponse)) return qp.requester.on_read_response(context, packet);
+  if (info.has(roce::kHasAtomicAckEth)) return qp.requester.on_atomic_response(context, packet);
+  return qp.requester.on_acknowledge(context, packet);
+}
+
+void Nic::observe_received(Context& context, Qp& qp, Packet packet) {
+  QpEvent event;
+  event.kind = QpEventKind::kRx;
+  event.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
+  event.bytes = static_cast<std::uint32_t>(packet.wire_bytes() + config_.overhead);
+  event.udp_source_port = static_cast<std::uint16_t>(packet.header<roce::Udp>(packet.meta().udp_offset)->source_port);
+  core_.observe(context, qp, event);
+}
+
+Counter& Nic::receive_multicast(Context& context, Packet packet) {
+  core_.count.multicast_rcv_packets.add();
+  const roce::Bth& bth = roce::bth(packet);
+  if ((bth.pkey & 0x7FFF) != 0x7FFF) return core_.count.drop_bad_pkey;
+  if (bth.destination_qp != kMulticastQpn) return core_.count.drop_no_qp;
+  if (roce::opcode_info(packet.meta().opcode).service != roce::Service::kUd) return core_.count.drop_wrong_service;
+  return deliver_to_group(core_, context, packet);
+}
+
+// Reaction point.
+Counter& Nic::notified(Context& context, Qp& qp, const roce::IpAddress& source) {
+  if (!core_.is_observed(QpEventKind::kCnp) || !qp.can_send() || source != qp.attributes.remote)
+    return core_.count.rp_cnp_ignored;
+  QpEvent event;
+  event.kind = QpEventKind::kCnp;
+  core_.observe(context, qp, event);
+  return core_.count.rp_cnp_handled;
+}
+
+// Notification point: a packet that came with a mark (annex A17.9.3).
+void Nic::notify(Context& context, Qp& qp) {
+  if (!config_.notification_point || !qp.path_known || qp.is(IBV_QPT_UD)) return;
+  if (context.now() - qp.last_cnp < config_.notification_point->min_time_between_cnps) return;
+  qp.last_cnp = context.now();
+  PacketFields fields;
+  fields.opcode = roce::kOpcodeCnp;
+  fields.destination_qp = qp.attributes.destination_qp;
+  fields.udp_source_port = qp.attributes.udp_source_port;
+  PacketPtr packet = core_.make(context, qp.notification_headers, fields);
+  if (!packet) return;
+  std::memset(Headers::extension(*packet), 0, sizeof(roce::Cnp));
+  packet->header<roce::Bth>(packet->meta().bth_offset)->fecn_becn_resv6 = 0x40;
+  core_.finish(*packet);
+  if (core_.transmitter.add_control(context, packet))
+    core_.count.np_cnp_sent.add();
+  else
+    context.drop(std::move(packet), core_.count.drop_control_full);
+}
+
+}  // namespace rocebox::nic_model
