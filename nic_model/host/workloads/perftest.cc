@@ -10,48 +10,13 @@
 #include <vector>
 
 #include "nic_model/host/connect.h"
+#include "nic_model/host/workloads/perftest_config.h"
 #include "nic_model/host/workloads/programs.h"
+#include "nic_model/host/workloads/remote_write.h"
 #include "runtime/kernel/rate_queue.h"
 
 namespace rocebox::nic_model {
 namespace {
-
-enum class Verb : std::uint8_t { kWrite, kRead, kSend };
-constexpr std::string_view kConnections[] = {"RC", "UC"};
-
-struct PerftestConfig {
-  std::uint64_t size = 65536;
-  std::int64_t iters = 1000, tx_depth = 128, qp = 1, mtu = 4096, cq_mod = 1, inline_size = 0;
-  int connection = 0;
-  bool bidirectional = false;
-  Nanos duration = 0;
-  std::uint64_t rate_limit = 0;
-  std::int64_t timeout = 14;
-
-  void fields(Fields& f, Verb verb, bool latency) {
-    f.bytes("size", size, {1, std::uint64_t{1} << 30}, "bytes of a message");
-    f.integer("iters", iters, {1, std::int64_t{1} << 40}, "messages of each queue pair");
-    f.integer("mtu", mtu, {256, 4096}, "path MTU: 256, 512, 1024, 2048 or 4096 bytes");
-    if (!roce::is_path_mtu(static_cast<std::uint32_t>(mtu))) f.refuse("mtu", "must be 256, 512, 1024, 2048 or 4096");
-    f.integer("timeout", timeout, {0, 31},
-              "4.096 us times two to this power without an ACK until packets are sent again");
-    if (verb != Verb::kRead) {
-      f.integer("inline_size", inline_size, {0, kInlineBytesMax}, "messages of up to so many bytes are sent inline");
-      f.choice("connection", connection, kConnections, "reliable or unreliable connection");
-    }
-    if (latency) return;
-    f.integer("qp", qp, {1, 16384}, "queue pairs");
-    f.integer("tx_depth", tx_depth, {1, 16384}, "messages of a queue pair that are posted at once");
-    f.integer("cq_mod", cq_mod, {1, 1024}, "one of so many messages gives a completion");
-    f.boolean("bidirectional", bidirectional, "the server sends, too");
-    f.duration("duration", duration, {0, 3600 * kSecond}, "time to run, in place of `iters`");
-    f.rate("rate_limit", rate_limit, {0, kRateMax}, "of each queue pair, at which its messages are posted; 0: none");
-    if (cq_mod > tx_depth) f.refuse("cq_mod", "is more than `tx_depth`, and nothing would be completed");
-    if (cq_entries() > kCqEntriesMax)
-      f.refuse("qp", "is too many for so large a `tx_depth`: one completion queue cannot hold all their completions");
-  }
-  std::uint64_t cq_entries() const { return static_cast<std::uint64_t>(4 * tx_depth * qp + 64); }
-};
 
 // One end of all queue pairs.
 class End final : public HostProgram {
@@ -333,8 +298,12 @@ class PerftestOptions final : public WorkloadOptions {
     if (kLatency) config_.size = 2, config_.tx_depth = 4;
   }
   void fields(Fields& f) override { config_.fields(f, kVerb, kLatency); }
-  Range<std::int64_t> hosts() const override { return {2, 2}; }
+  Range<std::int64_t> hosts() const override { return {kVerb == Verb::kWrite ? 1 : 2, 2}; }
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
+    if (hosts.size() == 1) return remote_write(hosts[0], config_, kLatency);
+    if (config_.address)
+      throw ConfigError("`address` is for a workload with one host, a client, and `" + hosts[1].name +
+                        "` is a second one");
     if constexpr (kLatency) return std::make_unique<Latency>(hosts, config_, kVerb);
     return std::make_unique<Bandwidth>(hosts, config_, kVerb);
   }

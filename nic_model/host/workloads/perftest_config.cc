@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/host/workloads/perftest_config.h"
+
+#include <string_view>
+
+namespace rocebox::nic_model {
+namespace {
+
+constexpr std::string_view kConnections[] = {"RC", "UC"};
+
+}  // namespace
+
+void PerftestConfig::fields(Fields& f, Verb verb, bool latency) {
+  if (verb == Verb::kWrite) {
+    f.address("address", address, Presence::kOptional,
+              "server to connect to by RDMA CM, of a workload with one host; left out: be one");
+    f.integer("port", port, {1, 65535}, "port of RDMA CM, of a workload with one host");
+  }
+  f.bytes("size", size, {1, std::uint64_t{1} << 30}, "bytes of a message");
+  f.integer("iters", iters, {1, std::int64_t{1} << 40}, "messages of each queue pair");
+  f.integer("mtu", mtu, {256, 4096}, "path MTU: 256, 512, 1024, 2048 or 4096 bytes");
+  if (!roce::is_path_mtu(static_cast<std::uint32_t>(mtu))) f.refuse("mtu", "must be 256, 512, 1024, 2048 or 4096");
+  f.integer("timeout", timeout, {0, 31},
+            "4.096 us times two to this power without an ACK until packets are sent again");
+  if (verb != Verb::kRead) {
+    f.integer("inline_size", inline_size, {0, kInlineBytesMax}, "messages of up to so many bytes are sent inline");
+    f.choice("connection", connection, kConnections, "reliable or unreliable connection");
+  }
+  if (latency) return;
+  f.integer("qp", qp, {1, 16384}, "queue pairs");
+  f.integer("tx_depth", tx_depth, {1, 16384}, "messages of a queue pair that are posted at once");
+  f.integer("cq_mod", cq_mod, {1, 1024}, "one of so many messages gives a completion");
+  f.boolean("bidirectional", bidirectional, "the server sends, too");
+  f.duration("duration", duration, {0, 3600 * kSecond}, "time to run, in place of `iters`");
+  f.rate("rate_limit", rate_limit, {0, kRateMax}, "of each queue pair, at which its messages are posted; 0: none");
+  if (cq_mod > tx_depth) f.refuse("cq_mod", "is more than `tx_depth`, and nothing would be completed");
+  if (cq_entries() > kCqEntriesMax)
+    f.refuse("qp", "is too many for so large a `tx_depth`: one completion queue cannot hold all their completions");
+}
+
+}  // namespace rocebox::nic_model

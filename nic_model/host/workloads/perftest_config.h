@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Options of perftest's workloads. WRITEs can also go to another process or machine: remote_write.h.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "nic_model/limits.h"
+#include "runtime/component/fields.h"
+#include "runtime/kernel/rate_queue.h"
+#include "runtime/kernel/workload.h"
+#include "runtime/roce/address.h"
+#include "runtime/roce/opcodes.h"
+
+namespace rocebox::nic_model {
+
+enum class Verb : std::uint8_t { kWrite, kRead, kSend };
+
+struct PerftestConfig {
+  std::optional<roce::IpAddress> address;
+  std::int64_t port = 18515;
+  std::uint64_t size = 65536;
+  std::int64_t iters = 1000, tx_depth = 128, qp = 1, mtu = 4096, cq_mod = 1, inline_size = 0;
+  int connection = 0;
+  bool bidirectional = false;
+  Nanos duration = 0;
+  std::uint64_t rate_limit = 0;
+  std::int64_t timeout = 14;
+
+  void fields(Fields& f, Verb verb, bool latency);
+  std::uint64_t cq_entries() const { return static_cast<std::uint64_t>(4 * tx_depth * qp + 64); }
+};
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// perftest's write_bw and write_lat between two processes: one host each, connected by RDMA CM.
+#include "nic_model/host/workloads/remote_write.h"
+
+#include <endian.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "nic_model/host/workloads/programs.h"
+
+namespace rocebox::nic_model {
+namespace {
+
+// Private data of the request and of the reply: where its sender is written to.
+struct Buffer {
+  roce::Be64 address, size;
+  roce::Be32 rkey;
+  std::uint8_t latency;
+};
+static_assert(sizeof(Buffer) == 21 && sizeof(Buffer) <= PrivateDataMax::kConnect);
+
+class RemoteWrite final : public ClientOrServer {
+ public:
+  RemoteWrite(const WorkloadHost& on, const PerftestConfig& config, bool latency)
+      : ClientOrServer(on, {config.address, config.port, static_cast<std::uint32_t>(config.cq_entries()),
+                            "the other side's memory has bytes"}),
+        config_(config),
+        latency_(latency) {}
+
+  void explain_waiting(Report& report, unsigned) const override {
+    report.text("waits_for", is_client() ? "the server" : "a client, or what it sends");
+    report.count("messages", messages_);
+  }
+  void report(Report& report) const override {
+    report.text("role", is_client() ? "client" : "server");
+    report.count("messages", messages_);
+    report.text("error", error_);
+    if (latency_)
+      report_latency(report);
+    else if (const double seconds = static_cast<double>(ended_ - begun_) / 1e9; seconds > 0)
+      report_bandwidth(report, seconds);
+  }
+  void on_connection_event(Host& host, const ConnectionEvent& event) override;
+
+ private:
+  void report_latency(Report& report) const;
+  void report_bandwidth(Report& report, double seconds) const {
+    report.duration("completion_time", ended_ - begun_);
+    report.real("average_bits_per_second",
+                static_cast<double>(messages_) * static_cast<double>(config_.size) * 8 / seconds);
+    report.real("messages_per_second", static_cast<double>(messages_) / seconds);
+  }
+  bool make(Host& host);
+  void connect(Host& host) override;
+  void accept(Host& host, const ConnectionEvent& event);
+  bool take(const ConnectionEvent& event);
+  void on_wc(Host& host, const ibv_wc& wc) override;
+  void on_ping(Host& host, const ibv_wc& wc);
+  void fill(Host& host);
+  bool more(Nanos now) const { return config_.duration ? now - begun_ < config_.duration : posted_ < config_.iters; }
+  void post_receive(Host& host);
+  bool post(Host& host, bool signaled);
+  void leave(Host& host, const char* error);
+  std::uint64_t own_address() const { return reinterpret_cast<std::uintptr_t>(memory_.data()); }
+
+  const PerftestConfig config_;
+  const bool latency_;
+  std::vector<std::uint8_t> memory_;
+  std::uint32_t domain_ = 0, key_ = 0;
+  Qp* qp_ = nullptr;
+  ConnectionId id_ = 0;
+  Buffer own_{}, there_{};
+  std::int64_t posted_ = 0, completed_ = 0, messages_ = 0;
+  Nanos begun_ = 0, ended_ = 0, sent_ = 0;
+  std::vector<Nanos> times_;  // of a client of write_lat
+};
+
+void RemoteWrite::report_latency(Report& report) const {
+  if (times_.empty()) return;
+  std::vector<Nanos> sorted = times_;
+  std::ranges::sort(sorted);
+  const auto at = [&](double share) {
+    return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
+  };
+  report.duration("t_min", sorted.front());
+  report.duration("t_typical", at(0.5));
+  report.duration("t_p99", at(0.99));
+  report.duration("t_p999", at(0.999));
+  report.duration("t_max", sorted.back());
+}
+
+bool RemoteWrite::make(Host& host) {
+  domain_ = host.alloc_pd();
+  memory_.resize(config_.size);
+  key_ = host.memory().add(domain_, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  QpInit init;
+  init.domain = domain_;
+  init.send_cq = init.receive_cq = cq_;
+  const auto depth = static_cast<std::uint32_t>(config_.tx_depth);
+  init.capacity = {depth, 2 * depth, 1, 1, static_cast<std::uint32_t>(config_.inline_size)};
+  qp_ = key_ ? host.create_qp(init) : nullptr;
+  if (!qp_) return false;
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_INIT;
+  a.port_num = 1;
+  a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  host.modify_qp(*qp_, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  for (unsigned i = 0; latency_ && i < 4; i++) post_receive(host);
+  own_.address = own_address();
+  own_.size = config_.size;
+  own_.rkey = key_;
+  own_.latency = latency_;
+  return true;
+}
+
+void RemoteWrite::connect(Host& host) {
+  ConnectionOptions options;
+  options.path_mtu = static_cast<std::uint32_t>(config_.mtu);
+  options.ack_timeout = static_cast<std::uint8_t>(config_.timeout);
+  if (!make(host)) return end(host, "no room for a queue pair and its memory");
+  options.private_data = {reinterpret_cast<const std::uint8_t*>(&own_), sizeof own_};
+  if (host.connections().connect(program_, *config_.address, PortSpace::kTcp, port_, qp_, options, id_) != 0)
+    end(host, "cannot connect: too many connections");
+}
+
+bool RemoteWrite::take(const ConnectionEvent& event) {
+  if (event.private_data_bytes < sizeof there_) return false;
+  std::memcpy(&there_, event.private_data.data(), sizeof there_);
+  return there_.size == config_.size && there_.latency == latency_;
+}
+
+// One client; others are rejected.
+void RemoteWrite::accept(Host& host, const ConnectionEvent& event) {
+  ConnectionOptions options;
+  options.ack_timeout = static_cast<std::uint8_t>(config_.timeout);
+  if (qp_ || !take(event) || !make(host)) {
+    host.connections().reject(event.id);
+    return;
+  }
+  options.private_data = {reinterpret_cast<const std::uint8_t*>(&own_), sizeof own_};
+  id_ = event.id;
+  if (host.connections().accept(event.id, *qp_, options) != 0) leave(host, "cannot accept");
+}
+
+void RemoteWrite::on_connection_event(Host& host, const ConnectionEvent& event) {
+  steps_++;
+  if (event.type == ConnectionEventType::kConnectRequest) return accept(host, event);
+  if (event.id != id_) return;
+  switch (event.type) {
+    case ConnectionEventType::kEstablished:
+      begun_ = host.now();
+      if (!is_client()) return;
+      if (!take(event)) return leave(host, "the server says another `size`, or measures something else");
+      return latency_ ? void(post(host, true)) : fill(host);
+    case ConnectionEventType::kDisconnected:
+      return end(host, !is_client() || !more(host.now()) ? "" : "the server has disconnected");
+    case ConnectionEventType::kTimewaitExit:
+      host.destroy_qp(*qp_);
+      host.memory().remove(key_);
+      return;
+    default:
+      end(host, why(event));
+  }
+}
+
+void RemoteWrite::on_wc(Host& host, const ibv_wc& wc) {
+  if (wc.status == IBV_WC_WR_FLUSH_ERR) return;
+  steps_++;
+  if (wc.status != IBV_WC_SUCCESS) return leave(host, "a work request failed");
+  if (latency_) return on_ping(host, wc);
+  const std::int64_t before = completed_;
+  completed_ = std::min(posted_, (completed_ / config_.cq_mod + 1) * config_.cq_mod);
+  messages_ += completed_ - before;
+  ended_ = host.now();
+  fill(host);
+  // What a `duration` cuts off may have no completion.
+  if (!more(host.now()) && posted_ - completed_ <= (config_.duration ? config_.cq_mod - 1 : 0))
+    host.connections().disconnect(id_);
+}
+
+void RemoteWrite::fill(Host& host) {
+  while (posted_ - completed_ < config_.tx_depth && more(host.now())) {
+    const bool last = !config_.duration && posted_ + 1 == config_.iters;
+    if (!post(host, last || (posted_ + 1) % config_.cq_mod == 0)) return;
+  }
+}
+
+// The message is its number, by an immediate; a server's answer has that of the question.
+void RemoteWrite::on_ping(Host& host, const ibv_wc& wc) {
+  if (!(wc.opcode & IBV_WC_RECV)) return;
+  post_receive(host);
+  messages_++;
+  if (!is_client()) return void(post(host, true));
+  times_.push_back((host.now() - sent_) / 2);
+  if (posted_ < config_.iters) return void(post(host, true));
+  host.connections().disconnect(id_);
+}
+
+void RemoteWrite::post_receive(Host& host) {
+  ibv_recv_wr request{};
+  host.post_receive(*qp_, &request, nullptr);
+}
+
+bool RemoteWrite::post(Host& host, bool signaled) {
+  ibv_sge sge{own_address(), static_cast<std::uint32_t>(config_.size), key_};
+  ibv_send_wr request{};
+  request.opcode = latency_ ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+  request.sg_list = &sge;
+  request.num_sge = 1;
+  const bool inlined = config_.size <= static_cast<std::uint64_t>(config_.inline_size);
+  request.send_flags = (signaled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u) |
+                       (inlined ? static_cast<unsigned>(IBV_SEND_INLINE) : 0u);
+  request.imm_data = htobe32(static_cast<std::uint32_t>(posted_));
+  request.wr.rdma.remote_addr = there_.address;
+  request.wr.rdma.rkey = static_cast<std::uint32_t>(there_.rkey);
+  sent_ = host.now();
+  if (host.post_send(*qp_, &request, nullptr) != 0) return false;
+  posted_++;
+  return true;
+}
+
+void RemoteWrite::leave(Host& host, const char* error) {
+  note_error(error);
+  host.connections().disconnect(id_);
+}
+
+}  // namespace
+
+std::unique_ptr<Workload> remote_write(const WorkloadHost& on, const PerftestConfig& config, bool latency) {
+  const char* both = config.qp != 1           ? "qp"
+                     : config.connection != 0 ? "connection"
+                     : config.bidirectional   ? "bidirectional"
+                     : config.rate_limit != 0 ? "rate_limit"
+                                              : nullptr;
+  if (both)
+    throw ConfigError("`" + std::string(both) + "` is for a workload with two hosts, and `" + on.name +
+                      "` is its only one, which connects one queue pair by RDMA CM");
+  return std::make_unique<RemoteWrite>(on, config, latency);
+}
+
+}  // namespace rocebox::nic_model

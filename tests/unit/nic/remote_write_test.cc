@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// write_bw and write_lat with one host each, as they run in two processes.
+#include <gtest/gtest.h>
+
+#include "nic_model/host/workloads/perftest.h"
+#include "runtime/kernel/workload.h"
+#include "runtime/telemetry/json_report.h"
+#include "tests/unit/nic/nic_kit.h"
+
+namespace rocebox::test {
+namespace {
+
+class RemoteBox : public NicBox {
+ public:
+  using NicBox::NicBox;
+  std::unique_ptr<Workload> make(unsigned side, std::string_view type, const std::string& yaml) {
+    const Registry registry;
+    config::Mistakes mistakes("test");
+    const config::Node node = config::parse_yaml(yaml, mistakes);
+    config::FieldsReader reader(&node, mistakes);
+    for (const Component& component : nic_model::perftest_workloads()) {
+      if (type != component.name) continue;
+      const std::unique_ptr<Options> filled = component.options(registry);
+      filled->fields(reader);
+      reader.finish();
+      EXPECT_TRUE(mistakes.none()) << mistakes.text();
+      const WorkloadHost host{"host" + std::to_string(side), &nics[side]->host()};
+      return static_cast<const WorkloadOptions&>(*filled).make({&host, 1}, 1);
+    }
+    return nullptr;
+  }
+  // Both to their ends; their reports, the server's first.
+  std::array<Json, 2> between(std::string_view type, const std::string& server, const std::string& client) {
+    const auto there = make(1, type, server), here = make(0, type, "address: 10.0.0.2\n" + client);
+    for (Workload* one : {there.get(), here.get()}) {
+      one->start(now);
+      fabric.run(now);
+    }
+    run(2000 * kSecond);
+    EXPECT_TRUE(there->finished());
+    EXPECT_TRUE(here->finished());
+    std::array<Json, 2> told;
+    for (unsigned i = 0; i < 2; i++) {
+      JsonReport report(told[i]);
+      (i == 0 ? there : here)->report(report);
+    }
+    return told;
+  }
+};
+
+TEST(RemoteWrite, BandwidthBetweenTwoProcesses) {
+  for (const char* link : {"delay: 1us", "delay: 1us\nmatch: {kind: roce}\nloss: 2%"}) {
+    SCOPED_TRACE(link);
+    RemoteBox box("rate: 100Gbps", link);
+    const auto [there, here] = box.between("write_bw", "size: 9000", "size: 9000\niters: 500\ntx_depth: 16\ncq_mod: 4");
+    EXPECT_EQ(here["messages"], 500);
+    EXPECT_EQ(here["error"], "");
+    EXPECT_EQ(there["error"], "");
+    EXPECT_EQ(there["role"], "server");
+    EXPECT_GT(here["average_bits_per_second"], 1e8);  // with losses most of the time is timeouts
+    EXPECT_EQ(box.count(1, "rx_write_requests"), 500u);
+    for (unsigned side = 0; side < 2; side++) EXPECT_EQ(box.nics[side]->host().memory().regions(), 0u);
+  }
+}
+
+TEST(RemoteWrite, BandwidthForATime) {
+  RemoteBox box("rate: 10Gbps", "delay: 1us");
+  const auto [there, here] = box.between("write_bw", "size: 4096", "size: 4096\nduration: 1ms");
+  EXPECT_EQ(here["error"], "");
+  // 4096 of 4194 bytes on the wire (4170 of the frame and 24 around it).
+  EXPECT_NEAR(here["average_bits_per_second"].get<double>(), 10e9 * 4096 / 4194, 0.15e9);
+}
+
+TEST(RemoteWrite, LatencyIsHalfOfThereAndBack) {
+  RemoteBox box("rate: 100Gbps", "delay: 5us");
+  const auto [there, here] = box.between("write_lat", "size: 64", "size: 64\niters: 100");
+  EXPECT_EQ(here["messages"], 100);
+  EXPECT_EQ(here["error"], "");
+  EXPECT_EQ(box.count(1, "rx_write_requests"), 100u);
+  // The link's delay and the time of 170 bytes, and perhaps of an ACK before them.
+  EXPECT_NEAR(here["t_max_ns"].get<double>(), 5000, 50);
+  EXPECT_NEAR(here["t_min_ns"].get<double>(), 5000, 50);
+}
+
+TEST(RemoteWrite, BothSaySizeAndKind) {
+  RemoteBox box("rate: 100Gbps", "delay: 1us");
+  const auto server = box.make(1, "write_bw", "size: 4096");
+  const auto client = box.make(0, "write_bw", "address: 10.0.0.2\nsize: 64\niters: 1");
+  for (Workload* one : {server.get(), client.get()}) {
+    one->start(box.now);
+    box.fabric.run(box.now);
+  }
+  box.run(2000 * kSecond);
+  Json told;
+  JsonReport report(told);
+  client->report(report);
+  EXPECT_TRUE(client->finished());
+  EXPECT_EQ(told["error"], "the server rejects");
+  EXPECT_FALSE(server->finished()) << "it waits for another one";
+}
+
+TEST(RemoteWrite, WhatNeedsBothHostsIsRefused) {
+  RemoteBox box("rate: 100Gbps", "delay: 1us");
+  EXPECT_THROW(box.make(0, "write_bw", "address: 10.0.0.2\nqp: 2"), ConfigError);
+  EXPECT_THROW(box.make(0, "write_bw", "bidirectional: true"), ConfigError);
+  EXPECT_THROW(box.make(0, "write_lat", "connection: UC"), ConfigError);
+}
+
+}  // namespace
+}  // namespace rocebox::test
