@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runtime/config/document.h"
+#include "runtime/roce/multicast.h"
 
 namespace rocebox::switch_model {
 
@@ -91,6 +92,12 @@ void SwitchConfig::place(const Placement& placement) {
       traffic_manager.rates.push_back({{port.name}, port.bits_per_second});
     else
       same->ports.push_back(port.name);
+  }
+  // A route to a group leads to all its ports: groups are numbered in the order of these routes, from 1.
+  for (const Placement::Route& route : placement.routes) {
+    if (!roce::is_multicast(route.prefix.address)) continue;
+    GroupConfig& row = groups.emplace_back(GroupConfig{static_cast<std::int64_t>(groups.size()) + 1, {}});
+    for (const Placement::Hop& hop : route.via) row.ports.push_back(info.ports[hop.port]);
   }
   for (const std::unique_ptr<ProgramOptions>& program : options_) program->place(placement, info);
 }

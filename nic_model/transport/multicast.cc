@@ -5,17 +5,13 @@
 #include <cerrno>
 
 #include "nic_model/core.h"
+#include "runtime/roce/multicast.h"
 
 namespace rocebox::nic_model {
 
-bool is_multicast(const roce::IpAddress& address) {
-  return roce::is_ipv4(address) ? address[12] >> 4 == 0xE : address[0] == 0xFF;
-}
+bool is_multicast(const roce::IpAddress& address) { return roce::is_multicast(address); }
 
-roce::Mac multicast_mac(const roce::IpAddress& group) {
-  if (!roce::is_ipv4(group)) return {0x33, 0x33, group[12], group[13], group[14], group[15]};
-  return {0x01, 0x00, 0x5E, static_cast<std::uint8_t>(group[13] & 0x7F), group[14], group[15]};
-}
+roce::Mac multicast_mac(const roce::IpAddress& group) { return roce::multicast_mac(group); }
 
 std::vector<MulticastGroups::Group>::const_iterator MulticastGroups::find(const roce::IpAddress& address) const {
   return std::lower_bound(groups_.begin(), groups_.end(), address,

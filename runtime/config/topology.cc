@@ -55,6 +55,8 @@ OptionValues written_values(const Node& node) {
 
 void TopologyFields::fields(ConfigFields& f) {
   shapes.fields(f);
+  f.list("multicast", multicast, topology::kGroupsOfTopologyMax,
+         "multicast groups, whose trees the topology gives to its switches");
   f.values_by_name("hosts", "what each host `h0`, ... is: a device, whose addresses the topology gives");
   f.values_by_name("switches", "what each switch is: a device, whose ports, addresses and routes the topology gives");
   f.values_by_name("links", "options of each link beside its delay, as of `links:`");
@@ -80,6 +82,7 @@ std::optional<Topology> Topology::expand(Node& root, Mistakes& mistakes, bool fo
       throw ConfigError(fmt::format("the topology has {} devices and {} links, at most {} and {} are possible",
                                     topology.graph_.nodes.size(), topology.graph_.edges.size(), kNodesMax, kEdgesMax));
     topology.placements_ = topology::placements(topology.graph_);
+    topology::add_trees(topology.graph_, topology::groups_of(topology.graph_, fields.multicast), topology.placements_);
   } catch (const ConfigError& error) {
     mistakes.add(written->place, error.what());
     return std::nullopt;

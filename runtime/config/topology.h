@@ -7,6 +7,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/config/fields_reader.h"
+#include "runtime/topology/multicast.h"
 #include "runtime/topology/shapes.h"
 
 namespace rocebox::config {
@@ -17,6 +18,7 @@ OptionValues written_values(const Node& node);
 /// The fields of `topology:`.
 struct TopologyFields {
   topology::Shapes shapes;
+  std::vector<topology::MulticastConfig> multicast;
   void fields(ConfigFields& f);
 };
 

@@ -87,9 +87,11 @@ unsigned Graph::add(std::string name, unsigned tier) {
 
 void Graph::join(unsigned a, unsigned b, const Wire& wire) {
   const auto edge = static_cast<unsigned>(edges.size());
+  const auto between = std::ranges::count(nodes[a].ports, b, &Neighbor::node);
   const End ends[2] = {{a, static_cast<unsigned>(nodes[a].ports.size())},
                        {b, static_cast<unsigned>(nodes[b].ports.size())}};
-  edges.push_back({nodes[a].name + "_" + nodes[b].name, {ends[0], ends[1]}, wire});
+  const std::string which = between > 0 ? "_" + std::to_string(between + 1) : "";  // wires side by side
+  edges.push_back({nodes[a].name + "_" + nodes[b].name + which, {ends[0], ends[1]}, wire});
   nodes[a].ports.push_back({b, edge});
   nodes[b].ports.push_back({a, edge});
   for (const End& end : ends)

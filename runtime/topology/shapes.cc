@@ -52,6 +52,11 @@ void LeafSpine::fields(Fields& f) {
   f.integer("leaves", leaves, {1, kPortsMax}, "switches with hosts");
   f.integer("spines", spines, {1, kPortsMax}, "switches above them, each joined to each leaf");
   f.integer("hosts_per_leaf", hosts_per_leaf, kPorts, "hosts at each leaf");
+  f.integer("hosts", hosts, {0, kPortsMax * std::int64_t{kPortsMax}},
+            "hosts of all leaves, in place of `hosts_per_leaf`: the first leaves have one more where they do not go "
+            "into each alike; 0: that many at each");
+  if (hosts != 0 && hosts < leaves) f.refuse("hosts", "must be one at each leaf, at least");
+  f.integer("wires_per_spine", wires_per_spine, kPorts, "wires between each leaf and each spine, side by side");
   wire_fields(f, "host", host, "the wires of hosts");
   wire_fields(f, "spine", spine, "the wires between leaves and spines");
 }
@@ -60,26 +65,32 @@ void LeafSpine::build(Graph& graph) const {
   std::vector<unsigned> below, above;
   for (std::int64_t i = 0; i < leaves; i++) below.push_back(graph.add(name("leaf", i), 1));
   for (std::int64_t i = 0; i < spines; i++) above.push_back(graph.add(name("spine", i), 2));
-  std::int64_t hosts = 0;
-  for (const unsigned leaf : below) add_hosts(graph, leaf, hosts_per_leaf, host, hosts);
+  std::int64_t number = 0;
+  for (std::int64_t i = 0; i < leaves; i++) {
+    const std::int64_t mine = hosts == 0 ? hosts_per_leaf : hosts / leaves + (i < hosts % leaves ? 1 : 0);
+    add_hosts(graph, below[static_cast<std::size_t>(i)], mine, host, number);
+  }
   for (const unsigned leaf : below)
-    for (const unsigned each : above) graph.join(leaf, each, spine);
+    for (const unsigned each : above)
+      for (std::int64_t wire = 0; wire < wires_per_spine; wire++) graph.join(leaf, each, spine);
 }
 
 void FatTree::fields(Fields& f) {
   f.integer("k", k, {2, 64}, "ports of each switch, an even number: k^3/4 hosts");
   if (k % 2 != 0) f.refuse("k", "must be even: half of a switch's ports lead up");
+  f.integer("pods", pods, {0, 64}, "pods that are there; 0: k, so that cores have no free ports");
+  if (pods > k) f.refuse("pods", "must not exceed k: a core has one port for each");
   wire_fields(f, "host", host, "the wires of hosts");
   wire_fields(f, "aggregation", aggregation, "the wires within pods");
   wire_fields(f, "core", core, "the wires between pods and cores");
 }
 
 void FatTree::build(Graph& graph) const {
-  const std::int64_t half = k / 2;
+  const std::int64_t half = k / 2, pods_there = pods == 0 ? k : pods;
   std::vector<unsigned> cores;
   for (std::int64_t i = 0; i < half * half; i++) cores.push_back(graph.add(name("core", i), 3));
   std::int64_t hosts = 0;
-  for (std::int64_t pod = 0; pod < k; pod++) {
+  for (std::int64_t pod = 0; pod < pods_there; pod++) {
     std::vector<unsigned> edges, above;
     for (std::int64_t i = 0; i < half; i++) edges.push_back(graph.add(name("pod", pod) + name("_edge", i), 1));
     for (std::int64_t i = 0; i < half; i++) above.push_back(graph.add(name("pod", pod) + name("_agg", i), 2));

@@ -28,7 +28,7 @@ struct Dumbbell {
 
 /// Each leaf is joined to each spine.
 struct LeafSpine {
-  std::int64_t leaves = 2, spines = 2, hosts_per_leaf = 2;
+  std::int64_t leaves = 2, spines = 2, hosts_per_leaf = 2, hosts = 0, wires_per_spine = 1;
   Wire host, spine;
   void fields(Fields& f);
   void build(Graph& graph) const;
@@ -36,7 +36,7 @@ struct LeafSpine {
 
 /// Al-Fares et al. 2008: k pods of k switches of k ports, (k/2)^2 cores, k^3/4 hosts.
 struct FatTree {
-  std::int64_t k = 4;
+  std::int64_t k = 4, pods = 0;
   Wire host, aggregation, core;
   void fields(Fields& f);
   void build(Graph& graph) const;

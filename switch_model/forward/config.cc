@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/roce/multicast.h"
 #include "switch_model/hash.h"
 #include "switch_model/tables/small_lpm.h"
 
@@ -102,10 +103,15 @@ std::uint64_t Config::eal_bytes() const {
 void Config::place(const Placement& placement, const SwitchInfo& info) {
   learning = false;
   unknown = Unknown::kDropAll;
-  mac_entries = kMacEntriesMin;
   router_mac = placement.mac;
+  // Groups are numbered as the switch does it.
+  for (const Placement::Route& route : placement.routes)
+    if (roce::is_multicast(route.prefix.address))
+      macs.push_back({roce::multicast_mac(route.prefix.address), 0, {}, static_cast<std::int64_t>(macs.size()) + 1});
+  mac_entries = std::max(kMacEntriesMin, static_cast<std::int64_t>(macs.size()));
   std::set<std::vector<NextHop>> lists;
   for (const Placement::Route& route : placement.routes) {
+    if (roce::is_multicast(route.prefix.address)) continue;
     RouteConfig& row = routes.emplace_back(RouteConfig{route.prefix, {}});
     for (const Placement::Hop& hop : route.via) row.via.push_back({info.ports[hop.port], hop.mac});
     lists.insert(hops_of(row, info));

@@ -37,6 +37,7 @@ Sim::Sim(const config::RunConfig& config, Pool& pool, SimOptions options)
       workloads_(config, testbed_),
       schedule_(config, testbed_),
       series_(config, testbed_),
+      tier_traffic_(config, testbed_),
       outputs_(config, options_.outputs, [this](const config::PortName& name) { return testbed_.port(name); }) {
   testbed_.fabric().let_output_share();
   testbed_.tap_joined(config, [this](FabricPort from, std::span<const Packet> packets, Nanos now) {
@@ -73,7 +74,10 @@ void Sim::step(Nanos now) {
     advanced_at_ = now;  // what stood still may go on by it
   }
   do {
-    if (workloads_.next_start() <= now) workloads_.start_due(now);
+    if (workloads_.next_start() <= now) {
+      tier_traffic_.begin_phase(now, workloads_);
+      workloads_.start_due(now);
+    }
     testbed_.fabric().run(now);
   } while (workloads_.next_start() <= now);
 }
@@ -226,6 +230,7 @@ Json Sim::report() const {
   schedule_.report(report);
   report_flows(config_, workloads_, now_, report);
   series_.report(report);
+  tier_traffic_.report(report);
   report_utilisation(config_, testbed_, now_, report);
   outputs_.report(report["outputs"]);
   testbed_.report(report);

@@ -15,6 +15,7 @@
 #include "runtime/drives/virtual/schedule.h"
 #include "runtime/drives/virtual/series.h"
 #include "runtime/drives/virtual/sim_workloads.h"
+#include "runtime/drives/virtual/tier_traffic.h"
 #include "runtime/telemetry/expectations.h"
 
 namespace rocebox {
@@ -75,6 +76,7 @@ class Sim {
   SimWorkloads workloads_;
   Schedule schedule_;
   Series series_;
+  TierTraffic tier_traffic_;
   ReplayOutputs outputs_;
   std::optional<TraceFilter> trace_filter_;
   std::vector<std::unique_ptr<Tracer>> tracers_;

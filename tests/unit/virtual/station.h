@@ -70,6 +70,10 @@ class Station final : public Kernel, private StationHost {
   }
   void process(Context& context, Port, Batch& batch) override {
     for (unsigned i = 0; i < batch.size(); i++) {
+      if (!roce::is_roce(batch[i])) {  // a pause, which stations do not know
+        batch.drop(i, received_);
+        continue;
+      }
       const roce::Bth& bth = roce::bth(batch[i]);
       if (on_received)
         on_received(static_cast<std::uint32_t>(bth.destination_qp), batch[i].meta().payload_bytes, context.now());
@@ -85,8 +89,10 @@ class Station final : public Kernel, private StationHost {
     static const std::vector<std::uint8_t> zeros(kPayload);
     roce::PacketSpec spec;
     spec.underlay.source_mac = mac;
-    spec.underlay.destination_mac = config_.router.value_or(message.to->mac);
+    const bool to_group = message.to->mac[0] & 1;
+    spec.underlay.destination_mac = to_group ? message.to->mac : config_.router.value_or(message.to->mac);
     spec.underlay.addresses = {address, message.to->address};
+    spec.underlay.tos = to_group ? 2 : 0;  // ECT(0)
     spec.destination_qp = message.number;
     spec.payload = {zeros.data(), bytes};
     PacketPtr packet = context.allocate(roce::built_bytes(spec));

@@ -5,8 +5,7 @@
 
 #include <set>
 
-#include "runtime/config/fields_reader.h"
-#include "tests/unit/virtual/sim_kit.h"
+#include "tests/unit/virtual/graph_kit.h"
 
 namespace rocebox::topology_test {
 namespace {
@@ -14,18 +13,6 @@ namespace {
 using sim_test::load;
 using sim_test::SimBox;
 using topology::Graph;
-
-Graph graph_of(const std::string& yaml) {
-  config::Mistakes mistakes("");
-  const config::Node node = config::parse_yaml(yaml, mistakes);
-  config::FieldsReader reader(&node, mistakes);
-  topology::Shapes shapes;
-  shapes.fields(reader);
-  reader.finish();
-  EXPECT_TRUE(mistakes.none()) << mistakes.text();
-  EXPECT_TRUE(shapes.given());
-  return shapes.build();
-}
 
 // Follows routes from a host to another by every choice among equal next hops; hops on the way, -1 when one goes wrong.
 int hops(const Graph& graph, const std::vector<Placement>& told, unsigned at, unsigned to, unsigned limit = 16) {
