@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "kernels/allgather/observer/allgather.h"
 #include "kernels/inspect/inspect.h"
 #include "kernels/link/link.h"
 #include "kernels/lowar/lowar.h"
@@ -35,7 +36,8 @@ std::span<const ComponentKind> component_kinds() {
 
 std::span<const Component> in_tree_components() {
   static const std::vector<Component> components = [] {
-    std::vector<Component> all = {nic_model::dcqcn_component(),
+    std::vector<Component> all = {allgather_component(),
+                                  nic_model::dcqcn_component(),
                                   dpa_program_workload(),
                                   inspect_component(),
                                   link_component(),
