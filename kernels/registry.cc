@@ -24,6 +24,7 @@
 #include "switch_model/acl/acl.h"
 #include "switch_model/forward/forward.h"
 #include "switch_model/program.h"
+#include "switch_model/snooping/snooping.h"
 #include "switch_model/switch.h"
 
 namespace rocebox {
@@ -49,6 +50,7 @@ std::span<const Component> in_tree_components() {
                                   switch_component(),
                                   switch_model::acl_component(),
                                   switch_model::forward_component(),
+                                  switch_model::snooping_component(),
                                   themis_component(),
                                   ucmatose_workload(),
                                   verbs_check_workload()};

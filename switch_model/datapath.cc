@@ -43,10 +43,11 @@ Datapath::Datapath(const Config& config, Stats& stats, bool strict)
   for (Port port = 0; port < info_.port_count(); port++) pipe_of_.push_back(info_.pipe_of(port));
   due_ports_.reserve(kSwitchPortsMax);
   for (Port port = 0; port < info_.port_count(); port++) transmissions_[port].timer.set_tag(port);
+  generated_.reserve(kGeneratedMax);
   pauses_.reserve(2 * kQueuesPerPort * info_.port_count() + 2 * kBatchMax);
   for (unsigned i = 0; i < names_.size(); i++) {
     layout_.begin(names_[i]);
-    const Build build{layout_, stats, info_, next_hops_};
+    const Build build{layout_, stats, info_, next_hops_, dynamic_groups_};
     programs_.push_back(config.find(names_[i])->make(build, strict_ ? &accesses_ : nullptr));
     if (programs_[i]->has_ingress()) controls_[0].push_back(i);
     if (programs_[i]->has_egress()) controls_[1].push_back(i);
@@ -184,18 +185,23 @@ void Datapath::manage(Leaving& leaving, PacketState& p, Cause cause) {
   put(leaving, p, cause);
 }
 
+std::span<const Port> Datapath::members_of(std::uint16_t number) const {
+  if (dynamic_groups_.has(number)) return dynamic_groups_.members(number);
+  const auto group = std::find_if(groups_.begin(), groups_.end(), [=](const Group& g) { return g.number == number; });
+  if (group == groups_.end()) return {};
+  return group->members;
+}
+
 // The last member gets the packet itself. Replicas have its bytes, where all programs ask before they write.
 void Datapath::replicate(Leaving& leaving, PacketState& p, Cause cause) {
-  const std::uint16_t number = p.multicast_group;
+  const std::span<const Port> members = members_of(p.multicast_group);
   p.multicast_group = 0;
-  const auto group = std::find_if(groups_.begin(), groups_.end(), [=](const Group& g) { return g.number == number; });
   Port last = kNoPort;
-  if (group != groups_.end())
-    for (Port member : group->members)
-      if (member != p.ingress_port) last = member;
+  for (const Port member : members)
+    if (member != p.ingress_port) last = member;
   if (last == kNoPort) return end(leaving, p, cause, count_.drop_no_members);
   p.instance = Instance::kReplica;
-  for (Port member : group->members) {
+  for (const Port member : members) {
     if (member == p.ingress_port || member == last) continue;
     if (shares_ && !cause.owned) {
       leaving.batch->take(cause.after).release();

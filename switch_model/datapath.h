@@ -72,6 +72,7 @@ class Datapath final : public Kernel {
   // datapath.cc
   void begin(Context& context);
   std::vector<Group> groups_of(const Config& config) const;
+  std::span<const Port> members_of(std::uint16_t number) const;
   void run(Context& context, Gress gress, std::span<PacketState> packets);
   void run_timer(Context& context, unsigned program, Timer& timer);
   bool all_plain(unsigned size, Nanos now);
@@ -112,6 +113,7 @@ class Datapath final : public Kernel {
   Counters count_;
   Layout layout_;
   NextHops next_hops_;
+  DynamicGroups dynamic_groups_;
   Violations violations_;
   Strict accesses_{violations_};  // in strict mode
   TrafficManager traffic_;

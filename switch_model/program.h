@@ -10,6 +10,7 @@
 
 #include "runtime/kernel/kernel_options.h"
 #include "switch_model/access.h"
+#include "switch_model/dynamic_groups.h"
 #include "switch_model/layout.h"
 #include "switch_model/mirror_session.h"
 #include "switch_model/next_hops.h"
@@ -55,13 +56,14 @@ struct SwitchInfo {
   void check_port(Fields& fields, std::string_view field, const std::string& name) const;
 };
 
-/// What a program is built with. `layout` and `stats` are valid during the constructor; what they hand out, `info` and
-/// `next_hops` as long as the program.
+/// What a program is built with. `layout` and `stats` are valid during the constructor; what they hand out, `info`,
+/// `next_hops` and `groups` as long as the program.
 struct Build {
   Layout& layout;
   Stats& stats;
   const SwitchInfo& info;
   NextHops& next_hops;
+  DynamicGroups& groups;
 };
 
 /// What a switch calls. Once per batch and control; never throws, blocks or allocates.
