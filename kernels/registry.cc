@@ -10,6 +10,7 @@
 #include "kernels/link/link.h"
 #include "kernels/lowar/lowar.h"
 #include "kernels/sdr/model/sdr_model.h"
+#include "kernels/sdr/workload/sdr_messages.h"
 #include "kernels/themis/themis.h"
 #include "nic_model/host/workloads/collectives.h"
 #include "nic_model/host/workloads/dpa_program.h"
@@ -46,6 +47,7 @@ std::span<const Component> in_tree_components() {
                                   nic_component(),
                                   nic_model::pcc::pcc_component(),
                                   rping_workload(),
+                                  sdr_messages_workload(),
                                   sdr_model(),
                                   switch_component(),
                                   switch_model::acl_component(),

@@ -37,6 +37,9 @@ inline constexpr std::uint32_t kRegionsMax = 1u << 20;
 /// Pieces of an indirect memory key; reading goes through them one by one.
 inline constexpr std::size_t kIndirectPiecesMax = 1024;
 
+/// Entries of a table of pieces of one stride, which are found without a search; memory is what bounds them.
+inline constexpr std::uint32_t kTableEntriesMax = 1u << 20;
+
 /// Indirect keys that name indirect keys: hardware has a fixed depth, too.
 inline constexpr unsigned kIndirectDepthMax = 4;
 

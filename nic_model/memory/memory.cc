@@ -63,6 +63,26 @@ std::uint32_t Memory::add_indirect(std::uint32_t domain, std::uint64_t address, 
   return key;
 }
 
+std::uint32_t Memory::add_table(std::uint32_t domain, std::uint32_t entries, std::uint64_t stride,
+                                std::uint32_t access) {
+  std::uint32_t key = 0;
+  if (entries == 0 || entries > kTableEntriesMax || stride == 0 || stride > UINT64_MAX / entries) return 0;
+  Region* region = take(domain, Region::Kind::kIndirect, key);
+  if (!region) return 0;
+  region->access = access;
+  region->stride = stride;
+  region->length = stride * entries;
+  region->pieces.resize(entries);
+  return key;
+}
+
+bool Memory::set_entry(std::uint32_t table, std::uint32_t entry, const IndirectPiece& piece) {
+  auto* region = const_cast<Region*>(find(table));
+  if (!region || region->stride == 0 || entry >= region->pieces.size() || piece.bytes > region->stride) return false;
+  region->pieces[entry] = piece;
+  return true;
+}
+
 std::uint32_t Memory::add_null(std::uint32_t domain) {
   std::uint32_t key = 0;
   Region* region = take(domain, Region::Kind::kNull, key);
@@ -138,6 +158,17 @@ MemoryError Memory::check_at(std::uint32_t key, Accessor by, std::uint64_t addre
 
 template <class Each>
 void Memory::each_piece(const Region& region, std::uint64_t offset, std::uint32_t bytes, Each each) const {
+  if (region.stride) {
+    while (bytes) {
+      const IndirectPiece& piece = region.pieces[offset / region.stride];
+      const std::uint64_t within = offset % region.stride;
+      const auto some = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, region.stride - within));
+      each(piece, piece.address + within, some);
+      offset += some;
+      bytes -= some;
+    }
+    return;
+  }
   for (const IndirectPiece& piece : region.pieces) {
     if (bytes == 0) return;
     if (offset >= piece.bytes) {
@@ -161,6 +192,7 @@ MemoryError Memory::check_pieces(const Region& region, Accessor by, std::uint64_
                const std::uint32_t inner = access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE)
                                                ? static_cast<std::uint32_t>(IBV_ACCESS_LOCAL_WRITE)
                                                : 0;
+               if (address - piece.address + some > piece.bytes) error = MemoryError::kOutOfBounds;
                if (error == MemoryError::kNone) error = check_at(piece.key, by, address, some, inner, depth + 1);
              });
   return error;

@@ -37,9 +37,11 @@ struct Region {
   std::uint32_t domain = 0;
   std::uint32_t access = 0;  ///< ibv_access_flags
   std::uint64_t address = 0, length = 0;
-  std::uint8_t* bytes = nullptr;                ///< the host's, who keeps it as long as the region
-  std::unique_ptr<Extents> placed;              ///< of regions without bytes: what was written where
-  std::vector<IndirectPiece> pieces;            ///< kIndirect
+  std::uint8_t* bytes = nullptr;      ///< the host's, who keeps it as long as the region
+  std::unique_ptr<Extents> placed;    ///< of regions without bytes: what was written where
+  std::vector<IndirectPiece> pieces;  ///< kIndirect
+  std::uint64_t stride =
+      0;  ///< kIndirect: addresses that each piece has, whatever its length; 0: as many as it is long
   std::uint32_t window_of = 0, window_qpn = 0;  ///< kWindow: the region's key, and who may use it
 };
 
@@ -64,6 +66,12 @@ class Memory {
   /// A key for `pieces` one behind the other, addressed from `address` on.
   std::uint32_t add_indirect(std::uint32_t domain, std::uint64_t address, std::vector<IndirectPiece> pieces,
                              std::uint32_t access);
+  /// A key for a table of `entries` pieces, each with `stride` bytes of addresses from 0 on, as mlx5's KSM. A piece may
+  /// be shorter; beyond it there is nothing. All are empty until set_entry().
+  std::uint32_t add_table(std::uint32_t domain, std::uint32_t entries, std::uint64_t stride, std::uint32_t access);
+  /// Puts another piece into a table. False: `table` is none, has no such entry, or the piece is longer than its
+  /// stride.
+  bool set_entry(std::uint32_t table, std::uint32_t entry, const IndirectPiece& piece);
   std::uint32_t add_null(std::uint32_t domain);
   /// A memory window of type 2 that is bound to nothing yet.
   std::uint32_t add_window(std::uint32_t domain);

@@ -35,6 +35,34 @@ TEST_F(MemoryTest, RegionsAreCheckedByDomainBoundsAndRights) {
   EXPECT_EQ(memory.check(key, own, address, 8, 0), MemoryError::kNoKey);
 }
 
+TEST_F(MemoryTest, TablesHavePiecesOfOneStride) {
+  const std::uint32_t table = memory.add_table(domain, 4, 100, kAll), nothing = memory.add_null(domain);
+  EXPECT_EQ(memory.check(table, {domain}, 0, 1, IBV_ACCESS_REMOTE_WRITE), MemoryError::kOutOfBounds);  // empty
+  EXPECT_TRUE(memory.set_entry(table, 0, {key, address + 10, 50}));
+  EXPECT_TRUE(memory.set_entry(table, 1, {key, address + 100, 100}));
+  EXPECT_TRUE(memory.set_entry(table, 2, {nothing, 0, 100}));
+  EXPECT_TRUE(memory.set_entry(table, 3, {key, address + 200, 56}));
+  EXPECT_FALSE(memory.set_entry(table, 4, {key, address, 1}));
+  EXPECT_FALSE(memory.set_entry(table, 0, {key, address, 101}));
+  EXPECT_FALSE(memory.set_entry(key, 0, {key, address, 1}));
+  const auto check = [&](std::uint64_t at, std::uint64_t count) {
+    return memory.check(table, {domain}, at, count, IBV_ACCESS_REMOTE_WRITE);
+  };
+  EXPECT_EQ(check(0, 50), MemoryError::kNone);
+  EXPECT_EQ(check(0, 51), MemoryError::kOutOfBounds);  // behind the piece, before the next one
+  EXPECT_EQ(check(60, 1), MemoryError::kOutOfBounds);
+  EXPECT_EQ(check(150, 150), MemoryError::kNone);
+  EXPECT_EQ(check(300, 57), MemoryError::kOutOfBounds);
+  EXPECT_EQ(check(399, 2), MemoryError::kOutOfBounds);
+  EXPECT_EQ(check(UINT64_MAX, 1), MemoryError::kOutOfBounds);
+  const std::vector<std::uint8_t> written(150, 7);
+  memory.write(table, 150, 150, written.data());  // half of it into the second, the rest into nothing
+  for (std::size_t i = 0; i < bytes.size(); i++) EXPECT_EQ(bytes[i], i >= 150 && i < 200 ? 7 : 0) << i;
+  memory.remove(key);
+  EXPECT_EQ(check(0, 1), MemoryError::kNoKey);
+  EXPECT_EQ(memory.add_table(domain, 4, UINT64_MAX / 2, kAll), 0u);
+}
+
 TEST_F(MemoryTest, IndirectKeysJoinPieces) {
   const std::uint32_t joined =
       memory.add_indirect(domain, 0x1000, {{key, address + 200, 10}, {key, address + 20, 30}}, kAll);

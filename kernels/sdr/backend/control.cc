@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/sdr/backend/control.h"
+
+#include <cstring>
+
+#include "nic_model/host/connect.h"
+
+namespace rocebox::sdr {
+
+using nic_model::Host;
+
+std::string Control::build(Host& host, std::uint32_t domain, std::uint32_t program) {
+  memory_.resize(std::size_t{3} * kControlBuffers * kControlBytes);
+  key_ = host.memory().add(domain, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE);
+  cq_ = host.create_cq(4 * kControlBuffers, program);
+  nic_model::QpInit init;
+  init.domain = domain;
+  init.send_cq = init.receive_cq = cq_;
+  init.capacity = {kControlBuffers, kControlBuffers, 1, 1, 32};
+  init.signal_all = true;
+  control_ = cq_ && key_ ? host.create_qp(init) : nullptr;
+  init.type = IBV_QPT_UC;
+  datagrams_ = control_ ? host.create_qp(init) : nullptr;
+  return datagrams_ ? "" : "the NIC has no more queue pairs; raise its `queue_pairs`";
+}
+
+bool Control::connect(Host& host, const QueuePairInfo& peer, std::uint8_t ack_timeout) {
+  nic_model::ConnectOptions with;
+  with.timeout = ack_timeout;
+  if (nic_model::connect(host, *control_, {peer.address, peer.control_qpn, 0}, with) != 0 ||
+      nic_model::connect(host, *datagrams_, {peer.address, peer.datagram_qpn, 0}, with) != 0)
+    return false;
+  for (std::uint32_t slot = 0; slot < 2 * kControlBuffers; slot++) post(host, slot);
+  host.arm(*cq_);
+  return true;
+}
+
+void Control::shut(Host& host) {
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_RESET;
+  for (nic_model::Qp* qp : {control_, datagrams_})
+    if (qp) host.modify_qp(*qp, a, IBV_QP_STATE);
+  // What they have completed is of no interest any more.
+  while (cq_ && cq_->peek()) cq_->advance();
+  next_ = clears_ = sent_ = 0;
+}
+
+void Control::post(Host& host, std::uint32_t slot) {
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(buffer(slot)), kControlBytes, key_};
+  ibv_recv_wr request{kReceived | slot, nullptr, &sge, 1};
+  host.post_receive(slot < kControlBuffers ? *control_ : *datagrams_, &request, nullptr);
+}
+
+ClearToSend Control::decode(const std::uint8_t* bytes) {
+  std::uint64_t number;
+  std::uint32_t length;
+  std::memcpy(&number, bytes, 8);
+  std::memcpy(&length, bytes + 8, 4);
+  return {be64toh(number), be32toh(length)};
+}
+
+bool Control::send_clear(Host& host, const ClearToSend& clear) {
+  if (clears_ >= kControlBuffers) return false;
+  std::uint8_t bytes[12];
+  const std::uint64_t number = htobe64(clear.number);
+  const std::uint32_t length = htobe32(clear.length);
+  std::memcpy(bytes, &number, 8);
+  std::memcpy(bytes + 8, &length, 4);
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(bytes), sizeof bytes, 0};
+  ibv_send_wr request{};
+  request.sg_list = &sge;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = IBV_SEND_INLINE;
+  if (host.post_send(*control_, &request, nullptr) != 0) return false;
+  clears_++;
+  return true;
+}
+
+bool Control::send_datagram(Host& host, std::span<const std::uint8_t> bytes) {
+  if (sent_ >= kControlBuffers || bytes.size() > kControlBytes) return false;
+  std::uint8_t* to = buffer(2 * kControlBuffers + next_);
+  std::copy(bytes.begin(), bytes.end(), to);
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(to), static_cast<std::uint32_t>(bytes.size()), key_};
+  ibv_send_wr request{};
+  request.sg_list = &sge;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  if (host.post_send(*datagrams_, &request, nullptr) != 0) return false;
+  next_ = (next_ + 1) % kControlBuffers;
+  sent_++;
+  return true;
+}
+
+}  // namespace rocebox::sdr

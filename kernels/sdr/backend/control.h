@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Control: what a queue pair of SDR has beside its data: a reliable connection for clear-to-send (3.2.3) and an
+// unreliable one for datagrams of whoever makes it reliable (4.1).
+#pragma once
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/sdr/backend/options.h"
+#include "nic_model/host/host.h"
+
+namespace rocebox::sdr {
+
+/// A receive buffer is posted: 12 bytes, number and length in network byte order.
+struct ClearToSend {
+  std::uint64_t number;
+  std::uint32_t length;
+};
+
+class Control {
+ public:
+  /// Empty, or why there is no room for it.
+  std::string build(nic_model::Host& host, std::uint32_t domain, std::uint32_t program);
+  std::uint32_t control_qpn() const { return control_->number(); }
+  std::uint32_t datagram_qpn() const { return datagrams_->number(); }
+  nic_model::CompletionQueue& cq() const { return *cq_; }
+  bool connect(nic_model::Host& host, const QueuePairInfo& peer, std::uint8_t ack_timeout);
+  void shut(nic_model::Host& host);
+
+  /// False: there is no room now; on_completion() makes some.
+  bool send_clear(nic_model::Host& host, const ClearToSend& clear);
+  bool send_datagram(nic_model::Host& host, std::span<const std::uint8_t> bytes);
+
+  /// Calls on_clear(ClearToSend) and on_datagram(bytes). False: the control connection has failed.
+  template <class OnClear, class OnDatagram>
+  bool on_completion(nic_model::Host& host, OnClear&& on_clear, OnDatagram&& on_datagram) {
+    ibv_wc all[16];
+    bool good = true;
+    for (int count; (count = host.poll(*cq_, all)) > 0;)
+      for (int i = 0; i < count; i++) {
+        const ibv_wc& wc = all[i];
+        const bool received = wc.wr_id & kReceived;
+        if (!received) (wc.qp_num == control_qpn() ? clears_ : sent_)--;
+        if (wc.status != IBV_WC_SUCCESS) {
+          good = good && wc.qp_num != control_qpn();
+          continue;
+        }
+        if (!received) continue;
+        const auto slot = static_cast<std::uint32_t>(wc.wr_id);
+        const std::uint8_t* at = buffer(slot);
+        if (wc.qp_num == control_qpn())
+          on_clear(decode(at));
+        else
+          on_datagram(std::span(at, wc.byte_len));
+        post(host, slot);
+      }
+    return good;
+  }
+
+ private:
+  static constexpr std::uint64_t kReceived = std::uint64_t{1} << 32;
+  static ClearToSend decode(const std::uint8_t* bytes);
+  // Buffers: what the control connection receives, what datagrams receive, what datagrams send.
+  std::uint8_t* buffer(std::uint32_t slot) { return memory_.data() + std::size_t{slot} * kControlBytes; }
+  void post(nic_model::Host& host, std::uint32_t slot);
+
+  nic_model::Qp *control_ = nullptr, *datagrams_ = nullptr;
+  nic_model::CompletionQueue* cq_ = nullptr;
+  std::vector<std::uint8_t> memory_;
+  std::uint32_t key_ = 0, next_ = 0, clears_ = 0, sent_ = 0;
+};
+
+}  // namespace rocebox::sdr

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A queue pair of SDR as it is built and connected, and what it receives.
+#include "kernels/sdr/backend/queue_pair.h"
+
+#include <bit>
+#include <cstring>
+
+#include "nic_model/host/connect.h"
+
+namespace rocebox::sdr {
+
+using nic_model::Host;
+
+QueuePair::QueuePair(Backend& backend, const QueuePairOptions& options)
+    : backend_(backend), options_(options), receives_(options.slots), peer_lengths_(options.slots) {}
+
+QueuePair::~QueuePair() = default;
+
+std::string QueuePair::build(Host& host) {
+  std::string error = build_device(host);
+  if (error.empty()) error = build_transports(host);
+  if (error.empty()) error = control_.build(host, backend_.domain(), backend_.program());
+  if (!error.empty()) return error;
+  for (std::uint32_t i = 0; i < options_.slots; i++) sends_.push_back(std::make_unique<Send>());
+  backend_.listen(*send_cq_, *this);
+  backend_.listen(control_.cq(), *this);
+  clear_state();
+  return "";
+}
+
+std::string QueuePair::build_device(Host& host) {
+  nic_model::Memory& memory = host.memory();
+  const std::uint32_t domain = backend_.domain(), slots = options_.slots, chunks = options_.chunks_max();
+  chunk_bytes_ = std::make_unique<nic_model::dpa::GuardedMemory>(std::size_t{slots} * chunks);
+  window_key_ = memory.add(domain, chunk_bytes_->data(), chunk_bytes_->size(), IBV_ACCESS_LOCAL_WRITE);
+  null_key_ = memory.add_null(domain);
+  for (std::uint32_t i = 0; i < options_.root_keys; i++) {
+    roots_.push_back(memory.add_table(domain, options_.entries(), options_.message_bytes, IBV_ACCESS_REMOTE_WRITE));
+    if (!roots_.back()) return "the NIC has no more memory keys, or a root key would have too many entries";
+  }
+  if (!window_key_ || !null_key_) return "the NIC has no more memory keys";
+  nic_model::dpa::Process& process = backend_.process();
+  window_ = process.create_window(domain);
+  const std::uint32_t words = (options_.packets_max() + 63) / 64;
+  const bool counts_words = options_.packets_a_chunk > 64;
+  const std::size_t sizes[] = {sizeof(sdr_table), slots * sizeof(sdr_slot), std::size_t{slots} * words * 8,
+                               counts_words ? std::size_t{slots} * chunks * 4 : 0};
+  std::uint64_t at[4] = {};
+  for (unsigned i = 0; i < 4; i++)
+    if (sizes[i] && !(at[i] = process.alloc(sizes[i])))
+      return "the DPA's heap has no room for its bitmaps; raise the NIC's `dpa: {heap: ...}`";
+  if (!window_) return "the DPA has no more windows";
+  for (const std::size_t size : sizes) device_bytes_ += size;
+  table_ = backend_.device<sdr_table>(at[0]);
+  table_->slots = at[1], table_->bitmap = at[2], table_->words_left = at[3];
+  table_->messages = slots, table_->words = words, table_->chunks = chunks;
+  table_->chunk_shift = static_cast<std::uint32_t>(std::countr_zero(options_.packets_a_chunk));
+  table_->offset_bits = options_.layout.offset_bits, table_->fragment_bits = options_.layout.fragment_bits;
+  table_->window = window_, table_->window_key = window_key_;
+  table_->host_area = reinterpret_cast<std::uintptr_t>(chunk_bytes_->data());
+  return "";
+}
+
+std::string QueuePair::build_transports(Host& host) {
+  constexpr std::uint32_t kReceives = 1u << kLogReceives;
+  std::uint32_t taken = options_.generations;
+  for (const auto* all : {&backend_.queue_pairs_, &backend_.idle_})
+    for (const auto& other : *all) taken += other->options_.generations;
+  if (taken * kReceives > backend_.workers_[0].cq->entries())
+    return "the workers' completion queues have no room for so many generations";
+  const std::uint32_t wqes = options_.transports() << kLogSendBlocks;
+  send_cq_ = host.create_cq(wqes, backend_.program());
+  nic_model::QpInit init;
+  init.type = options_.unreliable ? IBV_QPT_UC : IBV_QPT_RC;
+  init.send_cq = send_cq_;
+  for (std::uint32_t i = 0; i < options_.transports() && send_cq_; i++) {
+    init.receive_cq = backend_.workers_[i % options_.channels].cq;
+    Transport& made = transports_.emplace_back();
+    made.at = backend_.process().create_qp(init, kLogSendBlocks, kLogReceives);
+    if (!made.at.qp)
+      return "the NIC has no more queue pairs, or the DPA's heap no room for their queues; raise the NIC's "
+             "`queue_pairs` "
+             "or `dpa: {heap: ...}`";
+    made.owners.resize(std::size_t{1} << kLogSendBlocks);
+    device_bytes_ += (std::size_t{64} << kLogSendBlocks) + (std::size_t{16} << kLogReceives) + 64;
+    const std::uint32_t index = made.at.number - backend_.first_qpn_;
+    if (index >= by_qpn_.size()) by_qpn_.resize(index + 1, UINT32_MAX);
+    by_qpn_[index] = i;
+    backend_.route(made.at.number) = {reinterpret_cast<std::uintptr_t>(table_), made.at.doorbell, i / options_.channels,
+                                      0};
+  }
+  return send_cq_ ? "" : "the NIC has no room for a completion queue of so many requests";
+}
+
+// As it is when it was just built.
+void QueuePair::clear_state() {
+  auto* slots = backend_.device<sdr_slot>(table_->slots, options_.slots);
+  for (std::uint32_t i = 0; i < options_.slots; i++) slots[i].generation = SDR_FREE;
+  std::ranges::fill(table_->arrivals, 0);
+  for (const std::uint32_t root : roots_)
+    for (std::uint32_t i = 0; i < options_.entries(); i++)
+      backend_.host().memory().set_entry(root, i, {null_key_, 0, options_.message_bytes});
+  for (Transport& one : transports_) {
+    auto* ring = backend_.device<mlx5_wqe_data_seg>(one.at.receive_ring, std::size_t{1} << kLogReceives);
+    // WRITEs take a receive request, and nothing of its memory.
+    for (std::uint32_t i = 0; i < 1u << kLogReceives; i++) ring[i] = {0, htobe32(0x100), 0};
+    auto* doorbell = backend_.device<__be32>(one.at.doorbell, 2);
+    doorbell[0] = htobe32(1u << kLogReceives);
+    doorbell[1] = 0;
+    one.posted = one.left = 0;
+    one.failed = false;
+  }
+  for (Receive& receive : receives_) receive.posted = false;
+  free_sends_.clear();
+  for (const auto& send : sends_) free_sends_.push_back(send.get());
+  waiting_.clear();
+  ready_.clear();
+  next_receive_ = told_ = next_send_ = clear_ = 0;
+  backlog_ = 0;
+  connected_ = broken_ = false;
+  listener_ = nullptr;
+}
+
+void QueuePair::shut(Host& host) {
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_RESET;
+  for (Transport& one : transports_)
+    if (one.at.qp) host.modify_qp(*one.at.qp, a, IBV_QP_STATE);
+  control_.shut(host);
+  while (send_cq_ && send_cq_->peek()) send_cq_->advance();
+  if (table_) clear_state();
+}
+
+QueuePairInfo QueuePair::info() const {
+  QueuePairInfo info;
+  const nic_model::NicConfig& config = backend_.host().config();
+  info.address = config.address ? *config.address : config.address6.value_or(roce::IpAddress{});
+  info.options = options_;
+  info.control_qpn = control_.control_qpn(), info.datagram_qpn = control_.datagram_qpn();
+  info.root_keys = roots_;
+  for (const Transport& one : transports_) info.qpns.push_back(one.at.number);
+  return info;
+}
+
+std::string QueuePair::connect(Host& host, const QueuePairInfo& peer) {
+  if (connected_) return "it is connected already";
+  if (std::string why = peer.mismatch(options_); !why.empty()) return why;
+  peer_ = peer;
+  nic_model::ConnectOptions with;
+  with.mtu = std::max(options_.mtu, 256u);  // InfiniBand has no smaller one
+  with.access = IBV_ACCESS_REMOTE_WRITE;
+  with.timeout = options_.ack_timeout;
+  with.rnr_retry = options_.rnr_retry ? 7 : 0;
+  bool good = control_.connect(host, peer, options_.ack_timeout);
+  for (std::size_t i = 0; i < transports_.size() && good; i++) {
+    nic_model::Qp& qp = *transports_[i].at.qp;
+    good = nic_model::connect(host, qp, {peer.address, peer.qpns[i], 0}, with) == 0;
+    if (!good || options_.rate_limit == 0) continue;
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_RTS;
+    a.rate_limit = std::max(options_.rate_limit / options_.channels, 1u);
+    good = host.modify_qp(qp, a, IBV_QP_STATE | IBV_QP_RATE_LIMIT) == 0;
+  }
+  if (!good) return "its queue pairs cannot be connected";
+  connected_ = true;
+  host.arm(*send_cq_);
+  tell_clear(host);
+  return "";
+}
+
+void QueuePair::set_entry(std::uint64_t number, const nic_model::IndirectPiece& piece) {
+  backend_.host().memory().set_entry(roots_[options_.root_of(number)], options_.entry_of(number), piece);
+}
+
+Status QueuePair::post_receive(Host& host, std::uint64_t address, std::uint32_t length, std::uint32_t key,
+                               Receive*& made) {
+  Receive& receive = receives_[options_.slot_of(next_receive_)];
+  if (broken_ || length == 0 || length > options_.message_bytes || !backend_.has_memory(key, address, length, true))
+    return Status::kError;
+  if (receive.posted || next_receive_ - told_ >= options_.slots) return Status::kRetry;
+  receive.number = next_receive_++;
+  receive.address = address;
+  receive.length = length;
+  receive.packets = (length + options_.mtu - 1) / options_.mtu;
+  receive.chunks = (receive.packets + options_.packets_a_chunk - 1) / options_.packets_a_chunk;
+  receive.bitmap = chunk_bytes_->data() + std::size_t{options_.slot_of(receive.number)} * options_.chunks_max();
+  receive.posted = true;
+  post_slot(receive);
+  set_entry(receive.number, {key, address, length});
+  made = &receive;
+  if (connected_) tell_clear(host);
+  return Status::kSuccess;
+}
+
+// Packets behind the last one count as come, so that the last chunk needs no rule of its own.
+void QueuePair::post_slot(const Receive& receive) {
+  const std::uint32_t at = options_.slot_of(receive.number), packets = receive.packets;
+  std::memset(receive.bitmap, 0, receive.chunks);
+  auto* words = backend_.device<std::uint64_t>(table_->bitmap) + std::size_t{at} * table_->words;
+  const std::uint32_t used = (packets + 63) / 64;
+  std::fill_n(words, used, 0);
+  if (packets % 64) words[used - 1] = ~0ull << packets % 64;
+  if (table_->words_left) {
+    auto* left = backend_.device<std::uint32_t>(table_->words_left) + std::size_t{at} * table_->chunks;
+    const std::uint32_t words_a_chunk = options_.packets_a_chunk / 64;
+    for (std::uint32_t i = 0; i < receive.chunks; i++) left[i] = std::min(words_a_chunk, used - i * words_a_chunk);
+  }
+  auto& slot = backend_.device<sdr_slot>(table_->slots)[at];
+  slot.packets = packets;
+  slot.fragments = slot.user = 0;
+  slot.chunks_left = receive.chunks;
+  slot.chunks = reinterpret_cast<std::uintptr_t>(receive.bitmap);
+  __atomic_store_n(&slot.generation, options_.generation_of(receive.number), __ATOMIC_RELEASE);
+}
+
+Status QueuePair::complete(Host& host, Receive& receive) {
+  if (!receive.posted) return Status::kError;
+  auto& slot = backend_.device<sdr_slot>(table_->slots)[options_.slot_of(receive.number)];
+  __atomic_store_n(&slot.generation, SDR_FREE, __ATOMIC_RELEASE);
+  set_entry(receive.number, {null_key_, 0, options_.message_bytes});
+  receive.posted = false;
+  if (connected_) tell_clear(host);
+  return Status::kSuccess;
+}
+
+Status QueuePair::user_immediate(const Receive& receive, std::uint32_t& value) const {
+  const unsigned fragments = options_.layout.fragments();
+  if (!receive.posted || fragments == 0) return Status::kError;
+  const auto& slot = backend_.device<sdr_slot>(table_->slots)[options_.slot_of(receive.number)];
+  const std::uint32_t all = fragments == 32 ? ~0u : (1u << fragments) - 1;
+  if (__atomic_load_n(&slot.fragments, __ATOMIC_ACQUIRE) != all) return Status::kRetry;
+  value = __atomic_load_n(&slot.user, __ATOMIC_RELAXED);
+  return Status::kSuccess;
+}
+
+Status QueuePair::packets_of_chunk(const Receive& receive, std::uint32_t chunk, std::uint64_t& bits) const {
+  const std::uint32_t size = options_.packets_a_chunk;
+  if (!receive.posted || chunk >= receive.chunks || size > 64) return Status::kError;
+  const std::uint32_t first = chunk * size;
+  const auto* words =
+      backend_.device<std::uint64_t>(table_->bitmap) + std::size_t{options_.slot_of(receive.number)} * table_->words;
+  const std::uint32_t count = std::min(size, receive.packets - first);
+  bits =
+      __atomic_load_n(&words[first / 64], __ATOMIC_ACQUIRE) >> first % 64 & (count == 64 ? ~0ull : (1ull << count) - 1);
+  return Status::kSuccess;
+}
+
+std::span<const std::uint64_t, SDR_ARRIVALS> QueuePair::arrivals() const {
+  return std::span<const std::uint64_t, SDR_ARRIVALS>(table_->arrivals);
+}
+
+}  // namespace rocebox::sdr

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every bound of SDR's queue pairs and of the reliability above them, each with its reason.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace rocebox::sdr {
+
+/// Channels of a queue pair: one worker, a thread of the DPA, each; the paper's scaling ends at 128 threads.
+inline constexpr std::uint32_t kChannelsMax = 128;
+
+/// Generations: each is a queue pair a channel; 1024 is what a NIC has at first.
+inline constexpr std::uint32_t kGenerationsMax = 64;
+
+/// Root keys that a queue pair goes round; the peer is told all of them.
+inline constexpr std::uint32_t kRootKeysMax = 64;
+
+/// Queue pairs of SDR at one NIC: as many windows as a process of the DPA has.
+inline constexpr std::uint32_t kQueuePairsMax = 64;
+
+/// WQEs and receive requests of one queue pair of the NIC: a burst of a live port, twice; the receives more, for
+/// workers give them back only when they have their turn.
+inline constexpr std::uint32_t kLogSendBlocks = 6, kLogReceives = 8;
+
+/// Completions of one worker: the receive requests of all queue pairs that share its queue, so that it never overruns.
+inline constexpr std::uint32_t kLogCompletionsMax = 16;
+
+/// Control messages that wait at either end, and bytes of each: an ACK with its bitmap takes 528.
+inline constexpr std::uint32_t kControlBuffers = 256, kControlBytes = 1024;
+
+/// Pieces of messages that are posted and not yet sent; then posting says that it is to be tried again.
+inline constexpr std::size_t kSegmentsMax = 4096;
+
+}  // namespace rocebox::sdr

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SDR's backend on the NIC and its DPA. The oracle of bitmaps is the receiver's memory: the sender's bytes are never
+// 0xFF, with which it was filled, so it shows which packets were placed, whatever the workers say.
+#include "tests/unit/sdr/backend_kit.h"
+
+namespace rocebox::sdr {
+namespace {
+
+QueuePairOptions small() {
+  QueuePairOptions o;
+  o.mtu = 1024;
+  o.packets_a_chunk = 4;
+  o.slots = 4;
+  o.message_bytes = 64 << 10;
+  o.channels = 2;
+  return o;
+}
+
+TEST(SdrBackend, MessagesLandInOrderAndSetTheirChunks) {
+  SdrBox box(small());
+  std::vector<Receive*> receives;
+  for (unsigned i = 0; i < 4; i++) receives.push_back(box.receive(i * 65536, 10000 + 4096 * i));
+  for (unsigned i = 0; i < 4; i++) box.send(200000 + i * 65536, 10000 + 4096 * i);
+  box.run();
+  for (unsigned i = 0; i < 4; i++) {
+    EXPECT_TRUE(box.same(200000 + i * 65536, i * 65536, 10000 + 4096 * i)) << i;
+    EXPECT_TRUE(box.untouched(i * 65536 + 10000 + 4096 * i, 1000));
+    ASSERT_EQ(receives[i]->chunks, 3 + i);
+    for (std::uint32_t chunk = 0; chunk < receives[i]->chunks; chunk++) EXPECT_EQ(receives[i]->bitmap[chunk], 1);
+  }
+  EXPECT_EQ(box.arrivals(SDR_MESSAGE), 4u);
+  EXPECT_EQ(box.arrivals(SDR_PACKET) + box.arrivals(SDR_CHUNK) + box.arrivals(SDR_MESSAGE), 10u + 14 + 18 + 22);
+  EXPECT_EQ(box.backends[1]->errors(), 0u);
+}
+
+TEST(SdrBackend, ASendWaitsForItsBuffer) {
+  SdrBox box(small());
+  Send* send = box.send(0, 5000);
+  box.run();
+  EXPECT_FALSE(send->completed());
+  EXPECT_EQ(box.qps[0]->clear_to_send(), 0u);
+  Receive* receive = box.receive(0, 5000);
+  box.run();
+  EXPECT_TRUE(send->completed());
+  EXPECT_FALSE(send->failed);
+  EXPECT_TRUE(box.same(0, 0, 5000));
+  EXPECT_EQ(receive->bitmap[0] + receive->bitmap[1], 2);
+}
+
+TEST(SdrBackend, AUserImmediateComesInFragmentsOfAnyMessage) {
+  for (const std::uint32_t bytes : {1u, 1024u, 3000u, 8192u, 60000u}) {
+    SdrBox box(small());
+    Receive* receive = box.receive(0, bytes);
+    std::uint32_t value = 0;
+    EXPECT_EQ(box.qps[1]->user_immediate(*receive, value), Status::kRetry);
+    const std::uint32_t user = 0xDEADBEEF;
+    box.send(0, bytes, &user);
+    box.run();
+    EXPECT_EQ(box.qps[1]->user_immediate(*receive, value), Status::kSuccess) << bytes;
+    EXPECT_EQ(value, user);
+    EXPECT_EQ(box.arrivals(SDR_FRAGMENT), bytes > 7168 ? 0u : 8 - (bytes + 1023) / 1024);
+    EXPECT_TRUE(box.untouched(bytes, 4096));
+    EXPECT_EQ(receive->bitmap[receive->chunks - 1], 1);
+  }
+}
+
+// Half of all Writes are lost; a message of one packet is sent again and again.
+TEST(SdrBackend, FragmentsComeOverLossAndRepetition) {
+  SdrBox box(small(), "delay: 1us\nloss: 50%");
+  Receive* receive = box.receive(0, 1000);
+  box.run();
+  const std::uint32_t user = 0x01234567;
+  Send* send = box.start(&user);
+  std::uint32_t value = 0;
+  int tries = 0;
+  for (; box.qps[1]->user_immediate(*receive, value) == Status::kRetry && tries < 100; tries++) {
+    box.add(*send, 0, 1000);
+    box.run(kMillisecond);
+  }
+  EXPECT_EQ(value, user);
+  EXPECT_GT(tries, 1);
+}
+
+TEST(SdrBackend, OtherSplitsAndMtusWork) {
+  struct Case {
+    ImmediateLayout layout;
+    std::uint32_t mtu, chunk;
+  };
+  for (const Case& c :
+       {Case{{8, 22, 2}, 256, 1}, Case{{4, 12, 16}, 4096, 1}, Case{{10, 22, 0}, 64, 64}, Case{{10, 21, 1}, 64, 256}}) {
+    QueuePairOptions o = small();
+    o.layout = c.layout, o.mtu = c.mtu, o.packets_a_chunk = c.chunk;
+    SdrBox box(o);
+    Receive* receive = box.receive(0, 50001);
+    box.send(3, 50001);
+    box.run();
+    EXPECT_TRUE(box.same(3, 0, 50001)) << c.mtu;
+    EXPECT_EQ(std::count(receive->bitmap, receive->bitmap + receive->chunks, 1), receive->chunks);
+  }
+}
+
+TEST(SdrBackend, OverRcNothingIsLost) {
+  QueuePairOptions o = small();
+  o.unreliable = false;
+  o.ack_timeout = 4;
+  SdrBox box(o, "delay: 1us\nloss: 5%");
+  Receive* receive = box.receive(0, 65536);
+  box.send(0, 65536);
+  box.run();
+  EXPECT_TRUE(box.same(0, 0, 65536));
+  EXPECT_EQ(std::count(receive->bitmap, receive->bitmap + receive->chunks, 1), receive->chunks);
+}
+
+// What packets were placed, by the memory's own account.
+std::vector<bool> placed(const SdrBox& box, std::size_t sent, std::size_t received, std::uint32_t length,
+                         std::uint32_t mtu) {
+  std::vector<bool> all;
+  for (std::uint32_t at = 0; at < length; at += mtu)
+    all.push_back(box.same(sent + at, received + at, std::min(mtu, length - at)));
+  return all;
+}
+
+TEST(SdrBackend, TheBitmapIsWhatWasPlaced) {
+  std::mt19937_64 random(7);
+  for (unsigned round = 0; round < 12; round++) {
+    QueuePairOptions o = small();
+    o.mtu = 256u << random() % 3;
+    o.packets_a_chunk = 1u << random() % 8;
+    o.channels = 1 + random() % 4;
+    o.send_batch = 1 + random() % 16;
+    SdrBox box(o, "delay: 2us\nloss: 8%\njitter: 3us\njitter_reorders: true\nduplicate: 4%");
+    std::uint64_t lost = 0;
+    for (unsigned message = 0; message < 12; message++) {
+      const auto length = static_cast<std::uint32_t>(1 + random() % o.message_bytes);
+      const std::size_t from = random() % 100000, to = 65536 * (message % 4);
+      std::fill_n(&box.memory[1][to], 65536, 0xFF);
+      Receive* receive = box.receive(to, length);
+      Send* send = box.send(from, length);
+      box.run(kSecond);
+      const std::vector<bool> here = placed(box, from, to, length, o.mtu);
+      for (std::uint32_t chunk = 0; chunk < receive->chunks; chunk++) {
+        bool whole = true;
+        std::uint64_t bits = 0;
+        for (std::uint32_t i = 0; i < o.packets_a_chunk; i++) {
+          const std::uint32_t packet = chunk * o.packets_a_chunk + i;
+          if (packet >= here.size()) break;
+          whole = whole && here[packet];
+          if (i < 64) bits |= std::uint64_t{here[packet]} << i;
+          lost += !here[packet];
+        }
+        ASSERT_EQ(receive->bitmap[chunk], whole) << round << " " << message << " " << chunk;
+        std::uint64_t told = 0;
+        if (o.packets_a_chunk > 64) {
+          ASSERT_EQ(box.qps[1]->packets_of_chunk(*receive, chunk, told), Status::kError);
+        } else {
+          ASSERT_EQ(box.qps[1]->packets_of_chunk(*receive, chunk, told), Status::kSuccess);
+          ASSERT_EQ(told, bits) << round << " " << message << " " << chunk;
+        }
+      }
+      EXPECT_TRUE(box.untouched(to + length, 65536 - length));
+      box.complete(*receive);
+      ASSERT_TRUE(send->completed());
+      box.qps[0]->release(*send);
+    }
+    EXPECT_GT(lost, 0u);
+  }
+}
+
+// A message is completed early, its ID goes round, and then the rest of it comes.
+TEST(SdrBackend, LatePacketsTouchNothing) {
+  for (const std::uint32_t generations : {1u, 2u, 4u}) {
+    QueuePairOptions o = small();
+    o.generations = o.root_keys = generations;
+    SdrBox box(o);
+    Receive* first = box.receive(0, 32768);
+    Send* old = box.start();
+    box.add(*old, 0, 8192);
+    box.run();
+    EXPECT_TRUE(box.same(0, 0, 8192));
+    box.complete(*first);
+    // For nobody: the NULL key takes the payload, and no bitmap changes.
+    box.add(*old, 8192, 4096, 2);
+    box.run();
+    EXPECT_TRUE(box.untouched(8192, 4096));
+    EXPECT_EQ(box.arrivals(SDR_NO_MESSAGE), 4u);
+    for (std::uint32_t number = 1; number <= 4 * generations; number++) {
+      Receive* receive = box.receive(65536, 32768);
+      ASSERT_EQ(receive->number, number);
+      std::fill_n(&box.memory[1][65536], 32768, 0xFF);
+      Send* send = box.start();
+      if (number % 4 == 0) {
+        // Its ID is that of the old one, whose packets come now.
+        box.run();
+        const std::uint64_t late = box.arrivals(SDR_LATE_GENERATION);
+        box.add(*old, 500000, 32768);
+        box.run();
+        const bool protects = number < 4 * generations;  // as many rounds as there are generations
+        EXPECT_EQ(box.untouched(65536, 32768), protects) << generations << " " << number;
+        EXPECT_EQ(box.arrivals(SDR_LATE_GENERATION) - late, protects ? 32u : 0u);
+        EXPECT_EQ(std::count(receive->bitmap, receive->bitmap + receive->chunks, 0), protects ? receive->chunks : 0);
+      }
+      box.add(*send, 300000, 32768);
+      box.end(*send);
+      box.run();
+      EXPECT_TRUE(box.same(300000, 65536, 32768));
+      EXPECT_EQ(std::count(receive->bitmap, receive->bitmap + receive->chunks, 1), receive->chunks);
+      box.complete(*receive);
+      box.qps[0]->release(*send);
+    }
+  }
+}
+
+TEST(SdrBackend, MisuseIsRefused) {
+  SdrBox box(small());
+  const std::uint32_t read_only = box.backends[1]->add_memory(box.memory[1].data(), 4096, false);
+  box.on(1, [&](nic_model::Host& host) {
+    Receive* made = nullptr;
+    QueuePair& qp = *box.qps[1];
+    EXPECT_EQ(qp.post_receive(host, box.at(1, 0), 0, box.keys[1], made), Status::kError);
+    EXPECT_EQ(qp.post_receive(host, box.at(1, 0), 65537, box.keys[1], made), Status::kError);
+    EXPECT_EQ(qp.post_receive(host, box.at(1, 0), 100, box.keys[1] + 1, made), Status::kError);
+    EXPECT_EQ(qp.post_receive(host, box.at(1, 0), 100, read_only, made), Status::kError);
+    EXPECT_EQ(qp.post_receive(host, box.at(1, SdrBox::kBytes - 10), 100, box.keys[1], made), Status::kError);
+    EXPECT_EQ(qp.post_receive(host, box.at(1, 0), 8192, box.keys[1], made), Status::kSuccess);
+    for (unsigned i = 0; i < 3; i++)
+      EXPECT_EQ(qp.post_receive(host, box.at(1, 0), 8192, box.keys[1], made), Status::kSuccess);
+    EXPECT_EQ(qp.post_receive(host, box.at(1, 0), 8192, box.keys[1], made), Status::kRetry);
+    EXPECT_EQ(qp.complete(host, *made), Status::kSuccess);
+    EXPECT_EQ(qp.complete(host, *made), Status::kError);
+  });
+  Send* send = box.start();
+  box.add(*send, 0, 65536, 1, Status::kError);
+  box.add(*send, 0, 1024, 1 << 20, Status::kError);
+  box.add(*send, SdrBox::kBytes - 10, 100, 0, Status::kError);
+  box.run();
+  box.add(*send, 0, 8193, 0, Status::kError);  // more than the peer has posted
+  EXPECT_FALSE(send->failed);
+  QueuePairInfo info = box.qps[1]->info();
+  box.on(0, [&](nic_model::Host& host) {
+    EXPECT_EQ(box.qps[0]->connect(host, info), "it is connected already");
+    std::string error;
+    QueuePairOptions other = small();
+    other.packets_a_chunk = 8;
+    QueuePair* made = box.backends[0]->create(host, other, error);
+    ASSERT_NE(made, nullptr);
+    EXPECT_EQ(made->connect(host, info), "a chunk's packets is 8 here and 4 at the peer");
+    Send* none = nullptr;
+    EXPECT_EQ(made->start_send(nullptr, none), Status::kError);
+    other.channels = 64;
+    EXPECT_EQ(box.backends[0]->create(host, other, error), nullptr);
+  });
+  std::vector<std::uint8_t> bytes = info.encode();
+  EXPECT_EQ(bytes.size(), QueuePairInfo::bytes(small()));
+  EXPECT_TRUE(QueuePairInfo::decode(bytes));
+  EXPECT_EQ(QueuePairInfo::decode(bytes)->encode(), bytes);
+  for (std::size_t n = 0; n < bytes.size(); n++) EXPECT_FALSE(QueuePairInfo::decode(std::span(bytes).first(n)));
+  bytes[28] = 0xFF;
+  EXPECT_FALSE(QueuePairInfo::decode(bytes));
+}
+
+TEST(SdrBackend, AQueuePairIsMadeOfOneThatWasDestroyed) {
+  SdrBox box(small());
+  for (unsigned round = 0; round < 40; round++) {
+    Receive* receive = box.receive(0, 30000);
+    Send* unfinished = box.start();
+    box.add(*unfinished, 0, 4096);
+    box.run(2 * kMicrosecond);
+    EXPECT_TRUE(receive->posted);
+    for (unsigned side = 0; side < 2; side++)
+      box.on(side, [&](nic_model::Host& host) { box.backends[side]->destroy(host, *box.qps[side]); });
+    box.run(kMillisecond);
+    for (unsigned side = 0; side < 2; side++) box.make(side, small());
+    box.connect_both();
+    std::fill_n(&box.memory[1][0], 65536, 0xFF);
+    receive = box.receive(0, 30000);
+    box.send(0, 30000);
+    box.run(kMillisecond);
+    ASSERT_TRUE(box.same(0, 0, 30000)) << round;
+    ASSERT_EQ(std::count(receive->bitmap, receive->bitmap + receive->chunks, 1), receive->chunks);
+  }
+}
+
+}  // namespace
+}  // namespace rocebox::sdr
