@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/dpa/library.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,6 +28,13 @@ std::string library_path(const std::string& name) {
   for (const char* folder : {"dpa", "../lib/rocebox/dpa", "../lib/x86_64-linux-gnu/rocebox/dpa",
                              "../lib/aarch64-linux-gnu/rocebox/dpa", "../lib64/rocebox/dpa"})
     if (const fs::path file = own / folder / (name + ".so"); fs::exists(file)) return file.lexically_normal().string();
+  // This code may be a shared library of somebody's program: beside that, or in its folder of ours.
+  Dl_info about{};
+  if (dladdr(reinterpret_cast<const void*>(&library_path), &about) && about.dli_fname) {
+    const fs::path library = fs::weakly_canonical(about.dli_fname).parent_path();
+    for (const char* folder : {"dpa", "rocebox/dpa"})
+      if (const fs::path file = library / folder / (name + ".so"); fs::exists(file)) return file.string();
+  }
   throw ConfigError(fmt::format("the device program `{}` is not beside the command, nor under its prefix", name));
 }
 

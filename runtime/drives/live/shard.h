@@ -27,6 +27,12 @@ class Shard {
   /// Gives a kernel new options. To be called on the core, or while it does not run.
   void change(unsigned device, unsigned kernel, Change& change);
 
+  /// Polls one more source, of whoever runs the drive within a program of its own. Before run(); it outlives this.
+  void add_source(Source& source) {
+    sources_.push_back(&source);
+    idler_.watch(source);
+  }
+
   unsigned number() const { return number_; }
   /// Serves between bursts while run() does, until it was told to stop.
   Mailbox& mailbox() { return mailbox_; }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reliable messages of the C API.
+#include <algorithm>
+
+#include "libsdr/objects.h"
+
+using namespace rocebox;
+using namespace rocebox::libsdr;
+
+namespace {
+
+sdr::ReliableOptions options_of(const sdr_reliable_attr& a, const sdr::QueuePairOptions& qp) {
+  sdr::ReliableOptions o;
+  if (a.kind < SDR_SELECTIVE_REPEAT || a.kind > SDR_ERASURE_CODING) throw ConfigError("there is no such `kind`");
+  if (!(a.alpha >= 0 && a.alpha <= 1000 && a.beta >= 0 && a.beta <= 1000) || a.rtt_ns > 100 * std::uint64_t{kSecond} ||
+      a.poll_ns > std::uint64_t{kSecond} || a.timeout_ns > 86400 * std::uint64_t{kSecond})
+    throw ConfigError(
+        "`alpha` and `beta` are from 0 to 1000, `rtt_ns` at most 100 s, `poll_ns` a second, `timeout_ns` a day");
+  o.kind = a.kind == SDR_SELECTIVE_REPEAT        ? sdr::Reliability::kSelectiveRepeat
+           : a.kind == SDR_SELECTIVE_REPEAT_NACK ? sdr::Reliability::kSelectiveRepeatNack
+                                                 : sdr::Reliability::kErasureCoding;
+  o.coding.rtt = static_cast<Nanos>(a.rtt_ns);
+  o.coding.alpha = a.alpha, o.coding.beta = a.beta;
+  o.coding.injection =
+      a.bandwidth ? static_cast<Nanos>(static_cast<double>(qp.chunk_bytes()) * 8e9 / static_cast<double>(a.bandwidth))
+                  : 0;
+  o.coding.global_timeout = a.timeout_ns ? static_cast<Nanos>(a.timeout_ns) : 60 * kSecond;
+  o.poll = a.poll_ns ? static_cast<Nanos>(a.poll_ns) : std::max<Nanos>(o.coding.rtt / 100, 10 * kMicrosecond);
+  if (o.kind != sdr::Reliability::kErasureCoding) return o;
+  if (a.code != SDR_CODE_MDS && a.code != SDR_CODE_XOR) throw ConfigError("there is no such `code`");
+  if (a.parity < 1 || a.parity > a.data || a.data + std::uint64_t{a.parity} > sdr::kCodeChunksMax)
+    throw ConfigError("a code has 1 parity chunk up to as many as data chunks, and 255 of both at most");
+  o.coding.shape = {a.code == SDR_CODE_XOR ? sdr::CodeKind::kXor : sdr::CodeKind::kMds, a.data, a.parity};
+  if (sdr::part_bytes_max(qp, o) == 0)
+    throw ConfigError("a submessage, its data chunks together, is longer than a message of the queue pair");
+  return o;
+}
+
+void on_over(nic_model::Host&, sdr::Transfer& core) {
+  static_cast<Transfer&>(core).over.store(core.error.empty() ? 1 : 2, std::memory_order_release);
+}
+
+int post(const char* call, sdr_reliable* handle, bool sends, std::uint64_t addr, std::uint64_t length,
+         std::uint32_t lkey, sdr_transfer** out) {
+  return guarded(call, [&] {
+    auto* reliable = find<Reliable>(HandleKind::kReliable, handle);
+    if (!reliable || !out || length == 0)
+      return fail(call, "it needs a reliable queue pair, a length and where to write");
+    QueuePair& qp = *reliable->qp;
+    if (!(sends ? qp.sends : qp.receives)) return fail(call, "the queue pair was not made for that");
+    bool registered = false;
+    auto* transfer = ObjectPool<Transfer>::get().take();
+    qp.context->device->call([&](nic_model::Host& host) {
+      registered = qp.context->backend->has_memory(lkey, addr, length, !sends);
+      if (!registered) return;
+      static_cast<sdr::Transfer&>(*transfer) = sdr::Transfer();
+      transfer->address = addr, transfer->length = length, transfer->key = lkey;
+      transfer->qp = &qp;
+      transfer->over = 0;
+      const Handles::Value value = Handles::get().add(HandleKind::kTransfer, transfer);
+      qp.handles.push_back(value);
+      *out = give<sdr_transfer>(value);
+      if (sends)
+        reliable->core->sender.send(host, *transfer);
+      else
+        reliable->core->receiver.receive(host, *transfer);
+    });
+    if (registered) return SDR_SUCCESS + 0;
+    ObjectPool<Transfer>::get().give_back(transfer);
+    return fail(call, sends ? "the memory is not registered" : "the memory is not registered for remote writes");
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+sdr_reliable* sdr_reliable_create(sdr_qp* handle, const sdr_reliable_attr* attr) {
+  sdr_reliable* made = nullptr;
+  guarded(__func__, [&] {
+    auto* qp = find<QueuePair>(HandleKind::kQueuePair, handle);
+    if (!qp || !attr) return fail("sdr_reliable_create", "it needs a queue pair and attributes");
+    const sdr::ReliableOptions options = options_of(*attr, qp->core->options());
+    bool free = false;
+    qp->context->device->call([&](nic_model::Host&) {
+      free = qp->reliable.load() == 0 && qp->handles.empty();
+      if (!free) return;
+      auto* reliable = ObjectPool<Reliable>::get().take();
+      reliable->qp = qp;
+      reliable->core = std::make_unique<sdr::ReliableQueuePair>(*qp->core, options, on_over, on_over);
+      const Handles::Value value = Handles::get().add(HandleKind::kReliable, reliable);
+      qp->reliable = value;
+      made = give<sdr_reliable>(value);
+    });
+    return free ? SDR_SUCCESS + 0
+                : fail("sdr_reliable_create", "the queue pair is a reliable one's already, or has messages under way");
+  });
+  return made;
+}
+
+int sdr_reliable_send(sdr_reliable* r, uint64_t addr, uint64_t length, uint32_t lkey, sdr_transfer** t) {
+  return post(__func__, r, true, addr, length, lkey, t);
+}
+
+int sdr_reliable_recv(sdr_reliable* r, uint64_t addr, uint64_t length, uint32_t lkey, sdr_transfer** t) {
+  return post(__func__, r, false, addr, length, lkey, t);
+}
+
+int sdr_reliable_poll(sdr_transfer* handle, int* completed) {
+  auto* transfer = find<Transfer>(HandleKind::kTransfer, handle);
+  if (!transfer || !completed) return fail(__func__, "it needs the handle of a transfer and where to write");
+  const int over = transfer->over.load(std::memory_order_acquire);
+  *completed = over != 0;
+  if (!over) return SDR_SUCCESS;
+  const auto value = reinterpret_cast<Handles::Value>(handle);
+  const std::string error = over == 2 ? transfer->error : "";
+  bool mine = false;
+  transfer->qp->context->device->call([&](nic_model::Host&) {
+    mine = Handles::get().find(HandleKind::kTransfer, value) == transfer;
+    Handles::get().remove(value);
+    std::erase(transfer->qp->handles, value);
+  });
+  if (!mine) return fail(__func__, "another thread has polled it to its end");
+  ObjectPool<Transfer>::get().give_back(transfer);
+  return error.empty() ? SDR_SUCCESS + 0 : fail(__func__, error);
+}
+}
