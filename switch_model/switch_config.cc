@@ -95,7 +95,7 @@ void SwitchConfig::place(const Placement& placement) {
   }
   // A route to a group leads to all its ports: groups are numbered in the order of these routes, from 1.
   for (const Placement::Route& route : placement.routes) {
-    if (!roce::is_multicast(route.prefix.address)) continue;
+    if (!roce::is_multicast(route.prefix.address) || route.via.empty()) continue;
     GroupConfig& row = groups.emplace_back(GroupConfig{static_cast<std::int64_t>(groups.size()) + 1, {}});
     for (const Placement::Hop& hop : route.via) row.ports.push_back(info.ports[hop.port]);
   }

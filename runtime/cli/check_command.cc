@@ -53,6 +53,7 @@ void print_topology(const config::RunConfig& config) {
 void print_routes(const config::RunConfig& config) {
   for (const auto& [name, placement] : config.placements)
     for (const Placement::Route& route : placement.routes) {
+      if (route.via.empty()) continue;  // a multicast group's whose tree does not pass
       std::vector<std::string> via;
       for (const Placement::Hop& hop : route.via) via.push_back(placement.ports[hop.port].neighbor);
       print_line(fmt::format("{} {} {}", name, roce::prefix_text(route.prefix), fmt::join(via, " ")));

@@ -176,12 +176,16 @@ void add_trees(const Graph& graph, std::span<const MulticastGroup> groups, std::
   const std::vector<unsigned> roots = roots_of(graph);
   for (std::size_t number = 0; number < groups.size(); number++) {
     const unsigned root = groups[number].root.value_or(roots[number % roots.size()]);
-    for (auto& [node, ports] : tree_of(graph, groups[number], root, number / roots.size())) {
-      std::ranges::sort(ports);
-      Placement::Route route{{groups[number].address, roce::is_ipv4(groups[number].address), 0}, {}};
+    Tree tree = tree_of(graph, groups[number], root, number / roots.size());
+    for (unsigned node = 0; node < graph.nodes.size(); node++) {
+      if (graph.is_host(node)) continue;
+      Placement::Route& route = all[node].routes.emplace_back();
+      route.prefix.address = groups[number].address;
+      route.prefix.is_ipv4 = roce::is_ipv4(groups[number].address);
       route.prefix.bits = route.prefix.is_ipv4 ? 32 : 128;
+      std::vector<Port>& ports = tree[node];
+      std::ranges::sort(ports);
       for (const Port port : ports) route.via.push_back({port, roce::multicast_mac(groups[number].address)});
-      all[node].routes.push_back(std::move(route));
     }
   }
 }

@@ -38,10 +38,10 @@ std::vector<MulticastGroup> groups_of(const Graph& graph, std::span<const Multic
 std::vector<unsigned> roots_of(const Graph& graph);
 
 /// Adds each group's tree to what the switches are told: a route to the group's address, whose packets leave by each of
-/// its ports, but for the one that they came in by. A tree consists of ways with the fewest wires from its root to
-/// each member; what only leads to the root is cut off, so that no switch gets packets that it has no member for. Group
-/// n has the n-th root, and takes the n-th of equal ways; both go round. Throws ConfigError when a member cannot be
-/// reached.
+/// its ports, but for the one that they came in by; by none where the tree does not pass. A tree consists of ways with
+/// the fewest wires from its root to each member; what only leads to the root is cut off, so that no switch gets
+/// packets that it has no member for. Group n has the n-th root, and takes the n-th of equal ways; both go round.
+/// Throws ConfigError when a member cannot be reached.
 void add_trees(const Graph& graph, std::span<const MulticastGroup> groups, std::vector<Placement>& all);
 
 }  // namespace rocebox::topology

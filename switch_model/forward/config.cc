@@ -106,7 +106,7 @@ void Config::place(const Placement& placement, const SwitchInfo& info) {
   router_mac = placement.mac;
   // Groups are numbered as the switch does it.
   for (const Placement::Route& route : placement.routes)
-    if (roce::is_multicast(route.prefix.address))
+    if (roce::is_multicast(route.prefix.address) && !route.via.empty())
       macs.push_back({roce::multicast_mac(route.prefix.address), 0, {}, static_cast<std::int64_t>(macs.size()) + 1});
   mac_entries = std::max(kMacEntriesMin, static_cast<std::int64_t>(macs.size()));
   std::set<std::vector<NextHop>> lists;
