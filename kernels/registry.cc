@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "kernels/allgather/observer/allgather.h"
+#include "kernels/allgather/switch/reduce.h"
+#include "kernels/allgather/switch/reduce_scatter.h"
 #include "kernels/inspect/inspect.h"
 #include "kernels/link/link.h"
 #include "kernels/lowar/lowar.h"
@@ -41,6 +43,8 @@ std::span<const Component> in_tree_components() {
     std::vector<Component> all = {allgather_component(),
                                   nic_model::dcqcn_component(),
                                   dpa_program_workload(),
+                                  inc_reduce_component(),
+                                  inc_reduce_scatter_workload(),
                                   inspect_component(),
                                   link_component(),
                                   lowar_component(),
