@@ -10,6 +10,7 @@
 namespace rocebox::nic_model {
 namespace {
 
+constexpr std::string_view kGroupReportsWords[] = {"off", "old", "new"};
 constexpr std::string_view kRecoveries[] = {"go_back_n", "rnic_sr", "selective", "timeout_only"};
 
 // RFC 4291, 2.5.1 and appendix A.
@@ -106,6 +107,10 @@ void NicConfig::fields(Fields& f) {
   f.duration("retransmission_timeout", retransmission_timeout, {0, 100 * kSecond},
              "time without a response after which packets are sent again; 0: as verbs' `timeout` says");
   f.duration("arp_timeout", arp_timeout, {kMillisecond, 60 * kSecond}, "time after which a neighbour is asked again");
+  f.choice(
+      "group_reports", group_reports, kGroupReportsWords,
+      "tell switches and routers by IGMP and MLD which multicast groups queue pairs are attached to: old: IGMPv2 and "
+      "MLDv1; new: IGMPv3 and MLDv2");
   f.integer("cm_response_timeout", cm_response_timeout, {0, 23},
             "RDMA CM waits 4.096 us * 2^this for a response before it asks again");
   f.integer("cm_retries", cm_retries, {0, 15}, "how often RDMA CM asks again before it gives up");

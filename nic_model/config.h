@@ -34,6 +34,13 @@ enum class Recovery : std::uint8_t {
   kTimeoutOnly,  ///< no NAK for what comes out of order
 };
 
+/// Whether memberships of multicast groups are told to switches and routers.
+enum class GroupReportsOption : std::uint8_t {
+  kOff,  ///< as Linux's stack for RoCE, which leaves that to others
+  kOld,  ///< IGMPv2 and MLDv1
+  kNew,  ///< IGMPv3 and MLDv2
+};
+
 struct NicConfig {
   /// Congestion controls of `registry` can be chosen; it outlives this.
   explicit NicConfig(const Registry& registry);
@@ -77,6 +84,7 @@ struct NicConfig {
   Nanos retransmission_timeout = 0;
   Nanos arp_timeout = 1 * kSecond;
   int arp_tries = 5;
+  GroupReportsOption group_reports = GroupReportsOption::kOff;
   std::int64_t cm_response_timeout = 20, cm_retries = 15;
   FlatValues fixed;  ///< all options, as they were read, that cannot be changed while it runs
 

@@ -13,6 +13,7 @@ Nic::Nic(const NicConfig& config, Stats& stats)
       mac_(six_bytes(config_.mac_address().data())),
       core_(config_, stats),
       neighbors_(core_),
+      group_reports_(core_, stats),
       gsi_(core_, stats),
       connections_(core_, neighbors_, gsi_, stats,
                    [this](Context& context, Qp& qp, const ibv_qp_attr& attributes, int mask) {
@@ -51,7 +52,10 @@ void Nic::on_timer(Context& context, Timer& timer) {
       if (Qp* qp = core_.find(whose)) qp->requester.on_rnr_timer(context);
       break;
     case TimerOf::kNeighbors:
-      if (neighbors_.on_timer(context)) give_up(context);
+      if (whose != 0)
+        group_reports_.on_timer(context);
+      else if (neighbors_.on_timer(context))
+        give_up(context);
       break;
     case TimerOf::kPause:
       pauses_.on_timer(context);
@@ -84,6 +88,7 @@ void Nic::on_timer(Context& context, Timer& timer) {
 void Nic::on_host(Context& context) {
   host_.start_programs(context);
   host_.settle(context);
+  group_reports_.look(context);
 }
 
 class Nic::NewOptions final : public Change {

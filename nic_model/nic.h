@@ -3,6 +3,7 @@
 // their way.
 #pragma once
 #include "nic_model/connect/cm.h"
+#include "nic_model/connect/group_reports.h"
 #include "nic_model/connect/gsi.h"
 #include "nic_model/connect/neighbors.h"
 #include "nic_model/core.h"
@@ -57,6 +58,7 @@ class Nic final : public Kernel {
   std::uint64_t mac_;  // six bytes as they stand in a frame
   Core core_;
   Neighbors neighbors_;
+  GroupReports group_reports_;
   Gsi gsi_;
   ConnectionManager connections_;
   Host host_;

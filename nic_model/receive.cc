@@ -28,6 +28,7 @@ void Nic::process(Context& context, Port, Batch& batch) {
     batch.drop(i, receive(context, batch[i]));
   }
   host_.settle(context);
+  group_reports_.look(context);
 }
 
 // What the packet's queue pair needs, unless it is `last`. That queue pair.
@@ -57,6 +58,7 @@ Counter& Nic::receive_other(Context& context, Packet packet) {
   const PacketMeta& meta = packet.meta();
   if (roce::class_of(meta.status) == PacketClass::kMalformed) return core_.count.drop_malformed;
   if (roce::class_of(meta.status) == PacketClass::kTruncated && meta.bth_offset) return core_.count.drop_truncated;
+  if (group_reports_.on_packet(context, packet)) return core_.count.answered;
   if (meta.ip_version) {
     const roce::IpAddress to = roce::addresses(packet).destination;
     if (to != config_.source_for(to) && to[0] != 0xFF) return core_.count.drop_not_for_us;

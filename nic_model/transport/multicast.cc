@@ -24,6 +24,7 @@ int MulticastGroups::attach(const roce::IpAddress& group, std::uint32_t qpn) {
   if (at == groups_.end() || at->address != group) {
     if (groups_.size() >= kMulticastGroupsMax) return ENOMEM;
     at = groups_.insert(at, Group{group, {}});
+    changes_++;
   }
   if (std::ranges::find(at->qpns, qpn) != at->qpns.end()) return 0;
   if (at->qpns.size() >= kMulticastQpsMax) return ENOMEM;
@@ -34,13 +35,16 @@ int MulticastGroups::attach(const roce::IpAddress& group, std::uint32_t qpn) {
 int MulticastGroups::detach(const roce::IpAddress& group, std::uint32_t qpn) {
   const auto at = groups_.begin() + (find(group) - groups_.cbegin());
   if (at == groups_.end() || at->address != group || std::erase(at->qpns, qpn) == 0) return EINVAL;
-  if (at->qpns.empty()) groups_.erase(at);
+  if (at->qpns.empty()) {
+    groups_.erase(at);
+    changes_++;
+  }
   return 0;
 }
 
 void MulticastGroups::detach_from_all(std::uint32_t qpn) {
   for (Group& group : groups_) std::erase(group.qpns, qpn);
-  std::erase_if(groups_, [](const Group& group) { return group.qpns.empty(); });
+  changes_ += std::erase_if(groups_, [](const Group& group) { return group.qpns.empty(); }) > 0;
 }
 
 std::span<const std::uint32_t> MulticastGroups::members(const roce::IpAddress& group) const {

@@ -34,6 +34,10 @@ class MulticastGroups {
   /// The queue pairs of a group, in the order in which they were attached.
   std::span<const std::uint32_t> members(const roce::IpAddress& group) const;
   std::size_t groups() const { return groups_.size(); }
+  /// Of group number `i`, in the order of addresses.
+  const roce::IpAddress& address(std::size_t i) const { return groups_[i].address; }
+  /// Grows whenever a group comes or goes.
+  std::uint64_t changes() const { return changes_; }
 
  private:
   struct Group {
@@ -43,6 +47,7 @@ class MulticastGroups {
   std::vector<Group>::const_iterator find(const roce::IpAddress& address) const;
 
   std::vector<Group> groups_;  // by address
+  std::uint64_t changes_ = 0;
 };
 
 /// Gives a copy of a datagram to each queue pair of its group. What its end is counted as: delivered when one took it.
