@@ -88,6 +88,8 @@ class Bridge {
     }
   }
 
+  bool learns() const { return learning_; }
+
   /// For a packet to the way that it came by.
   void drop_same_port(Pass& pass, PacketState& p) { pass.drop(p, drop_same_port_); }
 

@@ -122,6 +122,8 @@ class Forward {
 
   template <class Access>
   void ingress(Access& access, Pass& pass) {
+    if constexpr (!Access::kStrict)
+      if (pass.size() == 1 && route_one_as_before(pass[0])) return;
     Selection bridged, routed;
     for (PacketState& p : pass) {
       if (p.drop_reason || keeps_hop(access, p)) continue;
@@ -206,6 +208,24 @@ class Forward {
         recent_.remember(RecentFlows::key_of(p->packet),
                          {static_cast<std::uint16_t>(p->metadata[next_hops_.group_word] - 1),
                           static_cast<std::uint16_t>(p->metadata[next_hops_.hop_word] - 1)});
+  }
+
+  // All that ingress does for one packet of a remembered flow, as nearly all are that come alone. False: nothing was
+  // changed.
+  bool route_one_as_before(PacketState& p) {
+    const Packet packet = p.packet;
+    if (!routes_ || bridge_.learns() || !balancer_.off() || p.egress_port != kNoPort || p.drop_reason ||
+        p.instance == Instance::kRecirculated || !RecentFlows::concerns(packet.meta()))
+      return false;
+    const auto& ethernet = *reinterpret_cast<const roce::Ethernet*>(packet.data());  // parsed, so it is there
+    if (ethernet.source[0] & 1 || roce::mac_number(ethernet.destination) != router_number_) return false;
+    const RecentFlows::Key key = RecentFlows::key_of(packet);
+    const RecentFlows::Flow& place = recent_.place(key);
+    if (!recent_.holds(place, key) || !Router::next_hop_ipv4(packet)) return false;
+    p.metadata[next_hops_.group_word] = place.way.group + 1u;
+    p.metadata[next_hops_.hop_word] = place.way.hop + 1u;
+    p.egress_port = hops_.value(place.way.hop).port;
+    return true;
   }
 
   // Routes packets of remembered flows; `others` are those that are to be looked at whole.
