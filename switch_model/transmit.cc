@@ -37,20 +37,27 @@ bool Datapath::admit(Leaving& leaving, PacketState& p, Cause cause) {
     return false;
   }
   const bool begins = admission == TrafficManager::Admission::kSendNow;
-  if (!begins && !cause.owned) leaving.batch->take(cause.after).release();
-  const Nanos at = begins ? traffic_.ends_at(p.egress_port, now) : traffic_.wake_at(p.egress_port, now);
-  if (!begins || at > now) arm_port(leaving.context, p.egress_port, at);
+  if (!begins) {
+    if (!cause.owned) leaving.batch->take(cause.after).release();
+    arm_port(leaving.context, p.egress_port, traffic_.wake_at(p.egress_port, now));
+  }
   if (!traffic_.pauses().empty()) collect_pauses(leaving.context, cause.after);
   return begins;
 }
 
-// A packet whose transmission takes time is kept until it ends. False: it leaves now.
+// A packet whose transmission takes time is kept until it ends, unless who gets it takes it now. False: it leaves now.
 bool Datapath::hold(Leaving& leaving, PacketState& p, Cause cause) {
-  if (traffic_.ends_at(p.egress_port, leaving.context.now()) <= leaving.context.now()) return false;
+  const Nanos now = leaving.context.now(), ends = traffic_.ends_at(p.egress_port, now);
+  if (ends <= now) return false;
   Transmission& transmission = transmissions_[p.egress_port];
+  if (!transmission.packet && !traffic_.sends_pauses() && leaving.context.emit_at(p.packet, p.egress_port, ends)) {
+    if (!cause.owned) leaving.batch->take(cause.after).release();
+    return true;
+  }
   // A timer of the same instant came before the one that ends the last transmission.
   if (transmission.packet) leaving.context.emit(std::move(transmission.packet), p.egress_port, cause.after);
   transmission.packet = cause.owned ? PacketPtr(p.packet) : leaving.batch->take(cause.after);
+  arm_port(leaving.context, p.egress_port, ends);
   return true;
 }
 

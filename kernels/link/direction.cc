@@ -44,7 +44,20 @@ Direction::Direction(const DirectionConfig& config, Stats& stats, const std::str
       burst_loss_(config.burst_loss),
       transmitter_(config.rate),
       events_(policy_.config.events) {
-  only_delay_ = policy_.only_delay;
+  open_way();
+}
+
+// While some are held back what comes counts for them, and what waits out of order takes room, too.
+void Direction::open_way() {
+  way().set_delay(held_back_.size() || on_their_way_.has_others() ? 0 : policy_.only_delay);
+}
+
+void Direction::settle(Nanos before) {
+  const DelayWay::Counted now = way().counted(before);
+  count_.packets.add(now.put - settled_.put);
+  count_.bytes.add(now.put_bytes - settled_.put_bytes);
+  count_.delivered.add(now.taken - settled_.taken);
+  settled_ = now;
 }
 
 std::unique_ptr<Direction::Replacement> Direction::prepare(const DirectionConfig& config, std::string_view name) const {
@@ -60,7 +73,7 @@ void Direction::apply(Replacement& replacement, Nanos now) {
   transmitter_.change_rate(now, replacement.policy.config.rate);
   burst_loss_.change(replacement.policy.config.burst_loss);
   std::swap(policy_, replacement.policy);
-  only_delay_ = policy_.only_delay;
+  open_way();
   if (on_their_way_.capacity() == 0) on_their_way_.swap_empty(replacement.room);
 }
 
@@ -76,7 +89,7 @@ void Direction::process(Context& context, Batch& batch) {
 
 void Direction::one(Call& call) {
   const Packet packet = (*call.batch)[call.slot];
-  index_++;
+  index_ = ++stepped_ + way().put_so_far();
   count_.packets.add();
   count_.bytes.add(packet.wire_bytes());
   if (!policy_.config.up) [[unlikely]]

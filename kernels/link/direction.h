@@ -57,12 +57,11 @@ class Direction {
   /// Draws the streams' seeds; before the first packet.
   void seed(Context& context);
   void process(Context& context, Batch& batch);
-  /// What process() and on_timer() do where there is nothing to decide but when: see DelayLine. Packets are due here as
-  /// long as the timer is not armed, which else lets them leave.
-  Nanos carry(Packet packet, Nanos now);
-  Packet release();
-  void prefetch() const { on_their_way_.prefetch_next(); }
-  Nanos next_due() const { return timer_.armed() ? kNever : on_their_way_.next_at(); }
+  /// Where packets are put while there is nothing to decide but when: see DelayLine. They are taken there as long as
+  /// the timer is not armed, which else lets them leave.
+  DelayWay& way() { return on_their_way_.way(); }
+  /// Counts what has gone there and was not yet counted.
+  void settle(Nanos before);
   /// New options for this direction, and room for packets where it has none yet. Throws ConfigError naming what cannot
   /// be changed: `events`, `packets`.
   struct Replacement {
@@ -143,14 +142,13 @@ class Direction {
   bool ecn_wants(std::uint64_t occupancy) const;
   std::uint32_t held() const { return on_their_way_.size() + held_back_.size(); }
   void arm(Context& context);
+  void open_way();
 
-  // First what carry() and release() need: hundreds of links share a cache.
-  HoldQueue on_their_way_;
+  HoldQueue on_their_way_;  // it numbers what reached the far side of the queue, copies counted
   Timer timer_;
-  std::uint64_t index_ = 0;     // of the packet at work, from 1
-  std::uint64_t sequence_ = 0;  // of what reached the far side of the queue, copies counted
-  Nanos last_ = 0;              // latest delivery so far among those in order
-  Nanos only_delay_ = 0;        // of all packets, where there is nothing else to decide; else 0
+  std::uint64_t index_ = 0;    // of the packet at work, from 1
+  std::uint64_t stepped_ = 0;  // packets that did not take the short cut
+  DelayWay::Counted settled_;  // of those that did
   Counters count_;
   Policy policy_;
   const Port out_;

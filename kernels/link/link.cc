@@ -2,6 +2,7 @@
 #include "kernels/link/link.h"
 
 #include "kernels/link/direction.h"
+#include "runtime/kernel/delay_way.h"
 
 namespace rocebox {
 namespace link {
@@ -40,23 +41,10 @@ class Link final : public Kernel, private DelayLine {
   }
 
  private:
-  Nanos carry(Port in, Packet packet, Nanos now) override {
-    return (in == kLeft ? forward_ : reverse_).carry(packet, now);
-  }
-  Released release(Nanos now, Nanos& next) override {
-    const Nanos forward = forward_.next_due(), reverse = reverse_.next_due();
-    next = std::min(forward, reverse);
-    if (next > now) return {};
-    const bool is_forward = forward <= now;
-    Direction& direction = is_forward ? forward_ : reverse_;
-    const Packet packet = direction.release();
-    next = std::min(direction.next_due(), is_forward ? reverse : forward);
-    return {packet, is_forward ? kRight : kLeft};
-  }
-
-  void prefetch() const override {
-    forward_.prefetch();
-    reverse_.prefetch();
+  DelayWay& way(Port in) override { return (in == kLeft ? forward_ : reverse_).way(); }
+  void settle(Nanos before) override {
+    forward_.settle(before);
+    reverse_.settle(before);
   }
 
   struct LinkChange final : Change {

@@ -20,7 +20,7 @@ void Direction::pass(Call& call, Item item, const Impairments& impairments) {
   at += policy_.config.delay;
   if (policy_.config.jitter)
     at += static_cast<Nanos>(below(draw(kJitter), static_cast<std::uint64_t>(policy_.config.jitter) + 1));
-  if (!policy_.config.jitter_reorders) at = std::max(at, last_);
+  if (!policy_.config.jitter_reorders) at = std::max(at, way().last());
   const bool holds_back = impairments.reorder_by && !held_back_.full();
   const bool waits = holds_back || at + impairments.delay > now;
   if (waits && held() >= static_cast<std::uint64_t>(policy_.config.packets))
@@ -28,8 +28,8 @@ void Direction::pass(Call& call, Item item, const Impairments& impairments) {
   if (!transmitter_.unlimited()) enqueue(call.context, item.packet, plan);
   if (impairments.reorder_by && !holds_back) count_.reorder_refused.add();
   if (holds_back) return hold_back(call, std::move(item), impairments, at);
-  if (impairments.delay == 0) last_ = at;
-  const std::uint64_t sequence = ++sequence_;
+  if (impairments.delay == 0) way().set_last(at);
+  const std::uint64_t sequence = way().next_sequence();
   at += impairments.delay;
   if (waits) {
     on_their_way_.push({at, sequence}, take(call, std::move(item)), impairments.delay == 0);
@@ -77,7 +77,7 @@ bool Direction::ecn_wants(std::uint64_t occupancy) const {
 void Direction::hold_back(Call& call, Item item, const Impairments& impairments, Nanos at) {
   count_.reordered.add();
   call.context.note(item.packet, "reorder");
-  const Due limit{at + impairments.delay + policy_.config.reorder_timeout, ++sequence_};
+  const Due limit{at + impairments.delay + policy_.config.reorder_timeout, way().next_sequence()};
   held_back_.add({limit, impairments.delay, impairments.reorder_by, take(call, std::move(item))});
 }
 
@@ -87,7 +87,7 @@ void Direction::send_on(Call& call, HeldBackPacket held, Nanos at) {
   if (due <= call.context.now())
     leave(call, std::move(held.packet));
   else
-    on_their_way_.push({due, ++sequence_}, std::move(held.packet), due == at);
+    on_their_way_.push({due, way().next_sequence()}, std::move(held.packet), due == at);
 }
 
 // The packet with this sequence goes on its way and arrives at `at`: those that waited for it go
@@ -101,25 +101,6 @@ void Direction::passed_on(Call& call, std::uint64_t sequence, Nanos at) {
     send_on(call, std::move(held), at);
     held_back_.passed(place);
   }
-}
-
-Nanos Direction::carry(Packet packet, Nanos now) {
-  // The ring has room for as many as may be held.
-  if (only_delay_ == 0 || held_back_.size() || on_their_way_.size() >= on_their_way_.capacity())
-    return DelayLine::kNotTaken;
-  index_++;
-  count_.packets.add();
-  count_.bytes.add(packet.wire_bytes());
-  last_ = std::max(now + only_delay_, last_);
-  on_their_way_.push({last_, ++sequence_}, PacketPtr(packet), true);
-  return last_;
-}
-
-Packet Direction::release() {
-  count_.delivered.add();
-  const Packet packet = on_their_way_.pop().release();
-  on_their_way_.prefetch_next();  // of which nothing is in the cache any more when it is due
-  return packet;
 }
 
 void Direction::on_timer(Context& context) {
@@ -141,7 +122,11 @@ void Direction::on_timer(Context& context) {
 }
 
 // A timer that fires too early, since what it was for has gone, asks again.
-void Direction::arm(Context& context) { context.arm_by(timer_, std::min(on_their_way_.next(), held_back_.next()).at); }
+void Direction::arm(Context& context) {
+  context.arm_by(timer_, std::min(on_their_way_.next(), held_back_.next()).at);
+  way().set_gives(!timer_.armed());
+  open_way();
+}
 
 void Direction::leave(Call& call, PacketPtr packet) {
   count_.delivered.add();

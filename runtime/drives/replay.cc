@@ -32,6 +32,7 @@ Replay::Replay(const config::RunConfig& config, Pool& pool, ReplayOptions option
           config.captures, [this](const config::PortName& name) { return testbed_.port(name); }, options_.stop),
       outputs_(config, options_.outputs, [this](const config::PortName& name) { return testbed_.port(name); }) {
   testbed_.fabric().let_output_share();
+  testbed_.fabric().count_late();
   testbed_.tap_joined(config, [this](FabricPort from, std::span<const Packet> packets, Nanos now) {
     for (const Packet packet : packets) outputs_.write(from, input_.origin() + now, packet);
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a kernel asks of its pipeline.
 #include "runtime/engine/pipeline.h"
+#include "runtime/roce/parse.h"
 
 namespace rocebox {
 
@@ -47,6 +48,33 @@ void Context::emit(PacketPtr packet, Port out, unsigned behind) {
            pipeline_.stages_[stage_].name, behind);
   batch_->mixed_ = true;
   emitted.push_back({behind, out, std::move(packet)});
+}
+
+bool Context::emit_at(Packet packet, Port out, Nanos at) { return pipeline_.leave_ahead(stage_, packet, out, at); }
+
+// A packet of which it is known when it leaves is handed over at once where that changes nothing else.
+bool Pipeline::leave_ahead(unsigned stage, Packet packet, Port out, Nanos at) {
+  if (!is_alone_ || !ahead_sink_ || trace_ || probe_ || !emitted_[stage].empty() || packet.meta().shared) return false;
+  if (packet.meta().status == ParseStatus::kUnparsed) roce::parse(packet);
+  const std::uint32_t bytes = packet.wire_bytes();
+  if (!ahead_sink_(out, packet, now_, at)) return false;
+  Ahead& ahead = ahead_[out];
+  if (ahead.bytes) count_ahead(out);
+  ahead = {at, bytes};
+  return true;
+}
+
+void Pipeline::count_ahead(Port out) {
+  books_.out.add();
+  if (ports_) ports_[out].sent(1, ahead_[out].bytes);
+}
+
+void Pipeline::settle(Nanos before) {
+  for (std::size_t out = 0; out < ahead_.size(); out++) {
+    if (ahead_[out].bytes == 0 || ahead_[out].at >= before) continue;
+    count_ahead(static_cast<Port>(out));
+    ahead_[out].bytes = 0;
+  }
 }
 
 void Context::drop(PacketPtr packet, Counter& reason) {

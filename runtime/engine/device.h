@@ -11,7 +11,9 @@
 namespace rocebox {
 
 class DeviceBooks;
+class DelayWay;
 class HostSide;
+class LinePath;
 class WirePath;
 
 /// What a drive steps. Two instances share nothing, so hundreds live in one process. What else there is to a device
@@ -43,11 +45,14 @@ class Device {
   virtual const DeviceBooks& books() const = 0;
   /// Null when packets always have to go through step().
   virtual WirePath* wire_path() { return nullptr; }
-  /// Null when packets always have to go through step(). Its ports are the device's, and its release() says when
-  /// step() is to be called, too, where that is sooner.
-  virtual DelayLine* delay_line() { return nullptr; }
+  /// Null when packets always have to go through step().
+  virtual LinePath* line_path() { return nullptr; }
   /// Null when no host is behind it.
   virtual HostSide* host_side() { return nullptr; }
+  /// `sink` takes over what is said to leave later; none: nothing is (Context::emit_at).
+  virtual void set_ahead_sink(AheadSink /*sink*/) {}
+  /// Counts by name what has happened before `before` and was only noted, as short cuts do.
+  virtual void settle(Nanos /*before*/) {}
 };
 
 /// How much of a device is reported.
@@ -90,6 +95,21 @@ class WirePath {
 
  protected:
   ~WirePath() = default;
+};
+
+/// The short cut of a device with two ports that only delays: who joins devices puts packets on its ways and takes them
+/// off by itself, as DelayWay says. What becomes of them is the same. Device::settle() counts them.
+class LinePath {
+ public:
+  /// Of what comes in by `in`, for the life of the device. It leaves by the other port.
+  virtual DelayWay& way(Port in) = 0;
+  /// Before a packet is put on a way that is watched, or one that is not parsed, has no identity or is not RoCEv2.
+  virtual void comes(Port in, Packet packet, Nanos now) = 0;
+  /// Behind each packet that is taken off a way that is watched.
+  virtual void goes(Packet packet) = 0;
+
+ protected:
+  ~LinePath() = default;
 };
 
 }  // namespace rocebox

@@ -20,7 +20,8 @@ struct FabricPort {
 
 /// Runs devices against a common virtual time. All that happens in one instant happens in rounds: in a round every
 /// device with arrivals or due timers is stepped once, in the order in which devices were added; what a wire carries
-/// over arrives in the next round of the same instant. The order is a function of the inputs alone.
+/// over arrives in the next round of the same instant. The order is a function of the inputs alone. A device that only
+/// delays (LinePath) is not stepped for the packets that it carries.
 class Fabric {
  public:
   /// Takes over packets that leave by a port that no wire joins, in order.
@@ -59,13 +60,24 @@ class Fabric {
   /// The earliest armed timer; kNever when there is none.
   Nanos next_deadline() const { return alone_ ? member(0).device->next_deadline() : wake_ups_.next(); }
 
-  /// Devices that wait for a time: what the event queue holds, whatever their number of timers.
+  /// Devices that wait for a time, and directions of lines with packets: what the event queue holds, whatever the
+  /// number of timers and packets.
   std::size_t wake_ups() const { return alone_ ? next_deadline() != kNever : wake_ups_.size(); }
 
   /// What run() has done: devices stepped, and packets handed to them.
   std::uint64_t work() const { return work_; }
   /// Packets inside the devices.
-  std::uint64_t held() const;
+  std::uint64_t held();
+
+  /// Devices may hand over what they send as they begin to send it (Context::emit_at), where a line takes it. For
+  /// drives in which no option changes while they run. After all join()s and tap()s.
+  void let_send_ahead();
+
+  /// What packets that take short cuts would have counted is only noted, until settle() is called: for drives in which
+  /// nobody reads counters while it runs.
+  void count_late() { counts_late_ = true; }
+  /// Counts what has happened before `before` and was only noted.
+  void settle(Nanos before);
 
  private:
   // What arrives in one round, in order: a run of packets for each change of port.
@@ -80,25 +92,45 @@ class Fabric {
     void clear();
   };
   struct Member;
+  struct Way;
   struct Wire {
     Member* to = nullptr;  // null: no wire
+    Way* way = nullptr;    // of `to`, where that is a line
     Port port = 0;
   };
-  struct Member : Event {
-    Device* device = nullptr;
-    DelayLine* line = nullptr;  // of the device; packets that it carries cost no step
+  // What can be due, by its number in a round.
+  struct Part : Event {
     unsigned number = 0;
+    bool is_way = false;
+  };
+  // One direction of a line: packets that it carries cost no step.
+  struct Way : Part {
+    DelayWay* way = nullptr;
+    Member* line = nullptr;
+    Wire wire;  // by which they leave
+    Port in = 0;
+  };
+  struct Member : Part {
+    Device* device = nullptr;
+    LinePath* line = nullptr;      // of the device
+    bool waits = false;            // something in an inbox of a line: it goes first
     std::vector<Wire> wires;       // by port
     std::array<Inbox, 2> inboxes;  // of this round and the next, by turns
     std::vector<Tap> taps;         // by port; empty where none of the device's ports has one
+    unsigned device_number = 0;
+    std::array<Way, 2> ways;  // of a line, by input
   };
 
   void run_rounds(Nanos now);
   void step(Member& stepped, Inbox& inbox, Nanos now);
-  Nanos release(Member& carrier, Nanos now);
+  void release(Way& way, Nanos now);
   void leave(Member& from, Port out, std::span<Packet> packets, Nanos now);
-  void carry(Member& line, Port in, std::span<Packet> packets, Nanos now);
+  void carry(Way& way, std::span<Packet> packets, Nanos now);
+  bool leave_ahead(Member& from, Port out, Packet packet, Nanos now, Nanos at);
+  void put(Way& into, Packet packet, Nanos comes);
   void deliver(Member& to, Port in, std::span<const Packet> packets);
+  void number(Part& part, bool is_way);
+  void set_wire(FabricPort from, FabricPort to);
   void end_alone();
   void schedule(Member& due, Nanos at);
 
@@ -108,8 +140,11 @@ class Fabric {
   std::vector<std::unique_ptr<Member>> members_;
   bool alone_ = false;  // one device, and no wire from it to itself: it keeps its deadline, and needs no rounds
   PacketIdentities identities_;
-  EventQueue wake_ups_;              // one of each device at most: its next deadline
-  std::array<DeviceSet, 2> rounds_;  // devices with something to do, in this round and the next, by turns
+  std::vector<Part*> parts_;  // by number: in the order of devices, a line's ways before the line
+  Nanos now_ = 0, settled_ = 0;
+  bool counts_late_ = false;
+  EventQueue wake_ups_;              // one of each part at most: its next deadline
+  std::array<DeviceSet, 2> rounds_;  // parts with something to do, in this round and the next, by turns
   unsigned turn_ = 0;                // of the round that comes next
   std::vector<Arrivals> arrivals_;   // of the device that is stepped
   std::uint64_t work_ = 0;

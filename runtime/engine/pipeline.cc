@@ -16,16 +16,20 @@ void broken(const char* what, std::string_view who, std::uint64_t value) {
   std::abort();
 }
 
-TraceInfo trace_info(Packet packet) {
-  const PacketMeta& meta = packet.meta();
-  TraceInfo info{meta.identity, 0, 0, meta.opcode, meta.traced, meta.bth_offset != 0, roce::has_qpn_and_psn(packet),
-                 meta.made != 0};
-  if (info.has_qpn_and_psn) {
-    info.qpn = static_cast<std::uint32_t>(roce::bth(packet).destination_qp);
-    info.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
-  }
-  return info;
+namespace {
+
+// Whether a pipeline is one kernel whose inputs and outputs are its own, in their order.
+bool is_whole_kernel(const std::vector<Stage>& stages, const std::vector<Edge>& inputs) {
+  if (stages.size() != 1) return false;
+  const auto is_own = [](const std::vector<Edge>& edges, int stage) {
+    for (std::size_t port = 0; port < edges.size(); port++)
+      if (edges[port].stage != stage || edges[port].port != port) return false;
+    return true;
+  };
+  return is_own(inputs, 0) && is_own(stages[0].outputs, Edge::kOutside);
 }
+
+}  // namespace
 
 Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& pool, Stats& stats)
     : stages_(std::move(stages)),
@@ -43,6 +47,8 @@ Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& po
     pass_.push_back(stage.shape == Shape::kTwoSided ? std::array<Port, 2>{1, 0} : std::array<Port, 2>{0, 0});
   }
   for (auto& list : emitted_) list.reserve(kEmittedReserved);
+  is_alone_ = is_whole_kernel(stages_, inputs_);
+  ahead_.resize(is_alone_ ? stages_[0].outputs.size() : 0);
   timers_.reserve(kTimersReserved);
   for (unsigned i = 0; i < stages_.size(); i++) {
     Context context(*this, i, now_, &stages_[i].seed);
@@ -57,6 +63,10 @@ void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
   for (const Host& host : hosts_) look_at(host);
   for (const Arrivals& arrival : arrivals) {
     books_.in.add(arrival.packets.size());
+    if (is_alone_ && arrival.packets.size() == 1 && !trace_ && !probe_) {
+      run_alone(arrival.in, arrival.packets[0]);
+      continue;
+    }
     if (inputs_[arrival.in].stage == Edge::kOutside && !trace_) {  // a wire: nothing is to be decided
       books_.out.add(arrival.packets.size());
       if (!arrival.packets.empty()) hand_over(inputs_[arrival.in].port, arrival.packets);
@@ -107,6 +117,26 @@ void Pipeline::run(Edge at, Batch& batch, unsigned hops) {
     if (batch.mixed_) return distribute(index, batch, hops + 1);
     at = stages_[index].outputs[batch.pass_];
   }
+}
+
+// What run() does for one packet where one kernel is all there is and nobody looks on: the switches and NICs of a
+// fabric.
+void Pipeline::run_alone(Port in, Packet packet) {
+  Stage& stage = stages_[0];
+  Batch batch;
+  batch.packets_[0] = packet;
+  batch.size_ = 1;
+  batch.start(pass_[0][in & 1]);
+  packets_in_[0].add();
+  Context context(*this, 0, now_, &stage.seed, &batch);
+  stage.kernel->process(context, in, batch);
+  const Port verdict = batch.verdicts_[0];
+  if (!emitted_[0].empty() || verdict == Batch::kDropped) [[unlikely]]
+    return distribute(0, batch, 1);
+  if (verdict == Batch::kTaken) return;
+  if (verdict >= stage.outputs.size()) broken("a kernel sent to an output that it does not have", stage.name, verdict);
+  books_.out.add();
+  hand_over(verdict, {&packet, 1});
 }
 
 void Pipeline::call(unsigned stage, Port in, Batch& batch) {
@@ -259,13 +289,6 @@ Packet Pipeline::enter_made(unsigned stage, Emitted& one) {
   return packet;
 }
 
-// What a kernel made a trace meets where it first goes on, or where it ends.
-void Pipeline::trace_made(Packet packet) const {
-  PacketMeta& meta = packet.meta();
-  if (meta.status == ParseStatus::kUnparsed) roce::parse(packet);
-  if (!meta.traced) meta.traced = trace_->follows(packet);
-}
-
 void Pipeline::leave(Port out, std::span<Packet> packets) {
   books_.out.add(packets.size());
   if (trace_) [[unlikely]]
@@ -295,41 +318,6 @@ void Pipeline::discard(Batch& batch, Counter& reason) {
       trace_->record({now_, {}, TraceVerdict::kDrop, 0, &reason, trace_info(packet), packet});
     rte_pktmbuf_free(packet.mbuf());
   }
-}
-
-// A reference to each packet that is followed, or may be dropped, keeps its bytes in reach, whatever the kernel does
-// with it.
-void Pipeline::trace_process(unsigned stage, Port in, Context& context, Batch& batch) {
-  std::array<TraceInfo, kBatchMax> infos;
-  std::array<Packet, kBatchMax> packets;
-  const bool drops = trace_->every_drop;
-  for (unsigned i = 0; i < batch.size_; i++) {
-    packets[i] = batch.packets_[i];
-    infos[i] = trace_info(packets[i]);
-    if (!infos[i].traced && !drops) continue;
-    rte_mbuf_refcnt_update(packets[i].mbuf(), 1);
-    packets[i].meta().watched = 1;
-  }
-  stages_[stage].kernel->process(context, in, batch);
-  for (unsigned i = 0; i < batch.size_; i++) {
-    if (!infos[i].traced && !drops) continue;
-    if (infos[i].traced || batch.verdicts_[i] == Batch::kDropped) trace_verdict(stage, batch, i, infos[i], packets[i]);
-    packets[i].meta().watched = 0;
-    rte_pktmbuf_free(packets[i].mbuf());
-  }
-}
-
-void Pipeline::trace_verdict(unsigned stage, const Batch& batch, unsigned i, const TraceInfo& info, Packet packet) {
-  const Port verdict = batch.verdicts_[i];
-  TraceEvent event{now_, stages_[stage].name, TraceVerdict::kSend, verdict, nullptr, info, packet};
-  if (verdict == Batch::kTaken)
-    event.verdict = TraceVerdict::kHold;
-  else if (verdict == Batch::kDropped)
-    event.verdict = TraceVerdict::kDrop;
-  else if (verdict == batch.pass_)
-    event.verdict = TraceVerdict::kPass;
-  if (verdict == Batch::kDropped) event.reason = batch.reasons_[i];
-  trace_->record(event);
 }
 
 }  // namespace rocebox

@@ -53,6 +53,10 @@ struct Arrivals {
 /// Takes over packets that leave by `out`, in order.
 using Sink = std::function<void(Port out, std::span<Packet> packets, Nanos now)>;
 
+/// Takes over a packet that leaves by `out` at `at`, later than `now`; false: it wants it then, and nothing has
+/// happened.
+using AheadSink = std::function<bool(Port out, Packet packet, Nanos now, Nanos at)>;
+
 /// The packets and bytes of one device port.
 struct PortCounters {
   Counter rx_packets, rx_bytes, tx_packets, tx_bytes;
@@ -83,6 +87,10 @@ class Pipeline {
   void set_sink(Sink sink) { sink_ = std::move(sink); }
   /// What leaves is counted in `ports`, one for each output, from now on.
   void count_sent(PortCounters* ports) { ports_ = ports; }
+  /// From now on kernels may say ahead that a packet leaves (Context::emit_at).
+  void set_ahead_sink(AheadSink sink) { ahead_sink_ = std::move(sink); }
+  /// Counts what was said ahead and has left before `before`.
+  void settle(Nanos before);
   /// Where packets that kernels make get their identity from; its own, until set before the first step().
   PacketIdentities& identities() { return *identities_; }
   void set_identities(PacketIdentities& identities) { identities_ = &identities; }
@@ -101,21 +109,20 @@ class Pipeline {
     books_.out.add(packets);
   }
 
-  /// The same for packets that a stage's DelayLine carries: they are held until they are counted out. A probe's sample
-  /// is timed on this way, too.
-  void count_carried(unsigned stage, Packet packet) {
-    books_.in.add();
-    packets_in_[stage].add();
-    if (probe_ && probe_->sampling) [[unlikely]]
-      packet.meta().entered = probe_->now();
+  /// Books packets that stage 0's DelayLine carried: they are held until they are counted out.
+  void count_line(std::uint64_t in, std::uint64_t out) {
+    books_.in.add(in);
+    packets_in_[0].add(in);
+    books_.out.add(out);
   }
-  void count_released(unsigned stage, Packet packet) {
-    books_.out.add();
-    if (probe_ && probe_->sampling) [[unlikely]]
-      probe_->device_left(probe_->now() - packet.meta().arrival);
-    if (packet.meta().entered == 0) [[likely]]
-      return;
-    if (probe_) probe_->kernel_left(stage, probe_->now() - packet.meta().entered);
+  /// A probe's sample is timed on this way, too.
+  void time_line_in(Packet packet) {
+    if (probe_ && probe_->sampling) packet.meta().entered = probe_->now();
+  }
+  void time_line_out(Packet packet) {
+    if (probe_ && probe_->sampling) probe_->device_left(probe_->now() - packet.meta().arrival);
+    if (packet.meta().entered == 0) return;
+    if (probe_) probe_->kernel_left(0, probe_->now() - packet.meta().entered);
     packet.meta().entered = 0;
   }
 
@@ -162,6 +169,9 @@ class Pipeline {
   void look_at(const Host& host);
   void fire_timers();
   void run(Edge at, Batch& batch, unsigned hops);
+  void run_alone(Port in, Packet packet);
+  bool leave_ahead(unsigned stage, Packet packet, Port out, Nanos at);
+  void count_ahead(Port out);
   void distribute(unsigned stage, Batch& batch, unsigned hops);
   void send_one(unsigned stage, const Batch& batch, unsigned hops);
   void emit_one(unsigned stage);
@@ -189,6 +199,14 @@ class Pipeline {
   PacketIdentities own_identities_;
   PacketIdentities* identities_ = &own_identities_;
   Sink sink_;
+  // What an output sends, said ahead, until it has left and is counted.
+  struct Ahead {
+    Nanos at = 0;
+    std::uint32_t bytes = 0;  // 0: nothing
+  };
+  AheadSink ahead_sink_;
+  std::vector<Ahead> ahead_;       // by output
+  bool is_alone_ = false;          // one kernel, whose ports are the device's
   PortCounters* ports_ = nullptr;  // null: nobody counts what leaves
   TraceSink* trace_ = nullptr;
   Probe* probe_ = nullptr;

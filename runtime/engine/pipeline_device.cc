@@ -3,6 +3,8 @@
 
 #include <xxhash.h>
 
+#include <utility>
+
 #include "runtime/roce/parse.h"
 
 namespace rocebox {
@@ -97,8 +99,21 @@ void PipelineDevice::count(Port in, Port out, std::uint64_t packets, std::uint64
   pipeline_->count_wire(packets);
 }
 
+// Of one packet, as nearly all are in virtual time, that another device has parsed and numbered.
+void PipelineDevice::enter_one(Nanos now, Port in, PacketMeta& meta) {
+  meta.arrival = now;
+  meta.input = in;
+  meta.made = 0;
+  status_counters_[static_cast<std::size_t>(meta.status)]->add();
+  port_counters_[in].came(1, meta.wire_bytes);
+}
+
 void PipelineDevice::enter(Nanos now, const Arrivals& arrival) {
   const bool all_new = !pipeline_->shares_identities();
+  if (!all_new && arrival.packets.size() == 1 && !trace_) {
+    PacketMeta& meta = arrival.packets[0].meta();
+    if (meta.status != ParseStatus::kUnparsed && meta.identity != 0) return enter_one(now, arrival.in, meta);
+  }
   if (all_new)
     roce::parse(arrival.packets);
   else
@@ -132,37 +147,32 @@ void PipelineDevice::enter(Nanos now, const Arrivals& arrival) {
   }
 }
 
-// What step() does for one packet, but for what the next device writes anew.
-Nanos PipelineDevice::carry(Port in, Packet packet, Nanos now) {
-  if (trace_) return kNotTaken;
-  const Nanos at = line_->carry(in, packet, now);
-  if (at == kNotTaken) return at;
+// What step() does for a packet, but for what the next device writes anew and what settle() counts.
+void PipelineDevice::comes(Port in, Packet packet, Nanos now) {
   PacketMeta& meta = packet.meta();
   meta.arrival = now;
-  if (meta.status == ParseStatus::kUnparsed) [[unlikely]]
-    roce::parse(packet);
-  if (meta.identity == 0) [[unlikely]]
-    meta.identity = ++pipeline_->identities().last;
-  status_counters_[static_cast<std::size_t>(meta.status)]->add();
-  port_counters_[in].came(1, meta.wire_bytes);
-  pipeline_->count_carried(0, packet);
-  return at;
+  if (meta.status == ParseStatus::kUnparsed) roce::parse(packet);
+  if (meta.identity == 0) meta.identity = ++pipeline_->identities().last;
+  if (meta.status != ParseStatus::kRoce) {
+    status_counters_[static_cast<std::size_t>(meta.status)]->add();
+    settled_[in].others++;
+  }
+  pipeline_->time_line_in(packet);
 }
 
-DelayLine::Released PipelineDevice::release(Nanos now, Nanos& next) {
-  const Released due = line_->release(now, next);
-  next = std::min(next, pipeline_->next_deadline());
-  if (!due.packet) return due;
-  port_counters_[due.out].sent(1, due.packet.wire_bytes());
-  pipeline_->count_released(0, due.packet);
-  return due;
-}
-
-// For a line, too, of which this is DelayLine's.
-void PipelineDevice::prefetch() const {
-  if (!line_) return pipeline_->prefetch();
-  __builtin_prefetch(port_counters_.data(), 1);
-  line_->prefetch();
+void PipelineDevice::settle(Nanos before) {
+  pipeline_->settle(before);
+  if (!line_) return;
+  for (Port in = 0; in < 2; in++) {
+    auto& settled = settled_[in];
+    const DelayWay::Counted now = line_->way(in).counted(before), then = std::exchange(settled.counted, now);
+    const std::uint64_t put = now.put - then.put, taken = now.taken - then.taken;
+    status_counters_[static_cast<std::size_t>(ParseStatus::kRoce)]->add(put - std::exchange(settled.others, 0));
+    port_counters_[in].came(put, now.put_bytes - then.put_bytes);
+    port_counters_[in ^ 1].sent(taken, now.taken_bytes - then.taken_bytes);
+    pipeline_->count_line(put, taken);
+  }
+  line_->settle(before);
 }
 
 void PipelineDevice::step(Nanos now, std::span<const Arrivals> arrivals) {
@@ -173,6 +183,12 @@ void PipelineDevice::step(Nanos now, std::span<const Arrivals> arrivals) {
 void PipelineDevice::set_trace(TraceSink* trace) {
   trace_ = trace;
   pipeline_->set_trace(trace);
+  for (Port in = 0; line_ && in < 2; in++) line_->way(in).shut(trace != nullptr);
+}
+
+void PipelineDevice::set_probe(Probe* probe) {
+  pipeline_->set_probe(probe);
+  for (Port in = 0; line_ && in < 2; in++) line_->way(in).watch(probe != nullptr);
 }
 
 void PipelineDevice::report(Report& report, Detail detail) const {

@@ -8,6 +8,7 @@
 
 #include "runtime/engine/device.h"
 #include "runtime/kernel/counter_set.h"
+#include "runtime/kernel/delay_way.h"
 
 namespace rocebox {
 
@@ -19,7 +20,7 @@ struct KernelPlan {
   std::function<std::unique_ptr<Kernel>(Stats&)> make;
 };
 
-class PipelineDevice final : public Device, private DeviceBooks, private WirePath, private DelayLine {
+class PipelineDevice final : public Device, private DeviceBooks, private WirePath, private LinePath {
  public:
   /// `inputs[p]` is where packets of port p enter. `run_seed` and the names seed each kernel's random stream.
   /// Throws ConfigError when a kernel cannot be made.
@@ -31,21 +32,24 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   const std::vector<std::string>& ports() const override { return ports_; }
   void step(Nanos now, std::span<const Arrivals> arrivals) override;
   Nanos next_deadline() const override { return pipeline_->next_deadline(); }
-  void prefetch() const override;
+  void prefetch() const override { pipeline_->prefetch(); }
   void set_sink(Sink sink) override { pipeline_->set_sink(std::move(sink)); }
   void set_batch_max(unsigned packets) override { pipeline_->set_batch_max(packets); }
   void allow_shared(Port out) override { pipeline_->allow_shared(out); }
   void set_identities(PacketIdentities& identities) override { pipeline_->set_identities(identities); }
   void set_trace(TraceSink* trace) override;
-  void set_probe(Probe* probe) override { pipeline_->set_probe(probe); }
+  void set_probe(Probe* probe) override;
+  void set_ahead_sink(AheadSink sink) override { pipeline_->set_ahead_sink(std::move(sink)); }
+  void settle(Nanos before) override;
   Kernel& kernel(unsigned number) override { return *pipeline_->stages()[number].kernel; }
   const DeviceBooks& books() const override { return *this; }
   WirePath* wire_path() override { return this; }
-  DelayLine* delay_line() override { return line_ ? this : nullptr; }
+  LinePath* line_path() override { return line_ ? this : nullptr; }
   HostSide* host_side() override { return pipeline_->host_side(); }
 
  private:
   void enter(Nanos now, const Arrivals& arrival);
+  void enter_one(Nanos now, Port in, PacketMeta& meta);
 
   Conservation conservation() const override { return pipeline_->conservation(); }
   void report(Report& report, Detail detail) const override;
@@ -55,8 +59,9 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   int out(Port in) const override { return trace_ ? -1 : wires_[in]; }
   void count(Port in, Port out, std::uint64_t packets, std::uint64_t bytes) override;
 
-  Nanos carry(Port in, Packet packet, Nanos now) override;
-  Released release(Nanos now, Nanos& next) override;
+  DelayWay& way(Port in) override { return line_->way(in); }
+  void comes(Port in, Packet packet, Nanos now) override;
+  void goes(Packet packet) override { pipeline_->time_line_out(packet); }
 
   std::string name_;
   std::vector<std::string> ports_;
@@ -69,6 +74,10 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   TraceSink* trace_ = nullptr;
   std::vector<int> wires_;     // by input: where it leads when that is an output; else -1
   DelayLine* line_ = nullptr;  // of the only kernel, which has both ports, in their order
+  struct {
+    DelayWay::Counted counted;
+    std::uint64_t others = 0;  // that are not RoCEv2, and were counted by their status as they came
+  } settled_[2];               // of the line's ways
 };
 
 /// The seed of a stream of its own for (run seed, device, kernel): adding a device shifts no other's draws.

@@ -20,6 +20,7 @@
 
 namespace rocebox {
 
+class DelayLine;
 class Pipeline;
 struct Stimulus;
 
@@ -58,6 +59,11 @@ class Context {
   /// answer independent of how the input was cut into batches. From on_timer() and on_host() packets leave in the order
   /// of the calls, whatever `behind` says.
   void emit(PacketPtr packet, Port out, unsigned behind = 0);
+
+  /// Says ahead that `packet`, which the kernel made or holds, leaves by `out` at `at`, later than now, as a port does
+  /// when it begins to send: nothing else leaves there before. It may be told so only where nothing that comes
+  /// meanwhile can change it. False, and nothing has happened: the kernel has to keep it till then, and to emit() it.
+  bool emit_at(Packet packet, Port out, Nanos at);
 
   /// Lets go of a packet that the kernel holds; `reason` is counted by one and named in traces.
   void drop(PacketPtr packet, Counter& reason);
@@ -105,30 +111,6 @@ class HostSide {
 
  protected:
   ~HostSide() = default;
-};
-
-/// The short cut of a kernel that, for now, only lets what comes in leave later, as it is and in its order. Whoever
-/// joins devices may hand it packets and take them back without a step of its device; what becomes of them is the same.
-class DelayLine {
- public:
-  /// A packet, and the output by which it leaves.
-  struct Released {
-    Packet packet;
-    Port out;
-  };
-  static constexpr Nanos kNotTaken = -1;
-
-  /// Takes over `packet`, which comes by `in` at `now`; the time at which it leaves. kNotTaken: nothing has happened,
-  /// and it must come by process().
-  virtual Nanos carry(Port in, Packet packet, Nanos now) = 0;
-  /// Gives the first packet that is due by `now`, which is the caller's from then on; empty: none is. `next`: when the
-  /// next is due; kNever while none is held, or on_timer() will let them leave.
-  virtual Released release(Nanos now, Nanos& next) = 0;
-  /// Brings what release() needs nearer: it is soon to be called. Changes nothing.
-  virtual void prefetch() const {}
-
- protected:
-  ~DelayLine() = default;
 };
 
 /// A pluggable packet function: one instance per place in a pipeline and shard.

@@ -28,6 +28,9 @@ class TrafficManager {
   /// Nothing is to be decided between ingress and egress: no rates, no PFC.
   bool idle() const { return idle_; }
 
+  /// Whether pause frames may leave between packets.
+  bool sends_pauses() const { return lossless_ != 0; }
+
   /// The class of a packet that comes in.
   std::uint8_t class_of(Packet packet) const;
 

@@ -40,9 +40,11 @@ Sim::Sim(const config::RunConfig& config, Pool& pool, SimOptions options)
       tier_traffic_(config, testbed_),
       outputs_(config, options_.outputs, [this](const config::PortName& name) { return testbed_.port(name); }) {
   testbed_.fabric().let_output_share();
+  testbed_.fabric().count_late();
   testbed_.tap_joined(config, [this](FabricPort from, std::span<const Packet> packets, Nanos now) {
     for (const Packet packet : packets) outputs_.write(from, now, packet);
   });
+  if (config.schedule.empty()) testbed_.fabric().let_send_ahead();
   if (!options_.trace.empty()) trace_filter_.emplace(options_.trace);
   expectations_.read(config_, config_.expectations.empty() ? Json() : report());
 }
@@ -73,12 +75,15 @@ void Sim::step(Nanos now) {
     schedule_.apply_due(now);
     advanced_at_ = now;  // what stood still may go on by it
   }
+  Nanos happened = now;  // what was before this
   do {
     if (workloads_.next_start() <= now) {
+      testbed_.fabric().settle(happened);
       tier_traffic_.begin_phase(now, workloads_);
       workloads_.start_due(now);
     }
     testbed_.fabric().run(now);
+    happened = now + 1;
   } while (workloads_.next_start() <= now);
 }
 
@@ -114,12 +119,20 @@ void Sim::run_workloads() {
     } else if (next == kNever) {
       end_ = config_.workloads.empty() ? End::kFinished : End::kStuck;
     } else {
-      if (series_.next() <= next) series_.sample_until(next);
+      sample_until(next);
       step(next);
       if (now_ >= look_at_ && nothing_advances()) end_ = End::kStuck;
       if (stop_requested()) end_ = End::kSignal;
       if (instants % kInstantsPerLook == 0) tell_progress();
     }
+  }
+}
+
+// Each sample has what happened before its time.
+void Sim::sample_until(Nanos now) {
+  while (series_.next() <= now) {
+    testbed_.fabric().settle(series_.next());
+    series_.sample_until(series_.next());
   }
 }
 
@@ -144,11 +157,13 @@ void Sim::drain() {
 void Sim::run() {
   run_workloads();
   const Nanos ended = now_;
-  series_.sample_until(ended);
+  sample_until(ended);
+  // At the end of its time what would have happened then has not.
+  testbed_.fabric().settle(end_ == End::kTime ? ended : ended + 1);
   series_.finish(ended);
   if (end_ == End::kFinished && !workloads_.any_goes_on()) drain();
-  now_ = ended;  // what drained is no part of the time that the workloads took
   held_at_end_ = testbed_.fabric().held();
+  now_ = ended;  // what drained is no part of the time that the workloads took
   outputs_.check();
   outputs_.finish([this] { return json_text(report()); });
 }

@@ -60,6 +60,7 @@ class Sim {
 
   void deliver(FabricPort from, std::span<Packet> packets, Nanos now);
   void run_workloads();
+  void sample_until(Nanos now);
   void drain();
   void step(Nanos now);
   bool nothing_advances();
