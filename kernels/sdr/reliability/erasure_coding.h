@@ -57,6 +57,9 @@ class CodingReceiver {
   /// Looks at the bitmaps. kAck and kFailed come once; kNack when the FTO has passed, and again each RTO while nothing
   /// of what was asked for has come, for the NACK may be lost.
   Action poll(std::span<const std::uint8_t> data, std::span<const std::uint8_t> parity, Time now);
+  /// The sender has sent all and hears nothing: what is missing is asked for in the next poll(), whether or not any
+  /// chunk has come. Without one no FTO begins.
+  void hasten(Time now) { ask_ = std::min(ask_, now); }
   /// When poll() has something to do although no chunk comes; kNoTime: never.
   Time due() const;
   std::span<const std::uint32_t> failed() const { return {failed_.data(), failed_count_}; }

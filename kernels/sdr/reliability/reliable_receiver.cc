@@ -207,7 +207,8 @@ void ReliableReceiver::on_datagram(Host& host, const Datagram& datagram) {
   const auto at = std::ranges::find_if(active_, [&](const auto& part) { return part->number == datagram.part; });
   if (at == active_.end()) return void(qp_.send_datagram(host, encode({Datagram::Kind::kDone, datagram.part})));
   Part& part = **at;
-  if (part.receives.size() < part.shape.messages() || (part.coding && !part.asked)) return;
+  if (part.receives.size() < part.shape.messages()) return;
+  if (part.coding && !part.asked) return part.coding->hasten(host.now());
   Datagram ack{Datagram::Kind::kAck, part.number};
   part.repeat->repeat(bitmap(part), ack.ack);
   qp_.send_datagram(host, encode(ack));

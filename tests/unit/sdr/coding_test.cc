@@ -250,5 +250,19 @@ TEST(SdrCoding, TakesAsLongAsTheModelSays) {
     }
 }
 
+// No chunk is whole, so no FTO begins: the sender's question begins it.
+TEST(SdrCoding, WhereNothingHasComeAQuestionHasItAskedFor) {
+  sdr::CodingOptions options;
+  options.shape = {sdr::CodeKind::kMds, 4, 2};
+  sdr::CodingReceiver receiver(options, 8);
+  receiver.start(8, 0);
+  const std::vector<std::uint8_t> data(8), parity(4);
+  EXPECT_EQ(receiver.poll(data, parity, options.rtt * 10), sdr::CodingReceiver::Action::kNone);
+  receiver.hasten(options.rtt * 11);
+  EXPECT_EQ(receiver.poll(data, parity, options.rtt * 11), sdr::CodingReceiver::Action::kNack);
+  EXPECT_EQ(receiver.failed().size(), 2u);
+  EXPECT_EQ(receiver.poll(data, parity, options.rtt * 11 + 1), sdr::CodingReceiver::Action::kNone);
+}
+
 }  // namespace
 }  // namespace rocebox::sdr_coding_test
