@@ -8,12 +8,11 @@
 #include <cstring>
 
 #include "nic_model/core.h"
-#include "nic_model/host/host.h"
 
 namespace rocebox::nic_model::dpa {
 
-Engine::Engine(Host& host, const DpaConfig& config)
-    : host_(host),
+Engine::Engine(Environment& environment, const DpaConfig& config)
+    : environment_(environment),
       config_(config),
       ready_(kThreadsMax),
       timing_(config.timing),
@@ -75,7 +74,7 @@ void Engine::activate(Thread& thread) {
 // What is busy is ready in its time.
 void Engine::due() {
   if (busy_)
-    if (const Nanos next = end_busy(); next != kNever) host_.arm_device_timer(busy_timer_, next);
+    if (const Nanos next = end_busy(); next != kNever) environment_.arm_device_timer(busy_timer_, next);
 }
 
 void Engine::begin(Thread& thread) {
@@ -86,7 +85,7 @@ void Engine::begin(Thread& thread) {
   thread.fiber_.start(&Thread::enter, &thread);
 }
 
-Nanos Engine::now() const { return host_.now(); }
+Nanos Engine::now() const { return environment_.now(); }
 
 void Engine::wake_pollers(DeviceCq& cq) {
   if (cq.waiting.none()) return;
@@ -137,12 +136,13 @@ bool Engine::run() {
   is_running_ = false;
   due();
   // In the same instant, behind the NIC's other work.
-  if (ready_count_) return host_.arm_device_timer(timer_, host_.now()), any;
+  if (ready_count_) return environment_.arm_device_timer(timer_, environment_.now()), any;
   const bool somebody_may_see =
       polling_ && has_progressed_ && std::ranges::any_of(threads_, [](const auto& thread) {
         return thread->state_ == Thread::State::kPolling && thread->process_.may_show(*thread);
       });
-  if ((looking_ || somebody_may_see) && !timer_.armed()) host_.arm_device_timer(timer_, host_.now() + look_after_);
+  if ((looking_ || somebody_may_see) && !timer_.armed())
+    environment_.arm_device_timer(timer_, environment_.now() + look_after_);
   return any;
 }
 

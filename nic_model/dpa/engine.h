@@ -8,21 +8,18 @@
 #include <vector>
 
 #include "nic_model/dpa/config.h"
+#include "nic_model/dpa/environment.h"
 #include "nic_model/dpa/process.h"
 #include "nic_model/dpa/thread.h"
 #include "nic_model/dpa/watch.h"
 #include "runtime/kernel/report.h"
 #include "runtime/kernel/timer.h"
 
-namespace rocebox::nic_model {
-class Host;
-}
-
 namespace rocebox::nic_model::dpa {
 
 class Engine {
  public:
-  Engine(Host& host, const DpaConfig& config);
+  Engine(Environment& environment, const DpaConfig& config);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -32,7 +29,7 @@ class Engine {
   /// The same of a file that was read.
   Process& create_process(const std::string& path, std::string_view program);
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
-  Host& host() { return host_; }
+  Environment& environment() { return environment_; }
   const DpaConfig& config() const { return config_; }
 
   // For the NIC.
@@ -75,7 +72,7 @@ class Engine {
   void stop(Process& process, const Thread& thread);
   void progressed(const Thread& thread);
 
-  Host& host_;
+  Environment& environment_;
   const DpaConfig config_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<std::unique_ptr<Thread>> threads_;  // by number

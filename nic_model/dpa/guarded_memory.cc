@@ -13,7 +13,8 @@ constexpr std::size_t kPage = 4096;
 }  // namespace
 
 GuardedMemory::GuardedMemory(std::size_t bytes) : bytes_((bytes + kPage - 1) / kPage * kPage) {
-  void* all = mmap(nullptr, bytes_ + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // Most of a large heap is never used: only what is takes memory.
+  void* all = mmap(nullptr, bytes_ + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (all == MAP_FAILED) throw std::bad_alloc();
   data_ = static_cast<std::uint8_t*>(all) + kPage;
   if (mprotect(data_, bytes_, PROT_READ | PROT_WRITE) != 0) {

@@ -13,7 +13,7 @@
 namespace rocebox::nic_model::dpa {
 namespace {
 
-constexpr std::string_view kNames[] = {"bitmap", "counter", "echo", "ping_pong"};
+constexpr std::string_view kNames[] = {"bitmap", "chunks", "counter", "echo", "ping_pong"};
 
 }  // namespace
 
@@ -24,8 +24,9 @@ std::string library_names() { return fmt::format("{}", fmt::join(kNames, ", "));
 std::string library_path(const std::string& name) {
   namespace fs = std::filesystem;
   const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
-  // The folder of libraries has another name on each distribution.
-  for (const char* folder : {"dpa", "../lib/rocebox/dpa", "../lib/x86_64-linux-gnu/rocebox/dpa",
+  // The folder of libraries has another name on each distribution; tests and benches are deeper in the folder of a
+  // build.
+  for (const char* folder : {"dpa", "../dpa", "../../dpa", "../lib/rocebox/dpa", "../lib/x86_64-linux-gnu/rocebox/dpa",
                              "../lib/aarch64-linux-gnu/rocebox/dpa", "../lib64/rocebox/dpa"})
     if (const fs::path file = own / folder / (name + ".so"); fs::exists(file)) return file.lexically_normal().string();
   // This code may be a shared library of somebody's program: beside that, or in its folder of ours.

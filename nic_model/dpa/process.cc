@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "nic_model/core.h"
 #include "nic_model/dpa/engine.h"
-#include "nic_model/host/host.h"
 
 namespace rocebox::nic_model::dpa {
 namespace {
@@ -18,8 +18,8 @@ constexpr std::uint32_t kLogEntriesMax = 22, kLogWorksMax = 14;
 
 Process::Process(Engine& engine, const std::string& path, std::string_view program)
     : engine_(engine), program_(path, program), heap_(static_cast<std::size_t>(engine.config().heap)) {
-  domain_ = engine.host().alloc_pd();
-  heap_key_ = engine.host().memory().add(
+  domain_ = engine.environment().alloc_pd();
+  heap_key_ = engine.environment().memory().add(
       domain_, heap_.data(), heap_.size(),
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 }
@@ -69,8 +69,8 @@ CqAddresses Process::create_cq(std::uint32_t log_entries, Thread* thread) {
   made.ring = alloc(std::size_t{entries} * sizeof(mlx5_cqe64));
   made.doorbell = alloc(2 * sizeof(__be32));
   if (!made.ring || !made.doorbell) return made;
-  made.cq = engine_.host().create_cq(entries,
-                                     CqMemory{at(made.ring, 1), reinterpret_cast<const __be32*>(at(made.doorbell, 8))});
+  made.cq = engine_.environment().create_cq(
+      entries, CqMemory{at(made.ring, 1), reinterpret_cast<const __be32*>(at(made.doorbell, 8))});
   made.number = made.cq->number();
   made.log_entries = log_entries;
   cqs_.push_back(&engine_.add_cq(made.number, *this, thread));
@@ -93,7 +93,7 @@ QpAddresses Process::create_qp(QpInit init, std::uint32_t log_send_blocks, std::
   memory.doorbell = reinterpret_cast<const __be32*>(at(made.doorbell, 8));
   init.domain = domain_;
   init.device_memory = memory;
-  made.qp = engine_.host().create_qp(init);
+  made.qp = engine_.environment().create_qp(init);
   if (made.qp) made.number = made.qp->number();
   made.log_send_blocks = log_send_blocks;
   made.log_receives = log_receives;
@@ -157,7 +157,7 @@ std::uint8_t* Process::window(const Thread& thread, int entity, std::uint64_t ad
   if (entity < 0 || entity > 1) return nullptr;
   const Thread::Entity& one = thread.entities_[static_cast<std::size_t>(entity)];
   if (!one.is_set) return nullptr;
-  const Memory& memory = engine_.host().memory();
+  const Memory& memory = engine_.environment().memory();
   const Accessor by{windows_[one.window - 1]};
   if (memory.check(one.key, by, address, bytes, writes ? IBV_ACCESS_LOCAL_WRITE : 0) != MemoryError::kNone)
     return nullptr;
@@ -168,9 +168,8 @@ std::uint8_t* Process::window(const Thread& thread, int entity, std::uint64_t ad
 
 void Process::on_message(const Thread& thread) {
   messages_in_all_++;
-  const std::string message(thread.message_.data());
-  if (on_message_) on_message_(message);
-  if (messages_.size() < kMessagesKept) messages_.push_back(message);
+  if (on_message_) on_message_(thread.message_.data());
+  if (messages_.size() < kMessagesKept) messages_.emplace_back(thread.message_.data());
 }
 
 }  // namespace rocebox::nic_model::dpa

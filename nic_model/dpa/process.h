@@ -69,6 +69,8 @@ class Process {
   void set_on_message(std::function<void(const std::string&)> on_message) { on_message_ = std::move(on_message); }
 
   bool stopped() const { return !error_.empty(); }
+  /// By a thread of its own.
+  bool is_finished() const { return is_finished_; }
   /// Why it was stopped, with thread and place; empty: it was not.
   const std::string& error() const { return error_; }
   const std::vector<std::string>& messages() const { return messages_; }
@@ -99,7 +101,7 @@ class Process {
   std::vector<std::string> messages_;
   std::uint64_t messages_in_all_ = 0;
   std::string error_;
-  bool is_finished_ = false;             // by a thread of its own
+  bool is_finished_ = false;
   const Thread* progress_by_ = nullptr;  // since waiting threads last looked
   bool progress_by_many_ = false;
   // Whether `thread` may see in memory what it had not when it last looked.

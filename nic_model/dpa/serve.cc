@@ -4,9 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "nic_model/core.h"
 #include "nic_model/dpa/engine.h"
-#include "nic_model/host/host.h"
 
 namespace rocebox::nic_model::dpa {
 
@@ -28,15 +26,13 @@ bool Engine::serve(Thread& thread) {
       thread.state_ = Thread::State::kLocked;
       locked_++;
       return false;
-    case Request::Kind::kRing: {
-      Qp* qp = host_.find_qp(request.number);
-      if (qp && qp->init.domain == thread.process_.domain_ && qp->send_queue.is_devices())
-        host_.ring_send_doorbell(*qp, static_cast<std::uint16_t>(request.value));
-      else
-        request.result = 1;
+    case Request::Kind::kRing:
+      request.result = environment_.ring_send_doorbell(thread.process_.domain_, request.number,
+                                                       static_cast<std::uint16_t>(request.value))
+                           ? 0
+                           : 1;
       progressed(thread);
       return true;
-    }
     case Request::Kind::kArm: {
       DeviceCq* cq = request.number < cqs_.size() ? cqs_[request.number].get() : nullptr;
       if (!cq || cq->process != &thread.process_) return request.result = 1, true;
@@ -47,7 +43,7 @@ bool Engine::serve(Thread& thread) {
     case Request::Kind::kZeroCqe: {
       DeviceCq* cq = request.number < cqs_.size() ? cqs_[request.number].get() : nullptr;
       if (!cq || cq->process != &thread.process_) return request.result = 1, true;
-      host_.publish_nothing(*cq->cq);
+      environment_.publish_nothing(*cq->cq);
       return true;
     }
     case Request::Kind::kActivate:
@@ -118,7 +114,7 @@ void Engine::poll(Thread& thread, DeviceCq& cq) {
 
 // Back to back, what follows begins when what was before has ended, to the fraction of a nanosecond.
 void Engine::take_time(Thread& thread, std::uint32_t cycles, std::uint32_t instructions) {
-  const auto now = static_cast<double>(host_.now());
+  const auto now = static_cast<double>(environment_.now());
   const double begin = now - thread.free_at_ < 1 ? thread.free_at_ : now;
   const std::size_t core = thread.id_ / static_cast<std::size_t>(config_.threads_per_core) % Timing::kCores;
   thread.free_at_ = timing_.take(core, begin, cycles, instructions);
@@ -133,7 +129,7 @@ Nanos Engine::end_busy() {
   for (const auto& thread : threads_) {
     if (thread->state_ != Thread::State::kBusy) continue;
     const auto at = static_cast<Nanos>(std::ceil(thread->free_at_));
-    if (at <= host_.now())
+    if (at <= environment_.now())
       make_ready(*thread);
     else
       next = std::min(next, at);

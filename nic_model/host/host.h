@@ -35,7 +35,7 @@ struct AddressHandle {
   mlx5_wqe_av address{};
 };
 
-class Host final : public HostSide {
+class Host final : public HostSide, public dpa::Environment {
  public:
   Host(Core& core, ConnectionManager& manager, Neighbors& neighbors, std::function<void(Context&, Qp&)> resolve);
 
@@ -47,17 +47,17 @@ class Host final : public HostSide {
 
   // For programs, in their calls. What can fail returns 0 or an errno, as verbs do.
 
-  Nanos now() const { return context_->now(); }
+  Nanos now() const override { return context_->now(); }
   std::uint64_t random() { return context_->random(); }
-  std::uint32_t alloc_pd() { return core_.memory.new_domain(); }
-  Memory& memory() { return core_.memory; }
+  std::uint32_t alloc_pd() override { return core_.memory.new_domain(); }
+  Memory& memory() override { return core_.memory; }
   CompletionQueue* create_cq(std::uint32_t entries, std::uint32_t program);
   /// ibv_modify_cq with IBV_CQ_ATTR_MODERATE: an armed queue's event comes after `count` completions, or `period_us`
   /// microseconds after the first of them; 0: not by that. Both 0: at once. Errors do not wait. EINVAL: beyond 16 bits.
   int modify_cq(CompletionQueue& cq, std::uint32_t count, std::uint32_t period_us);
   ReceiveQueue* create_srq(const ibv_srq_init_attr& attributes);
   /// Null, and errno says why: too many, or what the capacities cannot be.
-  Qp* create_qp(const QpInit& init);
+  Qp* create_qp(const QpInit& init) override;
   void destroy_qp(Qp& qp);
   /// ibv_modify_qp: EINVAL for a transition that there is not, or for attributes that are missing or out of range.
   int modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask);
@@ -106,12 +106,11 @@ class Host final : public HostSide {
 
   // For the DPA, in calls of the device.
 
-  CompletionQueue* create_cq(std::uint32_t entries, const CqMemory& memory);
+  CompletionQueue* create_cq(std::uint32_t entries, const CqMemory& memory) override;
   Qp* find_qp(std::uint32_t qpn) const { return core_.find(qpn); }
-  /// Who posts by itself has posted up to `producer`.
-  void ring_send_doorbell(Qp& qp, std::uint16_t producer);
-  void publish_nothing(CompletionQueue& cq) { core_.complete_nothing(*context_, cq); }
-  void arm_device_timer(Timer& timer, Nanos at) { context_->arm(timer, at); }
+  bool ring_send_doorbell(std::uint32_t domain, std::uint32_t qpn, std::uint16_t producer) override;
+  void publish_nothing(CompletionQueue& cq) override { core_.complete_nothing(*context_, cq); }
+  void arm_device_timer(Timer& timer, Nanos at) override { context_->arm(timer, at); }
 
  private:
   friend class Connections;

@@ -106,8 +106,20 @@ static inline void the_rest(uint64_t really) {
   flexio_dev_puts(context, (char*)"text");
   print_sim_str("text\n", 0), print_sim_hex(255, 0), print_sim_int(-1, 0);
   if (be16_to_cpu(cpu_to_be16(1)) + be64_to_cpu(cpu_to_be64(2)) != 3 || flexio_dev_get_errno()) flexio_dev_error(9);
+  struct flexio_dev_wqe_rcv_data_seg receive = {0, 0, cpu_to_be64(0x1122334455667788)};
+  const flexio_dev_status_t status = FLEXIO_DEV_STATUS_SUCCESS;
+  if ((uint64_t)(uintptr_t)flexio_dev_rwqe_get_addr(&receive) != 0x1122334455667788) flexio_dev_error(10);
+  if (be32_to_cpu(cpu_to_be32(3)) != 3 || status == FLEXIO_DEV_STATUS_FAILED) flexio_dev_error(11);
+  flexio_dev_print("%d\n", (int)status);
   if (!really) return;
   flexio_dev_event_handler_activate(0);
   flexio_dev_thread_retrigger();
   flexio_dev_process_finish();
+}
+
+/* Handlers end in one of these ways, too. */
+flexio_dev_event_handler_t forms_handler;
+__dpa_global__ void forms_handler(uint64_t argument) {
+  if (argument) flexio_dev_thread_reschedule();
+  flexio_dev_thread_finish();
 }
