@@ -8,10 +8,12 @@
 #include "kernels/allgather/observer/allgather.h"
 #include "kernels/allgather/switch/reduce.h"
 #include "kernels/allgather/switch/reduce_scatter.h"
+#include "kernels/dpa/dpa.h"
 #include "kernels/inspect/inspect.h"
 #include "kernels/link/link.h"
 #include "kernels/lowar/lowar.h"
 #include "kernels/sdr/model/sdr_model.h"
+#include "kernels/sdr/observer/sdr.h"
 #include "kernels/sdr/workload/sdr_messages.h"
 #include "kernels/themis/themis.h"
 #include "nic_model/host/workloads/collectives.h"
@@ -42,6 +44,7 @@ std::span<const Component> in_tree_components() {
   static const std::vector<Component> components = [] {
     std::vector<Component> all = {allgather_component(),
                                   nic_model::dcqcn_component(),
+                                  dpa_component(),
                                   dpa_program_workload(),
                                   inc_reduce_component(),
                                   inc_reduce_scatter_workload(),
@@ -51,6 +54,7 @@ std::span<const Component> in_tree_components() {
                                   nic_component(),
                                   nic_model::pcc::pcc_component(),
                                   rping_workload(),
+                                  sdr_component(),
                                   sdr_messages_workload(),
                                   sdr_model(),
                                   switch_component(),
