@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Allgather's figure 13: throughput of the receive side on a DPA at 200 Gbit/s, 4 KiB chunks, by threads.
+
+usage: allgather_figure_13.py BUILD_FOLDER [--jobs N]
+
+Runs configs/sim/dpa_receive.yaml. Fitted is Table I alone: cycles and instructions of a CQE of one thread. All else is predicted, and
+"paper" is what the text of VI-C states, nothing read off the plot. The CPU's baseline is not modelled.
+"""
+from dpa_receive import LINK, TABLE_1, UC, UD, arguments, error, measure, statements, table
+
+THREADS = (1, 2, 4, 8, 16)
+FULL = 0.95  # of the frames' share of the link that is payload
+
+
+def main():
+    options = arguments(__doc__)
+    uc = measure(options, [{**UC, "threads": n} for n in THREADS])
+    ud = measure(options, [{**UD, "threads": n} for n in THREADS])
+    rows = [[n, f"{a.gbps():.1f}", f"{b.gbps():.1f}", f"{a.arriving * 4096 * 8 / 1e9:.1f}"] for n, a, b in zip(THREADS, uc, ud)]
+    table(("threads", "UC, Gbit/s", "UD, Gbit/s", "what comes"), rows)
+
+    def full_at(points):
+        return next((n for n, point in zip(THREADS, points) if point.rate >= FULL * point.arriving), None)
+
+    said = []
+    for name, points, share in (("UC", uc, 1 / 2), ("UD", ud, 1 / 5)):
+        gib = points[0].gbps() / 8 * 1e9 / 2**30
+        said.append([f"{name}, one thread, GiB/s (Table I: measured)", TABLE_1[name][0], f"{gib:.2f}", error(gib, TABLE_1[name][0])])
+        by_cycles = 1.8e9 / TABLE_1[name][2] * 4096 / 2**30
+        said.append([f"{name}, one thread, GiB/s (Table I: by its cycles)", f"{by_cycles:.2f}", f"{gib:.2f}", error(gib, by_cycles)])
+        ours = points[0].gbps() * 1e9 / LINK
+        said.append([f"{name}, one thread, share of 200 Gbit/s", f"{share:.2f}", f"{ours:.2f}", error(ours, share)])
+    said.append(["UC reaches the full throughput with threads", 4, full_at(uc), "holds" if (full_at(uc) or 99) <= 4 else "does not hold"])
+    at = full_at(ud)
+    said.append(["UD needs threads", "8 to 16", at, "holds" if at in (8, 16) else "does not hold"])
+    both = all(points[-1].rate >= FULL * points[-1].arriving for points in (uc, ud))
+    said.append(["both reach the link's throughput with 16 threads", "yes", "yes" if both else "no", "holds" if both else "does not hold"])
+    statements(said)
+
+
+if __name__ == "__main__":
+    main()
