@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernel dpa on real captures: what a device program counts is what tshark shows, and the README's commands run."""
+import json
 import re
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ def completions(capture):
         if not opcode or int(opcode) >> 5 not in (0, 1, 3) or int(qpn, 16) <= 1:
             continue
         if int(opcode) & 0x1F in SENDS | WRITE_IMMS:
-            rows.append((int(qpn, 16), int(opcode) & 0x1F, immediate))
+            rows.append((int(qpn, 16), int(opcode) & 0x1F, immediate.split(",")[0]))  # tshark shows it twice
     return rows
 
 
@@ -30,7 +31,6 @@ class Dpa(RoceboxTest):
     def run_line(self, capture, *options):
         out = self.dir / "report.json"
         self.rocebox("replay", "--from", capture, "--json", out, "--", "dpa", *options)
-        import json
         return json.loads(out.read_text())["devices"]["bump"]["kernels"]["dpa"]
 
     def test_a_program_counts_what_tshark_shows(self):
@@ -47,7 +47,7 @@ class Dpa(RoceboxTest):
                 self.assertEqual(sum(row["cqes"] for row in said["dpa_threads"] if row["handler"] == "counter_handler"), len(want))
                 self.assertEqual(said["error"], "")
                 seen += len(want)
-        self.assertGreater(seen, 100)
+        self.assertGreater(seen, 30)
 
     def test_bits_of_immediates(self):
         for name in ("rc_write_imm", "uc_write_imm"):
@@ -117,7 +117,7 @@ __dpa_global__ void on_message(uint64_t argument) {
         self.assertEqual(said["results"][1]["why_not"], "the program has no such function")
 
     def test_mistakes_are_named(self):
-        for words, what in ((["program=cuonter"], "is none of: bitmap, chunks, counter"), (["file=/dev/null"], "no device program"),
+        for words, what in ((["program=cuonter"], "is none of: bitmap, chunks, counter"), ([f"file={__file__}", "handler=x"], "is no shared object"),
                             (["threads=300"], "256"), (["threads=200", "cq_entries=16384"], "do not fit"), (["cq_entries=100"], "power of two"),
                             (["threads=3", "engine.cores=1", "engine.threads_per_core=2"], "more than the engine has")):
             _, error = self.rocebox("replay", "--from", CAPTURES / "rc_send.pcap", "--", "dpa", *words, status=2)

@@ -126,16 +126,18 @@ TEST(SdrObserver, ConnectionsAreToldApartByRemoteKeyOrOptions) {
   box.write(0x20, 0, 0, 64, 0, 2);
   EXPECT_EQ(box.report()["connections"].size(), 2u);
   Config rows;
+  rows.messages = 4;
   rows.queue_pairs = {{kB, 0x10, 2, 5, 0}, {kB, 0x20, 2, 5, 1}};
   Box known(rows);
   known.write(0x10, 0, 0);
   known.write(0x11, 0, 1);
+  known.write(0x11, 3, 0);
   known.write(0x21, 0, 0);  // of the next generation
   known.write(0x30, 0, 0);  // of nobody that is known
   const Json said = known.report();
   ASSERT_EQ(said["connections"].size(), 2u);
   EXPECT_EQ(said["connections"][0]["configured_number"], 5);
-  EXPECT_EQ(said["connections"][0]["messages"], 2);
+  EXPECT_EQ(said["connections"][0]["messages"], 3);
   EXPECT_EQ(said["messages"][0]["packets"], 2);
 }
 
