@@ -62,7 +62,7 @@ std::uint32_t Connections::add(const QpKey& key, std::uint64_t hash, std::uint32
   return index;
 }
 
-std::uint64_t Connections::number_of(TransportQp& qp, std::uint32_t id) {
+std::uint64_t Connections::number_of(TransportQp& qp, std::uint32_t id, bool has_come) {
   Group& group = groups_[qp.group];
   const std::uint64_t all = std::uint64_t{group.ids} * generations_;
   if (!group.highest) {
@@ -70,9 +70,10 @@ std::uint64_t Connections::number_of(TransportQp& qp, std::uint32_t id) {
     return group.highest = first_number() + std::uint64_t{group.ids} * qp.generation + id;
   }
   if (!qp.has_generation) {
-    // IDs begin anew by queue pairs that had carried none, before all were used: there are no more.
+    // By a queue pair that had carried nothing a packet comes that has come by another: IDs begin anew, before all were
+    // used, so there are no more.
     const auto newest = static_cast<std::uint32_t>(group.highest % group.ids);
-    if (!group.ids_known && generations_ > 1 && newest + 1 >= kIdsMin && id < (newest + 1) / 4 &&
+    if (has_come && !group.ids_known && generations_ > 1 && newest + 1 >= kIdsMin && id < (newest + 1) / 4 &&
         std::has_single_bit(newest + 1)) {
       group.ids = newest + 1;
       group.ids_known = true;

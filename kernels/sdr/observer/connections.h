@@ -49,8 +49,16 @@ class Connections {
   /// The queue pair of a packet that is new; kNone: there is no room for it or its connection.
   std::uint32_t add(const QpKey& key, std::uint64_t hash, std::uint32_t rkey);
   /// The number of the message that a packet with that ID belongs to; numbers of one ID are a multiple of the IDs
-  /// apart, and a higher one is newer.
-  std::uint64_t number_of(TransportQp& qp, std::uint32_t id);
+  /// apart, and a higher one is newer. `has_come`: that packet of the message that has the ID has come already.
+  std::uint64_t number_of(TransportQp& qp, std::uint32_t id, bool has_come);
+
+  /// Whether a message of the queue pair's generation that has the packet's ID now is still the one that is meant: so
+  /// it is for nearly all packets, and number_of() need not be asked.
+  bool is_current(const TransportQp& qp, std::uint64_t number, std::uint32_t generation) const {
+    const Group& group = groups_[qp.group];
+    return qp.has_generation && number && generation == qp.generation && number <= group.highest &&
+           group.highest - number < std::uint64_t{group.ids} * generations_ - group.ids / 2;
+  }
 
   TransportQp& qp(std::uint32_t index) { return qps_[index]; }
   const TransportQp& qp(std::uint32_t index) const { return qps_[index]; }

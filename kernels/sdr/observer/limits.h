@@ -15,7 +15,7 @@ inline constexpr std::int64_t kQpsMax = 1 << 16;
 /// Generations of queue pairs: beyond that message IDs go round so often that nothing is late any more.
 inline constexpr std::int64_t kGenerationsMax = 64;
 
-/// Message IDs that are learnt to be all: with fewer, a channel that is late to begin would look like a new round.
+/// Message IDs that are learnt to be all: fewer are too few to tell.
 inline constexpr std::uint32_t kIdsMin = 8;
 
 /// Bytes of slots and bitmaps together.

@@ -36,7 +36,7 @@ void Messages::arrive(Group& group, std::uint32_t group_index, std::uint64_t num
       return note(EventKind::kLate, slot, number, part, now);
     }
     if (slot.number) end(slot, bits, group, now);
-    begin(slot, bits, group, group_index, number, now);
+    begin(slot, bits, group, group_index, number, part.generation, now);
   }
   slot.last = now;
   if (layout_.fragment_bits) take_fragment(slot, number, part, now);
@@ -61,11 +61,12 @@ void Messages::arrive(Group& group, std::uint32_t group_index, std::uint64_t num
 }
 
 void Messages::begin(Slot& slot, std::uint64_t* bits, Group& group, std::uint32_t group_index, std::uint64_t number,
-                     Nanos now) {
+                     std::uint32_t generation, Nanos now) {
   std::memset(bits, 0, (slot.high + kWordBits - 1) / kWordBits * sizeof *bits);
   slot = Slot();
   slot.number = number;
   slot.group = group_index;
+  slot.generation = generation;
   slot.first = now;
   group.messages++;
   counters_.messages.add();
@@ -76,7 +77,7 @@ void Messages::end(Slot& slot, const std::uint64_t* bits, Group& group, Nanos no
   if (const std::uint32_t missing = slot.missing()) {
     group.missing += missing;
     counters_.missing.add(missing);
-    note(EventKind::kMissing, slot, slot.number, {{0, slot.expected(), 0}, 0, 0}, now, missing);
+    note(EventKind::kMissing, slot, slot.number, {{0, slot.expected(), 0}, 0, 0, 0}, now, missing);
   }
   if (ended_count_ < ended_.size())
     ended_[ended_count_++] = {slot, missing_of(slot, {bits, words_})};

@@ -18,6 +18,7 @@ struct Part {
   Immediate immediate;
   std::uint32_t bytes;
   std::uint32_t qpn;
+  std::uint32_t generation;  ///< of its queue pair
 };
 
 enum class EventKind : std::uint8_t { kLate, kDuplicate, kOutside, kConflict, kMissing };
@@ -56,13 +57,21 @@ class Messages {
   }
   std::uint32_t chunks_of(std::uint32_t packets) const { return (packets + chunk_ - 1) / chunk_; }
   MissingRuns missing_of(const Slot& slot, std::span<const std::uint64_t> bits) const;
+  /// Whether that packet of the message that has its ID has come, or is behind the message's end.
+  bool has_come(std::uint32_t group, const Immediate& immediate) const {
+    const Slot& slot = slots_[index_of(group, immediate.message)];
+    if (!slot.number || (slot.end && immediate.offset >= slot.end)) return slot.number != 0;
+    return immediate.offset < packets_ &&
+           bits_[index_of(group, immediate.message) * words_ + immediate.offset / 64] >> immediate.offset % 64 & 1;
+  }
   bool has_chunk(std::span<const std::uint64_t> bits, const Slot& slot, std::uint32_t chunk) const;
   /// Bytes of state of each message ID.
   std::size_t bytes_a_slot() const { return sizeof(Slot) + words_ * sizeof(std::uint64_t); }
 
  private:
   std::size_t index_of(std::uint32_t group, std::uint32_t id) const { return std::size_t{group} * ids_ + id; }
-  void begin(Slot& slot, std::uint64_t* bits, Group& group, std::uint32_t group_index, std::uint64_t number, Nanos now);
+  void begin(Slot& slot, std::uint64_t* bits, Group& group, std::uint32_t group_index, std::uint64_t number,
+             std::uint32_t generation, Nanos now);
   void end(Slot& slot, const std::uint64_t* bits, Group& group, Nanos now);
   void take_fragment(Slot& slot, std::uint64_t number, const Part& part, Nanos now);
   void set_end(Slot& slot, std::uint64_t* bits, std::uint32_t end);

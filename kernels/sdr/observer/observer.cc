@@ -41,7 +41,7 @@ bool Observer::look_up(Packet packet, Lookup& lookup) const {
   lookup.key = {roce::addresses(packet), roce::qpn_and_psn(packet).destination_qp};
   const std::uint32_t offset = packet.meta().bth_offset + sizeof(roce::Bth) + sizeof(roce::Reth);
   lookup.part = {layout_.unpack(static_cast<std::uint32_t>(packet.header<roce::ImmDt>(offset)->data)),
-                 packet.meta().payload_bytes, lookup.key.qpn};
+                 packet.meta().payload_bytes, lookup.key.qpn, 0};
   return true;
 }
 
@@ -67,7 +67,14 @@ void Observer::take(Packet packet, Lookup& lookup, Nanos now) {
     group.beyond++;
     return counters_.beyond.add();
   }
-  const std::uint64_t number = connections_.number_of(qp, lookup.part.immediate.message);
+  const std::uint32_t id = lookup.part.immediate.message;
+  const Slot& slot = messages_.slot(qp.group, id);
+  std::uint64_t number = slot.number;
+  if (!connections_.is_current(qp, number, slot.generation)) {
+    const bool has_come = !qp.has_generation && messages_.has_come(qp.group, lookup.part.immediate);
+    number = connections_.number_of(qp, id, has_come);
+  }
+  lookup.part.generation = qp.generation;
   messages_.arrive(group, qp.group, number, lookup.part, now);
 }
 

@@ -24,7 +24,7 @@ struct alignas(64) Slot {
   std::uint32_t fragments;  ///< of the user's immediate that have come
   std::uint32_t user;       ///< what they make up
   std::uint32_t conflicts;  ///< fragments that came again with another value
-  std::uint32_t group;
+  std::uint32_t group, generation;
 
   /// Packets that it has, as far as is known.
   std::uint32_t expected() const { return end ? end : high; }

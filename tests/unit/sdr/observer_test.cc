@@ -118,6 +118,18 @@ TEST(SdrObserver, LatePacketsAreToldByTheirGeneration) {
   EXPECT_EQ(box.count("messages"), 11u);
 }
 
+TEST(SdrObserver, ManyMessagesInFlightOverManyChannelsAreNoNewRound) {
+  Box box;
+  // Channel 1 begins when the first packet of the sixteenth message has come.
+  for (std::uint32_t offset = 0; offset < 8; offset++)
+    for (std::uint32_t id = 0; id < 16; id++) box.write(kFirstQpn + offset % 4, id, offset, offset < 7 ? 64 : 10);
+  const Json said = box.report();
+  EXPECT_EQ(said["connections"][0]["message_ids_known"], false);
+  EXPECT_EQ(said["messages"].size(), 16u);
+  EXPECT_EQ(box.count("messages_complete"), 16u);
+  EXPECT_EQ(box.count("late"), 0u);
+}
+
 TEST(SdrObserver, ConnectionsAreToldApartByRemoteKeyOrOptions) {
   Config config;
   config.connections_by = GroupBy::kRkey;
