@@ -181,9 +181,13 @@ void Host::fetch_posted(Qp& qp) {
 bool Host::ring_send_doorbell(std::uint32_t domain, std::uint32_t qpn, std::uint16_t producer) {
   Qp* qp = find_qp(qpn);
   if (!qp || qp->init.domain != domain || !qp->send_queue.is_devices()) return false;
-  qp->send_queue.ring_doorbell(producer);
-  if (qp->can_send() || qp->attributes.state == IBV_QPS_ERR) fetch_posted(*qp);
+  ring_send_doorbell(*qp, producer);
   return true;
+}
+
+void Host::ring_send_doorbell(Qp& qp, std::uint16_t producer) {
+  qp.send_queue.ring_doorbell(producer);
+  if (qp.can_send() || qp.attributes.state == IBV_QPS_ERR) fetch_posted(qp);
 }
 
 int Host::post_receive(Qp& qp, const ibv_recv_wr* list, const ibv_recv_wr** bad) {

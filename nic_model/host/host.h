@@ -108,6 +108,8 @@ class Host final : public HostSide, public dpa::Environment {
 
   CompletionQueue* create_cq(std::uint32_t entries, const CqMemory& memory) override;
   Qp* find_qp(std::uint32_t qpn) const { return core_.find(qpn); }
+  /// Who posts by itself has posted up to `producer`.
+  void ring_send_doorbell(Qp& qp, std::uint16_t producer);
   bool ring_send_doorbell(std::uint32_t domain, std::uint32_t qpn, std::uint16_t producer) override;
   void publish_nothing(CompletionQueue& cq) override { core_.complete_nothing(*context_, cq); }
   void arm_device_timer(Timer& timer, Nanos at) override { context_->arm(timer, at); }
