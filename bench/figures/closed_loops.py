@@ -39,6 +39,11 @@ class Run:
     def workload(self, name):
         return self.report["workloads"][name]
 
+    def completion_ns(self, name):
+        """From the first step of a collective, all of whose connections are there, to its end or that of the run."""
+        ran = self.workload(name)
+        return ran["details"].get("completion_time_ns", ran["duration_ns"])
+
 
 def find_rocebox(build):
     for path in (build / "rocebox", build / "runtime/cli/rocebox"):

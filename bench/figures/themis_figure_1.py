@@ -19,7 +19,7 @@ def main():
                "loss": loss, "without": "[spraying]", "balance": "least_queue", "recovery": "timeout_only"}
               for loss in LOSSES for size in SIZES]
     runs = run_all(options, "themis/collectives.yaml", points)
-    rows = [[loss, *(f"{mean(runs[i * len(SIZES) + j], lambda run: run.workload('collective')['duration_ns']) / 1000:.0f}"
+    rows = [[loss, *(f"{mean(runs[i * len(SIZES) + j], lambda run: run.completion_ns('collective')) / 1000:.0f}"
                      for j in range(len(SIZES)))] for i, loss in enumerate(LOSSES)]
     print("tail completion time in microseconds, of so much a host times the scale")
     table(("loss", *SIZES), rows)

@@ -28,7 +28,7 @@ def main():
         runs = run_all(options, "themis/collectives.yaml", points)
         rows = []
         for i, loss in enumerate(LOSSES):
-            times = {scheme: mean(runs[i * len(SCHEMES) + j], lambda run: run.workload("collective")["duration_ns"])
+            times = {scheme: mean(runs[i * len(SCHEMES) + j], lambda run: run.completion_ns("collective"))
                      for j, scheme in enumerate(SCHEMES)}
             row = [loss, *(f"{times[scheme] / 1000:.0f}" for scheme in SCHEMES), "not modelled"]
             for other in ("SR-AR", "SR-ECMP"):

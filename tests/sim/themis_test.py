@@ -35,11 +35,11 @@ class Themis(RoceboxTest):
         self.assertEqual(collective["details"]["misplaced"], 0)
         if "sim.time=80ms" not in more:
             self.assertEqual(collective["details"]["failed_queue_pairs"], 0)
-        return collective["duration_ns"], sums
+        return collective["details"].get("completion_time_ns", collective["duration_ns"]), sums
 
     def test_without_loss_spraying_wins_and_spurious_nacks_cost(self):
         time = {scheme: self.run_scheme(scheme, "0") for scheme in SCHEMES}
-        self.assertLess(time["Themis"][0], 1.1 * time["TO-AR"][0])
+        self.assertLess(time["Themis"][0], 1.02 * time["TO-AR"][0], "similar performance, says the paper")
         self.assertLess(time["Themis"][0], 0.75 * time["SR-AR"][0])
         self.assertLess(time["SR-AR"][0], time["SR-ECMP"][0])
         self.assertLess(time["Themis"][0], 0.5 * time["SR-ECMP"][0])
@@ -62,23 +62,32 @@ class Themis(RoceboxTest):
     def test_all_to_all_gains_most(self):
         more = ("collective=all_to_all", "size=512MiB")
         time = {scheme: self.run_scheme(scheme, "0", *more)[0] for scheme in SCHEMES}
-        self.assertLess(time["Themis"], 0.75 * time["SR-AR"])
-        self.assertLess(time["Themis"], time["SR-ECMP"])
-        self.assertLess(self.run_scheme("Themis", "0.1%", *more)[0], 0.25 * self.run_scheme("TO-AR", "0.1%", *more)[0])
+        self.assertLess(time["Themis"], 1.02 * time["TO-AR"])
+        self.assertLess(time["Themis"], 0.75 * time["SR-ECMP"])
+        self.assertLess(time["SR-ECMP"], time["SR-AR"])
+        for loss in ("0.1%", "1%"):
+            lossy = {scheme: self.run_scheme(scheme, loss, *more)[0] for scheme in SCHEMES}
+            self.assertLess(lossy["Themis"], 0.75 * min(lossy["SR-AR"], lossy["SR-ECMP"]), loss)
+            self.assertLess(lossy["Themis"], 0.25 * lossy["TO-AR"], loss)
+
+    def test_queue_pairs_that_switches_must_learn_of_are_sprayed_late(self):
+        known, learnt = (self.run_scheme("Themis", "0", "collective=all_to_all", "size=512MiB", f"rdma_cm={cm}") for cm in ("true", "false"))
+        self.assertEqual(known[1]["sprayed"], 16 * 3 * 256, "every packet of 1 MiB to each of three others")
+        self.assertLess(learnt[1]["sprayed"], 0.9 * known[1]["sprayed"])
+        self.assertLess(known[0], learnt[0])
 
     def test_each_part_of_the_design_is_missed_when_it_is_left_out(self):
-        clean_time, clean = self.run_scheme("Themis", "0", *LETTER)
-        time, parts = self.run_scheme("Themis", "0", *LETTER, "without=[path_check]")
+        # What is not sprayed at first makes paths unequal, as they are not in so small a network where all is known.
+        clean_time, clean = self.run_scheme("Themis", "0", *LETTER, "rdma_cm=false")
+        time, parts = self.run_scheme("Themis", "0", *LETTER, "rdma_cm=false", "without=[path_check]")
         self.assertEqual(clean["packet_seq_err"], 0)
         self.assertGreater(parts["packet_seq_err"], 0, "NACKs of what was not lost pass (figure 13b)")
         self.assertGreater(time, clean_time)
-        # The paper has 1%: of so few packets that is too few NACKs that come before it is known what was lost.
-        whole = self.run_scheme("Themis", "3%", *LETTER)[1]
-        parts = self.run_scheme("Themis", "3%", *LETTER, "without=[lazy_dropping]")[1]
-        self.assertGreater(parts["local_ack_timeout_err"], whole["local_ack_timeout_err"], "figure 14b")
-        whole = self.run_scheme("Themis", "10%", *LETTER)[1]
-        parts = self.run_scheme("Themis", "10%", *LETTER, "without=[rerouting]")[1]
-        self.assertGreater(parts["local_ack_timeout_err"], whole["local_ack_timeout_err"], "figure 15b")
+        whole_time, whole = self.run_scheme("Themis", "1%", *LETTER)
+        for part, figure in ("lazy_dropping", 14), ("rerouting", 15):
+            time, parts = self.run_scheme("Themis", "1%", *LETTER, f"without=[{part}]")
+            self.assertGreater(parts["local_ack_timeout_err"], whole["local_ack_timeout_err"], f"figure {figure}b")
+            self.assertGreater(time, whole_time, f"figure {figure}a")
 
     def test_a_path_that_fails_is_avoided(self):
         # Data alone is lost: routing moves ACKs elsewhere, and what Themis sprays is for Themis to find out.

@@ -72,19 +72,28 @@ class Collective final : public MeshWorkload {
         groups_(groups),
         ranks_(static_cast<unsigned>(hosts.size()) / groups),
         steps_(schedule_->steps(ranks_)),
+        connects_first_(options.rdma_cm),
         states_(std::size_t{groups} * ranks_),
         ended_(groups, kNever),
         left_(groups, ranks_) {
     for (State& state : states_) state.came.resize(steps_);
   }
   void start(Nanos now) override {
-    began(now);
-    start_ = now;
+    started_ = now;
+    if (!connects_first_) return begin(now);
+    std::vector<std::pair<unsigned, unsigned>> pairs;
+    std::vector<Schedule::Send> sends;
     for (unsigned host = 0; host < groups_ * ranks_; host++)
-      mesh_.call(host, 0, [this, host](Nanos at) { begin_step(host, at); });
+      for (unsigned step = 0; step < steps_; step++) {
+        sends.clear();
+        schedule_->sends(rank_of(host), ranks_, step, size_, sends);
+        for (const Schedule::Send& send : sends) pairs.emplace_back(host, host_of(host % groups_, send.to));
+      }
+    mesh_.connect_all(pairs, [this](Nanos at) { begin(at); });
   }
   void report(Report& report) const override {
     MeshWorkload::report(report);
+    if (connects_first_ && start_ != kNever) report.duration("connected_after", start_ - started_);
     report.table("groups", groups_, [&](Report& row, std::size_t i) {
       row.count("group_number", static_cast<std::int64_t>(i));
       if (ended_[i] != kNever) row.duration("completion_time", ended_[i] - start_);
@@ -122,6 +131,12 @@ class Collective final : public MeshWorkload {
     }
     return count;
   }
+  void begin(Nanos now) {
+    began(now);
+    start_ = now;
+    for (unsigned host = 0; host < groups_ * ranks_; host++)
+      mesh_.call(host, 0, [this, host](Nanos at) { begin_step(host, at); });
+  }
   void begin_step(unsigned host, Nanos now) {
     State& state = states_[host];
     std::vector<Schedule::Send> sends;
@@ -149,12 +164,13 @@ class Collective final : public MeshWorkload {
   std::unique_ptr<Schedule> schedule_;
   std::uint64_t size_;
   unsigned groups_, ranks_, steps_;
+  bool connects_first_;
   std::vector<State> states_;
   std::vector<Nanos> ended_;
   std::vector<unsigned> left_;
-  std::vector<unsigned> step_of_;  // of flows()
-  std::uint32_t expected_ = 0;     // transfers that come to a rank in a step: the same for all
-  Nanos start_ = 0;
+  std::vector<unsigned> step_of_;       // of flows()
+  std::uint32_t expected_ = 0;          // transfers that come to a rank in a step: the same for all
+  Nanos started_ = 0, start_ = kNever;  // as a workload; its first step
 };
 
 enum class Kind : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "nic_model/host/connect.h"
 #include "nic_model/host/workloads/programs.h"
@@ -17,6 +18,8 @@ constexpr std::uint32_t kReceives = 1024;  // posted at each host; each is poste
 constexpr std::uint32_t kCqEntries = 1u << 14;
 // Memory without bytes, as large as anybody wants: each sender has a part of it.
 constexpr std::uint64_t kPartBytes = std::uint64_t{1} << 44;
+// Of RDMA CM: each mesh of a host listens at the first port from here on that is free (perftest's 18515).
+constexpr std::uint16_t kFirstPort = 18515;
 constexpr std::uint32_t kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 }  // namespace
@@ -29,15 +32,20 @@ void MeshOptions::fields(Fields& f) {
   f.integer("timeout", timeout, {0, 31},
             "4.096 us times two to this power until that; the NIC's own option goes first");
   f.bytes("chunk", chunk, {1, std::uint64_t{1} << 30}, "bytes of one work request; longer transfers are several");
+  f.boolean(
+      "rdma_cm", rdma_cm,
+      "connections are made by RDMA CM, whose messages switches see, those of a collective before its first step; "
+      "false: by what hosts know of each other without the network");
 }
 
 // Of two hosts, one of whom sends.
 struct Mesh::Connection {
   unsigned source, destination;
+  std::uint32_t number = 0;
   Qp* near = nullptr;
   Qp* far = nullptr;
   std::uint32_t near_psn = 0, far_psn = 0;  // drawn, as programs do it: by them others tell connections apart
-  bool ready = false;
+  bool ready = false, is_awaited = false;
   std::uint64_t next_place = 0;
   struct Waiting {
     std::size_t number;
@@ -100,6 +108,33 @@ class Mesh::Endpoint final : public HostProgram {
     nic_model::connect(host, qp, {other.config().source_for(*host.config().address), peer.number(), peer_psn}, options);
   }
 
+  // RDMA CM: what is asked of `destination`, and what comes of it.
+
+  void connect_by_cm(Host& host, Connection& c, Endpoint& destination) {
+    c.near = make_qp();
+    ConnectionOptions options = cm_options();
+    roce::Be32 number;
+    number = c.number;
+    options.private_data = {reinterpret_cast<const std::uint8_t*>(&number), sizeof number};
+    ConnectionId id = 0;
+    const roce::IpAddress to = destination.host_->config().source_for(*host.config().address);
+    if (host.connections().connect(program_, to, PortSpace::kTcp, destination.port_, c.near, options, id))
+      mesh_.failed_++;
+    else
+      asked_[id] = &c;
+  }
+  void on_connection_event(Host& host, const ConnectionEvent& event) override {
+    if (event.type == ConnectionEventType::kConnectRequest) return accept(host, event);
+    const auto found = asked_.find(event.id);
+    if (found == asked_.end()) return;
+    Connection& c = *found->second;
+    asked_.erase(found);
+    if (event.type == ConnectionEventType::kEstablished)
+      mesh_.became_ready(host, c);
+    else
+      mesh_.failed_++;
+  }
+
   void prepare(Host& host) {
     domain_ = host.alloc_pd();
     key_ = host.memory().add_without_bytes(domain_, 0, UINT64_MAX, kAccess);
@@ -109,6 +144,8 @@ class Mesh::Endpoint final : public HostProgram {
     receives_ = host.create_srq(shared);
     for (std::uint32_t i = 0; i < kReceives; i++) post_receive(host);
     host.arm(*cq_);
+    for (port_ = kFirstPort; mesh_.options_.rdma_cm && port_ != 0; port_++)
+      if (host.connections().listen(program_, PortSpace::kTcp, port_) == 0) break;
   }
   Host& host() { return *host_; }
   std::uint32_t key() const { return key_; }
@@ -118,6 +155,29 @@ class Mesh::Endpoint final : public HostProgram {
   }
 
  private:
+  ConnectionOptions cm_options() const {
+    ConnectionOptions options;
+    options.path_mtu = static_cast<std::uint32_t>(mesh_.options_.mtu);
+    options.retry_count = static_cast<std::uint8_t>(mesh_.options_.retry_cnt);
+    options.ack_timeout = static_cast<std::uint8_t>(mesh_.options_.timeout);
+    options.min_rnr_timer = ConnectOptions().min_rnr_timer;
+    return options;
+  }
+  void accept(Host& host, const ConnectionEvent& event) {
+    roce::Be32 number;
+    number = 0;
+    std::memcpy(&number, event.private_data.data(), sizeof number);
+    Connection* const c = event.private_data_bytes >= sizeof number && number < mesh_.by_number_.size()
+                              ? mesh_.by_number_[static_cast<std::uint32_t>(number)]
+                              : nullptr;
+    // Of another destination, or asked for a second time: a stranger's.
+    if (!c || c->destination != number_ || c->far) {
+      host.connections().reject(event.id);
+      return;
+    }
+    c->far = make_qp();
+    if (host.connections().accept(event.id, *c->far, cm_options()) != 0) mesh_.failed_++;
+  }
   void post_receive(Host& host) {
     ibv_recv_wr request{};
     host.post_receive(*receives_, &request, nullptr);
@@ -146,6 +206,8 @@ class Mesh::Endpoint final : public HostProgram {
   HostTasks tasks_;
   std::multimap<Nanos, std::function<void(Nanos)>> later_;
   Timer timer_;
+  std::uint16_t port_ = 0;
+  std::map<ConnectionId, Connection*> asked_;  // by this side, and not answered yet
 };
 
 Mesh::Mesh(std::span<const WorkloadHost> hosts, const MeshOptions& options, OnReceived on_received)
@@ -167,10 +229,17 @@ Mesh::Connection& Mesh::connection(unsigned source, unsigned destination) {
   Connection& c = *place;
   c.source = source;
   c.destination = destination;
+  c.number = static_cast<std::uint32_t>(by_number_.size());
   c.next_place = source * kPartBytes;
-  Endpoint& near = *endpoints_[source];
-  Endpoint& far = *endpoints_[destination];
-  // Both hosts know of each other as by a side channel; each then moves its own queue pair in its own call.
+  by_number_.push_back(&c);
+  options_.rdma_cm ? connect_by_cm(c) : connect_by_call(c);
+  return c;
+}
+
+// Both hosts know of each other as by a side channel; each then moves its own queue pair in its own call.
+void Mesh::connect_by_call(Connection& c) {
+  Endpoint& near = *endpoints_[c.source];
+  Endpoint& far = *endpoints_[c.destination];
   far.run([&c, &near, &far, this](Host& host) {
     c.far = far.make_qp();
     c.far_psn = static_cast<std::uint32_t>(host.random()) & roce::kPsnMask;
@@ -180,14 +249,33 @@ Mesh::Connection& Mesh::connection(unsigned source, unsigned destination) {
       near.connect(own, *c.near, c.near_psn, *c.far, c.far_psn, far.host());
       far.run([&c, &near, &far, this](Host& other) {
         far.connect(other, *c.far, c.far_psn, *c.near, c.near_psn, near.host());
-        near.run([&c, this](Host& again) {
-          c.ready = true;
-          post(again, c);
-        });
+        near.run([&c, this](Host& again) { became_ready(again, c); });
       });
     });
   });
-  return c;
+}
+
+// The far host listens before the near one asks.
+void Mesh::connect_by_cm(Connection& c) {
+  Endpoint& near = *endpoints_[c.source];
+  Endpoint& far = *endpoints_[c.destination];
+  far.run([&c, &near, &far](Host&) { near.run([&c, &near, &far](Host& host) { near.connect_by_cm(host, c, far); }); });
+}
+
+void Mesh::became_ready(Host& host, Connection& c) {
+  c.ready = true;
+  post(host, c);
+  if (c.is_awaited && --awaited_ == 0) when_connected_(host.now());
+}
+
+void Mesh::connect_all(std::span<const std::pair<unsigned, unsigned>> pairs, std::function<void(Nanos now)> then) {
+  when_connected_ = std::move(then);
+  for (const auto& [source, destination] : pairs) {
+    Connection& c = connection(source, destination);
+    if (c.ready || c.is_awaited) continue;
+    c.is_awaited = true;
+    awaited_++;
+  }
 }
 
 std::size_t Mesh::transfer(unsigned source, unsigned destination, std::uint64_t bytes, Nanos now) {
@@ -250,7 +338,9 @@ void Mesh::explain_waiting(Report& report, unsigned lines) const {
     row.count("bytes", static_cast<std::int64_t>(flow.bytes));
     const Qp* qp = at == connections_.end() ? nullptr : at->second->near;
     row.count("unacknowledged_psn", qp ? qp->requester.unacknowledged_psn() : -1);
-    row.text("state", !qp ? "not connected" : qp->attributes.state == IBV_QPS_ERR ? "failed" : "waits");
+    row.text("state", !qp || !at->second->ready             ? "not connected"
+                      : qp->attributes.state == IBV_QPS_ERR ? "failed"
+                                                            : "waits");
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mesh: hosts that send each other messages over reliable connections, made when two of them first speak. What
-// collectives and lists of flows are made of.
+// Mesh: hosts that send each other messages over reliable connections, made when two of them first speak or before.
+// What collectives and lists of flows are made of.
 #pragma once
 #include <deque>
 #include <functional>
@@ -22,6 +22,7 @@ struct MeshOptions {
   std::int64_t tx_depth = 64;
   std::int64_t retry_cnt = 7, timeout = 14;
   std::uint64_t chunk = std::uint64_t{1} << 30;
+  bool rdma_cm = false;
 };
 
 class Mesh {
@@ -36,6 +37,9 @@ class Mesh {
   std::size_t hosts() const { return endpoints_.size(); }
   /// Runs `what` on a host, in the present instant or, `at` being later, then.
   void call(unsigned host, Nanos at, std::function<void(Nanos now)> what);
+  /// Makes the connections by which these pairs of source and destination send, where there are none yet, and calls
+  /// `then` once all are there, in a call of some host. Once; no pair: not at all.
+  void connect_all(std::span<const std::pair<unsigned, unsigned>> pairs, std::function<void(Nanos now)> then);
   /// Sends `bytes` from a host to another, by a WRITE whose end tells the receiver. Its number: flows()[number].
   std::size_t transfer(unsigned source, unsigned destination, std::uint64_t bytes, Nanos now);
 
@@ -46,7 +50,7 @@ class Mesh {
   std::uint64_t misplaced() const { return misplaced_; }
   /// Messages that end no transfer to their receiver. None, unless packets were changed and nobody noticed.
   std::uint64_t unexpected() const { return unexpected_; }
-  /// Queue pairs that failed.
+  /// Queue pairs that failed, and those that RDMA CM could not connect.
   std::uint64_t failed() const { return failed_; }
   void explain_waiting(Report& report, unsigned lines) const;
 
@@ -54,6 +58,9 @@ class Mesh {
   class Endpoint;
   struct Connection;
   Connection& connection(unsigned source, unsigned destination);
+  void connect_by_call(Connection& connection);
+  void connect_by_cm(Connection& connection);
+  void became_ready(Host& host, Connection& connection);
   void post(Host& host, Connection& connection);
   void received(unsigned host, std::uint32_t number, Nanos now);
 
@@ -61,6 +68,9 @@ class Mesh {
   OnReceived on_received_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::map<std::pair<unsigned, unsigned>, std::unique_ptr<Connection>> connections_;
+  std::vector<Connection*> by_number_;  // of connections_, in the order in which they were begun
+  std::size_t awaited_ = 0;             // of connect_all()
+  std::function<void(Nanos)> when_connected_;
   std::vector<FlowRecord> flows_;
   std::vector<std::uint64_t> places_;  // of flows_: where in the receiver's memory
   std::size_t unfinished_ = 0;
