@@ -125,6 +125,7 @@ bool Memory::invalidate(std::uint32_t key, Accessor by) {
   if (!region || region->kind != Region::Kind::kWindow || region->domain != by.domain) return false;
   if (region->length && region->window_qpn != by.qpn) return false;
   region->length = 0;
+  revocations_++;
   return true;
 }
 
@@ -136,6 +137,7 @@ bool Memory::remove(std::uint32_t key) {
   region->variant = variant;  // the next key at this place is another
   free_.push_back(key >> 8);
   in_use_--;
+  revocations_++;
   return true;
 }
 

@@ -128,6 +128,8 @@ class Memory {
   std::uint8_t* eight_bytes(std::uint32_t key, std::uint64_t address);
 
   std::size_t regions() const { return in_use_; }
+  /// Changes whenever a key may no longer do what it could: who has checked one and goes on with it looks again then.
+  std::uint32_t revocations() const { return revocations_; }
 
  private:
   static void copy(std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes) {
@@ -147,6 +149,7 @@ class Memory {
   std::vector<std::uint32_t> free_;
   std::uint32_t domains_ = 0;
   std::size_t in_use_ = 0;
+  std::uint32_t revocations_ = 0;
 };
 
 }  // namespace rocebox::nic_model

@@ -53,8 +53,8 @@ class SendQueue {
 
   // The host's side.
 
-  /// Writes a WQE. 0, or ENOMEM: the queue is full; EINVAL: more pieces or inline bytes than it has room for, or an
-  /// opcode that it does not know.
+  /// Writes a WQE. 0, or ENOMEM: the queue is full; EINVAL: more pieces or inline bytes than it has room for, a piece
+  /// of 2 GiB or more, or an opcode that it does not know.
   int post(const ibv_send_wr& request, const mlx5_wqe_av* address);
   /// The NIC may read what was posted.
   void ring_doorbell() { doorbell_ = htobe32(producer_ & 0xFFFF); }

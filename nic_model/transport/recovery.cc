@@ -58,6 +58,7 @@ PacketPtr Requester::resend(Context& context) {
   const std::uint32_t index = index_of(psn);
   // What go-back-N after a timeout has not sent yet comes in its turn.
   if (index == end_ || roce::psn_distance(psn, next_psn()) >= 0) return {};
+  if (!may_go_on(context, index)) return {};
   const SendWork& work = at(index);
   PacketPtr packet =
       send_data(context, work, static_cast<std::uint32_t>(roce::psn_distance(psn, work.first_psn)), true);

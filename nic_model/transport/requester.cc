@@ -141,8 +141,20 @@ bool Requester::begin(Context& context, SendWork& work) {
     status = IBV_WC_LOC_QP_OP_ERR;
   else if (!qp_.send_queue.check(work, core_.memory, qp_.accessor(), writes_here ? IBV_ACCESS_LOCAL_WRITE : 0))
     status = IBV_WC_LOC_PROT_ERR;
+  if (oldest_ == current_) checked_at_ = core_.memory.revocations();  // all before it are done
   if (status == IBV_WC_SUCCESS) return true;
   fail(context, current_, status);
+  return false;
+}
+
+// A key may have been taken back since the message began: what is still to be read or written of its memory fails.
+bool Requester::may_go_on(Context& context, std::uint32_t index) {
+  if (checked_at_ == core_.memory.revocations()) [[likely]]
+    return true;
+  const SendWork& work = at(index);
+  if (qp_.send_queue.check(work, core_.memory, qp_.accessor(), work.is_read_or_atomic() ? IBV_ACCESS_LOCAL_WRITE : 0))
+    return true;
+  fail(context, index, IBV_WC_LOC_PROT_ERR);
   return false;
 }
 
@@ -163,7 +175,8 @@ PacketPtr Requester::send(Context& context) {
   if (has_to_resend()) return resend(context);
   SendWork& work = at(current_);
   if (run_local(context, work)) return {};
-  if (packet_ == 0 && roce::psn_distance(work.first_psn, sent_end_) >= 0 && !begin(context, work)) return {};
+  const bool is_new = packet_ == 0 && roce::psn_distance(work.first_psn, sent_end_) >= 0;
+  if (is_new ? !begin(context, work) : !may_go_on(context, current_)) return {};
   return qp_.is(IBV_QPT_UD) ? send_datagram(context, work) : send_request(context, work);
 }
 

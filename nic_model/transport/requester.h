@@ -80,6 +80,7 @@ class Requester {
   bool may_send(Nanos now) const;
   bool may_begin(const SendWork& work) const;
   bool begin(Context& context, SendWork& work);
+  bool may_go_on(Context& context, std::uint32_t index);
   bool run_local(Context& context, SendWork& work);
   PacketPtr send_request(Context& context, SendWork& work);
   PacketPtr send_data(Context& context, const SendWork& work, std::uint32_t packet, bool ack_req);
@@ -139,6 +140,7 @@ class Requester {
   std::uint32_t messages_ = 0;      // read so far
   std::uint32_t credit_limit_ = 0;  // number of the last message that there is a credit for
   std::uint8_t retries_ = 0, rnr_retries_ = 0;
+  std::uint32_t checked_at_ = 0;  // Memory::revocations() when nothing was on its way: as many, and all keys are good
 
   std::uint32_t implied_nak_psn_ = 0;  // the last PSN that an implied NAK was for
   // Of recoveries that send single packets again.

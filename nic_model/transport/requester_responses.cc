@@ -246,6 +246,7 @@ Counter& Requester::on_read_response(Context& context, Packet packet) {
     fail(context, index, IBV_WC_BAD_RESP_ERR);
     return core_.count.drop_malformed;
   }
+  if (!may_go_on(context, index)) return core_.count.drop_qp_state;
   qp_.send_queue.scatter(work, core_.memory, offset, wanted,
                          Core::has_payload(packet) ? Headers::payload(packet) : nullptr);
   work.responded++;
@@ -268,6 +269,7 @@ Counter& Requester::on_atomic_response(Context& context, Packet packet) {
     if (roce::psn_distance(psn, sent_end_) < 0) acknowledge_to(context, roce::psn_add(psn, 1));
     return core_.count.delivered;
   }
+  if (!may_go_on(context, index)) return core_.count.drop_qp_state;
   const std::uint64_t original =
       roce::atomic_ack_eth(packet)->original;  // big-endian on the wire, the host's order here
   qp_.send_queue.scatter(work, core_.memory, 0, 8, reinterpret_cast<const std::uint8_t*>(&original));

@@ -118,10 +118,13 @@ Counter& Responder::execute_data(Context& context, Packet packet) {
       if (length_ &&
           core_.memory.check(rkey_, qp_.accessor(), address_, length_, IBV_ACCESS_REMOTE_WRITE) != MemoryError::kNone)
         return refuse(context, roce::NakCode::kRemoteAccessError, IBV_EVENT_QP_ACCESS_ERR);
+      checked_at_ = core_.memory.revocations();
     } else {
       if (!take_receive(context)) return not_ready(context);
       length_ = work_.bytes;
     }
+  } else if (writes && !may_go_on()) {
+    return refuse(context, roce::NakCode::kRemoteAccessError, IBV_EVENT_QP_ACCESS_ERR);
   }
   const std::uint64_t after = received_ + packet.meta().payload_bytes;
   if (writes ? (ends ? after != length_ : after >= length_) : after > length_) {
@@ -144,6 +147,14 @@ Counter& Responder::execute_data(Context& context, Packet packet) {
   if (ends) return finish_message(context, packet);
   accepted(context, packet, 1);
   return core_.count.delivered;
+}
+
+// The key of a WRITE may have been taken back since its first packet came.
+bool Responder::may_go_on() {
+  if (checked_at_ == core_.memory.revocations()) [[likely]]
+    return true;
+  checked_at_ = core_.memory.revocations();
+  return core_.memory.check(rkey_, qp_.accessor(), address_, length_, IBV_ACCESS_REMOTE_WRITE) == MemoryError::kNone;
 }
 
 void Responder::place(Packet packet) {

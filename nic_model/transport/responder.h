@@ -84,6 +84,7 @@ class Responder {
   Counter& execute_data(Context& context, Packet packet);
   Counter& execute_read(Context& context, Packet packet);
   Counter& execute_atomic(Context& context, Packet packet);
+  bool may_go_on();
   bool take_receive(Context& context);
   Counter& finish_message(Context& context, Packet packet);
   Counter& refuse(Context& context, roce::NakCode code, ibv_event_type event);
@@ -134,6 +135,7 @@ class Responder {
   std::uint32_t room_ = kFew, first_ = 0, waiting_ = 0;
   unsigned reads_waiting_ = 0;                             // READs and atomics of responses_, without duplicates
   std::uint64_t address_ = 0, length_ = 0, received_ = 0;  // of a WRITE: its RETH; bytes of the message so far
+  std::uint32_t checked_at_ = 0;                           // of a WRITE: memory's revocations when its key was checked
   std::uint64_t message_bytes_ = 0;  // of a WRITE: with direct placement its last packet's RETH says more than its own
   Response few_[kFew];
   ReceiveWork work_;

@@ -7,8 +7,13 @@ MTU = 256
 PSNS = 1 << 24
 REGION, RECEIVES = 4096, 1 << 16
 MESSAGE_MAX = 1 << 31
-# Rights by key, for remote use, and whether the key is of the queue pair's protection domain.
-KEYS = {"good": ("write", "read", "atomic"), "read_only": ("read",), "write_only": ("write",), "other_domain": None, "unknown": None}
+# Rights by key, for remote use; no rights at all: of another protection domain, or no key.
+ALL = ("write", "read", "atomic")
+KEYS = {"good": ALL, "read_only": ("read",), "write_only": ("write",), "other_domain": None, "unknown": None, "joined": ALL,
+        "null": ("write", "read"), "window": ALL, "read_window": ("read",), "strangers_window": None, "unbound_window": None}
+WINDOWS = ("window", "read_window", "strangers_window", "unbound_window")
+WINDOW = range(1024, 2048)  # of the region, what windows show
+LOCAL_WRITE = ("good", "write_only", "joined", "null")
 # 9.7.5.2.8, table 45: in units of 10 us.
 RNR_TENS = [65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144,
             8192, 12288, 16384, 24576, 32768, 49152]
@@ -23,6 +28,11 @@ def distance(a, b):
 def runs(memory):
     """Where bytes are that are not 0: hexadecimal, by their place."""
     return {str(run.start()): run.group().hex() for run in re.finditer(rb"[^\0]+", bytes(memory))}
+
+
+def place(key, at):
+    """Where a byte of the region lies that is addressed so by a key; None: nowhere."""
+    return None if key == "null" else (at + REGION // 2) % REGION if key == "joined" else at
 
 
 class Step:
@@ -55,8 +65,9 @@ class Work:
     def __init__(self, number, step, psn):
         self.number, self.kind, self.psn = number, step.name, psn
         self.bytes = 8 if self.kind == "FETCH_ADD" else step.number("bytes")
-        self.packets = 1 if self.kind == "FETCH_ADD" else max(1, -(-self.bytes // MTU))
+        self.packets = 1 if self.kind == "FETCH_ADD" else 0 if self.kind == "LOCAL_INV" else max(1, -(-self.bytes // MTU))
         self.responded, self.done, self.over = 0, False, False
+        self.key, self.at, self.rkey = step.text("lkey", "good"), step.number("at"), step.text("rkey", "window")
 
     @property
     def is_answered(self):
@@ -98,8 +109,11 @@ class QueuePair:
         self.bytes = self.length = self.address = 0
         self.dest_rd_atomic, self.rnr_code = number("max_dest_rd_atomic", 16), number("min_rnr_timer", 1)
         self.resources, self.reads_now = [], 0
+        self.gone = set()  # keys that were taken back
+        self.key = "good"  # of the WRITE that goes on
         self.memory, self.received_memory = bytearray(REGION), bytearray(RECEIVES)
         # Requester.
+        self.posted = 0
         self.works, self.cursor, self.una, self.next_psn = [], (0, 0), number("psn", 0), number("psn", 0)
         self.sent_end = self.una
         self.rd_atomic = number("max_rd_atomic", 16)
@@ -115,6 +129,8 @@ class QueuePair:
         verb, _, rest = text.partition(" ")
         if verb == "wait":
             self.wait(rest)
+        elif verb == "remove":
+            self.gone.add(rest)
         elif verb == "post":
             self.post(Step(rest))
         elif verb == "receive":
@@ -199,9 +215,38 @@ class QueuePair:
         self.say(f"RNR_NAK {self.epsn} msn={self.msn} timer={self.rnr_code}")
         return False
 
+    def is_there(self, key):
+        """A key of pieces or a window is only as good as the region behind it."""
+        return key not in self.gone and (key == "null" or key not in (*WINDOWS, "joined") or "good" not in self.gone)
+
     def may(self, key, right, at, count):
+        """10.6.3 to 10.6.7: the key, its domain, its right, its bounds."""
         rights = KEYS[key]
-        return rights is not None and right in rights and 0 <= at and at + count <= REGION
+        if rights is None or right not in rights or not self.is_there(key):
+            return False
+        if key in WINDOWS:
+            return at >= WINDOW.start and at + count <= WINDOW.stop
+        return key == "null" or (0 <= at and at + count <= REGION)
+
+    def may_here(self, key, writes, at, count):
+        """The local side needs no right to read."""
+        if not count:
+            return True
+        good = key in ("good", "read_only", "write_only", "joined", "null") and self.is_there(key)
+        return good and (not writes or key in LOCAL_WRITE) and (key == "null" or (0 <= at and at + count <= REGION))
+
+    def write(self, key, at, data):
+        for i, byte in enumerate(data):
+            where = place(key, at + i)
+            if where is not None:
+                self.memory[where] = byte
+
+    def invalidate(self, key):
+        """10.6.7.2.6: of a window that is this queue pair's own."""
+        if key not in ("window", "read_window") or key in self.gone:
+            return False
+        self.gone.add(key)
+        return True
 
     def take(self):
         if self.current is None and self.receives:
@@ -223,17 +268,19 @@ class QueuePair:
                 self.length, self.address = p.number("length", count), p.number("at")
                 if "write" not in self.access:
                     return self.refuse("NAK_INVALID_REQUEST")
-                if self.length and not self.may(p.text("rkey", "good"), "write", self.address, self.length):
-                    return self.refuse("NAK_REMOTE_ACCESS")
+                self.key = p.text("rkey", "good")
             elif not self.take():
                 return self.not_ready()
         after = self.bytes + count
         if kind == "WRITE":
+            # The key may have been taken back since the message began.
+            if self.length and not self.may(self.key, "write", self.address, self.length):
+                return self.refuse("NAK_REMOTE_ACCESS")
             if (after != self.length) if ends else (after >= self.length):
                 return self.refuse("NAK_INVALID_REQUEST")
             if ends and has_imm and not self.take():
                 return self.not_ready()
-            self.memory[self.address + self.bytes:self.address + after] = p.payload()
+            self.write(self.key, self.address + self.bytes, p.payload())
         else:
             if after > self.current["room"]:
                 self.complete(False, "LOC_LEN_ERR")
@@ -245,6 +292,9 @@ class QueuePair:
         self.message, self.bytes = kind, after
         if ends:
             self.message = None
+            if p.name.endswith("_INV") and not self.invalidate(p.text("rkey", "good")):
+                self.complete(False, "LOC_PROT_ERR")
+                return self.refuse("NAK_REMOTE_ACCESS")
             self.msn += 1
             if self.current is not None:
                 self.complete(True, f"SUCCESS bytes={after}" + (f" imm={p.number('imm')}" if has_imm else ""))
@@ -280,6 +330,7 @@ class QueuePair:
             return self.refuse("NAK_INVALID_REQUEST")
         if not self.may(p.text("rkey", "good"), "atomic", at, 8):
             return self.refuse("NAK_REMOTE_ACCESS")
+        at = place(p.text("rkey", "good"), at)
         before = int.from_bytes(self.memory[at:at + 8], "little")
         if p.name == "FETCH_ADD":
             after = (before + p.number("add")) % (1 << 64)
@@ -341,8 +392,18 @@ class QueuePair:
 
     # Requester.
 
+    def begin(self, work):
+        """What is checked before anything of a message is sent, and again when it goes on. None: good."""
+        if work.kind == "LOCAL_INV":
+            return None if self.invalidate(work.rkey) else "LOC_QP_OP_ERR"
+        return None if self.may_here(work.key, work.is_answered, work.at, work.bytes) else "LOC_PROT_ERR"
+
     def post(self, step):
-        work = Work(len(self.works), step, self.next_psn)
+        work = Work(self.posted, step, self.next_psn)
+        self.posted += 1
+        if self.state == "ERR":
+            self.sent.append(f"send {work.number} WR_FLUSH_ERR")
+            return
         self.next_psn = work.end
         self.works.append(work)
         self.send()
@@ -357,6 +418,13 @@ class QueuePair:
             work = self.works[self.cursor[0]]
             if work.is_answered and len(self.asked()) >= self.rd_atomic:
                 break
+            wrong = self.begin(work)
+            if wrong:
+                return self.fail_work(work, wrong)
+            if work.kind == "LOCAL_INV":
+                self.cursor = (self.cursor[0] + 1, 0)
+                self.complete_works()
+                continue
             lines = work.lines()
             psn, text = lines[self.cursor[1]]
             self.say(text)
@@ -391,9 +459,15 @@ class QueuePair:
     def fail_at(self, psn, status):
         for work in self.works:
             if not work.over and distance(work.end, psn) > 0:
-                work.over = True
-                self.sent.append(f"send {work.number} {status}")
-                break
+                return self.fail_work(work, status)
+        self.fail()
+
+    def fail_work(self, work, status):
+        """What is before it and not acknowledged can no longer be known to be done."""
+        for other in self.works:
+            if not other.over and other.number <= work.number:
+                other.over = True
+                self.sent.append(f"send {other.number} {status if other is work else 'WR_FLUSH_ERR'}")
         self.fail()
 
     def acknowledge(self, end):
@@ -416,15 +490,18 @@ class QueuePair:
             return
         self.una = end
         self.retries, self.rnr_retries = self.retry_cnt, self.rnr_retry
-        for work in self.works:
+        self.complete_works()
+        self.arm()
+        self.send()
+
+    def complete_works(self):
+        for i, work in enumerate(self.works):
             if work.over:
                 continue
-            if distance(work.end, self.una) > 0 or (work.is_answered and not work.done):
+            if i >= self.cursor[0] or distance(work.end, self.una) > 0 or (work.is_answered and not work.done):
                 break
             work.over = True
             self.sent.append(f"send {work.number} SUCCESS")
-        self.arm()
-        self.send()
 
     def response(self, p):
         if self.type != "RC" or distance(p.psn, self.una) < 0 or distance(p.psn, self.sent_end) >= 0:
@@ -470,10 +547,13 @@ class QueuePair:
                 work.responded == 0 and p.name[14:] not in ("FIRST", "ONLY"))
             if wrong_place or p.number("bytes") != min(MTU, work.bytes - work.responded * MTU):
                 return self.fail_at(work.psn, "BAD_RESP_ERR")
-            at = work.responded * MTU
-            self.memory[at:at + p.number("bytes")] = p.payload()
+            if not self.may_here(work.key, True, work.at, work.bytes):
+                return self.fail_work(work, "LOC_PROT_ERR")
+            self.write(work.key, work.at + work.responded * MTU, p.payload())
         else:
-            self.memory[0:8] = p.number("original").to_bytes(8, "little")
+            if not self.may_here(work.key, True, work.at, work.bytes):
+                return self.fail_work(work, "LOC_PROT_ERR")
+            self.write(work.key, work.at, p.number("original").to_bytes(8, "little"))
         work.responded += 1
         work.done = work.responded == work.packets
         self.progress((p.psn + 1) % PSNS)

@@ -3,7 +3,6 @@
 // judges nothing: model.py does.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -31,7 +30,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr PoolSizes kSizes{.small = 8192, .large = 64, .giant = 2};
 constexpr std::uint64_t kRegionBytes = 4096, kReceiveBytes = 1 << 16, kRemoteAddress = 0x10000;
-constexpr std::uint32_t kPeerQpn = 0x99;
+constexpr std::uint32_t kPeerQpn = 0x99, kStrangersQpn = 0x98;
+// What windows show of the region: the second quarter. What `joined` is made of: its halves, the second one first.
+constexpr std::uint64_t kWindowAt = 1024, kWindowBytes = 1024, kHalf = 2048;
 const roce::IpAddress kOwn = roce::ipv4(10, 0, 0, 1), kPeer = roce::ipv4(10, 0, 0, 2);
 
 constexpr std::uint32_t kAllRights =
@@ -75,15 +76,17 @@ class Player final : public nic_model::HostProgram {
     const std::size_t space = text.find(' ');
     const std::string verb = text.substr(0, space), rest = text.substr(space + 1);
     if (verb == "wait")
-      run_to(now_ + duration(rest));
+      run_to(now_ + to_nanos(rest));
     else if (verb == "in")
       receive_packets(rest);
     else if (verb == "post")
       in_call([&](Host& host) { post(host, Step(rest)); });
+    else if (verb == "remove")
+      in_call([&](Host& host) { expect(host.memory().remove(keys_.at(rest)) ? 0 : ENOENT); });
     else if (verb == "receive")
       in_call([&](Host& host) { post_receive(host, Step("RECEIVE " + rest)); });
     else
-      throw std::runtime_error("a step begins with in, post, receive or wait, not with " + verb);
+      throw std::runtime_error("a step begins with in, post, receive, remove or wait, not with " + verb);
     run_to(now_);
   }
 
@@ -125,15 +128,6 @@ class Player final : public nic_model::HostProgram {
     fabric_.run(now_ = until);
     while (fabric_.next_deadline() <= until) fabric_.run(until);
   }
-  static Nanos duration(const std::string& text) {
-    Nanos number = 0;
-    const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const std::string unit(at, text.data() + text.size());
-    const Nanos scale = unit == "us" ? kMicrosecond : unit == "ms" ? kMillisecond : unit == "s" ? kSecond : 0;
-    if (error != std::errc() || scale == 0) throw std::runtime_error("no duration: " + text);
-    return number * scale;
-  }
-
   void prepare(Host& host, const config::Node* qp) {
     const auto number = [&](const char* name, std::uint64_t otherwise) {
       const config::Node* node = qp ? qp->find(name) : nullptr;
@@ -148,12 +142,15 @@ class Player final : public nic_model::HostProgram {
     const auto key = [&](std::uint32_t of, std::uint32_t access) {
       return host.memory().add(of, memory_.data(), memory_.size(), access);
     };
-    keys_["good"] = key(domain, kAllRights);
+    keys_["good"] = key(domain, kAllRights | IBV_ACCESS_MW_BIND);
     keys_["read_only"] = key(domain, IBV_ACCESS_REMOTE_READ);
     keys_["write_only"] = key(domain, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     keys_["other_domain"] = key(other, kAllRights);
     keys_["receive"] = host.memory().add(domain, receives_.data(), receives_.size(), IBV_ACCESS_LOCAL_WRITE);
     keys_["unknown"] = keys_["good"] ^ 0x77;
+    keys_["joined"] = host.memory().add_indirect(
+        domain, address(), {{keys_["good"], address() + kHalf, kHalf}, {keys_["good"], address(), kHalf}}, kAllRights);
+    keys_["null"] = host.memory().add_null(domain);
     nic_model::QpInit init;
     init.type = service == "RC" ? IBV_QPT_RC : service == "UC" ? IBV_QPT_UC : IBV_QPT_UD;
     init.domain = domain;
@@ -161,6 +158,17 @@ class Player final : public nic_model::HostProgram {
     init.capacity = {64, 64, 1, 1, 0};
     qp_ = host.create_qp(init);
     host.arm(*init.send_cq);
+    const auto window = [&](std::uint32_t rights, std::uint32_t qpn) {
+      nic_model::MemoryError error = nic_model::MemoryError::kNone;
+      const std::uint32_t bound = host.memory().bind(host.memory().add_window(domain), 0x5A, keys_["good"],
+                                                     address() + kWindowAt, kWindowBytes, rights, {domain, qpn}, error);
+      expect(error == nic_model::MemoryError::kNone ? 0 : EINVAL);
+      return bound;
+    };
+    keys_["window"] = window(kAllRights, qp_->number());
+    keys_["read_window"] = window(IBV_ACCESS_REMOTE_READ, qp_->number());
+    keys_["strangers_window"] = window(kAllRights, kStrangersQpn);
+    keys_["unbound_window"] = host.memory().add_window(domain);
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_INIT;
     a.port_num = 1;
@@ -248,13 +256,16 @@ class Player final : public nic_model::HostProgram {
   void post(Host& host, const Step& step) {
     const bool is_atomic = step.name == "FETCH_ADD";
     const auto bytes = static_cast<std::uint32_t>(is_atomic ? 8 : step.number("bytes", 0));
-    ibv_sge sge{address(), bytes, keys_["good"]};
+    ibv_sge sge{address() + step.number("at", 0), bytes,
+                keys_.at(step.text("lkey").empty() ? "good" : step.text("lkey"))};
     ibv_send_wr request{};
     request.wr_id = posted_++;
     request.opcode = step.name == "SEND"    ? IBV_WR_SEND
                      : step.name == "WRITE" ? IBV_WR_RDMA_WRITE
                      : step.name == "READ"  ? IBV_WR_RDMA_READ
-                                            : IBV_WR_ATOMIC_FETCH_AND_ADD;
+                     : is_atomic            ? IBV_WR_ATOMIC_FETCH_AND_ADD
+                                            : IBV_WR_LOCAL_INV;
+    request.invalidate_rkey = keys_.at(step.text("rkey").empty() ? "window" : step.text("rkey"));
     request.sg_list = &sge;
     request.num_sge = bytes > 0;
     request.send_flags = IBV_SEND_SIGNALED;

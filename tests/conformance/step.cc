@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <sstream>
 #include <stdexcept>
@@ -20,6 +21,8 @@ constexpr std::pair<const char*, std::uint8_t> kOpcodes[] = {
     {"SEND_LAST_IMM", IBV_OPCODE_SEND_LAST_WITH_IMMEDIATE},
     {"SEND_ONLY", IBV_OPCODE_SEND_ONLY},
     {"SEND_ONLY_IMM", IBV_OPCODE_SEND_ONLY_WITH_IMMEDIATE},
+    {"SEND_LAST_INV", 0x16},  // with invalidate: verbs have no names for these
+    {"SEND_ONLY_INV", 0x17},
     {"WRITE_FIRST", IBV_OPCODE_RDMA_WRITE_FIRST},
     {"WRITE_MIDDLE", IBV_OPCODE_RDMA_WRITE_MIDDLE},
     {"WRITE_LAST", IBV_OPCODE_RDMA_WRITE_LAST},
@@ -47,6 +50,7 @@ constexpr std::pair<const char*, std::uint8_t> kSyndromes[] = {
 constexpr std::pair<const char*, ibv_wc_status> kStatuses[] = {
     {"SUCCESS", IBV_WC_SUCCESS},
     {"LOC_LEN_ERR", IBV_WC_LOC_LEN_ERR},
+    {"LOC_QP_OP_ERR", IBV_WC_LOC_QP_OP_ERR},
     {"LOC_PROT_ERR", IBV_WC_LOC_PROT_ERR},
     {"WR_FLUSH_ERR", IBV_WC_WR_FLUSH_ERR},
     {"BAD_RESP_ERR", IBV_WC_BAD_RESP_ERR},
@@ -79,6 +83,15 @@ std::uint64_t to_number(const std::string& text) {
   const long long value = std::strtoll(text.c_str(), &end, 0);
   if (text.empty() || *end != '\0') throw std::runtime_error("no number: " + text);
   return static_cast<std::uint64_t>(value);
+}
+
+std::int64_t to_nanos(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string unit(at, text.data() + text.size());
+  const std::int64_t scale = unit == "us" ? 1'000 : unit == "ms" ? 1'000'000 : unit == "s" ? 1'000'000'000 : 0;
+  if (error != std::errc() || scale == 0) throw std::runtime_error("no duration: " + text);
+  return number * scale;
 }
 
 Step::Step(const std::string& text) {

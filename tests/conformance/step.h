@@ -14,6 +14,9 @@ namespace rocebox::conformance {
 /// Throws std::runtime_error for what is no number, decimal or hexadecimal.
 std::uint64_t to_number(const std::string& text);
 
+/// A duration such as 20us, 1200ms, 1s. Throws std::runtime_error for what is none.
+std::int64_t to_nanos(const std::string& text);
+
 struct Step {
   explicit Step(const std::string& text);
   std::uint64_t number(const std::string& key, std::uint64_t otherwise) const;
