@@ -34,6 +34,22 @@ mlx5_cqe64* Core::next_cqe(CompletionQueue& cq) {
   return cqe;
 }
 
+mlx5_cqe64* Core::next_cqe(CompletionQueue& cq, Qp& qp) {
+  mlx5_cqe64* cqe = next_cqe(cq);
+  if (!cqe && qp.attributes.state != IBV_QPS_ERR && (overrun_.empty() || overrun_.back() != qp.number()))
+    overrun_.push_back(qp.number());
+  return cqe;
+}
+
+void Core::fail_those(Context& context) {
+  for (const std::uint32_t number : std::exchange(overrun_, {})) {
+    Qp* qp = find(number);
+    if (!qp || qp->attributes.state == IBV_QPS_ERR || qp->attributes.state == IBV_QPS_RESET) continue;
+    tell({IBV_EVENT_QP_FATAL, number});
+    fail(context, *qp);
+  }
+}
+
 void Core::publish(Context& context, CompletionQueue& cq, mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited) {
   count.completions.add();
   if (cq.publish(cqe, opcode, solicited)) context.arm(cq.timer, context.now() + cq.period());
@@ -43,7 +59,7 @@ void Core::publish(Context& context, CompletionQueue& cq, mlx5_cqe64* cqe, std::
 void Core::complete_send(Context& context, Qp& qp, const SendWork& work, ibv_wc_status status) {
   if (status == IBV_WC_SUCCESS && !work.has(MLX5_WQE_CTRL_CQ_UPDATE) && !qp.init.signal_all) return;
   CompletionQueue& cq = *qp.init.send_cq;
-  mlx5_cqe64* cqe = next_cqe(cq);
+  mlx5_cqe64* cqe = next_cqe(cq, qp);
   if (!cqe) return;
   if (status != IBV_WC_SUCCESS) {
     (status == IBV_WC_WR_FLUSH_ERR ? count.req_cqe_flush_error : count.req_cqe_error).add();
@@ -63,7 +79,7 @@ void Core::complete_send(Context& context, Qp& qp, const SendWork& work, ibv_wc_
 void Core::complete_receive(Context& context, Qp& qp, ReceiveWork& work, const Received& what, ibv_wc_status status) {
   work.taken = false;
   CompletionQueue& cq = *qp.init.receive_cq;
-  mlx5_cqe64* cqe = next_cqe(cq);
+  mlx5_cqe64* cqe = next_cqe(cq, qp);
   if (!cqe) return;
   const bool is_shared = qp.receive_queue().kind() == ReceiveQueue::Kind::kShared;
   const __be32 srqn = htobe32(is_shared ? qp.receive_queue().number() : 0);

@@ -2,6 +2,7 @@
 // Core: what the parts of one NIC share: its memory, queue pairs, completions and counters.
 #pragma once
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "nic_model/config.h"
@@ -67,6 +68,11 @@ class Core {
   /// The queue pair goes to the error state: all that is posted is flushed.
   void fail(Context& context, Qp& qp);
   void tell(AsyncEvent event) { events.push_back(event); }
+  /// Queue pairs whose completions found no room fail (IB specification, 11.6.3.3), once the call's work is done.
+  void fail_overrun(Context& context) {
+    if (!overrun_.empty()) [[unlikely]]
+      fail_those(context);
+  }
 
   /// Who sees what packets tell from now on; null: nobody. It outlives this.
   void observe_by(Observer* by) {
@@ -106,10 +112,13 @@ class Core {
  private:
   void wake_idle(Context& context, Qp& qp);
   mlx5_cqe64* next_cqe(CompletionQueue& cq);
+  mlx5_cqe64* next_cqe(CompletionQueue& cq, Qp& qp);
   void publish(Context& context, CompletionQueue& cq, mlx5_cqe64* cqe, std::uint8_t opcode, bool solicited);
+  void fail_those(Context& context);
   void tell_observer(Context& context, const Qp& qp, QpEvent& event);
 
-  std::uint32_t observed_ = 0;  // bits of event kinds
+  std::uint32_t observed_ = 0;          // bits of event kinds
+  std::vector<std::uint32_t> overrun_;  // queue pairs that are to fail, by number
 };
 
 }  // namespace rocebox::nic_model

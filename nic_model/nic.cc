@@ -39,7 +39,7 @@ void Nic::start(Context& context) { context.reserve_timers(static_cast<std::size
 void Nic::on_timer(Context& context, Timer& timer) {
   if (core_.transmitter.owns(timer)) [[likely]] {
     core_.transmitter.run(context, core_);
-    return host_.settle(context);
+    return settle(context);
   }
   const auto whose = static_cast<std::uint32_t>(timer_whose(timer.tag()));
   switch (timer_of(timer.tag())) {
@@ -82,12 +82,12 @@ void Nic::on_timer(Context& context, Timer& timer) {
       host_.fire(context, timer);
       break;
   }
-  host_.settle(context);
+  settle(context);
 }
 
 void Nic::on_host(Context& context) {
   host_.start_programs(context);
-  host_.settle(context);
+  settle(context);
   group_reports_.look(context);
 }
 

@@ -53,6 +53,11 @@ class Nic final : public Kernel {
   Counter& receive_from_peer(Context& context, Qp& qp, Packet packet);
   void resolve(Context& context, Qp& qp);
   void give_up(Context& context);
+  // What a call's work has led to beside packets: failures, and events of programs, who may post again.
+  void settle(Context& context) {
+    core_.fail_overrun(context);
+    host_.settle(context);
+  }
 
   const NicConfig config_;
   std::uint64_t mac_;  // six bytes as they stand in a frame

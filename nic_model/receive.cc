@@ -27,7 +27,7 @@ void Nic::process(Context& context, Port, Batch& batch) {
     if (i + kAhead < size) last = prefetch_qp(batch[i + kAhead], last);
     batch.drop(i, receive(context, batch[i]));
   }
-  host_.settle(context);
+  settle(context);
   group_reports_.look(context);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <span>
 
 #include "nic_model/memory/memory.h"
 
@@ -98,7 +99,13 @@ void SendQueue::clear() {
 
 bool SendQueue::room_for(const ibv_send_wr& request, std::uint64_t& inline_bytes) const {
   inline_bytes = 0;
-  if (!(request.send_flags & IBV_SEND_INLINE)) return static_cast<std::uint32_t>(request.num_sge) <= sges_max_;
+  if (request.num_sge < 0) return false;
+  if (!(request.send_flags & IBV_SEND_INLINE)) {
+    // The highest bit of a segment's length would say that the data follow at once.
+    const std::span pieces(request.sg_list, static_cast<std::size_t>(request.num_sge));
+    return pieces.size() <= sges_max_ &&
+           std::ranges::none_of(pieces, [](const ibv_sge& one) { return one.length & MLX5_INLINE_SEG; });
+  }
   for (int i = 0; i < request.num_sge; i++) inline_bytes += request.sg_list[i].length;
   return inline_bytes <= inline_max_;
 }

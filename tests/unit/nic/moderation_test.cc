@@ -50,6 +50,19 @@ TEST(CqModeration, ErrorsDoNotWait) {
   EXPECT_EQ(box.completions(0)[0].status, IBV_WC_REM_ACCESS_ERR);
 }
 
+TEST(CqModeration, ALiveQueuePairFailsWhenItsCompletionsFindNoRoom) {
+  NicBox box;
+  box.connect({.send_wr = 8192});
+  box.on(0, [&](nic_model::Host&) { box.hosts[0]->on_wc = {}; });
+  // Nobody polls: the program is told once only, when the queue is armed; it has 4096 entries.
+  box.sides[0].cq->moderate(0xFFFF, kSecond);
+  for (unsigned i = 0; i < 4200; i++) ASSERT_EQ(0, box.post(0, i, IBV_WR_RDMA_WRITE, 0, 1));
+  box.run(900 * kMillisecond);
+  EXPECT_EQ(box.count(0, "cq_overruns"), 1u);
+  EXPECT_EQ(box.sides[0].qp->attributes.state, IBV_QPS_ERR);
+  EXPECT_EQ(box.hosts[0]->events, (std::vector<ibv_event_type>{IBV_EVENT_CQ_ERR, IBV_EVENT_QP_FATAL}));
+}
+
 TEST(Credits, CodesAreTheSpecifications) {
   EXPECT_EQ(nic_model::credit_code(0), 0);
   EXPECT_EQ(nic_model::credit_code(4), 4);
