@@ -158,6 +158,13 @@ TEST(Topology, MistakesAreTold) {
       {"topology: {fat_tree: {k: 64}, hosts: {station: {}}, switches: {switch: {}}}\n", "at most 16384"},
       {"topology: {dumbbell: {hosts_per_side: 200}, hosts: {station: {}}, switches: {switch: {}}}\n",
        "`ports` must name 1 to 160 ports, names 201"},
+      {"topology: {dragonfly: {routers: 2, global_links: 1, groups: 4}, hosts: {station: {}}, switches: {switch: "
+       "{}}}\n",
+       "must not exceed routers * global_links + 1"},
+      {"topology: {leaf_spine: {leaves: 0}, hosts: {station: {}}, switches: {switch: {}}}\n", "`leaves` must be"},
+      {"topology: {leaf_spine: {leaves: 4, hosts_per_leaf: 300}, hosts: {station: {}}, switches: {switch: {}}}\n",
+       "`hosts_per_leaf` must be from 1 to 240"},
+      {"topology: {ns3: {}, hosts: {station: {}}, switches: {switch: {}}}\n", "needs `file: NAME`"},
       {"topology: {leaf_spin: {}}\n", "unknown key `leaf_spin`; did you mean `leaf_spine`?"},
       {"topology: {back_to_back: {}, hosts: {station: {rat: 1Gbps}}}\n", "unknown key `rat`"},
       {"topology: {dumbbell: {}, hosts: {station: {}}, switches: {station: {}}}\n", "has 1 port(s), and the topology"},

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Forged packets: each kind ends in the counter that is named for it, and does no more than the IB specification lets
+// it do. nic_model/README.md has the table; tests/conformance says what is answered.
+#include <gtest/gtest.h>
+#include <rte_mbuf.h>
+
+#include <cstring>
+#include <set>
+
+#include "nic_model/connect/frames.h"
+#include "runtime/roce/build.h"
+#include "runtime/roce/ipv4_checksum.h"
+#include "runtime/roce/mad.h"
+#include "tests/unit/nic/nic_kit.h"
+
+namespace rocebox::test::forged {
+namespace {
+
+constexpr std::uint32_t kPsn = 0x100, kMtu = 1024;
+using roce::PacketSpec;
+
+// The second NIC of two that are connected, and what comes to it.
+class Victim {
+ public:
+  explicit Victim(ibv_qp_type type = IBV_QPT_RC, const std::string& nic = "rate: 100Gbps") : box(nic) {
+    PairOptions options;
+    options.type = type;
+    options.psn = kPsn;
+    box.connect(options);
+    box.run(10 * kMillisecond);  // both know the way
+  }
+  // A WRITE of 8 bytes that the victim would execute.
+  PacketSpec good() const {
+    PacketSpec spec;
+    spec.underlay.source_mac = {2, 0x72, 10, 0, 0, 1};
+    spec.underlay.destination_mac = {2, 0x72, 10, 0, 0, 2};
+    spec.underlay.addresses = {roce::ipv4(10, 0, 0, 1), roce::ipv4(10, 0, 0, 2)};
+    spec.opcode = box.sides[1].qp->is(IBV_QPT_UC)   ? IBV_OPCODE_UC_RDMA_WRITE_ONLY
+                  : box.sides[1].qp->is(IBV_QPT_UD) ? IBV_OPCODE_UD_SEND_ONLY
+                                                    : IBV_OPCODE_RC_RDMA_WRITE_ONLY;
+    spec.pkey = 0xFFFF;
+    spec.destination_qp = box.sides[1].qp->number();
+    spec.source_qp = box.sides[0].qp->number();
+    spec.psn = kPsn;
+    spec.qkey = 0x1234;
+    spec.virtual_address = box.sides[1].address();
+    spec.rkey = box.sides[1].key;
+    spec.payload = std::span(payload).first(8);
+    spec.dma_length = 8;
+    return spec;
+  }
+  PacketPtr build(const PacketSpec& spec) {
+    PacketPtr packet = box.pool.allocate(roce::built_bytes(spec));
+    roce::build(*packet, spec);
+    return packet;
+  }
+  // Another one, which nobody has taken apart yet.
+  PacketPtr spoiled(Packet packet, const std::function<void(Packet)>& spoil) {
+    spoil(packet);
+    PacketPtr other = box.pool.allocate(packet.size());
+    std::memcpy(other->data(), packet.data(), packet.size());
+    return other;
+  }
+  void inject(PacketPtr packet) {
+    std::vector<Packet> one = {packet.release()};
+    box.fabric.inject({1, 0}, one);
+    box.fabric.run(box.now);
+  }
+  // What is really sent still arrives.
+  void expect_alive() {
+    ASSERT_EQ(0, box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 3000, 4096));
+    box.run();
+    ASSERT_EQ(box.completions(0).size(), 1u) << box.state();
+    EXPECT_EQ(box.completions(0)[0].status, IBV_WC_SUCCESS) << box.state();
+  }
+
+  std::vector<std::uint8_t> payload = std::vector<std::uint8_t>(4096, 0xAB);
+  NicBox box;
+};
+
+struct Row {
+  const char *name, *counter;
+  std::function<void(PacketSpec&, Victim&)> forge;
+  std::function<void(Packet)> spoil = {};  // the built packet
+};
+const Row kHarmless[] = {
+    {"a wrong ICRC", "rx_icrc_encapsulated", [](PacketSpec&, Victim&) {},
+     [](Packet p) { p.data()[p.size() - 1] ^= 1; }},
+    {"a queue pair that there is not", "drop_no_qp", [](PacketSpec& s, Victim&) { s.destination_qp += 7; }},
+    {"another P_Key", "drop_bad_pkey", [](PacketSpec& s, Victim&) { s.pkey = 0x8001; }},
+    {"another service", "drop_wrong_service", [](PacketSpec& s, Victim&) { s.opcode = IBV_OPCODE_UC_RDMA_WRITE_ONLY; }},
+    {"a stranger's address", "drop_wrong_peer",
+     [](PacketSpec& s, Victim&) { s.underlay.addresses.source = roce::ipv4(10, 0, 0, 9); }},
+    {"another's MAC address", "drop_not_for_us", [](PacketSpec& s, Victim&) { s.underlay.destination_mac[5] = 9; }},
+    {"another's IP address", "drop_not_for_us",
+     [](PacketSpec& s, Victim&) { s.underlay.addresses.destination = roce::ipv4(10, 0, 0, 9); }},
+    {"a transport version that there is not", "drop_malformed", [](PacketSpec&, Victim&) {},
+     [](Packet p) { p.data()[14 + 20 + 8 + 1] |= 1; }},
+    {"an opcode that there is not", "drop_malformed", [](PacketSpec& s, Victim&) { s.opcode = 0x19; }},
+    {"more padding than payload", "drop_malformed", [](PacketSpec& s, Victim&) { s.payload = {}, s.dma_length = 0; },
+     [](Packet p) { p.data()[14 + 20 + 8 + 1] |= 0x30; }},
+    {"a packet that was cut", "drop_truncated", [](PacketSpec&, Victim&) {},
+     [](Packet p) { rte_pktmbuf_trim(p.mbuf(), 8); }},
+    {"TCP", "drop_no_protocol", [](PacketSpec&, Victim&) {},
+     [](Packet p) {
+       p.header<roce::Ipv4>(14)->protocol = 6;
+       roce::store_ipv4_checksum(*p.header<roce::Ipv4>(14));
+     }},
+    {"a PSN behind a gap", "drop_out_of_sequence", [](PacketSpec& s, Victim&) { s.psn += 5; }},
+    {"a PSN of the past", "drop_duplicate", [](PacketSpec& s, Victim&) { s.psn -= 5; }},
+    {"a SEND that nothing was posted for", "drop_rnr",
+     [](PacketSpec& s, Victim&) { s.opcode = IBV_OPCODE_RC_SEND_ONLY; }},
+    {"an ACK for what was never sent", "ghost_acks",
+     [](PacketSpec& s, Victim&) {
+       s.opcode = IBV_OPCODE_RC_ACKNOWLEDGE, s.syndrome = 0x1F, s.payload = {}, s.psn += 9;
+     }},
+    {"a fatal NAK for what was never sent", "ghost_acks",
+     [](PacketSpec& s, Victim&) { s.opcode = IBV_OPCODE_RC_ACKNOWLEDGE, s.syndrome = 0x62, s.payload = {}; }},
+    {"a READ's response that nobody asked for", "drop_unexpected_response",
+     [](PacketSpec& s, Victim&) { s.opcode = IBV_OPCODE_RC_RDMA_READ_RESPONSE_ONLY, s.syndrome = 0x1F; }},
+    {"an atomic's response that nobody asked for", "drop_unexpected_response",
+     [](PacketSpec& s, Victim&) { s.opcode = IBV_OPCODE_RC_ATOMIC_ACKNOWLEDGE, s.syndrome = 0x1F, s.payload = {}; }},
+    {"a congestion notification where nothing controls", "rp_cnp_ignored",
+     [](PacketSpec& s, Victim&) { s.opcode = roce::kOpcodeCnp, s.payload = {}; }},
+    {"a datagram to a group that nobody is in", "drop_multicast",
+     [](PacketSpec& s, Victim&) {
+       s.opcode = IBV_OPCODE_UD_SEND_ONLY;
+       s.underlay.destination_mac = {0x01, 0x00, 0x5E, 0, 1, 5};
+       s.underlay.addresses.destination = roce::ipv4(224, 0, 1, 5);
+       s.destination_qp = 0xFFFFFF;
+     }},
+    {"what is no MAD, to QP1", "drop_mad",
+     [](PacketSpec& s, Victim&) {
+       s.opcode = IBV_OPCODE_UD_SEND_ONLY, s.destination_qp = roce::kGsiQpn, s.qkey = roce::kGsiQkey;
+     }},
+    {"QP1 without its Q_Key", "drop_bad_qkey",
+     [](PacketSpec& s, Victim&) { s.opcode = IBV_OPCODE_UD_SEND_ONLY, s.destination_qp = roce::kGsiQpn; }},
+};
+const Row kFatal[] = {
+    {"a wrong rkey", "resp_remote_access_errors", [](PacketSpec& s, Victim&) { s.rkey ^= 0x5500; }},
+    {"memory of somebody else", "resp_remote_access_errors",
+     [](PacketSpec& s, Victim& v) { s.virtual_address += v.box.sides[1].memory.size(); }},
+    {"longer than the MTU", "resp_invalid_requests",
+     [](PacketSpec& s, Victim& v) { s.payload = std::span(v.payload).first(kMtu + 4), s.dma_length = kMtu + 4; }},
+    {"another length than it says", "resp_invalid_requests", [](PacketSpec& s, Victim&) { s.dma_length = 9; }},
+    {"a message's middle without its beginning", "resp_invalid_requests",
+     [](PacketSpec& s, Victim& v) {
+       s.opcode = IBV_OPCODE_RC_RDMA_WRITE_MIDDLE, s.payload = std::span(v.payload).first(kMtu);
+     }},
+};
+
+TEST(Forged, PacketsThatAreRefusedAreCountedByReasonAndDoNoHarm) {
+  for (const Row& row : kHarmless) {
+    SCOPED_TRACE(row.name);
+    Victim victim;
+    PacketSpec spec = victim.good();
+    row.forge(spec, victim);
+    PacketPtr packet = victim.build(spec);
+    if (row.spoil) packet = victim.spoiled(*packet, row.spoil);
+    ASSERT_EQ(victim.box.count(1, row.counter), 0u);
+    victim.inject(std::move(packet));
+    EXPECT_EQ(victim.box.count(1, row.counter), 1u);
+    EXPECT_EQ(victim.box.sides[1].memory[0], 0) << "nothing was written";
+    victim.expect_alive();
+  }
+}
+
+// Whoever knows the address, the queue pair and the next PSN is the peer, for all that a NIC can tell: the
+// specification has it answered, and the queue pair failed.
+TEST(Forged, PacketsOfTheRightPsnThatMayNotBeEndTheQueuePair) {
+  for (const Row& row : kFatal) {
+    SCOPED_TRACE(row.name);
+    Victim victim;
+    PacketSpec spec = victim.good();
+    row.forge(spec, victim);
+    victim.inject(victim.build(spec));
+    victim.box.run(kMillisecond);
+    EXPECT_EQ(victim.box.count(1, row.counter), 1u);
+    EXPECT_EQ(victim.box.count(1, "drop_invalid"), 1u);
+    EXPECT_EQ(victim.box.count(1, "naks_sent"), 1u);
+    EXPECT_EQ(victim.box.sides[1].qp->attributes.state, IBV_QPS_ERR);
+    EXPECT_EQ(victim.box.hosts[1]->events.size(), 1u) << "its host is told";
+    EXPECT_EQ(victim.box.sides[1].memory[0], 0);
+    // And then it is deaf.
+    victim.inject(victim.build(victim.good()));
+    EXPECT_EQ(victim.box.count(1, "drop_qp_state"), 1u);
+  }
+}
+
+TEST(Forged, DatagramsAndUnreliableMessagesAreRefusedToo) {
+  Victim ud(IBV_QPT_UD);
+  PacketSpec spec = ud.good();
+  ud.box.post_receive(1, 7, 0, 5000);
+  spec.qkey = 0x4321;
+  ud.inject(ud.build(spec));
+  EXPECT_EQ(ud.box.count(1, "drop_bad_qkey"), 1u);
+  spec.qkey = 0x1234;
+  ud.inject(ud.build(spec));
+  EXPECT_EQ(ud.box.completions(1).size(), 1u) << "and the right one is not";
+  Victim uc(IBV_QPT_UC);
+  spec = uc.good();
+  spec.opcode = IBV_OPCODE_UC_RDMA_WRITE_LAST;
+  uc.inject(uc.build(spec));
+  EXPECT_EQ(uc.box.count(1, "drop_message"), 1u);
+  spec = uc.good();
+  spec.rkey ^= 0x5500;
+  uc.inject(uc.build(spec));
+  EXPECT_EQ(uc.box.count(1, "resp_remote_access_errors"), 1u);
+  EXPECT_EQ(uc.box.sides[1].qp->attributes.state, IBV_QPS_RTS) << "unreliable ones live on";
+  uc.expect_alive();
+}
+
+TEST(Forged, FloodsAreBounded) {
+  Victim victim(IBV_QPT_RC, "rate: 10Gbps\ndcqcn: {enabled: true}");
+  // A request that has just left.
+  ASSERT_EQ(0, victim.box.post(1, 1, IBV_WR_RDMA_WRITE, 0, 100, 4096));
+  PacketSpec ack = victim.good();
+  ack.opcode = IBV_OPCODE_RC_ACKNOWLEDGE;
+  ack.payload = {};
+  for (unsigned i = 0; i < 5000; i++) {
+    ack.syndrome = i % 2 ? 0x1F : 0x60;
+    ack.psn = kPsn + 1 + i;
+    victim.inject(victim.build(ack));
+  }
+  EXPECT_EQ(victim.box.count(1, "ghost_acks"), 5000u);
+  EXPECT_EQ(victim.box.count(1, "retransmitted_packets"), 0u);
+  // Notifications of a stranger do nothing; the peer's take the rate down, but not below the least.
+  PacketSpec cnp = victim.good();
+  cnp.opcode = roce::kOpcodeCnp;
+  cnp.payload = {};
+  cnp.underlay.addresses.source = roce::ipv4(10, 0, 0, 9);
+  for (unsigned i = 0; i < 1000; i++) victim.inject(victim.build(cnp));
+  EXPECT_EQ(victim.box.count(1, "rp_cnp_ignored"), 1000u);
+  EXPECT_EQ(victim.box.count(1, "rp_cnp_handled"), 0u);
+  cnp.underlay.addresses.source = roce::ipv4(10, 0, 0, 1);
+  for (unsigned i = 0; i < 1000; i++) victim.inject(victim.build(cnp));
+  EXPECT_EQ(victim.box.count(1, "rp_cnp_handled"), 1000u);
+  EXPECT_GT(victim.box.sides[1].qp->rate, 0.0);
+  // Duplicates of READs: no more of them wait than requests may.
+  PacketSpec read = victim.good();
+  read.opcode = IBV_OPCODE_RC_RDMA_READ_REQUEST;
+  read.payload = {};
+  read.dma_length = 1 << 20;
+  for (unsigned i = 0; i < 2000; i++) victim.inject(victim.build(read));
+  EXPECT_LT(victim.box.pool.in_use(), 100u);
+  victim.box.run();
+  ASSERT_EQ(victim.box.completions(1).size(), 1u);
+  EXPECT_EQ(victim.box.completions(1)[0].status, IBV_WC_SUCCESS);
+  EXPECT_LE(victim.box.count(1, "tx_roce_packets"), 1024u * 300) << "258 of 1024 packets, and the one request";
+}
+
+TEST(Forged, AFloodOfQuestionsIsAnsweredAsFarAsTheWireGoes) {
+  Victim victim(IBV_QPT_RC, "rate: 1Mbps");
+  constexpr unsigned kQuestions = 3000;
+  for (unsigned i = 0; i < kQuestions; i++) {
+    PacketPtr question = victim.box.pool.allocate(sizeof(nic_model::ArpFrame));
+    nic_model::write_arp(*question, nic_model::kArpRequest, {2, 0x72, 10, 0, 0, 9}, roce::ipv4(10, 0, 0, 9),
+                         {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}, {}, roce::ipv4(10, 0, 0, 2));
+    victim.inject(std::move(question));
+  }
+  const std::uint64_t replies = victim.box.count(1, "arp_replies_sent");
+  EXPECT_EQ(replies + victim.box.count(1, "drop_control_full"), kQuestions);
+  EXPECT_GE(replies, nic_model::kControlPacketsMax);
+  EXPECT_LE(replies, nic_model::kControlPacketsMax + 2) << "one is on the wire";
+}
+
+// No reason to drop a packet is without a test: here, or where it is said.
+TEST(Forged, EveryReasonIsTried) {
+  std::set<std::string, std::less<>> tried = {
+      "drop_invalid",    "drop_qp_state",   "drop_bad_qkey",      "drop_message", "drop_control_full",  // above
+      "drop_down",       "drop_tx_down",                           // Schedule.ANicStopsAndComesBack
+      "drop_cm_unknown", "drop_cm_refused", "drop_cm_state",       // CmStrangers
+      "drop_hop_limit",  "drop_no_packet",  "drop_not_connected",  // of every device, not the NIC's
+      "drop_rtt",                                                  // Observer.ProbesThatAreDamagedOrDoubledGiveNoSample
+  };
+  for (const Row& row : kHarmless) tried.insert(row.counter);
+  Victim victim;
+  victim.box.devices[1]->books().for_each_counter([&](const CounterView& view) {
+    if (view.name.starts_with("drop_")) {
+      EXPECT_TRUE(tried.contains(view.name)) << view.name << " is in no row";
+    }
+  });
+}
+
+}  // namespace
+}  // namespace rocebox::test::forged
