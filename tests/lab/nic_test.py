@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A NIC on a live wire: a neighbour of Linux's own stack, and two of them in two network namespaces with verbs between them."""
+import json
+import re
+
+import bed
+
+ADDRESS, ADDRESS6, MAC = "10.99.0.9", "fd99::9", "02:00:00:99:00:09"
+PINGS, PING_BYTES = 100, 5000
+
+
+class Nic(bed.BedTest):
+    def nic(self, port, address, address6, workloads="", space=None):
+        """Starts a NIC at an interface, in a namespace of its own if given; returns the process once packets flow."""
+        config = self.dir / f"{address}.yaml"
+        config.write_text(f"devices: {{nic: {{nic: {{address: {address}, address6: '{address6}'{', mac: ' + repr(MAC) if not space else ''}}}}}}}\n"
+                          f"{workloads}ports: {{nic.wire: {{af_packet: {port}, rx_descriptors: 2048}}}}\nlive: {{idle: interrupt}}\n")
+        words = (bed.ROCEBOX, "run", str(config), "--json", "-")
+        process = self.child_within(space, *words) if space else self.child(*words)
+        said = process.stderr.readline()
+        self.assertIn(" port(s)", said, said + process.stderr.read() if process.poll() is not None else said)
+        process.name = re.match(r"rocebox run (\S+): ", said).group(1)
+        return process
+
+    def counters(self, report):
+        return report["devices"]["nic"]["kernels"]["nic"]["counters"]
+
+    def test_linux_finds_it_and_pings_it(self):
+        process = self.nic(self.left_end, ADDRESS, ADDRESS6)
+        for address in (ADDRESS, ADDRESS6):
+            self.assertIn(" 0% packet loss", self.within(self.left, "ping", "-c", "3", "-i", "0.1", "-s", "1400", address))
+            self.assertIn(MAC, self.within(self.left, "ip", "neigh", "show", address))
+        # It puts no fragments together, and says nothing to them; nor is it anybody else.
+        for words in (("-s", "3000", ADDRESS), ("10.99.0.8",)):
+            lost = bed.subprocess.run(["ip", "netns", "exec", self.left, "ping", "-c", "1", "-W", "0.3", *words], capture_output=True, text=True)
+            self.assertNotEqual(lost.returncode, 0, lost.stdout)
+        counters = self.counters(self.stop(process))
+        self.assertEqual(counters["echo_replies_sent"], 6)
+        self.assertGreaterEqual(counters["arp_replies_sent"], 1)
+        self.assertGreaterEqual(counters["nd_advertisements_sent"], 1)
+        self.assertEqual(counters["rx_roce_packets"], 0)
+
+    def two(self, server, client):
+        """A NIC in each namespace, a bridge between them, and what their hosts run; both reports."""
+        bridge = f"rbB{bed.os.getpid() % 100000}"
+        bed.sh("ip", "link", "add", bridge, "type", "bridge")
+        self.addCleanup(bed.subprocess.run, ["ip", "link", "del", bridge], capture_output=True)
+        bed.sh("ip", "link", "set", bridge, "up")
+        for end in (self.left_end, self.right_end):
+            bed.sh("ip", "link", "set", end, "master", bridge)
+        serves = self.nic("eth", "10.99.0.12", "fd99::12", f"workloads: {{test: {server}}}\n", self.right)
+        asks = self.nic("eth", "10.99.0.11", "fd99::11", f"workloads: {{test: {client}}}\n", self.left)
+        reports = []
+        for process in (asks, serves):
+            out, error = process.communicate(timeout=bed.HANGS)
+            self.assertEqual(process.returncode, 0, error)
+            report = json.loads(out)
+            bed.check_books(self, report)
+            reports.append(report)
+        return reports
+
+    def test_two_of_them_connect_by_rdma_cm(self):
+        for address in ("10.99.0.12", "'fd99::12'"):
+            asks, serves = self.two(f"{{type: rping, hosts: [nic], size: {PING_BYTES}}}",
+                                    f"{{type: rping, hosts: [nic], address: {address}, count: {PINGS}, size: {PING_BYTES}}}")
+            bed.sh("ip", "link", "del", f"rbB{bed.os.getpid() % 100000}")
+            for report in (asks, serves):
+                details = report["workloads"]["test"]["details"]
+                self.assertEqual((details["pings"], details["mismatches"], details["error"]), (PINGS, 0, ""))
+                self.assertEqual(self.counters(report)["rx_icrc_encapsulated"], 0)
+            # What each sent has come to the other: the wire loses nothing.
+            self.assertEqual(self.counters(asks)["tx_roce_packets"], self.counters(serves)["rx_roce_packets"])
+
+    def test_two_of_them_have_every_verb(self):
+        asks, _ = self.two("{type: verbs_check, hosts: [nic]}", "{type: verbs_check, hosts: [nic], address: 10.99.0.12}")
+        details = asks["workloads"]["test"]["details"]
+        self.assertEqual(details["error"], "")
+        self.assertGreater(len(details["cases"]), 10)
+        for case in details["cases"]:
+            self.assertEqual((case["partial"], case["missing"], case["wrong"]), (0, 0, 0), case)
+            self.assertGreater(case["whole"], 0, case)
+
+
+if __name__ == "__main__":
+    bed.main()
