@@ -5,7 +5,6 @@ import csv
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -126,32 +125,6 @@ class Command(RoceboxTest):
             said = self.rocebox("sim", config, *words, status=2)[1]
             self.assertIn("an output must be a file of its own", said)
         self.assertEqual(flows.read_text(), "1\n0 1 3 9 1\n")
-
-    def test_a_sweep_under_mpirun_gives_the_same_table(self):
-        mpirun = shutil.which("mpirun")
-        if not mpirun:
-            self.skipTest("there is no mpirun (Debian: openmpi-bin)")
-        config = self.config(FABRIC)
-        words = ["sim", config, "--sweep", "loss=0,1%", "--sweep", "bytes=10kB,20kB,30kB", "--seeds", "2", "--quiet", "--set", "sim.time=1ms"]
-        self.rocebox(*words, "--json", self.dir / "alone.json", "--csv", self.dir / "alone")
-        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                       "ASAN_OPTIONS": "detect_leaks=0"}  # the library's own
-
-        def both(*more):
-            return subprocess.run([mpirun, "-np", "2", "--oversubscribe", ROCEBOX, *map(str, more)], env=environment,
-                                  capture_output=True, text=True, timeout=240, check=False)
-
-        done = both(*words, "--json", self.dir / "both.json", "--csv", self.dir / "both")
-        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
-        for name in ("{}.json", "{}/sweep.csv"):
-            self.assertEqual((self.dir / name.format("alone")).read_bytes(), (self.dir / name.format("both")).read_bytes())
-        self.assertEqual(len(json.loads((self.dir / "both.json").read_text())["runs"]), 12)
-        refused = both("sim", config, "--sweep", "loss=0,200%")
-        self.assertEqual(refused.returncode, 2)
-        self.assertEqual(refused.stderr.count("`loss` must be from"), 1, refused.stderr)
-        single = both("sim", config)
-        self.assertEqual(single.returncode, 2)
-        self.assertIn("mpirun deals out the runs of a sweep", single.stderr)
 
     def test_a_signal_ends_it_with_a_report(self):
         config = self.config(FABRIC.replace("$bytes", "1GB"))

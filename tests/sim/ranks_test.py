@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`rocebox sim --sweep` under mpirun: two ranks give the table that one process gives. Needs Open MPI (Debian: openmpi-bin)."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
+from common import ROCEBOX, RoceboxTest
+
+SKIPPED = 77
+MPIRUN = shutil.which("mpirun")
+STATIONS = os.environ.get("STATIONS", str(pathlib.Path(ROCEBOX).parent / "tests/sim/stations.so"))
+FABRIC = f"""
+plugins: [{STATIONS}]
+parameters: {{bytes: 10kB, loss: 0}}
+topology:
+  leaf_spine: {{leaves: 2, spines: 2, hosts_per_leaf: 2, host_rate: 10Gbps, spine_rate: 10Gbps}}
+  hosts: {{station: {{}}}}
+  switches: {{switch: {{}}}}
+  links: {{loss: $loss}}
+workloads: {{shout: {{bytes: $bytes}}}}
+"""
+
+
+class Ranks(RoceboxTest):
+    def test_a_sweep_under_mpirun_gives_the_same_table(self):
+        config = self.config(FABRIC)
+        words = ["sim", config, "--sweep", "loss=0,1%", "--sweep", "bytes=10kB,20kB,30kB", "--seeds", "2", "--quiet", "--set", "sim.time=1ms"]
+        self.rocebox(*words, "--json", self.dir / "alone.json", "--csv", self.dir / "alone")
+        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                       "ASAN_OPTIONS": "detect_leaks=0"}  # the library's own
+
+        def both(*more):
+            return subprocess.run([MPIRUN, "-np", "2", "--oversubscribe", ROCEBOX, *map(str, more)], env=environment,
+                                  capture_output=True, text=True, timeout=240, check=False)
+
+        done = both(*words, "--json", self.dir / "both.json", "--csv", self.dir / "both")
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        for name in ("{}.json", "{}/sweep.csv"):
+            self.assertEqual((self.dir / name.format("alone")).read_bytes(), (self.dir / name.format("both")).read_bytes())
+        self.assertEqual(len(json.loads((self.dir / "both.json").read_text())["runs"]), 12)
+        refused = both("sim", config, "--sweep", "loss=0,200%")
+        self.assertEqual(refused.returncode, 2)
+        self.assertEqual(refused.stderr.count("`loss` must be from"), 1, refused.stderr)
+        single = both("sim", config)
+        self.assertEqual(single.returncode, 2)
+        self.assertIn("mpirun deals out the runs of a sweep", single.stderr)
+
+
+if __name__ == "__main__":
+    if not MPIRUN:
+        print("skipped: there is no mpirun (Debian: openmpi-bin)")
+        sys.exit(SKIPPED)
+    unittest.main()
