@@ -97,7 +97,8 @@ class Generator {
     packet.wire_bytes = static_cast<std::uint32_t>(packet.bytes.size());
     if (below(15) == 0 && !own_packets().empty()) own_packets()[own_++ % own_packets().size()](packet, random_);
     if (packet.mark && below(10) == 0) {
-      packet.bytes[packet.bytes.size() - 5 - below(4)] ^= 0x10;  // pad or the end of the payload, never the mark
+      packet.bytes[packet.bytes.size() - 5 - below(4)] ^= 0x5A;  // pad or the end of the payload, never the mark
+      // Several bits: a link that flips one of them cannot make the ICRC right again.
       packet.bad_icrc = true;
     }
     if (below(25) == 0)
