@@ -18,7 +18,8 @@ Qp::Qp(Core& core, std::uint32_t number, const QpInit& made, const ibv_qp_cap& g
                             ? ReceiveQueue(*made.device_memory)
                             : ReceiveQueue(ReceiveQueue::Kind::kOwn, 0, granted.max_recv_wr, granted.max_recv_sge)),
       rnr_timer(timer_tag(TimerOf::kRnr, number)),
-      pace_timer(timer_tag(TimerOf::kPace, number)) {}
+      pace_timer(timer_tag(TimerOf::kPace, number)),
+      response_timer(timer_tag(TimerOf::kResponsePace, number)) {}
 
 void Core::wake_idle(Context& context, Qp& qp) {
   if (qp.responder.wants_to_send() || qp.requester.wants_to_send(context.now())) transmitter.add(context, qp);
@@ -112,6 +113,7 @@ void Core::fail(Context& context, Qp& qp) {
   context.cancel(qp.retransmit_timer);
   context.cancel(qp.rnr_timer);
   context.cancel(qp.pace_timer);
+  context.cancel(qp.response_timer);
   qp.requester.flush(context);
   qp.responder.flush(context);
   wake(context, qp);

@@ -29,7 +29,8 @@ enum class TimerOf : std::uint8_t {
   kObserver,
   kPause,
   kCompletion,
-  kDpa
+  kDpa,
+  kResponsePace
 };
 constexpr std::uint64_t timer_tag(TimerOf of, std::uint64_t whose = 0) {
   return static_cast<std::uint64_t>(of) << 56 | whose;
@@ -38,6 +39,7 @@ constexpr TimerOf timer_of(std::uint64_t tag) { return static_cast<TimerOf>(tag 
 constexpr std::uint64_t timer_whose(std::uint64_t tag) { return tag & ((std::uint64_t{1} << 56) - 1); }
 
 class RttProber;
+class PeerMessages;
 
 /// An asynchronous event (IB specification, 11.6.3), for the program that owns the queue pair.
 struct AsyncEvent {
@@ -103,6 +105,7 @@ class Core {
   MulticastGroups groups;
   Observer* observer = nullptr;
   RttProber* rtt = nullptr;
+  PeerMessages* peer_messages = nullptr;
   Timer observer_timer{timer_tag(TimerOf::kObserver)};
   std::vector<std::unique_ptr<Qp>> qps;  // by number
   std::vector<std::unique_ptr<CompletionQueue>> cqs;

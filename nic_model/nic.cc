@@ -21,8 +21,10 @@ Nic::Nic(const NicConfig& config, Stats& stats)
                    }),
       host_(core_, connections_, neighbors_, [this](Context& context, Qp& qp) { resolve(context, qp); }),
       rtt_(core_, neighbors_, stats),
+      peer_messages_(core_, neighbors_, stats),
       pauses_(config_, core_.transmitter, stats) {
   core_.rtt = &rtt_;
+  core_.peer_messages = &peer_messages_;
   if (config_.control)
     observe_by(config_.control->make(
         {config_.rate, config_.first_qpn, static_cast<std::uint32_t>(config_.queue_pairs), config_.places_directly()},
@@ -34,7 +36,7 @@ void Nic::observe_by(std::unique_ptr<Observer> observer) {
   core_.observe_by(observer_.get());
 }
 
-void Nic::start(Context& context) { context.reserve_timers(static_cast<std::size_t>(config_.queue_pairs) * 2); }
+void Nic::start(Context& context) { context.reserve_timers(static_cast<std::size_t>(config_.queue_pairs) * 3); }
 
 void Nic::on_timer(Context& context, Timer& timer) {
   if (core_.transmitter.owns(timer)) [[likely]] {
@@ -66,6 +68,9 @@ void Nic::on_timer(Context& context, Timer& timer) {
       break;
     case TimerOf::kPace:
       if (Qp* qp = core_.find(whose)) qp->requester.on_pace_timer(context);
+      break;
+    case TimerOf::kResponsePace:
+      if (Qp* qp = core_.find(whose)) qp->responder.on_pace_timer(context);
       break;
     case TimerOf::kConnection:
       connections_.on_timer(context, whose);

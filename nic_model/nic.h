@@ -9,6 +9,7 @@
 #include "nic_model/core.h"
 #include "nic_model/host/host.h"
 #include "nic_model/rate/pauses.h"
+#include "nic_model/rate/peer_messages.h"
 #include "nic_model/rate/rtt.h"
 #include "runtime/kernel/kernel_options.h"
 
@@ -68,6 +69,7 @@ class Nic final : public Kernel {
   ConnectionManager connections_;
   Host host_;
   RttProber rtt_;
+  PeerMessages peer_messages_;
   Pauses pauses_;
   std::unique_ptr<Observer> observer_;
 };

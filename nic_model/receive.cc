@@ -65,6 +65,7 @@ Counter& Nic::receive_other(Context& context, Packet packet) {
   }
   if (Counter* end = pauses_.on_packet(context, packet)) return *end;
   if (Counter* end = rtt_.on_packet(context, packet)) return *end;
+  if (Counter* end = peer_messages_.on_packet(context, packet)) return *end;
   bool found = false;
   const bool used = neighbors_.on_packet(context, packet, found);
   if (found) connections_.on_neighbor(context);

@@ -124,6 +124,7 @@ void Host::reset(Qp& qp) {
   context_->cancel(qp.retransmit_timer);
   context_->cancel(qp.rnr_timer);
   context_->cancel(qp.pace_timer);
+  context_->cancel(qp.response_timer);
   qp.attributes = QpAttributes();
   qp.send_queue.clear();
   qp.own_receive_queue.clear();
@@ -132,7 +133,9 @@ void Host::reset(Qp& qp) {
   qp.path_known = false;
   qp.peer_ipv4 = 0;
   qp.rate = 0;
-  qp.rtt_sent = kNever;
+  qp.response_rate = 0;
+  qp.rtt_sent.fill(kNever);
+  qp.peer_message_seen = 0;
 }
 
 }  // namespace rocebox::nic_model

@@ -15,16 +15,21 @@ namespace rocebox::nic_model {
 class Core;
 
 enum class QpEventKind : std::uint8_t {
-  kTx,    ///< a packet of its requests left
-  kRx,    ///< a packet came for it, whatever it is; before anything else is told of it
-  kAck,   ///< an ACK of what was sent
-  kNack,  ///< a NAK or RNR NAK of what was sent
-  kCnp,   ///< a congestion notification
-  kRtt,   ///< the answer to request_rtt()
+  kTx,          ///< a packet of its requests left
+  kRx,          ///< a packet came for it, whatever it is; before anything else is told of it
+  kAck,         ///< an ACK of what was sent
+  kNack,        ///< a NAK or RNR NAK of what was sent
+  kCnp,         ///< a congestion notification
+  kRtt,         ///< the answer to request_rtt()
+  kTxResponse,  ///< a packet of a response to the peer's READ left
 };
 constexpr std::uint32_t event_bit(QpEventKind kind) { return 1u << static_cast<unsigned>(kind); }
 
 inline constexpr std::size_t kRttPayloadBytes = 32;
+/// What an observer writes of a peer message; with the NIC's header 128 bytes of UDP payload (SCR, 4.3.1).
+inline constexpr std::size_t kPeerMessageBytes = 96;
+/// Probes of one queue pair that are under way at once: a new one takes the place of the oldest.
+inline constexpr std::uint32_t kProbesUnderWay = 8;
 
 /// Times of one probe, each by the clock of the NIC where it was taken; rate/README.md has the packets.
 struct RttSample {
@@ -40,8 +45,8 @@ struct QpEvent {
   QpEventKind kind = QpEventKind::kTx;
   std::uint32_t qpn = 0;
   std::uint32_t psn = 0;              ///< of the packet
-  std::uint32_t bytes = 0;            ///< kTx, kRx: of it on the wire, preamble and gap included
-  std::uint16_t udp_source_port = 0;  ///< kTx, kRx
+  std::uint32_t bytes = 0;            ///< kTx, kTxResponse, kRx: of it on the wire, preamble and gap included
+  std::uint16_t udp_source_port = 0;  ///< kTx, kTxResponse, kRx
   std::uint8_t syndrome = 0;          ///< kAck, kNack: of the AETH
   const RttSample* rtt = nullptr;     ///< kRtt
 };
@@ -56,17 +61,24 @@ class Controls {
   /// RoCE's on the port, as packets were captured.
   std::uint64_t bytes_received() const;
   std::uint64_t bytes_sent() const;
+  /// What RoCE's took of the wire so far, with `overhead` for each packet.
+  std::uint64_t wire_bytes_received() const;
+  /// How long the last read of host memory took; 0: PCIe is not modelled, or nothing was read.
+  Nanos pcie_latency() const;
   /// The queue pair's requests leave at most at so many bits per second, frames' overhead counted, from the next packet
   /// on: between kRateMin and the port's rate. 0: as fast as the port takes them. False: there is none of that number.
   bool set_rate(std::uint32_t qpn, double bits_per_second);
   /// 0: unlimited.
   double rate(std::uint32_t qpn) const;
+  /// The same of its responses to the peer's READs, which set_rate() leaves alone.
+  bool set_response_rate(std::uint32_t qpn, double bits_per_second);
   /// Its path, as switches hash it, from the next packet on. Called at each kTx this is a path for each packet.
   bool set_udp_source_port(std::uint32_t qpn, std::uint16_t port);
-  /// Sends a probe to the queue pair's peer, from this UDP port; kRtt brings the answer, if one comes. One is under way
-  /// at a time: a new one takes the place of one that is not answered. False: the queue pair has no path, or the
-  /// port is that of probes.
+  /// Sends a probe to the queue pair's peer, from this UDP port; kRtt brings the answer, if one comes. So many as
+  /// kProbesUnderWay may wait for theirs. False: the queue pair has no path, or the port is that of probes.
   bool request_rtt(std::uint32_t qpn, std::uint16_t udp_source_port);
+  /// Tells the observer at the queue pair's other end, by a datagram that may get lost. False: there is no path.
+  bool send_to_peer(std::uint32_t qpn, std::span<const std::uint8_t, kPeerMessageBytes> message);
   /// Calls Observer::on_timer then, and not at a time given before. kNever: not at all.
   void wake_at(Nanos at);
 
@@ -88,6 +100,10 @@ class Observer {
   /// A peer's probe came for the queue pair: what the answer is to carry, zeros at first.
   virtual void on_rtt_request(Controls& /*controls*/, std::uint32_t /*qpn*/,
                               std::span<std::uint8_t, kRttPayloadBytes> /*payload*/) {}
+  /// What the peer's observer sent: newer than all that came before. Its contents are anybody's who can forge the
+  /// peer's address.
+  virtual void on_peer_message(Controls& /*controls*/, std::uint32_t /*qpn*/,
+                               std::span<const std::uint8_t, kPeerMessageBytes> /*message*/) {}
   virtual void report(Report& /*report*/) const {}
 };
 

@@ -4,24 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/roce/ipv4_checksum.h"
+#include "nic_model/rate/datagram.h"
 
 namespace rocebox::nic_model {
 namespace {
 
 constexpr std::array<std::uint8_t, 4> kRttMagic = {'R', 'B', 'R', 'T'};
 constexpr std::uint8_t kRttVersion = 1, kRttRequest = 1, kRttResponse = 2;
-constexpr std::uint8_t kRttHopLimit = 64;
-
-// One's complement sum of a UDP datagram with its pseudo header (RFC 768; RFC 8200, 8.1), folded.
-std::uint16_t udp_sum(const std::uint8_t* addresses, std::size_t address_bytes, const std::uint8_t* udp,
-                      std::uint32_t bytes) {
-  std::uint32_t sum = roce::kIpProtocolUdp + bytes;
-  for (std::size_t i = 0; i < address_bytes; i += 2) sum += roce::load_be16(addresses + i);
-  for (std::uint32_t i = 0; i < bytes; i += 2) sum += roce::load_be16(udp + i);
-  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
-  return static_cast<std::uint16_t>(sum);
-}
 
 }  // namespace
 
@@ -58,79 +47,24 @@ bool RttProber::request(Context& context, Qp& qp, std::uint16_t udp_source_port)
   probe.request_sent = static_cast<std::uint64_t>(context.now());
   if (!send(context, qp.attributes.remote, *mac, qp.attributes.traffic_class, udp_source_port, kRttUdpPort, probe))
     return false;
-  qp.rtt_sent = context.now();
+  qp.rtt_sent[qp.rtt_serial % kProbesUnderWay] = context.now();
   requests_sent_.add();
   return true;
 }
 
 bool RttProber::send(Context& context, const roce::IpAddress& to, const roce::Mac& mac, std::uint8_t traffic_class,
                      std::uint16_t source_port, std::uint16_t destination_port, const Probe& probe) {
-  const bool is_ipv4 = roce::is_ipv4(to);
-  const auto ip_bytes = static_cast<std::uint32_t>(is_ipv4 ? sizeof(roce::Ipv4) : sizeof(roce::Ipv6));
   static_assert(sizeof(Probe) == 80);
-  constexpr std::uint32_t kUdpBytes = sizeof(roce::Udp) + sizeof(Probe);
-  PacketPtr packet = context.allocate(static_cast<std::uint32_t>(sizeof(roce::Ethernet)) + ip_bytes + kUdpBytes);
-  if (!packet) return core_.count.tx_no_packet.add(), false;
-  std::memset(packet->data(), 0, packet->size());
-  auto* ethernet = packet->header<roce::Ethernet>(0);
-  std::copy(mac.begin(), mac.end(), ethernet->destination);
-  std::ranges::copy(core_.config.mac_address(), ethernet->source);
-  ethernet->type = is_ipv4 ? roce::kEtherIpv4 : roce::kEtherIpv6;
-  const roce::IpAddress own = core_.config.source_for(to);
-  std::uint8_t addresses[32];  // as the pseudo header has them
-  const std::size_t address_bytes = is_ipv4 ? 4 : 16;
-  std::copy(own.end() - static_cast<std::ptrdiff_t>(address_bytes), own.end(), addresses);
-  std::copy(to.end() - static_cast<std::ptrdiff_t>(address_bytes), to.end(), addresses + address_bytes);
-  std::uint8_t* const l3 = packet->data() + sizeof(roce::Ethernet);
-  if (is_ipv4) {
-    auto* ip = reinterpret_cast<roce::Ipv4*>(l3);
-    ip->version_ihl = 0x45;
-    ip->tos = traffic_class;
-    ip->total_length = sizeof *ip + kUdpBytes;
-    ip->flags_fragment = 0x4000;
-    ip->ttl = kRttHopLimit;
-    ip->protocol = roce::kIpProtocolUdp;
-    std::copy_n(addresses, 8, ip->source);
-    roce::store_ipv4_checksum(*ip);
-  } else {
-    auto* ip = reinterpret_cast<roce::Ipv6*>(l3);
-    ip->version_class_label = 0x60000000u | std::uint32_t{traffic_class} << 20;
-    ip->payload_length = kUdpBytes;
-    ip->next_header = roce::kIpProtocolUdp;
-    ip->hop_limit = kRttHopLimit;
-    std::copy_n(addresses, 32, ip->source);
-  }
-  auto* udp = reinterpret_cast<roce::Udp*>(l3 + ip_bytes);
-  udp->source_port = source_port;
-  udp->destination_port = destination_port;
-  udp->length = kUdpBytes;
-  std::memcpy(udp + 1, &probe, sizeof probe);
-  const std::uint16_t sum = udp_sum(addresses, 2 * address_bytes, reinterpret_cast<std::uint8_t*>(udp), kUdpBytes);
-  udp->checksum = sum == 0xFFFF ? 0xFFFF : static_cast<std::uint16_t>(~sum);
-  if (core_.transmitter.add_control(context, packet)) return true;
-  context.drop(std::move(packet), core_.count.drop_control_full);
-  return false;
+  return send_datagram(context, core_, {to, mac, traffic_class, source_port, destination_port},
+                       {reinterpret_cast<const std::uint8_t*>(&probe), sizeof probe});
 }
 
 Counter* RttProber::on_packet(Context& context, Packet packet) {
-  const PacketMeta& meta = packet.meta();
-  const bool is_ipv4 = meta.ip_version == 4;
-  if (!is_ipv4 && meta.ip_version != 6) return nullptr;
-  const auto ip_bytes = static_cast<std::uint32_t>(is_ipv4 ? sizeof(roce::Ipv4) : sizeof(roce::Ipv6));
-  const auto* l3 = packet.data() + meta.l3_offset;
-  if (packet.size() < meta.l3_offset + ip_bytes + sizeof(roce::Udp)) return nullptr;
-  const std::uint8_t protocol = is_ipv4 ? reinterpret_cast<const roce::Ipv4*>(l3)->protocol
-                                        : reinterpret_cast<const roce::Ipv6*>(l3)->next_header;
-  if (protocol != roce::kIpProtocolUdp || (is_ipv4 && l3[0] != 0x45)) return nullptr;
-  const auto* udp = reinterpret_cast<const roce::Udp*>(l3 + ip_bytes);
+  const roce::Udp* udp = udp_of(packet);
+  if (!udp) return nullptr;
   const bool is_request = udp->destination_port == kRttUdpPort;
   if (!is_request && udp->source_port != kRttUdpPort) return nullptr;
-  constexpr std::uint32_t kUdpBytes = sizeof(roce::Udp) + sizeof(Probe);
-  if (udp->length != kUdpBytes || packet.size() < meta.l3_offset + ip_bytes + kUdpBytes) return &drop_;
-  const auto* addresses =
-      is_ipv4 ? reinterpret_cast<const roce::Ipv4*>(l3)->source : reinterpret_cast<const roce::Ipv6*>(l3)->source;
-  if (udp_sum(addresses, is_ipv4 ? 8 : 32, reinterpret_cast<const std::uint8_t*>(udp), kUdpBytes) != 0xFFFF)
-    return &drop_;
+  if (!is_whole_datagram(packet, *udp, sizeof(Probe))) return &drop_;
   Probe probe;
   std::memcpy(&probe, udp + 1, sizeof probe);
   if (!std::ranges::equal(probe.magic, kRttMagic) || probe.version != kRttVersion || probe.zero != 0 ||
@@ -167,9 +101,11 @@ Counter& RttProber::on_request(Context& context, Packet packet, const Probe& ask
 
 Counter& RttProber::on_response(Context& context, Packet packet, const Probe& probe) {
   Qp& qp = *core_.find(static_cast<std::uint32_t>(probe.destination_qp));
-  if (qp.rtt_sent == kNever || probe.serial != qp.rtt_serial) return drop_;
+  const auto serial = static_cast<std::uint32_t>(probe.serial);
+  Nanos& sent = qp.rtt_sent[serial % kProbesUnderWay];
+  if (sent == kNever || qp.rtt_serial - serial >= kProbesUnderWay) return drop_;
   RttSample sample;
-  sample.request_sent = std::exchange(qp.rtt_sent, kNever);
+  sample.request_sent = std::exchange(sent, kNever);
   sample.request_received = static_cast<Nanos>(probe.request_received.get());
   sample.response_sent = static_cast<Nanos>(probe.response_sent.get());
   sample.response_received = context.now();

@@ -191,7 +191,9 @@ Nanos Transmitter::read(Nanos now, Packet packet) {
   if (pcie.bandwidth == 0 || packet.meta().payload_bytes == 0) return now;
   pcie_free_ = std::max(pcie_free_, static_cast<double>(now)) +
                packet.meta().payload_bytes * 8e9 / static_cast<double>(pcie.bandwidth);
-  return static_cast<Nanos>(pcie_free_) + pcie.read_latency;
+  const Nanos ready = static_cast<Nanos>(pcie_free_) + pcie.read_latency;
+  pcie_latency_ = ready - now;
+  return ready;
 }
 
 // In the order in which they were chosen. Empty: there is none, or the first one's data have not come.

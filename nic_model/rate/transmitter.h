@@ -44,6 +44,8 @@ class Transmitter {
   void set_paused(Context& context, std::uint8_t priorities);
   /// The timer: sends what is due.
   void run(Context& context, Core& core);
+  /// How long the last read of a packet's data took; 0: none did.
+  Nanos pcie_latency() const { return pcie_latency_; }
   /// Brings what run() needs nearer, where `timer` is this one's.
   void prefetch(const Timer& timer) const;
   bool owns(const Timer& timer) const { return &timer == &timer_; }
@@ -89,7 +91,8 @@ class Transmitter {
   std::size_t staged_first_ = 0, staged_end_ = 0;
   std::uint64_t staged_bytes_ = 0;
   double pcie_free_ = 0;  // when all data that were asked for have come over PCIe, its latency aside
-  PacketPtr leaving_;     // its last bit is being sent until the timer fires
+  Nanos pcie_latency_ = 0;
+  PacketPtr leaving_;  // its last bit is being sent until the timer fires
 };
 
 }  // namespace rocebox::nic_model

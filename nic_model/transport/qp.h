@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 #include <rte_common.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "nic_model/queues/completion_queue.h"
 #include "nic_model/queues/receive_queue.h"
 #include "nic_model/queues/send_queue.h"
+#include "nic_model/rate/observer.h"
 #include "nic_model/transport/headers.h"
 #include "nic_model/transport/requester.h"
 #include "nic_model/transport/responder.h"
@@ -93,11 +95,14 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
   alignas(RTE_CACHE_LINE_SIZE) Headers headers;  ///< of the path of a connected one; once `path_known`
   // From here on what packets seldom need.
   ReceiveQueue own_receive_queue;
-  Timer rnr_timer, pace_timer;
+  Timer rnr_timer, pace_timer, response_timer;
   Headers notification_headers;  ///< of congestion notifications
+  double response_rate = 0;      ///< as `rate`, of its responses to READs
   std::uint32_t rtt_serial = 0;  ///< of its last probe
-  Nanos rtt_sent = kNever;       ///< when that left; kNever: it is answered
-  Nanos last_cnp = 0;            ///< when this side sent its last congestion notification
+  /// When the last probes left, by serial number; kNever: there is none that is not answered.
+  std::array<Nanos, kProbesUnderWay> rtt_sent{kNever, kNever, kNever, kNever, kNever, kNever, kNever, kNever};
+  std::uint64_t peer_message_sent = 0, peer_message_seen = 0;  ///< times in the last messages, each by its sender
+  Nanos last_cnp = 0;                                          ///< when this side sent its last congestion notification
 
   /// Brings what sending needs nearer.
   void prefetch() const {
@@ -126,6 +131,8 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
   }
 };
 
-inline bool Responder::wants_to_send() const { return waiting_ && qp_.path_known; }
+inline bool Responder::wants_to_send() const {
+  return waiting_ && qp_.path_known && !(is_paced_ && responses_[first_].kind == Response::Kind::kRead);
+}
 
 }  // namespace rocebox::nic_model

@@ -16,6 +16,8 @@ void Responder::reset() {
   msn_ = 0;
   first_ = waiting_ = resources_end_ = 0;
   reads_waiting_ = 0;
+  is_paced_ = false;
+  paced_until_ = 0;
 }
 
 void Responder::start() {

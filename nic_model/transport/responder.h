@@ -52,6 +52,9 @@ class Responder {
     __builtin_prefetch(reinterpret_cast<const std::uint8_t*>(this) + 64, 1);
   }
 
+  /// The rate of responses to READs lets the next one go.
+  void on_pace_timer(Context& context);
+
   std::uint32_t expected_psn() const { return epsn_; }
   /// A READ's response has been begun, and some of it is still to be sent.
   bool in_message() const { return waiting_ && responses_[first_].sent > 0; }
@@ -120,6 +123,7 @@ class Responder {
   void grow();
   PacketPtr send_read(Context& context, Response& response);
   std::uint8_t with_credits(std::uint8_t syndrome) const;
+  void pace(Context& context, Packet packet);
 
   // What each packet needs lies together, at the beginning: in two cache lines.
   Core& core_;
@@ -127,6 +131,7 @@ class Responder {
   std::uint32_t epsn_ = 0, msn_ = 0;
   bool nak_sent_ = false;      // a NAK or RNR NAK for epsn_, which is not to be said again until epsn_ comes
   bool places_ahead_ = false;  // direct placement: `ahead_` is in use
+  bool is_paced_ = false;      // responses to READs wait for their rate
   Message message_ = Message::kNone;
   std::uint32_t rkey_ = 0;
   // A ring of responses that are still to be sent: `few_`, or once there were more `many_`.
@@ -150,6 +155,7 @@ class Responder {
   std::optional<std::uint32_t> ack_wanted_;  // the farthest PSN ahead that asked for an ACK
   std::vector<Resource> resources_;          // the last max_dest_rd_atomic of them, by number; a power of two of places
   std::uint32_t resources_end_ = 0;          // number so far
+  Nanos paced_until_ = 0;
 };
 
 }  // namespace rocebox::nic_model

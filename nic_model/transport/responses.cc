@@ -122,6 +122,7 @@ PacketPtr Responder::send_read(Context& context, Response& response) {
   if (bytes && Core::has_payload(*packet))
     core_.memory.read(response.rkey, response.address + offset, bytes, Headers::payload(*packet));
   core_.finish(*packet);
+  pace(context, *packet);
   if (++response.sent == response.packets) {
     if (!response.is_again) reads_waiting_--;
     pop();
@@ -129,9 +130,32 @@ PacketPtr Responder::send_read(Context& context, Response& response) {
   return packet;
 }
 
+// As Requester::pace(): what answers READs is data, too (SCR, A.5).
+void Responder::pace(Context& context, Packet packet) {
+  const auto bytes = static_cast<std::uint32_t>(packet.wire_bytes() + core_.config.overhead);
+  if (core_.is_observed(QpEventKind::kTxResponse)) [[unlikely]] {
+    QpEvent event;
+    event.kind = QpEventKind::kTxResponse;
+    event.psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
+    event.bytes = bytes;
+    event.udp_source_port = qp_.attributes.udp_source_port;
+    core_.observe(context, qp_, event);
+  }
+  if (qp_.response_rate == 0) return;
+  paced_until_ = std::max(paced_until_, context.now()) + static_cast<Nanos>(bytes * 8e9 / qp_.response_rate);
+  is_paced_ = true;
+  context.arm(qp_.response_timer, paced_until_);
+}
+
+void Responder::on_pace_timer(Context& context) {
+  is_paced_ = false;
+  core_.wake(context, qp_);
+}
+
 void Responder::flush(Context& context) {
   if (work_.taken) core_.complete_receive(context, qp_, work_, {MLX5_CQE_RESP_SEND}, IBV_WC_WR_FLUSH_ERR);
   message_ = Message::kNone;
+  is_paced_ = false;
   // What was accepted before the NAK that ends it goes out first; one of a gap ends nothing.
   const auto ends = [](std::uint8_t syndrome) {
     return roce::aeth_kind(syndrome) == roce::AethKind::kNak &&
