@@ -12,6 +12,7 @@
 #include "kernels/inspect/inspect.h"
 #include "kernels/link/link.h"
 #include "kernels/lowar/lowar.h"
+#include "kernels/scr/scr.h"
 #include "kernels/sdr/model/sdr_model.h"
 #include "kernels/sdr/observer/sdr.h"
 #include "kernels/sdr/workload/sdr_messages.h"
@@ -54,6 +55,8 @@ std::span<const Component> in_tree_components() {
                                   nic_component(),
                                   nic_model::pcc::pcc_component(),
                                   rping_workload(),
+                                  scr_component(),
+                                  scr_control_component(),
                                   sdr_component(),
                                   sdr_messages_workload(),
                                   sdr_model(),

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/scr/control.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "kernels/scr/messages.h"
+#include "kernels/scr/scr.h"
+#include "nic_model/dpa/library.h"
+#include "nic_model/dpa/program.h"
+#include "runtime/roce/parse.h"
+
+namespace rocebox::scr {
+namespace {
+
+namespace nm = nic_model;
+
+struct Kinds {
+  nm::QpEventKind theirs;
+  scr_kind ours;
+};
+constexpr Kinds kKinds[] = {{nm::QpEventKind::kTx, SCR_TX},        {nm::QpEventKind::kRx, SCR_RX},
+                            {nm::QpEventKind::kAck, SCR_ACK},      {nm::QpEventKind::kNack, SCR_NACK},
+                            {nm::QpEventKind::kCnp, SCR_CNP},      {nm::QpEventKind::kRtt, SCR_RTT},
+                            {nm::QpEventKind::kTxResponse, SCR_TX}};
+static_assert(kKinds[static_cast<unsigned>(nm::QpEventKind::kTxResponse)].theirs == nm::QpEventKind::kTxResponse);
+
+std::uint8_t nack_kind(std::uint8_t syndrome) {
+  if (roce::aeth_kind(syndrome) == roce::AethKind::kRnrNak) return SCR_NACK_RNR;
+  const bool lost = roce::aeth_value(syndrome) == static_cast<unsigned>(roce::NakCode::kPsnSequenceError);
+  return lost ? SCR_NACK_SEQUENCE : SCR_NACK_FATAL;
+}
+
+}  // namespace
+
+Control::Control(const ControlConfig& config, const nm::ControlledNic& nic, Stats& stats)
+    : first_qpn_(nic.first_qpn),
+      hints_(config.hints),
+      flows_(nic.queue_pairs),
+      flows_full_(stats.counter("scr_flows_full", "queue pairs that the policy does not know: there are too many")),
+      bad_messages_(stats.counter("scr_bad_messages", "messages of peers that no policy sends")),
+      wrong_hints_(stats.counter("scr_wrong_hints", "hints for queue pairs that the policy does not know")),
+      fallback_({}, nic, stats) {
+  changes_.reserve(static_cast<std::size_t>(config.trace));
+  if (!config.has_policy()) return;
+  const std::string path = config.policy.empty() ? config.file.path : nm::dpa::library_path(config.policy);
+  const std::string text = config.policy.empty() ? config.file.text : nm::dpa::Program::read(path);
+  FrameworkConfig framework = config;
+  framework.flows = std::min<std::int64_t>(config.flows, nic.queue_pairs);
+  engine_ = std::make_unique<Engine>(framework, path, text, nic.line_rate, stats);
+}
+
+// What DCQCN takes when the policy has been stopped is asked for from the start.
+std::uint32_t Control::events() const {
+  std::uint32_t wanted = fallback_.events();
+  for (const Kinds& one : kKinds)
+    if (engine_ && engine_->wants(one.ours)) wanted |= event_bit(one.theirs);
+  return wanted;
+}
+
+void Control::on_queue_pair(Controls& controls, std::uint32_t qpn) {
+  const std::uint32_t number = qpn - first_qpn_;
+  Flow& flow = flows_[number];
+  flow = {};
+  flow.known = true;
+  if (!is_on()) return fallback_.on_queue_pair(controls, qpn);
+  if (number >= engine_->flows()) return flows_full_.add();
+  controls_ = &controls;
+  Event event{};
+  event.time = event.since = controls.now();
+  event.flow = number;
+  event.count = 1;
+  event.kind = SCR_HOST;
+  event.detail = SCR_HOST_NEW_FLOW;
+  engine_->tell(event, *this);
+  settle(controls);
+}
+
+void Control::on_event(Controls& controls, const nm::QpEvent& event) {
+  if (!is_on()) {
+    if (event.kind == nm::QpEventKind::kTx || event.kind == nm::QpEventKind::kCnp ||
+        event.kind == nm::QpEventKind::kNack)
+      fallback_.on_event(controls, event);
+    return;
+  }
+  const std::uint32_t number = event.qpn - first_qpn_;
+  if (number >= engine_->flows()) return;
+  controls_ = &controls;
+  engine_->run(controls.now(), *this);
+  Flow& flow = flows_[number];
+  Event told{};
+  told.time = told.since = controls.now();
+  told.flow = number;
+  told.count = 1;
+  told.psn = event.psn;
+  told.bytes = event.bytes;
+  told.udp_source_port = event.udp_source_port;
+  told.kind = static_cast<std::uint8_t>(kKinds[static_cast<unsigned>(event.kind)].ours);
+  if (told.kind == SCR_TX) flow.source_port = event.udp_source_port;
+  if (event.kind == nm::QpEventKind::kTxResponse && !flow.responds) {
+    flow.responds = true;
+    if (const std::uint64_t rate = engine_->rate(number))
+      controls.set_response_rate(event.qpn, static_cast<double>(rate));
+  }
+  if (event.kind == nm::QpEventKind::kNack) told.detail = nack_kind(event.syndrome);
+  if (event.rtt) {
+    told.rtt = static_cast<std::uint32_t>(std::clamp<Nanos>(event.rtt->rtt(), 0, UINT32_MAX));
+    told.network_rtt = static_cast<std::uint32_t>(std::clamp<Nanos>(event.rtt->network_rtt(), 0, told.rtt));
+    told.udp_source_port = event.rtt->udp_source_port;
+  }
+  engine_->put(told);
+  settle(controls);
+}
+
+void Control::on_peer_message(Controls& controls, std::uint32_t qpn, ConstMessageBytes message) {
+  const std::uint32_t number = qpn - first_qpn_;
+  if (!is_on() || number >= engine_->flows()) return;
+  const std::optional<PeerContents> contents = read_contents(message);
+  if (!contents) return bad_messages_.add();
+  controls_ = &controls;
+  engine_->run(controls.now(), *this);
+  Event told{};
+  told.time = told.since = controls.now();
+  told.flow = number;
+  told.count = 1;
+  told.kind = SCR_PEER;
+  told.detail = contents->kind;
+  told.value = contents->value;
+  told.value2 = contents->value2;
+  engine_->put(told);
+  settle(controls);
+}
+
+void Control::on_timer(Controls& controls) {
+  armed_ = kNever;
+  if (!is_on()) return fallback_.on_timer(controls);
+  controls_ = &controls;
+  hint(controls);
+  settle(controls);
+}
+
+// What applications have said by now.
+void Control::hint(Controls& controls) {
+  for (; hints_told_ < hints_.size() && hints_[hints_told_].at <= controls.now(); hints_told_++) {
+    const HintConfig& one = hints_[hints_told_];
+    const auto number = static_cast<std::uint32_t>(one.qpn) - first_qpn_;
+    if (number >= engine_->flows() || !flows_[number].known) {
+      wrong_hints_.add();
+      continue;
+    }
+    Event told{};
+    told.time = told.since = std::max(one.at, Nanos{0});
+    told.flow = number;
+    told.count = 1;
+    told.kind = SCR_HOST;
+    told.detail = SCR_HOST_HINT;
+    told.value = static_cast<std::uint64_t>(one.weight);
+    engine_->put(told);
+  }
+}
+
+// All that is due, and a call for what is due next.
+void Control::settle(Controls& controls) {
+  controls_ = &controls;
+  engine_->run(controls.now(), *this);
+  if (!is_on()) return;
+  Nanos due = engine_->due();
+  if (hints_told_ < hints_.size()) due = std::min(due, std::max(hints_[hints_told_].at, controls.now() + 1));
+  if (due == armed_) return;
+  armed_ = due;
+  controls.wake_at(due);
+}
+
+void Control::act(const scr_action& action, Nanos now) {
+  const std::uint32_t qpn = first_qpn_ + action.flow;
+  Flow& flow = flows_[action.flow];
+  switch (action.kind) {
+    case SCR_SET_RATE:
+      controls_->set_rate(qpn, static_cast<double>(action.value));
+      if (flow.responds) controls_->set_response_rate(qpn, static_cast<double>(action.value));
+      trace(action.flow, now, action.value, 0);
+      break;
+    case SCR_SET_PORT:
+      if (controls_->set_udp_source_port(qpn, action.udp_source_port)) {
+        flow.source_port = action.udp_source_port;
+        trace(action.flow, now, engine_->rate(action.flow), action.udp_source_port);
+      }
+      break;
+    case SCR_PROBE: {
+      const std::uint16_t port = action.udp_source_port ? action.udp_source_port : flow.source_port;
+      controls_->request_rtt(qpn, port);
+      engine_->await_probe(action.flow, port, now);
+      break;
+    }
+    case SCR_SEND: {
+      std::array<std::uint8_t, nm::kPeerMessageBytes> message;
+      write_contents(message, {action.detail, action.value, action.value2});
+      controls_->send_to_peer(qpn, message);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+bool Control::look_at_host(Event& event, Nanos) {
+  event.value = static_cast<std::uint64_t>(controls_->pcie_latency());
+  event.value2 = controls_->wire_bytes_received();
+  return true;
+}
+
+void Control::on_stop(Nanos) {
+  for (std::uint32_t i = 0; i < flows_.size(); i++)
+    if (flows_[i].known) {
+      fallback_.on_queue_pair(*controls_, first_qpn_ + i);
+      if (flows_[i].responds) controls_->set_response_rate(first_qpn_ + i, 0);
+    }
+}
+
+void Control::trace(std::uint32_t flow, Nanos now, std::uint64_t rate, std::uint16_t port) {
+  if (changes_.size() < changes_.capacity()) changes_.push_back({now, rate, first_qpn_ + flow, port});
+}
+
+void Control::report(Report& report) const {
+  if (!engine_) return;
+  engine_->report(report);
+  report.table("scr_changes", changes_.size(), [&](Report& r, std::size_t i) {
+    const Change& one = changes_[i];
+    r.duration("at", one.at);
+    r.count("qpn", one.qpn);
+    r.count("rate_bits_per_second", static_cast<std::int64_t>(one.rate));
+    if (one.port) r.count("udp_source_port_number", one.port);
+  });
+}
+
+}  // namespace rocebox::scr
+
+rocebox::Component rocebox::scr_control_component() {
+  static constexpr Example kExamples[] = {
+      {"a NIC whose queue pairs share its port fairly",
+       "address: 10.0.0.1\nrate: 100Gbps\ncongestion_control: scr_control\nscr_control: {policy: fair}\n"},
+      {nullptr, nullptr}};
+  return nic_model::congestion_control<scr::Control>(
+      "scr_control",
+      "Software-Controlled RDMA: a policy in C sets rates and paths by events of packets, peers and hosts", kExamples);
+}

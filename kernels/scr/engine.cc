@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/scr/engine.h"
+
+#include <algorithm>
+
+namespace rocebox::scr {
+namespace {
+
+std::array<std::uint32_t, 3> threads_of(const FrameworkConfig& config) {
+  std::array<std::uint32_t, 3> all{};
+  for (unsigned i = 0; i < 3; i++) all[i] = static_cast<std::uint32_t>(config.threads[i]);
+  return all;
+}
+
+bool has_changed(std::uint64_t before, std::uint64_t after) {
+  const std::uint64_t least = before < after ? before : after, most = before < after ? after : before;
+  return most - least > most / 32;
+}
+
+}  // namespace
+
+EngineCounters::EngineCounters(Stats& stats)
+    : collected(stats.counter("scr_events_collected", "events that collectors put into queues")),
+      handled(stats.counter("scr_events_handled", "events that the policy handled, each of one or more collected")),
+      put_aside(stats.counter("scr_events_put_aside", "events of flows at a stable rate that were put aside")),
+      bytes(stats.counter("scr_bytes_handled", "bytes that handled events told of")),
+      overfull(stats.counter("scr_ceiling_passed", "events taken in by a full one, because its queue was full, too")),
+      lost_probes(stats.counter("scr_probes_lost", "probes of the round-trip time without an answer in time")),
+      wrong_actions(
+          stats.counter("scr_wrong_actions",
+                        "things a policy asked for that cannot be: rates beyond the port's or below the least, "
+                        "flows that are not, more than there is room for")),
+      late_actions(stats.counter("scr_without_latency",
+                                 "events that came, and actions that took effect, at once: too many were under way")),
+      stops(stats.counter("scr_stops", "the policy went wrong, and the default took over")),
+      tx_handled(stats.counter("scr_tx_events_handled", "TX events among those handled")),
+      tx_bytes(stats.counter("scr_tx_bytes_handled", "bytes that handled TX events told of")) {}
+
+Engine::Engine(const FrameworkConfig& config, const std::string& path, std::string_view program,
+               std::uint64_t line_rate, Stats& stats)
+    : timing_(config.timing),
+      flows_(static_cast<std::uint32_t>(config.flows)),
+      line_rate_(line_rate),
+      stable_after_(static_cast<std::uint32_t>(config.stable_after)),
+      stable_events_(static_cast<std::uint32_t>(config.stable_events)),
+      is_stable_wanted_(config.coalescing[SCR_TX] == Strategy::kRateStable),
+      probe_timeout_(config.probe_timeout),
+      host_period_(config.host_period),
+      count_(stats),
+      policy_(path, program, {flows_, line_rate, config.watchdog}, config.values()),
+      wanted_(policy_.events()),
+      queues_(flows_, config.strategies(), config.ceiling),
+      processors_(threads_of(config), queues_.keys()),
+      known_(flows_),
+      triggers_(kEventsUnderWay),
+      answers_(kEventsUnderWay),
+      messages_(kEventsUnderWay),
+      installs_(actions_waiting(flows_)),
+      probes_(actions_waiting(flows_)),
+      sends_(actions_waiting(flows_)),
+      awaited_(kProbesWaiting),
+      host_look_(wants(SCR_KINDS) ? host_period_ : kNever) {}
+
+// An event is under way to its thread for so long; many are at once, and none is taken together with others before it
+// has come. Null: it comes at once.
+Ring<Event>* Engine::way_of(const Event& event) {
+  Ring<Event>& way = event.kind == SCR_RTT ? answers_ : event.kind < SCR_RTT ? triggers_ : messages_;
+  return latency_of(way) == 0 || (event.kind == SCR_RTT && event.detail) ? nullptr : &way;
+}
+
+Nanos Engine::latency_of(const Ring<Event>& way) const {
+  return &way == &triggers_ ? timing_.trigger : &way == &answers_ ? timing_.rtt_response : timing_.message;
+}
+
+void Engine::put(const Event& event) {
+  if (!wants(event.kind)) return;
+  count_.collected.add();
+  if (event.kind == SCR_RTT && event.detail == 0) settle_probe(event);
+  Ring<Event>* way = way_of(event);
+  if (!way) return arrive(event, event.time);
+  if (!way->full()) return way->push(event);
+  count_.late_actions.add();
+  arrive(event, event.time);
+}
+
+void Engine::arrive(Event event, Nanos at) {
+  const EventQueues::Put how = queues_.put(event);
+  if (how == EventQueues::Put::kOverfull) count_.overfull.add();
+  if (how != EventQueues::Put::kQueued) return;
+  const std::uint32_t key = queues_.key(event.flow, event.kind);
+  if (queues_.size(key) == 1) processors_.add(key, at);
+}
+
+// One event that comes to its queue then; false: there is none.
+bool Engine::arrive_at(Nanos at) {
+  for (Ring<Event>* way : {&triggers_, &answers_, &messages_})
+    if (front_of(*way) == at) {
+      const Event event = way->front();
+      way->pop();
+      return arrive(event, at), true;
+    }
+  return false;
+}
+
+void Engine::tell(const Event& event, EngineOwner& owner) {
+  if (event.flow < flows_) known_[event.flow] = {};
+  if (wants(event.kind)) handle(event, event.time, event.time, owner);
+}
+
+Nanos Engine::due() const {
+  Nanos first =
+      std::min({processors_.due(), front_of(installs_), front_of(probes_), front_of(sends_), timer_, host_look_});
+  first = std::min({first, front_of(triggers_), front_of(answers_), front_of(messages_)});
+  return awaited_.empty() ? first : std::min(first, awaited_.front().until);
+}
+
+// Of a policy that has been stopped nothing is left.
+void Engine::drain(Nanos now) {
+  timer_ = host_look_ = kNever;
+  for (Ring<Due>* ring : {&installs_, &probes_, &sends_})
+    while (!ring->empty()) ring->pop();
+  for (Ring<Event>* way : {&triggers_, &answers_, &messages_})
+    while (!way->empty()) way->pop();
+  while (!awaited_.empty()) awaited_.pop();
+  while (processors_.due() != kNever) {
+    std::uint32_t thread;
+    const std::uint32_t key = processors_.take(thread);
+    while (queues_.size(key)) queues_.take(key);
+    processors_.busy(thread, now);
+  }
+}
+
+void Engine::put_of_node(Nanos at, scr_host detail, EngineOwner& owner) {
+  Event event{};
+  event.time = event.since = at;
+  event.flow = SCR_NODE;
+  event.count = 1;
+  event.kind = SCR_HOST;
+  event.detail = detail;
+  if (detail == SCR_HOST_TIMER || owner.look_at_host(event, at)) put(event);
+}
+
+// At one instant: what takes effect, then what comes, then what is handled.
+void Engine::run(Nanos now, EngineOwner& owner) {
+  for (Nanos at; (at = due()) <= now;) {
+    if (policy_.stopped()) return drain(now);
+    bool acted = false;
+    for (Ring<Due>* ring : {&installs_, &probes_, &sends_})
+      if (!acted && front_of(*ring) == at) {
+        const scr_action action = ring->front().action;
+        ring->pop();
+        owner.act(action, at);
+        acted = true;
+      }
+    if (acted || arrive_at(at)) continue;
+    if (!awaited_.empty() && awaited_.front().until == at) {
+      lose_probe();
+    } else if (timer_ == at) {
+      timer_ = kNever;
+      put_of_node(at, SCR_HOST_TIMER, owner);
+    } else if (host_look_ == at) {
+      host_look_ = at + host_period_;
+      put_of_node(at, SCR_HOST_PCIE, owner);
+    } else {
+      dispatch(at, owner);
+    }
+  }
+  if (policy_.stopped()) drain(now);
+}
+
+void Engine::dispatch(Nanos at, EngineOwner& owner) {
+  std::uint32_t thread;
+  const std::uint32_t key = processors_.take(thread);
+  Event event = queues_.take(key);
+  if (queues_.size(key)) processors_.add(key, at);
+  if (is_stable_wanted_ && event.kind == SCR_TX && put_aside(event)) {
+    count_.put_aside.add();
+    return processors_.busy(thread, at + timing_.early);
+  }
+  processors_.busy(thread, at + timing_.law);
+  handle(event, at, at + timing_.law, owner);
+}
+
+// rate_stable: of a flow whose rate has not changed for long, events are handled so many at a time.
+bool Engine::put_aside(Event& event) {
+  Known& flow = known_[event.flow];
+  if (flow.aside) {
+    accumulate(flow.waiting, event);
+    event = flow.waiting;
+  }
+  if (flow.unchanged < stable_after_ || flow.aside + 1 >= stable_events_) {
+    flow.aside = 0;
+    return false;
+  }
+  flow.waiting = event;
+  flow.aside++;
+  return true;
+}
+
+void Engine::handle(const Event& event, Nanos at, Nanos ends, EngineOwner& owner) {
+  count_.handled.add();
+  count_.bytes.add(event.bytes);
+  if (event.kind == SCR_TX) {
+    count_.tx_handled.add();
+    count_.tx_bytes.add(event.bytes);
+    known_[event.flow].unchanged++;
+  }
+  const std::uint64_t lost = policy_.actions_lost();
+  if (!policy_.handle(event, at)) {
+    count_.stops.add();
+    return owner.on_stop(at);
+  }
+  count_.wrong_actions.add(policy_.actions_lost() - lost);
+  for (const scr_action& action : policy_.actions()) schedule(action, ends, owner);
+}
+
+void Engine::schedule(scr_action action, Nanos ends, EngineOwner& owner) {
+  if (action.kind == SCR_WAKE) {
+    timer_ = std::max(static_cast<Nanos>(action.value), ends);
+    return;
+  }
+  if (action.flow >= flows_ || action.kind > SCR_WAKE) return count_.wrong_actions.add();
+  Ring<Due>* ring = &sends_;
+  Nanos at = ends;
+  if (action.kind == SCR_SET_RATE) {
+    if (action.value > line_rate_ || (action.value && action.value < kRateFloor)) {
+      count_.wrong_actions.add();
+      action.value = std::clamp(action.value, kRateFloor, line_rate_);
+    }
+    Known& flow = known_[action.flow];
+    if (action.value == flow.rate) return;
+    if (has_changed(flow.rate, action.value)) flow.unchanged = 0;
+    flow.rate = action.value;
+  }
+  if (action.kind == SCR_SET_RATE || action.kind == SCR_SET_PORT) {
+    ring = &installs_;
+    at += timing_.install;
+  } else if (action.kind == SCR_PROBE) {
+    ring = &probes_;
+    at += timing_.rtt_request;
+  }
+  if (ring->full()) [[unlikely]] {
+    count_.late_actions.add();
+    return owner.act(action, ends);
+  }
+  ring->push({at, action});
+}
+
+void Engine::await_probe(std::uint32_t flow, std::uint16_t port, Nanos now) {
+  if (awaited_.full()) return count_.wrong_actions.add();
+  Known& known = known_[flow];
+  // One for each path: while one has no answer, the time of that one counts.
+  unsigned slot = 0;
+  while (slot < kAwaited && !(known.probes[slot].live && known.probes[slot].port == port)) slot++;
+  if (slot < kAwaited) return;
+  slot = known.next_probe++ % kAwaited;
+  Awaited& one = known.probes[slot];
+  one.port = port;
+  one.live = true;
+  one.generation++;
+  awaited_.push({now + probe_timeout_, flow, port, static_cast<std::uint8_t>(slot), one.generation});
+}
+
+void Engine::settle_probe(const Event& event) {
+  for (Awaited& one : known_[event.flow].probes)
+    if (one.live && one.port == event.udp_source_port) one.live = false;
+}
+
+void Engine::lose_probe() {
+  const Probe probe = awaited_.front();
+  awaited_.pop();
+  Awaited& one = known_[probe.flow].probes[probe.slot];
+  if (!one.live || one.generation != probe.generation) return;
+  one.live = false;
+  count_.lost_probes.add();
+  Event event{};
+  event.time = event.since = probe.until;
+  event.flow = probe.flow;
+  event.count = 1;
+  event.udp_source_port = probe.port;
+  event.kind = SCR_RTT;
+  event.detail = 1;
+  put(event);
+}
+
+}  // namespace rocebox::scr

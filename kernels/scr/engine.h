@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Engine: the event-driven framework of SCR (4.3) as a pure object: collected events go through queues to threads,
+// which run the policy; what it asks for comes out when its time has come. Whoever owns it says what time it is.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/scr/config.h"
+#include "kernels/scr/policy.h"
+#include "kernels/scr/processors.h"
+#include "kernels/scr/queues.h"
+#include "kernels/scr/ring.h"
+#include "runtime/kernel/counter.h"
+
+namespace rocebox::scr {
+
+struct EngineCounters {
+  explicit EngineCounters(Stats& stats);
+  Counter &collected, &handled, &put_aside, &bytes, &overfull, &lost_probes, &wrong_actions, &late_actions, &stops;
+  Counter &tx_handled, &tx_bytes;
+};
+
+/// Who an engine works for.
+class EngineOwner {
+ public:
+  /// What the policy asked for takes effect: rates within the port's, flows that are. Probes are the owner's to send.
+  virtual void act(const scr_action& action, Nanos now) = 0;
+  /// The state of the node, in the event; false: there is none. Asked for each host_period.
+  virtual bool look_at_host(Event& /*event*/, Nanos /*now*/) { return false; }
+  /// The policy has been stopped.
+  virtual void on_stop(Nanos now) = 0;
+
+ protected:
+  ~EngineOwner() = default;
+};
+
+class Engine {
+ public:
+  /// Throws ConfigError: the policy cannot be had. `path` and `program` are the policy's.
+  Engine(const FrameworkConfig& config, const std::string& path, std::string_view program, std::uint64_t line_rate,
+         Stats& stats);
+
+  bool wants(unsigned kind) const { return wanted_ >> kind & 1; }
+  bool stopped() const { return policy_.stopped(); }
+  std::uint32_t flows() const { return flows_; }
+
+  /// The collector's: `event` has happened at its time, which is not before run()'s.
+  void put(const Event& event);
+  /// The same, without latency: before put() of anything that the flow does.
+  void tell(const Event& event, EngineOwner& owner);
+  /// The owner has sent the probe, or could not: it is waited for.
+  void await_probe(std::uint32_t flow, std::uint16_t port, Nanos now);
+  /// When run() has something to do.
+  Nanos due() const;
+  /// All that is due by `now`, in the order of time.
+  void run(Nanos now, EngineOwner& owner);
+
+  /// The rate that the policy gave last; 0: none, or the port's.
+  std::uint64_t rate(std::uint32_t flow) const { return known_[flow].rate; }
+  std::string set_parameter(const std::string& name, std::int64_t value) { return policy_.set_parameter(name, value); }
+  void report(Report& report) const { policy_.report(report); }
+
+ private:
+  struct Due {
+    Nanos at = 0;
+    scr_action action{};
+  };
+  struct Probe {
+    Nanos until = 0;
+    std::uint32_t flow = 0;
+    std::uint16_t port = 0;
+    std::uint8_t slot = 0, generation = 0;
+  };
+  struct Awaited {
+    std::uint16_t port = 0;
+    std::uint8_t generation = 0;
+    bool live = false;
+  };
+  static constexpr unsigned kAwaited = 8;  // probes of one flow
+  // Of a flow.
+  struct Known {
+    std::uint64_t rate = 0;
+    std::uint32_t unchanged = 0;  // events since the last change
+    std::uint32_t aside = 0;      // events in Known::waiting
+    Event waiting{};              // put aside until there are enough
+    std::array<Awaited, kAwaited> probes{};
+    std::uint8_t next_probe = 0;
+  };
+  Ring<Event>* way_of(const Event& event);
+  Nanos latency_of(const Ring<Event>& way) const;
+  void arrive(Event event, Nanos at);
+  void dispatch(Nanos at, EngineOwner& owner);
+  bool put_aside(Event& event);
+  void handle(const Event& event, Nanos at, Nanos ends, EngineOwner& owner);
+  void schedule(scr_action action, Nanos ends, EngineOwner& owner);
+  void lose_probe();
+  void settle_probe(const Event& event);
+  static Nanos front_of(const Ring<Due>& ring) { return ring.empty() ? kNever : ring.front().at; }
+  Nanos front_of(const Ring<Event>& way) const { return way.empty() ? kNever : way.front().time + latency_of(way); }
+  bool arrive_at(Nanos at);
+  void drain(Nanos now);
+  void put_of_node(Nanos at, scr_host detail, EngineOwner& owner);
+
+  const Timing timing_;
+  const std::uint32_t flows_;
+  const std::uint64_t line_rate_;
+  const std::uint32_t stable_after_, stable_events_;
+  const bool is_stable_wanted_;
+  const Nanos probe_timeout_, host_period_;
+  EngineCounters count_;
+  Policy policy_;
+  std::uint32_t wanted_;
+  EventQueues queues_;
+  Processors processors_;
+  std::vector<Known> known_;
+  /// On their way to threads: what the wire tells, answers to probes, what peers and the host tell.
+  Ring<Event> triggers_, answers_, messages_;
+  Ring<Due> installs_, probes_, sends_;  // each in the order of time
+  Ring<Probe> awaited_;
+  Nanos timer_ = kNever, host_look_;
+};
+
+}  // namespace rocebox::scr

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every bound of Software-Controlled RDMA, each with its reason.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/scr/include/rocebox_scr.h"
+
+namespace rocebox::scr {
+
+/// Flows that a program knows, at most: SCR's experiments go to 1024, and tables of 16 times that are cheap.
+inline constexpr std::int64_t kFlowsMax = 16384;
+
+/// Threads of a pool: a DPA has 256.
+inline constexpr std::int64_t kThreadsMax = 256;
+
+/// Events of one flow and kind that wait at once. What is taken together needs one, and one more behind the ceiling;
+/// round-trip times of different paths are never taken together, and a flow has as many probes under way.
+inline constexpr std::array<std::uint8_t, SCR_KINDS> kQueueDepth = {4, 2, 2, 4, 2, 8, 4, 8};
+
+/// Actions that one call of a program may ask for: a new flow changes the rate of each.
+constexpr std::uint32_t actions_max(std::uint32_t flows) { return 2 * flows + 64; }
+
+/// Actions that wait until they take effect; more take effect at once, which is counted.
+constexpr std::size_t actions_waiting(std::uint32_t flows) { return 2 * std::size_t{actions_max(flows)}; }
+
+/// Events that are under way to threads at once: with the paper's 7 us packets of 84 bytes at 400 Gbps are half as
+/// many.
+inline constexpr std::size_t kEventsUnderWay = 8192;
+
+/// Probes of all flows that are waited for: with the time-out of 100 us and a probe each microsecond of each of 8
+/// paths, more than a port sends. More are not sent, which is counted.
+inline constexpr std::size_t kProbesWaiting = 8192;
+
+/// Rows of hints in a configuration or a file.
+inline constexpr std::size_t kHintsMax = 1024;
+
+/// A rate below this is no rate: packets of the longest MTU would be more than 30 ms apart.
+inline constexpr std::uint64_t kRateFloor = 1'000'000;
+
+}  // namespace rocebox::scr

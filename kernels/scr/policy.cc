@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/scr/policy.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "runtime/component/component.h"
+
+namespace rocebox::scr {
+namespace {
+
+namespace dpa = nic_model::dpa;
+
+constexpr std::size_t kStackBytes = 64 * 1024;
+constexpr std::uint32_t kGuard = 0x53C12025;
+constexpr std::string_view kApi[] = {"scr_"};
+
+thread_local Policy* running_policy = nullptr;
+
+template <class F>
+F function_of(const dpa::Program& program, const char* name) {
+  return reinterpret_cast<F>(program.find(name));
+}
+
+}  // namespace
+
+Policy::Policy(const std::string& path, std::string_view program, const PolicyOptions& options,
+               const std::vector<ParameterValue>& parameters)
+    : options_(options),
+      program_(path, program, kApi),
+      fiber_(kStackBytes),
+      init_(function_of<decltype(init_)>(program_, "scr_init")),
+      handle_(function_of<decltype(handle_)>(program_, "scr_handle")),
+      actions_(std::make_unique_for_overwrite<scr_action[]>(actions_max(options.flows))) {
+  if (!init_ || !handle_)
+    throw ConfigError(fmt::format("`{}` has no {}, which a policy has", path, init_ ? "scr_handle" : "scr_init"));
+  read_tables(path);
+  for (const auto& [name, value] : parameters)
+    if (const std::string why = set_parameter(name, value); !why.empty())
+      throw ConfigError(fmt::format("`{}`: {}", path, why));
+  node_.line_rate = options.line_rate;
+  node_.flows = options.flows;
+  node_.actions = actions_.get();
+  node_.action_most = actions_max(options.flows);
+  node_.guard = kGuard;
+  fiber_.start(&Policy::loop, this);
+  if (!run(Call::kInit) || !is_whole()) throw ConfigError(fmt::format("`{}`: {}", path, error_));
+  events_ = node_.events & (2 * SCR_HOST_STATE - 1);
+}
+
+void Policy::check(const std::string& path, std::string_view program) { dpa::Program::check(path, program, kApi); }
+
+void Policy::read_tables(const std::string& path) {
+  if (const auto* rows = static_cast<const scr_parameter*>(program_.find("scr_parameters")))
+    for (; rows->name; rows++) {
+      if (parameters_.size() == SCR_PARAMETERS_MAX)
+        throw ConfigError(fmt::format("`{}` has more than {} parameters", path, SCR_PARAMETERS_MAX));
+      node_.parameters[parameters_.size()] = rows->at_first;
+      parameters_.push_back(*rows);
+    }
+  if (const auto* names = static_cast<const char* const*>(program_.find("scr_counters")))
+    for (; *names && counters_.size() < SCR_COUNTERS_MAX; names++) counters_.push_back(*names);
+}
+
+std::string Policy::set_parameter(const std::string& name, std::int64_t value) {
+  const auto one = std::ranges::find_if(parameters_, [&](const scr_parameter& row) { return name == row.name; });
+  if (one == parameters_.end()) {
+    std::vector<std::string_view> names;
+    for (const scr_parameter& row : parameters_) names.emplace_back(row.name);
+    return fmt::format("the program has no parameter `{}`, but: {}", name, fmt::join(names, ", "));
+  }
+  if (value < one->least || value > one->most)
+    return fmt::format("parameter `{}` is from {} to {}, and not {}", name, one->least, one->most, value);
+  node_.parameters[one - parameters_.begin()] = value;
+  return "";
+}
+
+// The program's stack: one call after another, each between two pauses.
+void Policy::loop(void* policy) {
+  auto& self = *static_cast<Policy*>(policy);
+  for (;;) {
+    self.call();
+    self.has_returned_ = true;
+    self.fiber_.pause();
+  }
+}
+
+void Policy::call() {
+  if (call_ == Call::kHandle) [[likely]]
+    return handle_(&node_, &event_);
+  init_(&node_);
+}
+
+// In place of what was stopped.
+void Policy::leave() { running_policy->fiber_.leave(); }
+
+bool Policy::run(Call call) {
+  call_ = call;
+  has_returned_ = false;
+  running_policy = this;
+  dpa::Watch::of_this_thread().resume(fiber_, &Policy::leave, options_.watchdog);
+  running_policy = nullptr;
+  if (has_returned_) [[likely]]
+    return true;
+  explain();
+  return false;
+}
+
+bool Policy::is_whole() {
+  if (node_.guard == kGuard && node_.actions == actions_.get() && node_.action_most == actions_max(options_.flows) &&
+      node_.action_count <= node_.action_most && node_.flows == options_.flows) [[likely]]
+    return true;
+  error_ = fmt::format("it wrote where only the NIC does, in an event of kind {}", unsigned{event_.kind});
+  node_.action_count = 0;
+  return false;
+}
+
+void Policy::explain() {
+  const dpa::Stop& why = dpa::Watch::of_this_thread().stop();
+  node_.action_count = 0;
+  std::string what;
+  if (why.is_watchdog)
+    what = "ran too long";
+  else if (why.by_stack)
+    what = "its stack is full";
+  else
+    what = fmt::format("{} ({}) at address {:#x}", strsignal(why.signal), sigabbrev_np(why.signal),
+                       reinterpret_cast<std::uintptr_t>(why.address));
+  error_ = fmt::format("{}, in {}", what, program_.place_of(why.instruction));
+}
+
+void Policy::report(Report& report) const {
+  report.text("policy", program_.name());
+  if (stopped()) report.text("policy_error", error_);
+  report.table("policy_parameters", parameters_.size(), [&](Report& r, std::size_t i) {
+    r.text("name", parameters_[i].name);
+    r.text("meaning", parameters_[i].text);
+    r.count("value", node_.parameters[i]);
+  });
+  report.object("policy_counters", [&](Report& r) {
+    for (std::size_t i = 0; i < counters_.size(); i++)
+      r.count(counters_[i], static_cast<std::int64_t>(node_.counters[i]));
+  });
+}
+
+}  // namespace rocebox::scr
