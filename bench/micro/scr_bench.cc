@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Software-Controlled RDMA on one core: events through collector, queue, multiplexer and the fair scheduler's law, by
+// number of flows; and what the interface adds to one call of a program, beside the same function called directly.
+#include <benchmark/benchmark.h>
+
+#include <filesystem>
+#include <string>
+
+#include "kernels/scr/engine.h"
+#include "nic_model/dpa/program.h"
+#include "runtime/kernel/counter_set.h"
+
+namespace rocebox::bench {
+namespace {
+
+namespace dpa = nic_model::dpa;
+
+constexpr std::uint64_t kLine = 100'000'000'000;
+constexpr std::string_view kApi[] = {"scr_"};
+
+std::string policy_path(const std::string& name) {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / ".." / "dpa" / (name + ".so")).string();
+}
+
+class Nobody final : public scr::EngineOwner {
+ public:
+  void act(const scr_action&, Nanos) override { acted++; }
+  void on_stop(Nanos) override { std::abort(); }
+  std::uint64_t acted = 0;
+};
+
+// Packets of 1098 bytes at 100 Gbps, flow after flow. `timing`: the paper's, where events are taken together; else each
+// event is handled by itself, at once.
+void events(benchmark::State& state, bool timing) {
+  scr::FrameworkConfig config;
+  config.flows = 1024;
+  if (!timing) config.timing = {0, 0, 0, 0, 0, 0, 0};
+  CounterSet stats;
+  Nobody owner;
+  const std::string path = policy_path("fair");
+  scr::Engine engine(config, path, dpa::Program::read(path), kLine, stats);
+  const auto flows = static_cast<std::uint32_t>(state.range(0));
+  Nanos now = 0;
+  scr::Event event{};
+  event.bytes = 1098;
+  event.count = 1;
+  event.kind = SCR_TX;
+  std::uint32_t flow = 0;
+  for (auto _ : state) {
+    now += 88;
+    event.time = event.since = now;
+    event.flow = flow;
+    flow = flow + 1 == flows ? 0 : flow + 1;
+    if (engine.due() <= now) engine.run(now, owner);
+    engine.put(event);
+    if (!timing) engine.run(now, owner);
+  }
+  const auto handled = static_cast<double>(stats.read("scr_tx_events_handled"));
+  state.SetItemsProcessed(state.iterations());
+  state.counters["events_per_call"] = handled > 0 ? static_cast<double>(state.iterations()) / handled : 0;
+  state.counters["bytes_per_event"] =
+      handled > 0 ? static_cast<double>(stats.read("scr_tx_bytes_handled")) / handled : 0;
+}
+
+void each_event(benchmark::State& state) { events(state, false); }
+void with_coalescing(benchmark::State& state) { events(state, true); }
+BENCHMARK(each_event)->Arg(64)->Arg(256)->Arg(1024)->Repetitions(5)->ReportAggregatesOnly(false);
+BENCHMARK(with_coalescing)->Arg(64)->Arg(256)->Arg(1024)->Repetitions(5)->ReportAggregatesOnly(false);
+
+scr::Event rtt_event(Nanos now) {
+  scr::Event event{};
+  event.time = event.since = now;
+  event.kind = SCR_RTT;
+  event.count = 1;
+  event.rtt = event.network_rtt = 4000 + static_cast<std::uint32_t>(now % 512);
+  return event;
+}
+
+// Swift's law, through the interface and without.
+void swift_through_the_interface(benchmark::State& state) {
+  const std::string path = policy_path("swift");
+  scr::Policy policy(path, dpa::Program::read(path), {64, kLine, 100 * kMillisecond}, {});
+  scr::Event event{};
+  event.kind = SCR_TX;
+  policy.handle(event, 0);
+  Nanos now = 1000;
+  for (auto _ : state) benchmark::DoNotOptimize(policy.handle(rtt_event(now += 4000), now));
+}
+void swift_called_directly(benchmark::State& state) {
+  const std::string path = policy_path("swift");
+  const dpa::Program program(path, dpa::Program::read(path), kApi);
+  const auto init = reinterpret_cast<void (*)(scr_node*)>(program.find("scr_init"));
+  const auto handle = reinterpret_cast<void (*)(scr_node*, const scr_event*)>(program.find("scr_handle"));
+  scr_node node{};
+  scr_action actions[64];
+  node.actions = actions;
+  node.action_most = 64;
+  node.line_rate = kLine;
+  node.flows = 64;
+  const auto* rows = static_cast<const scr_parameter*>(program.find("scr_parameters"));
+  for (unsigned i = 0; rows[i].name; i++) node.parameters[i] = rows[i].at_first;
+  init(&node);
+  scr::Event event{};
+  event.kind = SCR_TX;
+  handle(&node, &event);
+  for (auto _ : state) {
+    event = rtt_event(node.now += 4000);
+    node.action_count = 0;
+    handle(&node, &event);
+    benchmark::DoNotOptimize(node.action_count);
+  }
+}
+BENCHMARK(swift_through_the_interface)->Repetitions(5)->ReportAggregatesOnly(false);
+BENCHMARK(swift_called_directly)->Repetitions(5)->ReportAggregatesOnly(false);
+
+}  // namespace
+}  // namespace rocebox::bench
