@@ -84,7 +84,10 @@ void swift_through_the_interface(benchmark::State& state) {
   event.kind = SCR_TX;
   policy.handle(event, 0);
   Nanos now = 1000;
-  for (auto _ : state) benchmark::DoNotOptimize(policy.handle(rtt_event(now += 4000), now));
+  for (auto _ : state) {
+    now += 4000;
+    benchmark::DoNotOptimize(policy.handle(rtt_event(now), now));
+  }
 }
 void swift_called_directly(benchmark::State& state) {
   const std::string path = policy_path("swift");
