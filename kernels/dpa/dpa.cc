@@ -6,7 +6,7 @@
 namespace rocebox {
 namespace {
 
-constexpr Example kExamples[] = {
+constexpr Example kDpaExamples[] = {
     {"messages and bytes counted, and what the program says of them",
      "{program: counter, results: [counter_messages, counter_bytes]}"},
     {"bits for immediates of UC WRITEs, in memory of a host",
@@ -24,7 +24,7 @@ constexpr Example kExamples[] = {
 
 Component dpa_component() {
   return two_sided_kernel<dpa_observer::Watcher>(
-      "dpa", "runs a DPA's device program on completions made from the packets that pass", kExamples);
+      "dpa", "runs a DPA's device program on completions made from the packets that pass", kDpaExamples);
 }
 
 }  // namespace rocebox

@@ -6,7 +6,7 @@
 namespace rocebox {
 namespace {
 
-constexpr Example kExamples[] = {
+constexpr Example kInspectExamples[] = {
     {"default", "{}"},
     {"limits reached: few flows, a short memory", "{flows: 2, window: 64, retransmit_after: 100us, events: 2}"},
     {"known connections, fixed path MTU, ICRC not checked",
@@ -19,7 +19,7 @@ constexpr Example kExamples[] = {
 
 Component inspect_component() {
   return two_sided_kernel<inspect::Inspector>(
-      "inspect", "flow statistics of RoCEv2: loss, retransmission, reordering, round trips, goodput", kExamples);
+      "inspect", "flow statistics of RoCEv2: loss, retransmission, reordering, round trips, goodput", kInspectExamples);
 }
 
 }  // namespace rocebox

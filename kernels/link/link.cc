@@ -58,7 +58,7 @@ class Link final : public Kernel, private DelayLine {
   Direction forward_, reverse_;
 };
 
-constexpr Example kExamples[] = {{"wide area: long, lossy, now and then out of order",
+constexpr Example kLinkExamples[] = {{"wide area: long, lossy, now and then out of order",
                                   R"(delay: 25us
 loss: 1%
 jitter: 3us
@@ -152,7 +152,7 @@ std::unique_ptr<Kernel> make(const Config& config, Stats& stats) { return std::m
 
 Component link_component() {
   Component component = two_sided_kernel<link::Link>(
-      "link", "a wire: rate, queue, delay, jitter, loss, reordering, corruption, trimming, marking", link::kExamples);
+      "link", "a wire: rate, queue, delay, jitter, loss, reordering, corruption, trimming, marking", link::kLinkExamples);
   component.is_wire = true;
   return component;
 }

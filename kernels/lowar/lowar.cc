@@ -45,7 +45,7 @@ class Gateway final : public Kernel {
   Decoder decoder_;
 };
 
-constexpr Example kExamples[] = {
+constexpr Example kLowarExamples[] = {
     {"an eighth more for one loss in every eight packets", "{r: 8, c: 1, roce_mtu: 1024, link_mtu: 1500}"},
     {"bursts of up to eight losses", "{r: 64, c: 8}"},
     {"limits reached: few streams, units and places to wait",
@@ -71,7 +71,7 @@ StateBytes state_bytes(const Config& config) {
 Component lowar_component() {
   return two_sided_kernel<lowar::Gateway>(
       "lowar", "forward error correction over a lossy link: repair packets out, lost packets rebuilt",
-      lowar::kExamples);
+      lowar::kLowarExamples);
 }
 
 }  // namespace rocebox

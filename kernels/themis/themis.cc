@@ -77,7 +77,7 @@ class Themis {
 
 constexpr char kNeeds[] = "{spray: 'off'}";  // else it must know which ports lead to NICs
 
-constexpr Example kExamples[] = {{"a ToR that sprays by UDP source port, with little state",
+constexpr Example kThemisExamples[] = {{"a ToR that sprays by UDP source port, with little state",
                                   R"(strict: true
 pipes: 2
 programs: [forward, themis]
@@ -123,7 +123,7 @@ themis:
 Component themis_component() {
   return switch_model::program<themis::Themis, themis::kNeeds>(
       "themis", "packet spraying by PSN for commodity RNICs: blocks the NACKs that only reordering caused",
-      themis::kExamples);
+      themis::kThemisExamples);
 }
 
 }  // namespace rocebox

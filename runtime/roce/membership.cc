@@ -15,7 +15,7 @@ namespace {
 using Kind = Membership::Kind;
 using Error = Membership::Error;
 
-constexpr std::uint8_t kIgmp = 2, kIcmp6 = 58, kHopByHop = 0;
+constexpr std::uint8_t kIgmp = 2, kIcmp6 = 58, kHopByHopOptions = 0;
 constexpr std::uint8_t kIgmpQuery = 0x11, kIgmpReport1 = 0x12, kIgmpReport2 = 0x16, kIgmpLeave = 0x17,
                        kIgmpReport3 = 0x22;
 constexpr std::uint8_t kMldQuery = 130, kMldReport1 = 131, kMldDone = 132, kMldReport2 = 143;
@@ -174,7 +174,7 @@ Membership read_membership(Packet packet) {
   const std::uint8_t* ip = packet.data() + meta.l3_offset;
   message.is_mld = meta.ip_version == 6;
   // Hosts put MLD behind a hop-by-hop header with a router alert: what has none is no message.
-  if (message.is_mld ? reinterpret_cast<const Ipv6*>(ip)->next_header != kHopByHop
+  if (message.is_mld ? reinterpret_cast<const Ipv6*>(ip)->next_header != kHopByHopOptions
                      : reinterpret_cast<const Ipv4*>(ip)->protocol != kIgmp)
     return message;
   const IpPayload payload = ip_payload(packet);
@@ -277,7 +277,7 @@ std::uint32_t write_membership(std::uint8_t* at, const MembershipFrame& frame) {
     auto& ip = *reinterpret_cast<Ipv6*>(header);
     ip.version_class_label = 0x60000000u;
     ip.payload_length = sizeof alert + bytes;
-    ip.next_header = kHopByHop;
+    ip.next_header = kHopByHopOptions;
     ip.hop_limit = 1;
     std::ranges::copy(frame.source, ip.source);
     std::ranges::copy(destination, ip.destination);

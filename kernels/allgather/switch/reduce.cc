@@ -178,7 +178,7 @@ class Reduce {
   Counters count_;
 };
 
-constexpr Example kExamples[] = {
+constexpr Example kReduceExamples[] = {
     {"the root of a tree of two hosts and a switch below",
      "{programs: [inc_reduce, forward], inc_reduce: {slots: 16, bytes: 256, trees: [{children: [{port: p0, only: "
      "10.0.0.1}, "
@@ -196,7 +196,7 @@ constexpr Example kExamples[] = {
 Component inc_reduce_component() {
   return switch_model::program<reduce::Reduce>(
       "inc_reduce", "before `forward`: sums of packets of a reduction, on their way up a tree (INC ReduceScatter)",
-      reduce::kExamples);
+      reduce::kReduceExamples);
 }
 
 }  // namespace rocebox

@@ -6,7 +6,7 @@
 namespace rocebox {
 namespace {
 
-constexpr Example kExamples[] = {
+constexpr Example kSdrExamples[] = {
     {"the split 8 + 22 + 2, chunks of one packet, two generations, over UC or RC",
      "{message_bits: 8, offset_bits: 22, fragment_bits: 2, chunk: 1, generations: 2, service: both, bitmaps: true}"},
     {"limits reached: few connections, messages and packets",
@@ -22,7 +22,7 @@ constexpr Example kExamples[] = {
 
 Component sdr_component() {
   return two_sided_kernel<sdr::observer::Observer>(
-      "sdr", "what comes of each message of SDR-RDMA: bitmaps, chunks, late packets, from what passes", kExamples);
+      "sdr", "what comes of each message of SDR-RDMA: bitmaps, chunks, late packets, from what passes", kSdrExamples);
 }
 
 }  // namespace rocebox

@@ -216,7 +216,7 @@ class MessagesOptions final : public WorkloadOptions {
   MessagesConfig config_;
 };
 
-constexpr Example kExamples[] = {
+constexpr Example kMessagesExamples[] = {
     {"messages over a long line, with Selective Repeat", "messages: 1000\nrtt: 25ms\n"},
     {"the same with an erasure code", "messages: 1000\nreliability: erasure_coding\ndata: 32\nparity: 8\n"},
     {nullptr, nullptr}};
@@ -227,5 +227,5 @@ constexpr Example kExamples[] = {
 rocebox::Component rocebox::sdr_messages_workload() {
   return workload_component<sdr::MessagesOptions>(
       "sdr_messages", "messages of random sizes from the first host to the second over SDR, every byte looked at",
-      sdr::kExamples);
+      sdr::kMessagesExamples);
 }

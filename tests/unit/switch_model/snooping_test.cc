@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Program `snooping`: who gets packets to groups, as reports, leaves, queries and time change that.
 #include "runtime/roce/membership.h"
+#include "runtime/roce/multicast.h"
 
 #include <random>
 

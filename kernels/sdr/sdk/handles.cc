@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libsdr/handles.h"
+#include "kernels/sdr/sdk/handles.h"
 
 namespace rocebox::libsdr {
 

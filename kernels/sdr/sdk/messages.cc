@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages of the C API: what is posted goes to the NIC's core, what is looked at is read in place.
-#include "libsdr/objects.h"
+#include "kernels/sdr/sdk/objects.h"
 
 using namespace rocebox;
 using namespace rocebox::libsdr;

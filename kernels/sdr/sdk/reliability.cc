@@ -2,7 +2,7 @@
 // Reliable messages of the C API.
 #include <algorithm>
 
-#include "libsdr/objects.h"
+#include "kernels/sdr/sdk/objects.h"
 
 using namespace rocebox;
 using namespace rocebox::libsdr;

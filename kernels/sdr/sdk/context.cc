@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "libsdr/objects.h"
+#include "kernels/sdr/sdk/objects.h"
 
 namespace rocebox::libsdr {
 

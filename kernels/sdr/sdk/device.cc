@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libsdr/device.h"
+#include "kernels/sdr/sdk/device.h"
 
 #include <fmt/format.h>
 #include <pthread.h>

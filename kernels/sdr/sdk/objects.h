@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "kernels/sdr/reliability/reliable_queue_pair.h"
-#include "libsdr/device.h"
-#include "libsdr/handles.h"
-#include "libsdr/include/sdr_reliability.h"
+#include "kernels/sdr/sdk/device.h"
+#include "kernels/sdr/sdk/handles.h"
+#include "kernels/sdr/sdk/include/sdr_reliability.h"
 
 namespace rocebox::libsdr {
 
