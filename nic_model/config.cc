@@ -96,6 +96,8 @@ void NicConfig::fields(Fields& f) {
   f.group("scheduler", "which queue pair sends next", [this](Fields& g) { scheduler.fields(g); });
   f.group("limiter", "token buckets of queue pairs and of the port", [this](Fields& g) { limiter.fields(g); });
   f.group("pcie", "host memory behind PCIe, from which data are read", [this](Fields& g) { pcie.fields(g); });
+  f.group("loopback", "the way between queue pairs of this NIC, which is not by the wire",
+          [this](Fields& g) { loopback.fields(g); });
   f.boolean("obey_pauses", obey_pauses, "pause frames (802.1Qbb, 802.3x) stop queue pairs of their priorities");
   f.boolean(
       "credits", credits,

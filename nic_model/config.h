@@ -76,6 +76,7 @@ struct NicConfig {
   SchedulerConfig scheduler;
   LimiterConfig limiter;
   PcieConfig pcie;
+  LoopbackConfig loopback;
   bool obey_pauses = true;
   bool credits = false;
   dpa::DpaConfig dpa;

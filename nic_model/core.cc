@@ -22,7 +22,11 @@ Qp::Qp(Core& core, std::uint32_t number, const QpInit& made, const ibv_qp_cap& g
       response_timer(timer_tag(TimerOf::kResponsePace, number)) {}
 
 void Core::wake_idle(Context& context, Qp& qp) {
-  if (qp.responder.wants_to_send() || qp.requester.wants_to_send(context.now())) transmitter.add(context, qp);
+  if (!qp.responder.wants_to_send() && !qp.requester.wants_to_send(context.now())) return;
+  if (qp.loops_back) [[unlikely]]
+    loopback.add(context, qp);
+  else
+    transmitter.add(context, qp);
 }
 
 mlx5_cqe64* Core::next_cqe(CompletionQueue& cq) {

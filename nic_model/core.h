@@ -8,6 +8,7 @@
 #include "nic_model/config.h"
 #include "nic_model/counters.h"
 #include "nic_model/memory/memory.h"
+#include "nic_model/rate/loopback.h"
 #include "nic_model/rate/observer.h"
 #include "nic_model/rate/transmitter.h"
 #include "nic_model/transport/multicast.h"
@@ -28,6 +29,7 @@ enum class TimerOf : std::uint8_t {
   kConnection,
   kObserver,
   kPause,
+  kLoopback,
   kCompletion,
   kDpa,
   kResponsePace
@@ -50,7 +52,11 @@ struct AsyncEvent {
 class Core {
  public:
   Core(const NicConfig& configuration, Stats& stats)
-      : config(configuration), up(configuration.up), count(stats), transmitter(configuration) {}
+      : config(configuration),
+        up(configuration.up),
+        count(stats),
+        transmitter(configuration),
+        loopback(configuration.loopback) {}
 
   /// The queue pair of that number; null when there is none.
   Qp* find(std::uint32_t qpn) const {
@@ -102,6 +108,7 @@ class Core {
   Counters count;
   Memory memory;
   Transmitter transmitter;
+  Loopback loopback;
   MulticastGroups groups;
   Observer* observer = nullptr;
   RttProber* rtt = nullptr;

@@ -75,6 +75,13 @@ inline constexpr std::size_t kMulticastGroupsMax = 8192;
 /// Queue pairs of one group, each of which a datagram is copied to: mlx5's max_mcast_qp_attach.
 inline constexpr std::size_t kMulticastQpsMax = 240;
 
+/// Windows of a queue pair that takes WRITEs to groups, an extension: as many as collectives of a group may be under
+/// way.
+inline constexpr std::size_t kGroupWindowsMax = 64;
+
+/// Sources of such WRITEs that a queue pair tells apart, each with 80 bytes of state.
+inline constexpr std::size_t kGroupSourcesMax = 1u << 14;
+
 /// Packets that the NIC itself has to send (ARP, ICMP, CNP) and that wait for the transmitter; more are dropped and
 /// counted.
 inline constexpr std::size_t kControlPacketsMax = 1024;
@@ -85,6 +92,9 @@ inline constexpr std::int64_t kGroupTurnBytes = 4096 + 128;
 
 /// The greedy scheduler, fitted to SCR's Table 2 (rate/README.md): bytes of one message that go in one turn.
 inline constexpr std::uint64_t kGreedyTurnBytes = 7 << 10;
+
+/// Packets between queue pairs of one NIC that are on their way: 4 MiB of the longest MTU, as a staging area has.
+inline constexpr std::size_t kLoopbackPackets = 1024;
 
 /// Bytes that are chosen ahead of the wire, by the greedy scheduler (fitted, too) or while they are read over PCIe, in
 /// so many packets at most.

@@ -59,6 +59,9 @@ void Nic::on_timer(Context& context, Timer& timer) {
       else if (neighbors_.on_timer(context))
         give_up(context);
       break;
+    case TimerOf::kLoopback:
+      core_.loopback.run(context, [&](PacketPtr packet) { receive_own(context, std::move(packet)); });
+      break;
     case TimerOf::kPause:
       pauses_.on_timer(context);
       break;
@@ -123,7 +126,10 @@ void Nic::resolve(Context& context, Qp& qp) {
     std::copy_n(own.begin() + 12, 4, both + 4);
     std::memcpy(&qp.peer_ipv4, both, sizeof both);
   }
-  const roce::Mac* mac = neighbors_.resolve(context, remote);
+  qp.loops_back = remote == own;
+  const bool is_group = is_multicast(remote);
+  const roce::Mac known = is_group ? multicast_mac(remote) : config_.mac_address();
+  const roce::Mac* mac = is_group || qp.loops_back ? &known : neighbors_.resolve(context, remote);
   qp.path_known = mac != nullptr;
   if (!mac) return;
   roce::Underlay underlay;

@@ -43,6 +43,7 @@ class Nic final : public Kernel {
   }
   Counter& receive(Context& context, Packet packet);
   Counter& receive_roce(Context& context, Packet packet);
+  void receive_own(Context& context, PacketPtr packet);
   Counter& receive_multicast(Context& context, Packet packet);
   Counter& notified(Context& context, Qp& qp, const roce::IpAddress& source);
   void notify(Context& context, Qp& qp);

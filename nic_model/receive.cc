@@ -97,6 +97,12 @@ Counter& Nic::receive_roce(Context& context, Packet packet) {
   return receive_checked(context, packet);
 }
 
+// From a queue pair of this NIC: no wire has changed it.
+void Nic::receive_own(Context& context, PacketPtr packet) {
+  Counter& end = core_.up ? receive_checked(context, *packet) : core_.count.drop_down;
+  context.drop(std::move(packet), end);
+}
+
 // With all checks, in the order in which they are counted.
 Counter& Nic::receive_checked(Context& context, Packet packet) {
   Counters& count = core_.count;
@@ -150,7 +156,8 @@ Counter& Nic::receive_multicast(Context& context, Packet packet) {
   const roce::Bth& bth = roce::bth(packet);
   if ((bth.pkey & 0x7FFF) != 0x7FFF) return core_.count.drop_bad_pkey;
   if (bth.destination_qp != kMulticastQpn) return core_.count.drop_no_qp;
-  if (roce::opcode_info(packet.meta().opcode).service != roce::Service::kUd) return core_.count.drop_wrong_service;
+  const roce::Service service = roce::opcode_info(packet.meta().opcode).service;
+  if (service != roce::Service::kUd && service != roce::Service::kUc) return core_.count.drop_wrong_service;
   return deliver_to_group(core_, context, packet);
 }
 

@@ -153,7 +153,7 @@ Qp* Host::create_qp(const QpInit& init) {
 
 void Host::destroy_qp(Qp& qp) {
   reset(qp);
-  if (qp.is(IBV_QPT_UD)) core_.groups.detach_from_all(qp.number());
+  if (!qp.is(IBV_QPT_RC)) core_.groups.detach_from_all(qp.number());
   core_.qps[qp.number() - core_.config.first_qpn].reset();
 }
 
@@ -294,7 +294,12 @@ int Host::create_ah(AddressHandle& handle, const roce::IpAddress& destination, s
 }
 
 int Host::attach_mcast(Qp& qp, const roce::IpAddress& group) {
-  return qp.is(IBV_QPT_UD) ? core_.groups.attach(group, qp.number()) : EINVAL;
+  return qp.is(IBV_QPT_RC) ? EINVAL : core_.groups.attach(group, qp.number());
+}
+
+int Host::set_group_window(Qp& qp, const GroupWindow& window) {
+  if (!qp.is(IBV_QPT_UC)) return EINVAL;
+  return qp.responder.group_writes().set(window) ? 0 : ENOMEM;
 }
 
 }  // namespace rocebox::nic_model

@@ -75,9 +75,13 @@ class Host final : public HostSide, public dpa::Environment {
   /// kMulticastQpn where `qpn` is 0. 0, or EAGAIN: its next hop was asked for, and has not answered yet.
   int create_ah(AddressHandle& handle, const roce::IpAddress& destination, std::uint32_t qpn, std::uint32_t qkey,
                 std::uint8_t traffic_class = 0, std::uint8_t hop_limit = 64);
-  /// ibv_attach_mcast: datagrams to `group` come to `qp`, too. 0 where they do already; EINVAL: it has no datagrams, or
-  /// that is no group; ENOMEM: too many groups, or queue pairs of one.
+  /// ibv_attach_mcast: datagrams to `group` come to `qp`, too. 0 where they do already; EINVAL: it is a reliable one,
+  /// or that is no group; ENOMEM: too many groups, or queue pairs of one.
   int attach_mcast(Qp& qp, const roce::IpAddress& group);
+  /// Of a queue pair of type UC that is attached: where WRITEs to its groups go that name that window; an extension.
+  /// EINVAL: it has none; ENOMEM: too many.
+  int set_group_window(Qp& qp, const GroupWindow& window);
+  void clear_group_window(Qp& qp, std::uint32_t name) { qp.responder.group_writes().clear(name); }
   int detach_mcast(Qp& qp, const roce::IpAddress& group) { return core_.groups.detach(group, qp.number()); }
   const NicConfig& config() const { return core_.config; }
   Connections& connections() { return connections_; }

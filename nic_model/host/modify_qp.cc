@@ -120,7 +120,10 @@ int Host::modify_qp_in(Context& context, Qp& qp, const ibv_qp_attr& attributes, 
 }
 
 void Host::reset(Qp& qp) {
-  core_.transmitter.remove(qp);
+  if (qp.loops_back)
+    core_.loopback.remove(qp);
+  else
+    core_.transmitter.remove(qp);
   context_->cancel(qp.retransmit_timer);
   context_->cancel(qp.rnr_timer);
   context_->cancel(qp.pace_timer);
@@ -130,7 +133,7 @@ void Host::reset(Qp& qp) {
   qp.own_receive_queue.clear();
   qp.requester.reset();
   qp.responder.reset();
-  qp.path_known = false;
+  qp.path_known = qp.loops_back = false;
   qp.peer_ipv4 = 0;
   qp.rate = 0;
   qp.response_rate = 0;

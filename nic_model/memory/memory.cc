@@ -28,13 +28,18 @@ Region* Memory::take(std::uint32_t domain, Region::Kind kind, std::uint32_t& key
 }
 
 std::uint32_t Memory::add(std::uint32_t domain, void* address, std::uint64_t bytes, std::uint32_t access) {
+  return add_at(domain, address, reinterpret_cast<std::uintptr_t>(address), bytes, access);
+}
+
+std::uint32_t Memory::add_at(std::uint32_t domain, void* memory, std::uint64_t address, std::uint64_t bytes,
+                             std::uint32_t access) {
   std::uint32_t key = 0;
   Region* region = take(domain, Region::Kind::kDirect, key);
   if (!region) return 0;
-  region->address = reinterpret_cast<std::uintptr_t>(address);
+  region->address = address;
   region->length = bytes;
   region->access = access;
-  region->bytes = static_cast<std::uint8_t*>(address);
+  region->bytes = static_cast<std::uint8_t*>(memory);
   return key;
 }
 

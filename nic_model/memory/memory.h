@@ -60,6 +60,9 @@ class Memory {
 
   /// `bytes` of memory from `address` on, which the caller keeps. The key; 0: there are kRegionsMax.
   std::uint32_t add(std::uint32_t domain, void* address, std::uint64_t bytes, std::uint32_t access);
+  /// The same, addressed from `address` on, as by ibv_reg_mr_iova.
+  std::uint32_t add_at(std::uint32_t domain, void* memory, std::uint64_t address, std::uint64_t bytes,
+                       std::uint32_t access);
   /// The same without bytes, for simulated hosts: what is written is kept as extents; reading gives zeros.
   std::uint32_t add_without_bytes(std::uint32_t domain, std::uint64_t address, std::uint64_t bytes,
                                   std::uint32_t access);

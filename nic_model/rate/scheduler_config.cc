@@ -38,6 +38,11 @@ void PcieConfig::fields(Fields& f) {
             "packets whose data are asked for at once");
 }
 
+void LoopbackConfig::fields(Fields& f) {
+  f.rate("rate", rate, {0, kRateMax}, "at which packets go; 0: all that are ready at once");
+  f.duration("latency", latency, {0, kMillisecond}, "from leaving to arriving");
+}
+
 void LimiterConfig::fields(Fields& f) {
   constexpr std::uint64_t kBurstMax = 1 << 30;
   f.rate("qp_rate", qp_rate, {0, kRateMax}, "of each queue pair's requests; 0: as its congestion control says");

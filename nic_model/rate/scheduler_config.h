@@ -34,6 +34,13 @@ struct PcieConfig {
   std::int64_t outstanding_reads = 64;
 };
 
+/// The way from a queue pair to one of the same NIC, through the host's memory.
+struct LoopbackConfig {
+  void fields(Fields& fields);
+  std::uint64_t rate = 0;
+  Nanos latency = 1000;
+};
+
 /// Token buckets; a rate of 0 is none.
 struct LimiterConfig {
   void fields(Fields& fields);

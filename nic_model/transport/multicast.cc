@@ -57,7 +57,11 @@ Counter& deliver_to_group(Core& core, Context& context, Packet packet) {
   Counter* end = &core.count.drop_multicast;
   for (const std::uint32_t qpn : core.groups.members(roce::addresses(packet).destination)) {
     Qp& qp = *core.find(qpn);
-    Counter& one = qp.can_receive() ? qp.responder.on_datagram(context, packet) : core.count.drop_qp_state;
+    const bool writes = roce::opcode_info(packet.meta().opcode).service == roce::Service::kUc;
+    Counter& one = !qp.can_receive()             ? core.count.drop_qp_state
+                   : writes != qp.is(IBV_QPT_UC) ? core.count.drop_wrong_service
+                   : writes                      ? qp.responder.on_group_write(context, packet)
+                                                 : qp.responder.on_datagram(context, packet);
     if (&one == &core.count.delivered) core.count.multicast_copies.add();
     if (end != &core.count.delivered) end = &one;
   }

@@ -77,6 +77,7 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
   bool is_ready = false;    ///< it stands in the transmitter's list
   bool responds = false;    ///< its last packet was a response
   bool path_known = false;  ///< its next hop's MAC address is known
+  bool loops_back = false;  ///< its peer is of this NIC
 
  private:
   std::uint32_t number_;

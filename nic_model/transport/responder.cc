@@ -9,6 +9,7 @@ namespace rocebox::nic_model {
 void Responder::reset() {
   message_ = Message::kNone;
   work_ = {};
+  group_writes_.reset();
   if (ahead_.window()) ahead_.clear();
   completions_ahead_.clear();
   ack_wanted_.reset();

@@ -10,6 +10,7 @@
 
 #include "nic_model/limits.h"
 #include "nic_model/queues/receive_queue.h"
+#include "nic_model/transport/group_writes.h"
 #include "nic_model/transport/psn_set.h"
 #include "nic_model/transport/received.h"
 #include "runtime/kernel/kernel.h"
@@ -36,6 +37,9 @@ class Responder {
   Counter& on_request(Context& context, Packet packet);
   /// A datagram.
   Counter& on_datagram(Context& context, Packet packet);
+  /// A WRITE of an unreliable connection to a group (group_writes.h).
+  Counter& on_group_write(Context& context, Packet packet);
+  GroupWrites& group_writes() { return group_writes_; }
 
   /// There is a response, and the way to the peer is known.
   bool wants_to_send() const;
@@ -156,6 +160,7 @@ class Responder {
   std::vector<Resource> resources_;          // the last max_dest_rd_atomic of them, by number; a power of two of places
   std::uint32_t resources_end_ = 0;          // number so far
   Nanos paced_until_ = 0;
+  GroupWrites group_writes_;
 };
 
 }  // namespace rocebox::nic_model
