@@ -2,7 +2,6 @@
 #include "nic_model/host/workloads/collectives.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 
@@ -10,57 +9,11 @@
 #include "nic_model/host/workloads/mesh_workload.h"
 #include "nic_model/host/workloads/perftest.h"
 #include "nic_model/host/workloads/poisson.h"
+#include "nic_model/host/workloads/schedules.h"
 
 namespace rocebox::nic_model {
 
 namespace {
-
-/// The steps of a collective, by rank in its group.
-class Schedule {
- public:
-  virtual ~Schedule() = default;
-  struct Send {
-    unsigned to;
-    std::uint64_t bytes;
-  };
-  virtual unsigned steps(unsigned ranks) const = 0;
-  /// What `rank` sends in `step`; all of step - 1 that it is sent must have come before.
-  virtual void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size,
-                     std::vector<Send>& out) const = 0;
-};
-
-// S / n to the next neighbour in each of `phases` * (n - 1) steps.
-class RingSchedule final : public Schedule {
- public:
-  explicit RingSchedule(unsigned phases) : phases_(phases) {}
-  unsigned steps(unsigned ranks) const override { return phases_ * (ranks - 1); }
-  void sends(unsigned rank, unsigned ranks, unsigned, std::uint64_t size, std::vector<Send>& out) const override {
-    out.push_back({(rank + 1) % ranks, std::max<std::uint64_t>(1, size / ranks)});
-  }
-
- private:
-  unsigned phases_;
-};
-
-// Recursive halving, then doubling: partners 1, 2, 4, ... apart.
-class HalvingDoublingSchedule final : public Schedule {
- public:
-  unsigned steps(unsigned ranks) const override { return 2 * static_cast<unsigned>(std::countr_zero(ranks)); }
-  void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size, std::vector<Send>& out) const override {
-    const unsigned half = steps(ranks) / 2;
-    const unsigned level = step < half ? step : 2 * half - 1 - step;
-    out.push_back({rank ^ (ranks >> (level + 1)), std::max<std::uint64_t>(1, size >> (level + 1))});
-  }
-};
-
-// S / n from each to each other at once, beginning with the next one.
-class AllToAllSchedule final : public Schedule {
- public:
-  unsigned steps(unsigned) const override { return 1; }
-  void sends(unsigned rank, unsigned ranks, unsigned, std::uint64_t size, std::vector<Send>& out) const override {
-    for (unsigned i = 1; i < ranks; i++) out.push_back({(rank + i) % ranks, std::max<std::uint64_t>(1, size / ranks)});
-  }
-};
 
 class Collective final : public MeshWorkload {
  public:
@@ -121,16 +74,6 @@ class Collective final : public MeshWorkload {
   unsigned rank_of(unsigned host) const { return host / groups_; }
   unsigned host_of(unsigned group, unsigned rank) const { return rank * groups_ + group; }
 
-  std::uint32_t expected(unsigned host, unsigned step) const {
-    std::uint32_t count = 0;
-    std::vector<Schedule::Send> sends;
-    for (unsigned rank = 0; rank < ranks_; rank++) {
-      sends.clear();
-      schedule_->sends(rank, ranks_, step, size_, sends);
-      for (const Schedule::Send& send : sends) count += send.to == rank_of(host);
-    }
-    return count;
-  }
   void begin(Nanos now) {
     began(now);
     start_ = now;
@@ -148,12 +91,10 @@ class Collective final : public MeshWorkload {
     }
     try_next(host, now);
   }
-  // In every step each rank is sent as many as it sends.
   void try_next(unsigned host, Nanos now) {
     State& state = states_[host];
     if (!state.begun || state.done) return;
-    if (!expected_) expected_ = expected(host, state.step);
-    if (state.came[state.step] < expected_) return;
+    if (state.came[state.step] < schedule_->receives(rank_of(host), ranks_, state.step)) return;
     if (++state.step < steps_) return begin_step(host, now);
     state.done = true;
     const unsigned group = host % groups_;
@@ -169,12 +110,13 @@ class Collective final : public MeshWorkload {
   std::vector<Nanos> ended_;
   std::vector<unsigned> left_;
   std::vector<unsigned> step_of_;       // of flows()
-  std::uint32_t expected_ = 0;          // transfers that come to a rank in a step: the same for all
   Nanos started_ = 0, start_ = kNever;  // as a workload; its first step
 };
 
-enum class Kind : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll };
-constexpr std::string_view kAlgorithms[] = {"ring", "halving_doubling"};
+enum class Kind : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast };
+constexpr std::string_view kReduceAlgorithms[] = {"ring", "halving_doubling"};
+constexpr std::string_view kGatherAlgorithms[] = {"ring", "linear", "recursive_doubling"};
+constexpr std::string_view kBroadcastAlgorithms[] = {"k_nomial", "binary_tree"};
 
 template <Kind kKind>
 class CollectiveOptions final : public WorkloadOptions {
@@ -186,24 +128,45 @@ class CollectiveOptions final : public WorkloadOptions {
               "groups of as many hosts each, which do the same side by side; hosts of one "
               "group lie so many places apart");
     if constexpr (kKind == Kind::kAllReduce)
-      f.choice("algorithm", algorithm_, kAlgorithms,
+      f.choice("algorithm", algorithm_, kReduceAlgorithms,
                "ring, or recursive halving and doubling among 2, 4, 8, ... hosts");
+    if constexpr (kKind == Kind::kAllGather)
+      f.choice(
+          "algorithm", algorithm_, kGatherAlgorithms,
+          "ring; linear, in which each sends its part to each other; or recursive doubling among 2, 4, 8, ... hosts");
+    if constexpr (kKind == Kind::kBroadcast) {
+      f.choice("algorithm", algorithm_, kBroadcastAlgorithms, "k_nomial tree, or a binary tree");
+      f.integer("radix", radix_, {2, 64}, "k of the k-nomial tree");
+      f.integer("segments", segments_, {1, 4096}, "of the binary tree: parts that follow each other down the tree");
+    }
     mesh_.fields(f);
   }
   Range<std::int64_t> hosts() const override { return {2 * groups_, 1 << 20}; }
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
     const auto groups = static_cast<std::size_t>(groups_);
     if (hosts.size() % groups) throw ConfigError("`hosts` are not a multiple of its `groups`");
-    if (algorithm_ == 1 && !std::has_single_bit(hosts.size() / groups))
+    const bool doubles = kKind == Kind::kAllReduce ? algorithm_ == 1 : kKind == Kind::kAllGather && algorithm_ == 2;
+    if (doubles && !std::has_single_bit(hosts.size() / groups))
       throw ConfigError("halving and doubling needs 2, 4, 8, ... hosts a group");
     return std::make_unique<Collective>(hosts, mesh_, schedule(), bytes(), static_cast<unsigned>(groups_));
   }
 
  private:
   std::unique_ptr<Schedule> schedule() const {
-    if (kKind == Kind::kAllToAll) return std::make_unique<AllToAllSchedule>();
-    if (algorithm_ == 1) return std::make_unique<HalvingDoublingSchedule>();
-    return std::make_unique<RingSchedule>(kKind == Kind::kAllReduce ? 2 : 1);
+    switch (kKind) {
+      case Kind::kAllReduce:
+        return algorithm_ == 0 ? ring_schedule(2) : halving_doubling_schedule();
+      case Kind::kAllGather:
+        return algorithm_ == 0 ? ring_schedule(1) : algorithm_ == 1 ? all_to_all_schedule() : doubling_schedule();
+      case Kind::kReduceScatter:
+        return ring_schedule(1);
+      case Kind::kAllToAll:
+        return all_to_all_schedule();
+      case Kind::kBroadcast:
+        return algorithm_ == 0 ? k_nomial_schedule(static_cast<unsigned>(radix_))
+                               : binary_tree_schedule(static_cast<unsigned>(segments_));
+    }
+    return nullptr;
   }
   std::uint64_t bytes() const {
     return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(static_cast<double>(size_) * scale_)));
@@ -211,6 +174,7 @@ class CollectiveOptions final : public WorkloadOptions {
   std::uint64_t size_ = 1 << 20;
   double scale_ = 1;
   std::int64_t groups_ = 1;
+  std::int64_t radix_ = 2, segments_ = 1;
   int algorithm_ = 0;
   MeshOptions mesh_;
 };
@@ -226,8 +190,11 @@ std::span<const rocebox::Component> rocebox::nic_workloads() {
         poisson_workload(),
         workload_component<CollectiveOptions<Kind::kAllReduce>>("all_reduce",
                                                                 "AllReduce by ring, or by halving and doubling"),
-        workload_component<CollectiveOptions<Kind::kAllGather>>("all_gather", "ring Allgather"),
+        workload_component<CollectiveOptions<Kind::kAllGather>>("all_gather",
+                                                                "Allgather by ring, linear, or by recursive doubling"),
         workload_component<CollectiveOptions<Kind::kReduceScatter>>("reduce_scatter", "ring ReduceScatter"),
+        workload_component<CollectiveOptions<Kind::kBroadcast>>(
+            "broadcast", "Broadcast from the first host of a group down a k-nomial or binary tree"),
         workload_component<CollectiveOptions<Kind::kAllToAll>>("all_to_all", "each host sends a part to each other"),
     };
     all.insert(all.end(), std::begin(others), std::end(others));

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/host/workloads/schedules.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace rocebox::nic_model {
+namespace {
+
+std::uint64_t share(std::uint64_t size, std::uint64_t of) { return std::max<std::uint64_t>(1, size / of); }
+
+class RingSchedule final : public Schedule {
+ public:
+  explicit RingSchedule(unsigned phases) : phases_(phases) {}
+  unsigned steps(unsigned ranks) const override { return phases_ * (ranks - 1); }
+  void sends(unsigned rank, unsigned ranks, unsigned, std::uint64_t size, std::vector<Send>& out) const override {
+    out.push_back({(rank + 1) % ranks, share(size, ranks)});
+  }
+  unsigned receives(unsigned, unsigned, unsigned) const override { return 1; }
+
+ private:
+  unsigned phases_;
+};
+
+class HalvingDoublingSchedule final : public Schedule {
+ public:
+  unsigned steps(unsigned ranks) const override { return 2 * static_cast<unsigned>(std::countr_zero(ranks)); }
+  void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size, std::vector<Send>& out) const override {
+    const unsigned half = steps(ranks) / 2;
+    const unsigned level = step < half ? step : 2 * half - 1 - step;
+    out.push_back({rank ^ (ranks >> (level + 1)), share(size, std::uint64_t{2} << level)});
+  }
+  unsigned receives(unsigned, unsigned, unsigned) const override { return 1; }
+};
+
+class DoublingSchedule final : public Schedule {
+ public:
+  unsigned steps(unsigned ranks) const override { return static_cast<unsigned>(std::countr_zero(ranks)); }
+  void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size, std::vector<Send>& out) const override {
+    out.push_back({rank ^ (1u << step), share(size, ranks >> step)});
+  }
+  unsigned receives(unsigned, unsigned, unsigned) const override { return 1; }
+};
+
+class AllToAllSchedule final : public Schedule {
+ public:
+  unsigned steps(unsigned) const override { return 1; }
+  void sends(unsigned rank, unsigned ranks, unsigned, std::uint64_t size, std::vector<Send>& out) const override {
+    for (unsigned i = 1; i < ranks; i++) out.push_back({(rank + i) % ranks, share(size, ranks)});
+  }
+  unsigned receives(unsigned, unsigned ranks, unsigned) const override { return ranks - 1; }
+};
+
+class KNomialSchedule final : public Schedule {
+ public:
+  explicit KNomialSchedule(unsigned radix) : radix_(radix) {}
+  unsigned steps(unsigned ranks) const override {
+    unsigned count = 0;
+    for (std::uint64_t reached = 1; reached < ranks; reached *= radix_) count++;
+    return count;
+  }
+  void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size, std::vector<Send>& out) const override {
+    const std::uint64_t reached = before(step);
+    if (rank >= reached) return;
+    for (unsigned j = 1; j < radix_; j++)
+      if (const std::uint64_t to = rank + j * reached; to < ranks) out.push_back({static_cast<unsigned>(to), size});
+  }
+  unsigned receives(unsigned rank, unsigned, unsigned step) const override {
+    return rank >= before(step) && rank < before(step + 1);
+  }
+
+ private:
+  // Ranks that have all when `step` begins.
+  std::uint64_t before(unsigned step) const {
+    std::uint64_t reached = 1;
+    for (unsigned i = 0; i < step; i++) reached *= radix_;
+    return reached;
+  }
+  unsigned radix_;
+};
+
+// A rank at depth d sends segment k in step d + k: it came in the step before.
+class BinaryTreeSchedule final : public Schedule {
+ public:
+  explicit BinaryTreeSchedule(unsigned segments) : segments_(segments) {}
+  unsigned steps(unsigned ranks) const override { return depth(ranks - 1) + segments_ - 1; }
+  void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size, std::vector<Send>& out) const override {
+    const unsigned segment = step - depth(rank);
+    if (step < depth(rank) || segment >= segments_) return;
+    const std::uint64_t begin = size * segment / segments_, end = size * (segment + 1) / segments_;
+    for (const unsigned child : {2 * rank + 1, 2 * rank + 2})
+      if (child < ranks) out.push_back({child, std::max<std::uint64_t>(1, end - begin)});
+  }
+  unsigned receives(unsigned rank, unsigned, unsigned step) const override {
+    return rank > 0 && step + 1 >= depth(rank) && step + 1 - depth(rank) < segments_;
+  }
+
+ private:
+  static unsigned depth(unsigned rank) { return static_cast<unsigned>(std::bit_width(rank + 1)) - 1; }
+  unsigned segments_;
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> ring_schedule(unsigned phases) { return std::make_unique<RingSchedule>(phases); }
+std::unique_ptr<Schedule> halving_doubling_schedule() { return std::make_unique<HalvingDoublingSchedule>(); }
+std::unique_ptr<Schedule> doubling_schedule() { return std::make_unique<DoublingSchedule>(); }
+std::unique_ptr<Schedule> all_to_all_schedule() { return std::make_unique<AllToAllSchedule>(); }
+std::unique_ptr<Schedule> k_nomial_schedule(unsigned radix) { return std::make_unique<KNomialSchedule>(radix); }
+std::unique_ptr<Schedule> binary_tree_schedule(unsigned segments) {
+  return std::make_unique<BinaryTreeSchedule>(segments);
+}
+
+}  // namespace rocebox::nic_model

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Schedules: who sends how much to whom in which step of a collective over reliable connections.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace rocebox::nic_model {
+
+/// The steps of a collective, by rank in its group.
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
+  struct Send {
+    unsigned to;
+    std::uint64_t bytes;
+  };
+  virtual unsigned steps(unsigned ranks) const = 0;
+  /// What `rank` sends in `step`; all of step - 1 that it is sent must have come before.
+  virtual void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size,
+                     std::vector<Send>& out) const = 0;
+  /// How many transfers come to `rank` in `step`.
+  virtual unsigned receives(unsigned rank, unsigned ranks, unsigned step) const = 0;
+};
+
+// `size` is what each rank has in the end, or of a ReduceScatter in the beginning.
+
+/// S / n to the next neighbour in each of `phases` * (n - 1) steps.
+std::unique_ptr<Schedule> ring_schedule(unsigned phases);
+/// Recursive halving, then doubling: partners 1, 2, 4, ... apart.
+std::unique_ptr<Schedule> halving_doubling_schedule();
+/// Recursive doubling: partners 1, 2, 4, ... apart, who send all that they have.
+std::unique_ptr<Schedule> doubling_schedule();
+/// S / n from each to each other at once, beginning with the next one.
+std::unique_ptr<Schedule> all_to_all_schedule();
+/// From rank 0: in each step a rank that has all sends it to `radix` - 1 others, so that there are `radix` times as
+/// many.
+std::unique_ptr<Schedule> k_nomial_schedule(unsigned radix);
+/// From rank 0, whose children are 1 and 2, theirs 3 to 6, and so on; in `segments` parts, which follow each other.
+std::unique_ptr<Schedule> binary_tree_schedule(unsigned segments);
+
+}  // namespace rocebox::nic_model
