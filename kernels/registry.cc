@@ -8,6 +8,7 @@
 #include "kernels/allgather/observer/allgather.h"
 #include "kernels/allgather/switch/reduce.h"
 #include "kernels/allgather/switch/reduce_scatter.h"
+#include "kernels/allgather/workload.h"
 #include "kernels/dpa/dpa.h"
 #include "kernels/inspect/inspect.h"
 #include "kernels/link/link.h"
@@ -69,6 +70,8 @@ std::span<const Component> in_tree_components() {
                                   verbs_check_workload()};
     const std::span<const Component> workloads = nic_workloads();
     all.insert(all.end(), workloads.begin(), workloads.end());
+    const std::vector<Component> multicast = allgather_workloads();
+    all.insert(all.end(), multicast.begin(), multicast.end());
     return all;
   }();
   return components;

@@ -91,7 +91,7 @@ def may_include(file, target):
 
 
 # The array of the registry names them.
-COMPONENTS = re.findall(r"(\w+)_(?:component|model)\(\)", TEXTS["kernels/registry.cc"])
+COMPONENTS = re.findall(r"(\w+)_(?:component|model|workloads)\(\)", TEXTS["kernels/registry.cc"])
 # `link` is a word of the ground floor's own, too: `links:` of a configuration, the state of a cable. Prose has these as
 # words of the language and the field.
 GROUND_WORDS = {"link"}
@@ -189,7 +189,7 @@ class Tidy(unittest.TestCase):
         for folder in (ROOT / "kernels").iterdir():
             if folder.is_dir():
                 self.assertTrue((folder / "README.md").is_file(), f"{folder.name} has no README")
-                self.assertRegex(TEXTS["kernels/registry.cc"], rf"\b{folder.name}_(component|model)\(\)", "every kernel, program and model stands in the registry")
+                self.assertRegex(TEXTS["kernels/registry.cc"], rf"\b{folder.name}_(component|model|workloads)\(\)", "every kernel, program and model stands in the registry")
 
     def test_no_path_of_a_machine(self):
         word = re.compile("/" + r"(work|farm|root|home)/[a-z]")

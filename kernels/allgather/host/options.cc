@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/allgather/host/options.h"
+
+#include "kernels/allgather/limits.h"
+#include "nic_model/transport/multicast.h"
+#include "runtime/kernel/rate_queue.h"
+#include "runtime/roce/opcodes.h"
+
+namespace rocebox::allgather {
+namespace {
+
+constexpr std::string_view kTransports[] = {"ud", "uc"};
+constexpr std::string_view kReceivers[] = {"host", "dpa"};
+constexpr std::string_view kStops[] = {"never", "start", "barrier", "sending", "recovery", "handshake"};
+
+}  // namespace
+
+void TeamOptions::fields(Fields& f) {
+  f.integer("mtu", mtu, {256, 4096}, "path MTU, which is a chunk's size: 256, 512, 1024, 2048 or 4096 bytes");
+  if (!roce::is_path_mtu(static_cast<std::uint32_t>(mtu))) f.refuse("mtu", "must be 256, 512, 1024, 2048 or 4096");
+  f.choice("transport", transport, kTransports,
+           "ud: datagrams; uc: WRITEs of unreliable connections to the group, an extension that no NIC sold has");
+  f.bytes("chunk", chunk, {0, 1 << 24}, "uc: bytes of a chunk, which may be several packets; 0: one of an MTU");
+  if (chunk && transport != Transport::kUc) f.refuse("chunk", "is of `transport: uc`: a datagram is one packet");
+  f.choice("receive", receiver, kReceivers, "who handles what comes: the host, or workers on its NIC's DPA");
+  f.duration("poll", poll, {100, kSecond}, "receive: dpa: how often the host looks whether the workers are done");
+  f.integer("subgroups", subgroups, {1, kSubgroupsMax}, "multicast groups among which each block is divided");
+  f.integer("communicators", communicators, {1, kCommunicatorsMax}, "how many, each with groups of its own");
+  f.integer("outstanding", outstanding, {1, kOutstandingMax}, "collectives of a communicator under way at once");
+  f.address(
+      "group", group, Presence::kOptional,
+      "address of the first communicator's first subgroup, 239.1.0.0 when left out; the others follow, subgroup by "
+      "subgroup");
+  if (group && !nic_model::is_multicast(*group)) f.refuse("group", "is no multicast address");
+  f.integer("qkey", qkey, {0, 0x7FFFFFFF}, "Q_Key of the datagrams");
+  f.integer("batch", batch, {1, 1024}, "datagrams posted with one doorbell, of which the last one is signalled");
+  f.bytes("staging", staging, {1, std::uint64_t{1} << 30},
+          "bytes of each subgroup's staging ring, in slots of an MTU and 40 bytes; 8192 slots at most");
+  f.integer("receive_workers", receive_workers, {0, 4096},
+            "threads among which the subgroups of all communicators are divided; 0: one each");
+  f.duration("worker_time", worker_time, {0, kSecond}, "for which a receive worker is busy with one datagram");
+  f.integer("collective_bits", collective_bits, {0, 16}, "bits of the immediate that tell collectives apart");
+  f.integer("generation_bits", generation_bits, {0, 30},
+            "bits that tell uses of those numbers apart; the rest counts chunks");
+  if (!layout().is_valid()) f.refuse("generation_bits", "and `collective_bits` leave no bit for chunks");
+  if (outstanding > std::int64_t{1} << collective_bits)
+    f.refuse("outstanding", "is more than `collective_bits` can tell apart");
+  f.rate("link_rate", link_rate, {0, kRateMax}, "B of the cutoff timer N / B + alpha; 0: the NIC's own");
+  f.duration("alpha", alpha, {0, 100 * kSecond}, "alpha of the cutoff timer");
+  Nanos fixed = cutoff.value_or(0);
+  f.duration("cutoff", fixed, {0, 1000 * kSecond}, "the cutoff timer, in place of N / B + alpha");
+  if (f.given("cutoff")) cutoff = fixed;
+  f.duration("timeout", timeout, {kMicrosecond, 1000 * kSecond},
+             "a collective fails when for so long nothing has happened that others owe it");
+  f.integer("retry_cnt", retry_cnt, {0, 7}, "times that a packet of a connection is sent again");
+  f.integer("local_ack_timeout", timeout_exponent, {0, 31}, "4.096 us times two to this power until that");
+  f.group("stop", "a rank that stops, for trying what the others then do", [this](Fields& g) {
+    g.integer("rank", stop_rank, {0, kRanksMax - 1}, "which");
+    g.choice("at", stop_at, kStops, "where");
+  });
+}
+
+roce::IpAddress TeamOptions::group_of(unsigned communicator, unsigned subgroup) const {
+  roce::IpAddress address = group.value_or(roce::ipv4(239, 1, 0, 0));
+  unsigned add = communicator * static_cast<unsigned>(subgroups) + subgroup;
+  for (std::size_t i = address.size(); add > 0 && i-- > 0; add >>= 8) {
+    add += address[i];
+    address[i] = static_cast<std::uint8_t>(add);
+  }
+  return address;
+}
+
+}  // namespace rocebox::allgather

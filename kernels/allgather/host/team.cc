@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/allgather/host/team.h"
+
+#include "kernels/allgather/host/rank.h"
+
+namespace rocebox::allgather {
+
+Team::Team(std::span<const WorkloadHost> hosts, const TeamOptions& options, Application& application)
+    : options_(options), application_(application) {
+  for (const WorkloadHost& on : hosts) {
+    nic_model::Host& host = nic_model::host_of(on);
+    const bool has_bytes = !host.config().header_only;
+    if (ranks_.empty()) has_bytes_ = has_bytes;
+    if (has_bytes != has_bytes_) throw ConfigError("some of its NICs have `header_only: true` and some have not");
+    ranks_.push_back(std::make_unique<Rank>(*this, ranks(), host));
+  }
+}
+
+Team::~Team() = default;
+
+// Each host makes its own queue pairs, then connects them when all are made; then all have a message of that.
+void Team::connect() {
+  for (const auto& rank : ranks_)
+    rank->run([this, &rank = *rank](nic_model::Host&) {
+      rank.make();
+      if (++made_ < ranks()) return;
+      for (const auto& other : ranks_)
+        other->run([this, &other = *other](nic_model::Host& host) {
+          for (unsigned i = 0; i < other.communicators(); i++) other.communicator(i).connect(host);
+          if (++connected_ == ranks()) application_.on_connected(host.now());
+        });
+    });
+}
+
+void Team::start(unsigned rank, const Operation& operation, const Buffer& buffer) {
+  ranks_[rank]->run([this, rank, operation, buffer](nic_model::Host&) {
+    ranks_[rank]->communicator(operation.communicator).slot_for(operation.sequence).start(operation, buffer);
+  });
+}
+
+End Team::test(unsigned rank, unsigned communicator, std::uint32_t sequence) const {
+  const Slot& slot =
+      ranks_[rank]->communicator(communicator).slot(sequence % static_cast<std::uint32_t>(options_.outstanding));
+  if (slot.is_active() || slot.operation().sequence != sequence) return End::kNone;
+  return slot.last_end();
+}
+
+void Team::forget_extents(unsigned rank, const Buffer& buffer) {
+  Registrations& registrations = ranks_[rank]->registrations();
+  const std::uint32_t key = registrations.get(buffer);
+  if (const nic_model::Region* region = ranks_[rank]->host().memory().find(key)) region->placed->clear();
+  registrations.put(key);
+}
+
+bool Team::covers(unsigned rank, const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes) {
+  Registrations& registrations = ranks_[rank]->registrations();
+  const std::uint32_t key = registrations.get(buffer);
+  const nic_model::Region* region = ranks_[rank]->host().memory().find(key);
+  const bool all = region && region->placed->covers(offset, bytes);
+  registrations.put(key);
+  return all;
+}
+
+TeamCounters Team::counters() const {
+  TeamCounters sum;
+  for (const auto& rank : ranks_) {
+    const TeamCounters& one = rank->count;
+    for (const auto member :
+         {&TeamCounters::datagrams_sent, &TeamCounters::doorbells,      &TeamCounters::send_completions,
+          &TeamCounters::chunks,         &TeamCounters::duplicates,     &TeamCounters::out_of_range,
+          &TeamCounters::other_subgroup, &TeamCounters::stale,          &TeamCounters::strangers,
+          &TeamCounters::wrong_length,   &TeamCounters::no_immediate,   &TeamCounters::copies,
+          &TeamCounters::reads,          &TeamCounters::bytes_read,     &TeamCounters::requests,
+          &TeamCounters::messages,       &TeamCounters::stale_messages, &TeamCounters::bad_messages,
+          &TeamCounters::released_whole, &TeamCounters::released_failed})
+      sum.*member += one.*member;
+    for (unsigned c = 0; c < rank->communicators(); c++)
+      for (unsigned s = 0; s < rank->communicator(c).subgroups(); s++) {
+        rank->communicator(c).subgroup(s).count(sum);
+        const StagingRing& ring = rank->communicator(c).subgroup(s).staging();
+        sum.staging_slots = std::max<std::uint64_t>(sum.staging_slots, ring.slots());
+      }
+    if (rank->communicators() > 0) sum.registration_hits += rank->registrations().hits();
+  }
+  return sum;
+}
+
+void Team::explain_waiting(Report& report, unsigned lines) const {
+  struct Open {
+    unsigned rank;
+    const Slot* slot;
+  };
+  std::vector<Open> open;
+  for (unsigned r = 0; r < ranks(); r++)
+    for (unsigned c = 0; c < ranks_[r]->communicators(); c++)
+      for (unsigned s = 0; s < ranks_[r]->communicator(c).slots(); s++) {
+        const Slot& slot = ranks_[r]->communicator(c).slot(s);
+        if (slot.is_active() && open.size() < lines) open.push_back({r, &slot});
+      }
+  report.table("waiting", open.size(), [&](Report& row, std::size_t i) {
+    row.count("rank_number", open[i].rank);
+    row.count("communicator_number", open[i].slot->operation().communicator);
+    row.count("sequence_number", open[i].slot->operation().sequence);
+    const Collective& collective = open[i].slot->collective();
+    row.text("waits_for", !collective.barrier_done() ? "the barrier"
+                          : collective.recovering()  ? "a fetch"
+                                                     : "chunks or the final handshake");
+  });
+}
+
+}  // namespace rocebox::allgather

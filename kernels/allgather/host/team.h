@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Team: the ranks of multicast collectives, one on each host: their queue pairs, made and connected as by a side
+// channel, and the collectives that an application starts on them.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/allgather/host/options.h"
+#include "kernels/allgather/host/registrations.h"
+#include "kernels/allgather/model/collective.h"
+#include "runtime/kernel/workload.h"
+
+namespace rocebox::allgather {
+
+class Rank;
+
+/// One collective: its place among all, and how it is cut.
+struct Operation {
+  unsigned communicator = 0;
+  std::uint32_t sequence = 0;  ///< in its communicator: 0, 1, 2, ... at every rank
+  int root = -1;               ///< of a Broadcast; -1: an Allgather
+  unsigned chains = 1;
+  std::uint64_t block_bytes = 1;
+};
+
+/// Whose buffers they are. Called in the calls of the rank's host.
+class Application {
+ public:
+  virtual ~Application() = default;
+  /// All ranks can start collectives now.
+  virtual void on_connected(Nanos now) = 0;
+  /// The buffer of an operation is the application's again.
+  virtual void on_released(unsigned rank, const Operation& operation, End end, Nanos now) = 0;
+};
+
+/// What ranks count; sums over all.
+struct TeamCounters {
+  std::uint64_t datagrams_sent = 0, doorbells = 0, send_completions = 0;
+  std::uint64_t chunks = 0, duplicates = 0, out_of_range = 0, other_subgroup = 0, stale = 0, strangers = 0;
+  std::uint64_t wrong_length = 0, no_immediate = 0;
+  std::uint64_t copies = 0, reads = 0, bytes_read = 0, requests = 0, messages = 0, stale_messages = 0, bad_messages = 0;
+  std::uint64_t registration_hits = 0, released_whole = 0, released_failed = 0;
+  std::uint64_t staging_slots = 0;
+};
+
+class Team {
+ public:
+  /// `application` outlives it. Throws ConfigError: a host has no NIC, or one without bytes where others have them.
+  Team(std::span<const WorkloadHost> hosts, const TeamOptions& options, Application& application);
+  ~Team();
+
+  unsigned ranks() const { return static_cast<unsigned>(ranks_.size()); }
+  const TeamOptions& options() const { return options_; }
+  bool has_bytes() const { return has_bytes_; }
+  /// Makes all queue pairs and connects them; then Application::on_connected.
+  void connect();
+  /// Non-blocking: the rank's part of a collective begins in its host's next call, or this one. At every rank the
+  /// sequences of a communicator are started in order, `outstanding` of them at once. `buffer` has room for all blocks,
+  /// the rank's own in its place; it is the team's until Application::on_released.
+  void start(unsigned rank, const Operation& operation, const Buffer& buffer);
+  /// Whether it has ended, and how; kNone: it goes on.
+  End test(unsigned rank, unsigned communicator, std::uint32_t sequence) const;
+  /// Forgets what was written where in a buffer without bytes.
+  void forget_extents(unsigned rank, const Buffer& buffer);
+  /// Whether all of that part of a buffer without bytes was written.
+  bool covers(unsigned rank, const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes);
+
+  TeamCounters counters() const;
+  /// Grows with all that happens.
+  std::uint64_t progress() const { return progress_; }
+  /// One line for each collective that has not ended.
+  void explain_waiting(Report& report, unsigned lines) const;
+
+  // For ranks.
+
+  Rank& rank(unsigned number) { return *ranks_[number]; }
+  Application& application() { return application_; }
+  void advanced() { progress_++; }
+
+ private:
+  const TeamOptions options_;
+  Application& application_;
+  bool has_bytes_ = true;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  unsigned made_ = 0, connected_ = 0;
+  std::uint64_t progress_ = 0;
+};
+
+}  // namespace rocebox::allgather
