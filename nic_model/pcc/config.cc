@@ -15,7 +15,7 @@ namespace {
 
 // Those that come with rocebox, in the folder of device programs.
 constexpr std::string_view kPrograms[] = {"rtt_control"};
-constexpr std::size_t kParametersMax = 256;
+constexpr std::size_t kSettingsMax = 256;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void PccConfig::fields(Fields& f) {
   f.file("file", file, "one of your own, in its place: a shared object compiled against the device side of DOCA PCC");
   f.integer("slot", slot, {0, 15}, "slot of the program's whose algorithm flows have; 15: the internal algorithm's");
   f.integer("threads", threads, {1, 256}, "threads that share out flows, as the program can ask");
-  f.list("parameters", parameters, kParametersMax, "parameters that are to be other than the program has them");
+  f.list("parameters", parameters, kSettingsMax, "parameters that are to be other than the program has them");
   f.duration("watchdog", watchdog, {kMillisecond, 60 * kSecond},
              "CPU time that one event may take, at most twice; then the program is stopped");
   if (!program.empty() && !file.path.empty()) f.refuse("file", "and `program` are one or the other");

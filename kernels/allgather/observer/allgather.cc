@@ -6,7 +6,7 @@
 namespace rocebox {
 namespace {
 
-constexpr Example kAllgatherExamples[] = {
+constexpr Example kObserverExamples[] = {
     {"default", "{}"},
     {"limits reached: few streams, a short window, one slot",
      "{streams: 2, collectives: 1, groups: 1, window: 64, events: 3, staging_slots: 1}"},
@@ -21,7 +21,7 @@ constexpr Example kAllgatherExamples[] = {
 Component allgather_component() {
   return two_sided_kernel<allgather::Observer>(
       "allgather", "chunks of multicast collectives that pass: missing, double, late, out of order, staging",
-      kAllgatherExamples);
+      kObserverExamples);
 }
 
 }  // namespace rocebox

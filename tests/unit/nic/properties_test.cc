@@ -197,7 +197,7 @@ class Lossy {
     EXPECT_EQ(counter, added);
   }
 
-  void expect_idle() const {
+  void expect_idle() {
     EXPECT_EQ(box.fabric.next_deadline(), kNever) << "no timer is left";
     EXPECT_EQ(box.fabric.held(), 0u);
     EXPECT_EQ(box.pool.in_use(), 0u);
