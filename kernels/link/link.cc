@@ -59,7 +59,7 @@ class Link final : public Kernel, private DelayLine {
 };
 
 constexpr Example kLinkExamples[] = {{"wide area: long, lossy, now and then out of order",
-                                  R"(delay: 25us
+                                      R"(delay: 25us
 loss: 1%
 jitter: 3us
 reorder: 2%
@@ -68,8 +68,8 @@ reverse:
   loss: 0.1%
   reorder: 0
 )"},
-                                 {"multipath: jitter lets packets overtake, copies and reordering beside it",
-                                  R"(delay: 5us
+                                     {"multipath: jitter lets packets overtake, copies and reordering beside it",
+                                      R"(delay: 5us
 jitter: 20us
 jitter_reorders: true
 reorder: 5%
@@ -78,8 +78,8 @@ reorder_timeout: 30us
 duplicate: 3%
 packets: 64
 )"},
-                                 {"congested queue that marks and trims",
-                                  R"(rate: 1Gbps
+                                     {"congested queue that marks and trims",
+                                      R"(rate: 1Gbps
 delay: 10us
 queue: 16KiB
 queue_full: trim
@@ -92,8 +92,8 @@ reverse:
   rate: 333333333bps
   queue_full: drop
 )"},
-                                 {"loss in bursts, copies, corruption, no time at all",
-                                  R"(burst_loss:
+                                     {"loss in bursts, copies, corruption, no time at all",
+                                      R"(burst_loss:
   enter: 2%
   leave: 25%
   loss_good: 0.1%
@@ -108,8 +108,8 @@ reorder: 4%
 reorder_by: 5
 reorder_timeout: 50us
 )"},
-                                 {"explicit events",
-                                  R"(delay: 2us
+                                     {"explicit events",
+                                      R"(delay: 2us
 events:
   - {packet: 3, do: drop}
   - {packet: 5, do: duplicate, copies: 3}
@@ -127,8 +127,8 @@ reverse:
   events:
     - {packet: 1, do: drop}
 )"},
-                                 {"some packets only, and corruption that the ICRC does not see",
-                                  R"(match:
+                                     {"some packets only, and corruption that the ICRC does not see",
+                                      R"(match:
   qpn: 0x11
   kind: [data, nak]
 loss: 10%
@@ -142,7 +142,7 @@ events:
   - {opcode: 0x81, occurrence: 0, do: mark}
   - {source: 10.0.0.10, kind: data, occurrence: 7, do: corrupt, icrc: repaired}
 )"},
-                                 {nullptr, nullptr}};
+                                     {nullptr, nullptr}};
 
 }  // namespace
 
@@ -152,7 +152,8 @@ std::unique_ptr<Kernel> make(const Config& config, Stats& stats) { return std::m
 
 Component link_component() {
   Component component = two_sided_kernel<link::Link>(
-      "link", "a wire: rate, queue, delay, jitter, loss, reordering, corruption, trimming, marking", link::kLinkExamples);
+      "link", "a wire: rate, queue, delay, jitter, loss, reordering, corruption, trimming, marking",
+      link::kLinkExamples);
   component.is_wire = true;
   return component;
 }

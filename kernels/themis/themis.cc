@@ -78,7 +78,7 @@ class Themis {
 constexpr char kNeeds[] = "{spray: 'off'}";  // else it must know which ports lead to NICs
 
 constexpr Example kThemisExamples[] = {{"a ToR that sprays by UDP source port, with little state",
-                                  R"(strict: true
+                                        R"(strict: true
 pipes: 2
 programs: [forward, themis]
 themis:
@@ -94,8 +94,8 @@ themis:
   stash_timeout: 20us
   qp_timeout: 5ms
 )"},
-                                 {"a router in front of a rack, sprays by egress port over three paths",
-                                  R"(strict: true
+                                       {"a router in front of a rack, sprays by egress port over three paths",
+                                        R"(strict: true
 pipes: 2
 programs: [forward, themis]
 forward:
@@ -115,7 +115,7 @@ themis:
   connections:
     - {local: 10.0.0.11, local_qpn: 0x11, remote: 10.0.1.11, remote_qpn: 0x11, first_psn: 7}
 )"},
-                                 {nullptr, nullptr}};
+                                       {nullptr, nullptr}};
 
 }  // namespace
 }  // namespace themis
