@@ -138,7 +138,7 @@ TEST(SdrObserver, ConnectionsAreToldApartByRemoteKeyOrOptions) {
   box.write(0x20, 0, 0, 64, 0, 2);
   EXPECT_EQ(box.report()["connections"].size(), 2u);
   Config rows;
-  rows.messages = 4;
+  rows.messages = 8;
   rows.queue_pairs = {{kB, 0x10, 2, 5, 0}, {kB, 0x20, 2, 5, 1}};
   Box known(rows);
   known.write(0x10, 0, 0);
