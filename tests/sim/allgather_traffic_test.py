@@ -75,6 +75,15 @@ def linear(hosts, leaves, block):
     return total.row()
 
 
+def multicast(hosts, leaves, block):
+    """The datagrams alone, each chunk once from its root to all others."""
+    total = Crossings()
+    for begin in range(0, block, MTU):
+        frame = UNDERLAY + BTH + DETH + IMMEDIATE + min(MTU, block - begin) + ICRC
+        total.multicast(hosts * frame, hosts, leaves)
+    return total.row()
+
+
 class Traffic(RoceboxTest):
     def run_it(self, **settings):
         out = self.dir / "report.json"
@@ -88,6 +97,14 @@ class Traffic(RoceboxTest):
                                    buffer=f"{hosts * block}B")
         for name, want in (("ring", ring(hosts, leaves, block)), ("linear", linear(hosts, leaves, block))):
             self.assertEqual({key: rows[name][key] for key in want}, want, name)
+        # Above the datagrams are the barrier's messages, activations and final packets, of 32 bytes, with their ACKs.
+        details = report["workloads"]["multicast"]["details"]
+        self.assertEqual(details["released_whole"], hosts)
+        self.assertNotIn("fetch_reads", {key for key, value in details.items() if value})
+        largest = 6 * (UNDERLAY + BTH + 32 + ICRC + ACK)  # in and out of two leaves and a spine
+        for key, least in multicast(hosts, leaves, block).items():
+            self.assertGreaterEqual(rows["multicast"][key], least, key)
+            self.assertLessEqual(rows["multicast"][key], least + details["control_messages"] * largest, key)
         sums = report["tiers"]
         self.assertEqual(sum(row["port_bytes"] for row in report["traffic"]),
                          sum(tier[way] for tier in sums.values() for way in ("rx_bytes", "tx_bytes")))
