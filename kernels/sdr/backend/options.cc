@@ -29,10 +29,6 @@ std::uint32_t get32(std::span<const std::uint8_t> from, std::size_t at) {
 
 }  // namespace
 
-bool operator==(const ImmediateLayout& a, const ImmediateLayout& b) {
-  return a.message_bits == b.message_bits && a.offset_bits == b.offset_bits && a.fragment_bits == b.fragment_bits;
-}
-
 std::string QueuePairOptions::mistake() const {
   const auto outside = [](std::uint64_t value, std::uint64_t most) {
     return value < 1 || value > most || !std::has_single_bit(value);

@@ -46,7 +46,6 @@ struct QueuePairOptions {
   std::string mistake() const;
   bool operator==(const QueuePairOptions&) const = default;
 };
-bool operator==(const ImmediateLayout& a, const ImmediateLayout& b);
 
 /// What a peer must know; in bytes, all numbers in network byte order:
 ///

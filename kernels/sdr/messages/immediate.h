@@ -22,6 +22,7 @@ struct Immediate {
 /// offset is f modulo 32 / b.
 struct ImmediateLayout {
   unsigned message_bits = 10, offset_bits = 18, fragment_bits = 4;
+  constexpr bool operator==(const ImmediateLayout&) const = default;
 
   /// All 32 bits are taken, there is an ID and an offset, and fragments (if any) make up 32 bits.
   constexpr bool valid() const {
