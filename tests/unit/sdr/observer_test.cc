@@ -144,12 +144,15 @@ TEST(SdrObserver, ConnectionsAreToldApartByRemoteKeyOrOptions) {
   known.write(0x10, 0, 0);
   known.write(0x11, 0, 1);
   known.write(0x11, 3, 0);
+  known.write(0x10, 6, 0);  // not more than half the IDs ahead
   known.write(0x21, 0, 0);  // of the next generation
   known.write(0x30, 0, 0);  // of nobody that is known
   const Json said = known.report();
   ASSERT_EQ(said["connections"].size(), 2u);
+  ASSERT_EQ(said["connections"].size(), 2u);
   EXPECT_EQ(said["connections"][0]["configured_number"], 5);
-  EXPECT_EQ(said["connections"][0]["messages"], 3);
+  EXPECT_EQ(said["connections"][0]["messages"], 4);
+  EXPECT_EQ(said["connections"][0]["late"], 0);
   EXPECT_EQ(said["messages"][0]["packets"], 2);
 }
 
