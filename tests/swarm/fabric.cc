@@ -11,6 +11,7 @@
 #include "nic_model/rate/congestion_control.h"
 #include "runtime/component/registry.h"
 #include "tests/swarm/fabric_limits.h"
+#include "tests/swarm/workload_options.h"
 #include "tests/unit/contracts/random_fields.h"
 
 namespace rocebox::swarm {
@@ -261,12 +262,22 @@ class FabricDrawing {
   unsigned workload(unsigned number, std::string& yaml) {
     const std::vector<const Component*> kinds = registry_.of_kind(kWorkloadKind);
     const Component& kind = *kinds[below(static_cast<unsigned>(kinds.size()))];
-    if (const std::string words = pair_options(kind.name); !words.empty()) return pair(kind.name, words, number, yaml);
+    const auto draw = [this](unsigned bound) { return below(bound); };
+    if (const std::string words = pair_options(kind.name, draw); !words.empty())
+      return pair(kind.name, words, number, yaml);
     if (std::string_view(kind.name) == "poisson") return poisson(number, yaml);
+    if (std::string_view(kind.name) == "sdr_messages") {
+      yaml += fmt::format("  w{}: {{type: sdr_messages, hosts: [{}], {}}}\n", number, fmt::join(some_hosts(2), ", "),
+                          sdr_messages_options(draw));
+      components.emplace_back(kind.name);
+      return 1;
+    }
     test::RandomFields fields(random_(), kWorkload);
     const std::unique_ptr<Options> drawn = kind.options(registry_);
     drawn->fields(fields);
-    const Range<std::int64_t> range = static_cast<const WorkloadOptions&>(*drawn).hosts();
+    // Alone a host would be one end that waits for another.
+    Range<std::int64_t> range = static_cast<const WorkloadOptions&>(*drawn).hosts();
+    range.low = std::max<std::int64_t>(range.low, 2);
     const auto most = static_cast<std::int64_t>(hosts_.size());
     if (fields.refused() || range.low > most) return 0;
     const auto span = static_cast<unsigned>(std::min(range.high, most) - range.low + 1);
@@ -287,24 +298,6 @@ class FabricDrawing {
         1 + duration, 256 << mtu);
     components.emplace_back("poisson");
     return 1;
-  }
-
-  // What both ends of a server and its client say; empty: the workload is no such pair.
-  std::string pair_options(std::string_view kind) {
-    if (kind == "rping") return fmt::format("size: {}B", 24 + below(below(2) ? 100 : 9000));
-    if (kind == "ucmatose") {
-      const unsigned connections = 1 + below(4), count = below(20), size = 1 + below(9000);
-      return fmt::format("connections: {}, message_count: {}, message_size: {}B", connections, count, size);
-    }
-    if (kind == "dpa_program") {
-      const unsigned messages = 1 + below(60), size = 4 + below(below(2) ? 100 : 1000);
-      return fmt::format("messages: {}, size: {}B", messages, size);
-    }
-    if (kind == "verbs_check") {
-      const unsigned size = 4 + below(1000), messages = 1 + below(8);
-      return fmt::format("size: {}B, messages: {}, settle: 3ms", size, messages);
-    }
-    return {};
   }
 
   // A server and its client, which must know it.
