@@ -40,6 +40,11 @@ class Datagrams {
       all_.push_back(packet);
     }
   }
+  Datagrams(const Datagrams&) = delete;
+  Datagrams& operator=(const Datagrams&) = delete;
+  ~Datagrams() {
+    for (const Packet& packet : all_) rte_pktmbuf_free(packet.mbuf());
+  }
   // True: numbers begin anew, and so must time.
   bool burst(std::vector<Packet>& to) {
     to.clear();
