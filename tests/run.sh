@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 usage() {
   cat <<'TEXT'
 usage: tests/run.sh               what finds most mistakes, in about twelve minutes on two cores
-       tests/run.sh --all         everything, in about three quarters of an hour
+       tests/run.sh --all         everything, in about an hour
        tests/run.sh PRESET...     all tests of these builds: release, asan, tsan, debug, fuzz (asan's, and fuzzing)
 
 Without options: release's replay, simulation and telemetry tests, one lab, a plugin, the house's rules and formatting, some
