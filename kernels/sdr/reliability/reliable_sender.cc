@@ -108,14 +108,15 @@ void ReliableSender::pump(Host& host) {
   if (pumping_) return;  // what it posts may leave at once, which calls it again
   pumping_ = true;
   give_up_waiting(host);
-  begin_parts(host);
-  for (std::size_t i = 0; i < active_.size(); i++) {
-    Part& part = *active_[i];
-    if (!part.settled) look_at_time(host, part);
-    while (!part.settled && qp_.backlog() < options_.backlog && send_next(host, part)) {
+  do {
+    begin_parts(host);
+    for (std::size_t i = 0; i < active_.size(); i++) {
+      Part& part = *active_[i];
+      if (!part.settled) look_at_time(host, part);
+      while (!part.settled && qp_.backlog() < options_.backlog && send_next(host, part)) {
+      }
     }
-  }
-  close(host);
+  } while (close(host));  // who hears that one is over may have sent another, which must not wait for an event
   arm(host);
   pumping_ = false;
 }
@@ -215,7 +216,8 @@ void ReliableSender::settle(Host& host, Part& part, const char* error) {
   for (Send* send : part.sends) qp_.end_send(host, *send);
 }
 
-void ReliableSender::close(Host& host) {
+bool ReliableSender::close(Host& host) {
+  bool closed = false;
   for (auto at = active_.begin(); at != active_.end();) {
     Part& part = **at;
     if (!part.settled || !std::ranges::all_of(part.sends, [](const Send* send) { return send->completed(); })) {
@@ -229,6 +231,7 @@ void ReliableSender::close(Host& host) {
     Transfer& transfer = *part.transfer;
     spare_.push_back(std::move(*at));
     at = active_.erase(at);
+    closed = true;
     if (has_part(transfer) || (transfer.error.empty() && transfer.settled < transfer.length)) continue;
     std::erase(waiting_, &transfer);
     transfer.over = true;
@@ -236,7 +239,7 @@ void ReliableSender::close(Host& host) {
     on_over_(host, transfer);
     at = active_.begin();  // it may have sent another
   }
-  if (!waiting_.empty() && active_.size() < options_.window) begin_parts(host);
+  return closed;
 }
 
 void ReliableSender::stop(Host& host) {

@@ -57,7 +57,8 @@ class ReliableSender {
   void settle(nic_model::Host& host, Part& part, const char* error);
   void look_at_time(nic_model::Host& host, Part& part);
   void arm(nic_model::Host& host);
-  void close(nic_model::Host& host);
+  /// Whether any part was over.
+  bool close(nic_model::Host& host);
 
   QueuePair& qp_;
   const ReliableOptions options_;

@@ -54,6 +54,18 @@ TEST(SdrWorkload, ArriveWholeOverABadLine) {
   }
 }
 
+// A message that is sent as another one ends leaves without waiting for something else to happen.
+TEST(SdrWorkload, WhatIsSentAsAnotherEndsLeavesAtOnce) {
+  for (const char* layer : {"erasure_coding", "erasure_coding, code: xor", "selective_repeat"}) {
+    SCOPED_TRACE(layer);
+    const Json details = simulate(fmt::format("messages: 300, in_flight: 4, max_size: 60KiB, mtu: 1024, chunk: 4KiB, "
+                                              "data: 16, parity: 8, reliability: {}",
+                                              layer),
+                                  kBadLine);
+    expect_whole(details, 300);
+  }
+}
+
 // Two message IDs a submessage, and more of them than there are IDs; parts of Selective Repeat that are shorter than
 // the message; over RC; IDs that go round often.
 TEST(SdrWorkload, LongOnesGoInPartsUnderTheLimitOfIds) {
