@@ -5,8 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 
 #include "runtime/component/component.h"
 
@@ -15,16 +13,8 @@ namespace {
 
 namespace dpa = nic_model::dpa;
 
-constexpr std::size_t kStackBytes = 64 * 1024;
 constexpr std::uint32_t kGuard = 0x53C12025;
 constexpr std::string_view kApi[] = {"scr_"};
-
-thread_local Policy* running_policy = nullptr;
-
-template <class F>
-F function_of(const dpa::Program& program, const char* name) {
-  return reinterpret_cast<F>(program.find(name));
-}
 
 }  // namespace
 
@@ -32,9 +22,10 @@ Policy::Policy(const std::string& path, std::string_view program, const PolicyOp
                const std::vector<ParameterValue>& parameters)
     : options_(options),
       program_(path, program, kApi),
-      fiber_(kStackBytes),
-      init_(function_of<decltype(init_)>(program_, "scr_init")),
-      handle_(function_of<decltype(handle_)>(program_, "scr_handle")),
+      calls_(
+          program_, [](void* policy) { static_cast<Policy*>(policy)->call(); }, this, options.watchdog),
+      init_(program_.function<decltype(init_)>("scr_init")),
+      handle_(program_.function<decltype(handle_)>("scr_handle")),
       actions_(std::make_unique_for_overwrite<scr_action[]>(actions_max(options.flows))) {
   if (!init_ || !handle_)
     throw ConfigError(fmt::format("`{}` has no {}, which a policy has", path, init_ ? "scr_handle" : "scr_init"));
@@ -47,7 +38,6 @@ Policy::Policy(const std::string& path, std::string_view program, const PolicyOp
   node_.actions = actions_.get();
   node_.action_most = actions_max(options.flows);
   node_.guard = kGuard;
-  fiber_.start(&Policy::loop, this);
   if (!run(Call::kInit) || !is_whole()) throw ConfigError(fmt::format("`{}`: {}", path, error_));
   events_ = node_.events & (2 * SCR_HOST_STATE - 1);
 }
@@ -79,34 +69,18 @@ std::string Policy::set_parameter(const std::string& name, std::int64_t value) {
   return "";
 }
 
-// The program's stack: one call after another, each between two pauses.
-void Policy::loop(void* policy) {
-  auto& self = *static_cast<Policy*>(policy);
-  for (;;) {
-    self.call();
-    self.has_returned_ = true;
-    self.fiber_.pause();
-  }
-}
-
 void Policy::call() {
   if (call_ == Call::kHandle) [[likely]]
     return handle_(&node_, &event_);
   init_(&node_);
 }
 
-// In place of what was stopped.
-void Policy::leave() { running_policy->fiber_.leave(); }
-
 bool Policy::run(Call call) {
   call_ = call;
-  has_returned_ = false;
-  running_policy = this;
-  dpa::Watch::of_this_thread().resume(fiber_, &Policy::leave, options_.watchdog);
-  running_policy = nullptr;
-  if (has_returned_) [[likely]]
+  if (calls_.run()) [[likely]]
     return true;
-  explain();
+  error_ = calls_.why();
+  node_.action_count = 0;
   return false;
 }
 
@@ -117,20 +91,6 @@ bool Policy::is_whole() {
   error_ = fmt::format("it wrote where only the NIC does, in an event of kind {}", unsigned{event_.kind});
   node_.action_count = 0;
   return false;
-}
-
-void Policy::explain() {
-  const dpa::Stop& why = dpa::Watch::of_this_thread().stop();
-  node_.action_count = 0;
-  std::string what;
-  if (why.is_watchdog)
-    what = "ran too long";
-  else if (why.by_stack)
-    what = "its stack is full";
-  else
-    what = fmt::format("{} ({}) at address {:#x}", strsignal(why.signal), sigabbrev_np(why.signal),
-                       reinterpret_cast<std::uintptr_t>(why.address));
-  error_ = fmt::format("{}, in {}", what, program_.place_of(why.instruction));
 }
 
 void Policy::report(Report& report) const {

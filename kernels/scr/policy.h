@@ -12,9 +12,8 @@
 
 #include "kernels/scr/coalescing.h"
 #include "kernels/scr/limits.h"
-#include "nic_model/dpa/fiber.h"
+#include "nic_model/dpa/calls.h"
 #include "nic_model/dpa/program.h"
-#include "nic_model/dpa/watch.h"
 #include "runtime/kernel/report.h"
 #include "runtime/packet/packet.h"
 
@@ -63,16 +62,13 @@ class Policy {
  private:
   enum class Call : std::uint8_t { kInit, kHandle };
   bool run(Call call);
-  static void loop(void* policy);
-  static void leave();
   void call();
-  void explain();
   bool is_whole();
   void read_tables(const std::string& path);
 
   const PolicyOptions options_;
   nic_model::dpa::Program program_;
-  nic_model::dpa::Fiber fiber_;
+  nic_model::dpa::Calls calls_;
   void (*init_)(scr_node*);
   void (*handle_)(scr_node*, const scr_event*);
   std::vector<scr_parameter> parameters_;
@@ -82,7 +78,6 @@ class Policy {
   std::unique_ptr<scr_action[]> actions_;
   std::uint32_t events_ = 0;
   Call call_ = Call::kInit;
-  bool has_returned_ = true;
   std::string error_;
 };
 

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 
 #include "nic_model/core.h"
 
@@ -197,18 +195,9 @@ void Engine::turn(Thread& thread) {
 // The thread's process ends, and with it all its threads.
 void Engine::stop(Process& process, const Thread& thread) {
   const Stop& why = Watch::of_this_thread().stop();
-  std::string what;
-  if (thread.error_) {
-    what = fmt::format("error {} of its own", thread.error_);
-  } else if (why.is_watchdog) {
-    what = "ran too long without giving way";
-  } else if (why.by_stack && thread.fiber_.stack().guards(why.address)) {
-    what = "its stack is full";
-  } else {
-    what = fmt::format("{} ({}) at address {:#x}", strsignal(why.signal), sigabbrev_np(why.signal),
-                       reinterpret_cast<std::uintptr_t>(why.address));
-    if (process.heap_.guards(why.address)) what += ", right behind or before the heap";
-  }
+  std::string what = thread.error_ ? fmt::format("error {} of its own", thread.error_) : why.text();
+  if (!thread.error_ && why.is_watchdog) what += " without giving way";
+  if (!thread.error_ && process.heap_.guards(why.address)) what += ", right behind or before the heap";
   process.error_ = fmt::format("thread {} (`{}` of {}): {}, in {}", thread.id_, thread.name_, process.name(), what,
                                process.program_.place_of(why.instruction));
   for (const auto& one : threads_)

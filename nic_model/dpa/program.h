@@ -29,6 +29,11 @@ class Program {
   const std::string& name() const { return name_; }
   /// A function that others may name; null: there is none.
   void* find(const std::string& function) const;
+  /// The same, as a pointer to a function.
+  template <class F>
+  F function(const std::string& name) const {
+    return reinterpret_cast<F>(find(name));
+  }
   /// Where an address of its code is, for people: `function+0x1c`.
   std::string place_of(const void* instruction) const;
 

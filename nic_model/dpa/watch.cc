@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/dpa/watch.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstring>
 #include <ctime>
 #include <utility>
 
@@ -69,6 +71,13 @@ struct Watch::Handlers {
     }
   }
 };
+
+std::string Stop::text() const {
+  if (is_watchdog) return "ran too long";
+  if (by_stack) return "its stack is full";
+  return fmt::format("{} ({}) at address {:#x}", strsignal(signal), sigabbrev_np(signal),
+                     reinterpret_cast<std::uintptr_t>(address));
+}
 
 Watch& Watch::of_this_thread() {
   static thread_local Watch watch;

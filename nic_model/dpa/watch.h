@@ -5,6 +5,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "nic_model/dpa/fiber.h"
 
@@ -17,6 +18,8 @@ struct Stop {
   const void* address = nullptr;  ///< what it touched
   const void* instruction = nullptr;
   bool by_stack = false;  ///< its stack was full
+  /// For people, without the place: what it did.
+  std::string text() const;
 };
 
 /// One of a thread of the operating system, made when it first runs device code.

@@ -4,17 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 #include <utility>
 
-#include "nic_model/dpa/watch.h"
 #include "runtime/component/component.h"
 
 namespace rocebox::nic_model::pcc {
 namespace {
 
-constexpr std::size_t kStackBytes = 64 * 1024;
 constexpr std::size_t kLinesKept = 64;
 constexpr std::uint32_t kCountersSampledMax = 64;
 constexpr std::uint32_t kRxBytes = 1, kTxBytes = 2;  // doca_pcc_dev_nic_port_counter_types_t
@@ -23,28 +19,23 @@ constexpr std::string_view kApi[] = {"doca_pcc_dev_", "rocebox_pcc_", "rocebox_d
 
 thread_local Process* running_process = nullptr;
 
-template <class F>
-F function_of(const dpa::Program& program, const char* name) {
-  return reinterpret_cast<F>(program.find(name));
-}
-
 }  // namespace
 
 Process::Process(const std::string& path, std::string_view program, const ProcessOptions& options)
     : options_(options),
       program_(path, program, kApi),
-      fiber_(kStackBytes),
-      init_(function_of<Init>(program_, "doca_pcc_dev_user_init")),
-      algo_(function_of<Algo>(program_, "doca_pcc_dev_user_algo")),
-      set_parameters_(function_of<SetParameters>(program_, "doca_pcc_dev_user_set_algo_params")),
-      port_changed_(function_of<PortChanged>(program_, "doca_pcc_dev_user_port_info_changed")),
+      calls_(
+          program_, [](void* process) { static_cast<Process*>(process)->call(); }, this, options.watchdog),
+      init_(program_.function<Init>("doca_pcc_dev_user_init")),
+      algo_(program_.function<Algo>("doca_pcc_dev_user_algo")),
+      set_parameters_(program_.function<SetParameters>("doca_pcc_dev_user_set_algo_params")),
+      port_changed_(program_.function<PortChanged>("doca_pcc_dev_user_port_info_changed")),
       flows_(options.flows),
       internal_rates_(options.flows) {
   if (!init_ || !algo_)
     throw ConfigError(fmt::format("`{}` has no {}, which a reaction point has", path,
                                   init_ ? "doca_pcc_dev_user_algo" : "doca_pcc_dev_user_init"));
   attributes_.algo_slot = options.slot & 15;
-  fiber_.start(&Process::loop, this);
   const Moment at_first;
   if (!run(Call::kInit, at_first)) throw ConfigError(fmt::format("`{}`: {}", path, error_));
   tables_.close();
@@ -55,16 +46,6 @@ Process::Process(const std::string& path, std::string_view program, const Proces
 void Process::check(const std::string& path, std::string_view program) { dpa::Program::check(path, program, kApi); }
 
 Process* Process::current() { return running_process; }
-
-// The program's stack: one call after another, each between two pauses.
-void Process::loop(void* process) {
-  auto& self = *static_cast<Process*>(process);
-  for (;;) {
-    self.call();
-    self.has_returned_ = true;
-    self.fiber_.pause();
-  }
-}
 
 void Process::call() {
   switch (call_) {
@@ -80,43 +61,20 @@ void Process::call() {
   }
 }
 
-// In place of what was stopped.
-void Process::leave() { running_process->fiber_.leave(); }
-
 void Process::fail(const char* why) {
   failure_ = why;
-  fiber_.leave();
+  calls_.leave();
 }
 
 bool Process::run(Call call, const Moment& moment) {
   call_ = call;
   moment_ = &moment;
-  has_returned_ = false;
-  dpa::Watch& watch = dpa::Watch::of_this_thread();
   running_process = this;
-  watch.resume(fiber_, &Process::leave, options_.watchdog);
+  const bool has_returned = calls_.run();
   running_process = nullptr;
-  if (has_returned_) [[likely]]
-    return true;
-  explain();
-  return false;
-}
-
-void Process::explain() {
-  const dpa::Stop& why = dpa::Watch::of_this_thread().stop();
-  if (failure_) {
-    error_ = failure_;
-    return;
-  }
-  std::string what;
-  if (why.is_watchdog)
-    what = "ran too long";
-  else if (why.by_stack)
-    what = "its stack is full";
-  else
-    what = fmt::format("{} ({}) at address {:#x}", strsignal(why.signal), sigabbrev_np(why.signal),
-                       reinterpret_cast<std::uintptr_t>(why.address));
-  error_ = fmt::format("{}, in {}", what, program_.place_of(why.instruction));
+  if (!has_returned) [[unlikely]]
+    error_ = failure_ ? failure_ : calls_.why();
+  return has_returned;
 }
 
 void Process::new_flow(std::uint32_t flow, Nanos now) {

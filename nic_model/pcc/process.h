@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nic_model/dpa/fiber.h"
+#include "nic_model/dpa/calls.h"
 #include "nic_model/dpa/program.h"
 #include "nic_model/pcc/include/doca_pcc_dev_data_structures.h"
 #include "nic_model/pcc/tables.h"
@@ -101,14 +101,11 @@ class Process {
   using PortChanged = void (*)(std::uint32_t);
 
   bool run(Call call, const Moment& moment);
-  static void loop(void* process);
-  static void leave();
   void call();
-  void explain();
 
   ProcessOptions options_;
   dpa::Program program_;
-  dpa::Fiber fiber_;
+  dpa::Calls calls_;
   Tables tables_;
   Init init_;
   Algo algo_;
@@ -122,7 +119,7 @@ class Process {
 
   // Of the call that is made.
   Call call_ = Call::kInit;
-  bool has_returned_ = true, is_handling_ = false;
+  bool is_handling_ = false;
   const Moment* moment_ = nullptr;
   std::uint32_t flow_ = 0;
   doca_pcc_dev_event_t* event_ = nullptr;
