@@ -76,7 +76,8 @@ static void on_message(struct scr_node* node, const struct scr_event* event) {
 static void on_timer(struct scr_node* node) {
   for (uint32_t i = slow_count; i-- > 0;) {
     struct flow* flow = &flows[slow[i]];
-    if (!flow->listed) {
+    if (!flow->rate) {  // another queue pair has its number now, which has not been cut
+      flow->listed = 0;
       slow[i] = slow[--slow_count];
       continue;
     }
@@ -103,7 +104,10 @@ void scr_handle(struct scr_node* node, const struct scr_event* event) {
   } else if (event->detail == SCR_HOST_TIMER) {
     on_timer(node);
   } else if (event->detail == SCR_HOST_NEW_FLOW) {
+    // The number may still stand in slow[], once: on_timer takes it out.
+    const typeof(flows[0].listed) listed = flows[event->flow].listed;
     __builtin_memset(&flows[event->flow], 0, sizeof flows[0]);
+    flows[event->flow].listed = listed;
   }
 }
 
