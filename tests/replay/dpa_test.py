@@ -66,9 +66,9 @@ class Dpa(RoceboxTest):
             counts = [self.run_line(capture)["counters"] for capture in captures]
             with self.subTest(name):
                 self.assertEqual(counts[0]["cqes"], counts[1]["cqes"])
-        lossy = self.run_line(CAPTURES / "rc_send_loss_rx.pcap")["counters"]
-        self.assertGreater(lossy["cqes"], 0)
-        self.assertGreater(lossy["out_of_sequence"] + lossy["duplicate_request"], 0)
+                # WRITEs without immediate have none: there it is what the counters say that must have been seen.
+                self.assertEqual(counts[0]["cqes"] > 0, name == "rc_send_loss")
+                self.assertGreater(counts[1]["out_of_sequence"] + counts[1]["duplicate_request"], 0)
 
     def test_what_leaves_is_what_came(self):
         capture = CAPTURES / "multi_qp.pcap"
