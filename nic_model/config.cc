@@ -13,12 +13,6 @@ namespace {
 constexpr std::string_view kGroupReportsWords[] = {"off", "old", "new"};
 constexpr std::string_view kRecoveries[] = {"go_back_n", "rnic_sr", "selective", "timeout_only"};
 
-// RFC 4291, 2.5.1 and appendix A.
-roce::IpAddress link_local(const roce::Mac& mac) {
-  return {0xFE,   0x80,   0,    0,    0,      0,      0,     0, static_cast<std::uint8_t>(mac[0] ^ 2),
-          mac[1], mac[2], 0xFF, 0xFE, mac[3], mac[4], mac[5]};
-}
-
 }  // namespace
 
 NicConfig::NicConfig(const Registry& registry) : controls_(registry.of_kind(kCongestionControlKind)) {
@@ -122,7 +116,7 @@ void NicConfig::fields(Fields& f) {
   if (!mac)
     mac = address ? roce::Mac{0x02, 0x72, (*address)[12], (*address)[13], (*address)[14], (*address)[15]}
                   : roce::Mac{0x02, 0x72, 0, 0, 0, 1};
-  if (!address) address = link_local(*mac);
+  if (!address) address = roce::link_local(*mac);
 }
 
 roce::IpAddress NicConfig::source_for(const roce::IpAddress& destination) const {

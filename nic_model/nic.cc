@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/packet/pool.h"
+#include "runtime/roce/multicast.h"
 
 namespace rocebox::nic_model {
 Nic::Nic(const NicConfig& config, Stats& stats)
@@ -121,14 +122,13 @@ void Nic::resolve(Context& context, Qp& qp) {
   const roce::IpAddress own = config_.source_for(remote);
   qp.peer_ipv4 = 0;
   if (roce::is_ipv4(remote) && roce::is_ipv4(own) && !qp.is(IBV_QPT_UD)) {
-    std::uint8_t both[8];
+    auto* both = reinterpret_cast<std::uint8_t*>(&qp.peer_ipv4);
     std::copy_n(remote.begin() + 12, 4, both);
     std::copy_n(own.begin() + 12, 4, both + 4);
-    std::memcpy(&qp.peer_ipv4, both, sizeof both);
   }
   qp.loops_back = remote == own;
-  const bool is_group = is_multicast(remote);
-  const roce::Mac known = is_group ? multicast_mac(remote) : config_.mac_address();
+  const bool is_group = roce::is_multicast(remote);
+  const roce::Mac known = is_group ? roce::multicast_mac(remote) : config_.mac_address();
   const roce::Mac* mac = is_group || qp.loops_back ? &known : neighbors_.resolve(context, remote);
   qp.path_known = mac != nullptr;
   if (!mac) return;

@@ -4,6 +4,7 @@
 
 #include "nic_model/nic.h"
 #include "runtime/roce/icrc.h"
+#include "runtime/roce/multicast.h"
 
 namespace rocebox::nic_model {
 namespace {
@@ -109,7 +110,7 @@ Counter& Nic::receive_checked(Context& context, Packet packet) {
   const roce::Bth& bth = roce::bth(packet);
   const roce::Addresses addresses = roce::addresses(packet);
   if (addresses.destination != config_.source_for(addresses.destination)) {
-    if (is_multicast(addresses.destination)) return receive_multicast(context, packet);
+    if (roce::is_multicast(addresses.destination)) return receive_multicast(context, packet);
     return count.drop_not_for_us;
   }
   if ((bth.pkey & 0x7FFF) != 0x7FFF) return count.drop_bad_pkey;

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "runtime/roce/internet_checksum.h"
 #include "runtime/roce/ipv4_checksum.h"
 
 namespace rocebox::nic_model {
@@ -17,19 +18,9 @@ T& structure(Packet packet, std::uint32_t offset) {
   return *reinterpret_cast<T*>(packet.data() + offset);
 }
 
-std::uint32_t sum_of(const std::uint8_t* bytes, std::size_t count) {
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i + 1 < count; i += 2) sum += roce::load_be16(bytes + i);
-  if (count % 2) sum += std::uint32_t{bytes[count - 1]} << 8;
-  return sum;
-}
-std::uint16_t folded(std::uint32_t sum) {
-  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
-  return static_cast<std::uint16_t>(sum);
-}
 // Of the ICMPv6 message behind `ip`, its pseudo header included (RFC 8200, 8.1).
 std::uint16_t icmp6_sum(const roce::Ipv6& ip, const std::uint8_t* message, std::uint32_t bytes) {
-  return folded(sum_of(ip.source, 32) + bytes + kIpProtocolIcmp6 + sum_of(message, bytes));
+  return roce::sum_with_addresses(ip.source, 32, kIpProtocolIcmp6, message, bytes);
 }
 
 void write_nd(Packet packet, const roce::Mac& mac, const roce::IpAddress& own, const roce::Mac& to_mac,
@@ -139,7 +130,7 @@ PacketPtr echo_reply_v4(Context& context, Packet request, const roce::Mac& own) 
   const std::uint32_t bytes = static_cast<std::uint32_t>(header->total_length) - header->header_bytes();
   icmp[0] = kEchoReply4;
   icmp[2] = icmp[3] = 0;
-  const auto sum = static_cast<std::uint16_t>(~folded(sum_of(icmp, bytes)));
+  const auto sum = static_cast<std::uint16_t>(~roce::folded(roce::add_words(icmp, bytes)));
   icmp[2] = static_cast<std::uint8_t>(sum >> 8);
   icmp[3] = static_cast<std::uint8_t>(sum);
   return reply;

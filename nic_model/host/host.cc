@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/host/host.h"
+#include "runtime/roce/multicast.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -285,10 +286,10 @@ AddressHandle Host::create_ah(const roce::Mac& mac, const roce::IpAddress& desti
 
 int Host::create_ah(AddressHandle& handle, const roce::IpAddress& destination, std::uint32_t qpn, std::uint32_t qkey,
                     std::uint8_t traffic_class, std::uint8_t hop_limit) {
-  const bool is_group = is_multicast(destination);
+  const bool is_group = roce::is_multicast(destination);
   const roce::Mac* mac = is_group ? nullptr : neighbors_.resolve(*context_, destination);
   if (!is_group && !mac) return EAGAIN;
-  handle = create_ah(is_group ? multicast_mac(destination) : *mac, destination,
+  handle = create_ah(is_group ? roce::multicast_mac(destination) : *mac, destination,
                      is_group && qpn == 0 ? kMulticastQpn : qpn, qkey, traffic_class, hop_limit);
   return 0;
 }

@@ -4,22 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/roce/internet_checksum.h"
 #include "runtime/roce/ipv4_checksum.h"
 
 namespace rocebox::nic_model {
 namespace {
 
 constexpr std::uint8_t kDatagramHopLimit = 64;
-
-// One's complement sum of a UDP datagram with its pseudo header (RFC 768; RFC 8200, 8.1), folded.
-std::uint16_t udp_sum(const std::uint8_t* addresses, std::size_t address_bytes, const std::uint8_t* udp,
-                      std::uint32_t bytes) {
-  std::uint32_t sum = roce::kIpProtocolUdp + bytes;
-  for (std::size_t i = 0; i < address_bytes; i += 2) sum += roce::load_be16(addresses + i);
-  for (std::uint32_t i = 0; i < bytes; i += 2) sum += roce::load_be16(udp + i);
-  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
-  return static_cast<std::uint16_t>(sum);
-}
 
 }  // namespace
 
@@ -63,7 +54,8 @@ bool send_datagram(Context& context, Core& core, const DatagramTo& to, std::span
   udp->destination_port = to.destination_port;
   udp->length = static_cast<std::uint16_t>(udp_bytes);
   std::ranges::copy(payload, reinterpret_cast<std::uint8_t*>(udp + 1));
-  const std::uint16_t sum = udp_sum(addresses, 2 * address_bytes, reinterpret_cast<std::uint8_t*>(udp), udp_bytes);
+  const std::uint16_t sum = roce::sum_with_addresses(addresses, 2 * address_bytes, roce::kIpProtocolUdp,
+                                                     reinterpret_cast<std::uint8_t*>(udp), udp_bytes);
   udp->checksum = sum == 0xFFFF ? 0xFFFF : static_cast<std::uint16_t>(~sum);
   if (core.transmitter.add_control(context, packet)) return true;
   context.drop(std::move(packet), core.count.drop_control_full);
@@ -91,7 +83,7 @@ bool is_whole_datagram(Packet packet, const roce::Udp& udp, std::uint32_t payloa
   const bool is_ipv4 = packet.meta().ip_version == 4;
   const auto* addresses =
       is_ipv4 ? reinterpret_cast<const roce::Ipv4*>(l3)->source : reinterpret_cast<const roce::Ipv6*>(l3)->source;
-  return udp_sum(addresses, is_ipv4 ? 8 : 32, first, udp_bytes) == 0xFFFF;
+  return roce::sum_with_addresses(addresses, is_ipv4 ? 8 : 32, roce::kIpProtocolUdp, first, udp_bytes) == 0xFFFF;
 }
 
 }  // namespace rocebox::nic_model

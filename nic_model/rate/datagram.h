@@ -17,12 +17,12 @@ struct DatagramTo {
 };
 
 /// With right checksums, before all queue pairs' packets. False: no packet buffer, or too many of the NIC's own wait;
-/// either is counted. `payload` has an even number of bytes.
+/// either is counted.
 bool send_datagram(Context& context, Core& core, const DatagramTo& to, std::span<const std::uint8_t> payload);
 
 /// The UDP header of a packet that is no fragment, for reading; null: there is none that is held.
 const roce::Udp* udp_of(Packet packet);
-/// Whether that datagram has so many bytes of payload, an even number, all held, and its checksum is right.
+/// Whether that datagram has so many bytes of payload, all held, and its checksum is right.
 bool is_whole_datagram(Packet packet, const roce::Udp& udp, std::uint32_t payload_bytes);
 
 }  // namespace rocebox::nic_model

@@ -2,6 +2,7 @@
 // What a requester of datagrams sends: one packet a message, each with an address of its own.
 #include "nic_model/core.h"
 #include "nic_model/transport/requester.h"
+#include "runtime/roce/multicast.h"
 
 namespace rocebox::nic_model {
 
@@ -35,7 +36,7 @@ PacketPtr Requester::send_datagram(Context& context, SendWork& work) {
   if (work.bytes && Core::has_payload(*packet))
     qp_.send_queue.gather(work, core_.memory, 0, work.bytes, Headers::payload(*packet));
   core_.finish(*packet);
-  if (is_multicast(underlay.addresses.destination)) {
+  if (roce::is_multicast(underlay.addresses.destination)) {
     core_.count.multicast_xmit_packets.add();
     // No switch sends a packet back to where it came from.
     if (!qp_.init.block_multicast_loopback) deliver_to_group(core_, context, *packet);

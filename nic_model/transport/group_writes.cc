@@ -41,8 +41,9 @@ Counter& Responder::on_group_write(Context& context, Packet packet) {
   const std::uint64_t after = message->received + bytes;
   if (ends ? after != message->length : after >= message->length) return core_.count.drop_invalid;
   // The region may have gone since the message began.
-  if (bytes && core_.memory.check(message->key, qp_.accessor(), message->address + message->received, bytes,
-                                  IBV_ACCESS_REMOTE_WRITE) != MemoryError::kNone)
+  if (!starts && bytes &&
+      core_.memory.check(message->key, qp_.accessor(), message->address + message->received, bytes,
+                         IBV_ACCESS_REMOTE_WRITE) != MemoryError::kNone)
     return core_.count.drop_invalid;
   const bool completes = ends && info.has(roce::kHasImmDt);
   if (completes && !take_receive(context)) {

@@ -9,17 +9,13 @@
 
 namespace rocebox::nic_model {
 
-bool is_multicast(const roce::IpAddress& address) { return roce::is_multicast(address); }
-
-roce::Mac multicast_mac(const roce::IpAddress& group) { return roce::multicast_mac(group); }
-
 std::vector<MulticastGroups::Group>::const_iterator MulticastGroups::find(const roce::IpAddress& address) const {
   return std::lower_bound(groups_.begin(), groups_.end(), address,
                           [](const Group& one, const roce::IpAddress& other) { return one.address < other; });
 }
 
 int MulticastGroups::attach(const roce::IpAddress& group, std::uint32_t qpn) {
-  if (!is_multicast(group)) return EINVAL;
+  if (!roce::is_multicast(group)) return EINVAL;
   auto at = groups_.begin() + (find(group) - groups_.cbegin());
   if (at == groups_.end() || at->address != group) {
     if (groups_.size() >= kMulticastGroupsMax) return ENOMEM;

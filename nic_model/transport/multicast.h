@@ -17,12 +17,6 @@ class Core;
 /// The queue pair number that datagrams to groups are sent to.
 inline constexpr std::uint32_t kMulticastQpn = 0xFFFFFF;
 
-/// Whether it is a group's address: 224.0.0.0/4 or ff00::/8.
-bool is_multicast(const roce::IpAddress& address);
-/// The MAC address of a group, as Linux maps it: 01:00:5e and 23 bits of an IPv4 address (RFC 1112, 6.4), 33:33 and 32
-/// bits of an IPv6 address (RFC 2464, 7).
-roce::Mac multicast_mac(const roce::IpAddress& group);
-
 class MulticastGroups {
  public:
   /// 0, also where it is attached already; EINVAL: no group's address; ENOMEM: kMulticastGroupsMax groups, or

@@ -65,9 +65,8 @@ class Requester {
     __builtin_prefetch(this, 1);
     __builtin_prefetch(reinterpret_cast<const std::uint8_t*>(this) + 64, 1);
   }
-  /// Bring nearer what send() needs, or what an ACK does, when the requester itself is near.
+  /// Brings nearer what send() needs when the requester itself is near.
   void prefetch_next() const { __builtin_prefetch(&at(current_), 1); }
-  void prefetch_oldest() const { __builtin_prefetch(&at(oldest_), 1); }
 
   std::uint32_t unacknowledged_psn() const { return una_; }
   std::uint32_t next_psn() const { return current_ == end_ ? next_psn_ : works_[current_ & mask_].first_psn + packet_; }

@@ -19,6 +19,12 @@ constexpr IpAddress ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::ui
   return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, a, b, c, d};
 }
 
+/// fe80::/64 and the interface identifier of a MAC address (RFC 4291, 2.5.1 and appendix A).
+constexpr IpAddress link_local(const Mac& mac) {
+  return {0xFE,   0x80,   0,    0,    0,      0,      0,     0, static_cast<std::uint8_t>(mac[0] ^ 2),
+          mac[1], mac[2], 0xFF, 0xFE, mac[3], mac[4], mac[5]};
+}
+
 /// The IP addresses that begin with the first `bits` bits of `address`; all bits behind these are 0.
 struct Prefix {
   IpAddress address{};

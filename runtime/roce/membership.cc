@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/roce/headers.h"
+#include "runtime/roce/internet_checksum.h"
 #include "runtime/roce/ipv4_checksum.h"
 #include "runtime/roce/parse.h"
 
@@ -28,25 +29,9 @@ constexpr IpAddress kAllNodes6 = {0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
                     kAllRouters6 = {0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2},
                     kMld2Routers = {0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x16};
 
-std::uint32_t be16(const std::uint8_t* at) { return static_cast<std::uint32_t>(at[0] << 8 | at[1]); }
 void put16(std::uint8_t* at, std::uint32_t value) {
   at[0] = static_cast<std::uint8_t>(value >> 8);
   at[1] = static_cast<std::uint8_t>(value);
-}
-
-// Sum of 16-bit words (RFC 1071), not yet complemented.
-std::uint32_t add_words(const std::uint8_t* at, std::uint32_t bytes, std::uint32_t sum = 0) {
-  for (; bytes > 1; bytes -= 2, at += 2) sum += be16(at);
-  if (bytes) sum += static_cast<std::uint32_t>(*at << 8);
-  return sum;
-}
-std::uint16_t folded(std::uint32_t sum) {
-  while (sum >> 16) sum = (sum & 0xFFFF) + (sum >> 16);
-  return static_cast<std::uint16_t>(sum);
-}
-// Of ICMPv6: source, destination, length, next header (RFC 8200, 8.1).
-std::uint32_t pseudo_sum(const std::uint8_t* addresses, std::uint32_t bytes) {
-  return add_words(addresses, 32, bytes + kIcmp6);
 }
 
 IpAddress address_at(const std::uint8_t* at, bool is_mld) {
@@ -74,7 +59,7 @@ void read_query(const std::uint8_t* at, std::uint32_t bytes, Membership& message
   message.kind = Kind::kQuery;
   if (message.is_mld) {
     message.version = bytes >= kMldQuery2Bytes ? 2 : 1;
-    const std::uint32_t code = be16(at + 4);
+    const std::uint32_t code = load_be16(at + 4);
     message.response_time = Nanos{message.version == 1 ? code : mld_code(code)} * 1'000'000;
   } else {
     message.version = bytes >= kIgmpQuery3Bytes ? 3 : at[1] == 0 ? 1 : 2;
@@ -86,14 +71,14 @@ void read_query(const std::uint8_t* at, std::uint32_t bytes, Membership& message
   if (!is_zero(message.group) && !is_multicast(message.group)) fail(message, Error::kAddress);
   const std::uint32_t fixed = message.is_mld ? kMldQuery2Bytes : kIgmpQuery3Bytes;
   if (bytes < fixed) return;
-  if (fixed + be16(at + fixed - 2) * kAddressBytes[message.is_mld] > bytes) fail(message, Error::kLength);
+  if (fixed + load_be16(at + fixed - 2) * kAddressBytes[message.is_mld] > bytes) fail(message, Error::kLength);
 }
 
 // Every record lies within the message.
 void read_records(Packet packet, std::uint32_t bytes, Membership& message) {
   message.kind = Kind::kReport;
   message.version = message.is_mld ? 2 : 3;
-  message.records = static_cast<std::uint16_t>(be16(packet.data() + message.offset + 6));
+  message.records = static_cast<std::uint16_t>(load_be16(packet.data() + message.offset + 6));
   std::uint32_t at = kReportBytes;
   for (unsigned i = 0; i < message.records; i++) {
     if (at + kRecordBytes[message.is_mld] > bytes) return fail(message, Error::kLength);
@@ -141,7 +126,7 @@ bool is_type(std::uint8_t type, bool is_mld) {
 
 detail::GroupRecord detail::record_at(Packet packet, std::uint32_t offset, bool is_mld) {
   const std::uint8_t* at = packet.data() + offset;
-  GroupRecord record{at[0], at[1], static_cast<std::uint16_t>(be16(at + 2)), address_at(at + 4, is_mld), 0};
+  GroupRecord record{at[0], at[1], static_cast<std::uint16_t>(load_be16(at + 2)), address_at(at + 4, is_mld), 0};
   record.bytes = kRecordBytes[is_mld] + record.sources * kAddressBytes[is_mld] + record.aux_words * 4u;
   return record;
 }
@@ -191,10 +176,12 @@ Membership read_membership(Packet packet) {
     fail(message, Error::kLength);
     return message;
   }
-  const std::uint32_t sum = message.is_mld ? pseudo_sum(ip + offsetof(Ipv6, source), bytes) : 0;
+  const std::uint8_t* at = packet.data() + message.offset;
+  const std::uint16_t sum = message.is_mld ? sum_with_addresses(ip + offsetof(Ipv6, source), 32, kIcmp6, at, bytes)
+                                           : folded(add_words(at, bytes));
   const std::uint8_t hops =
       message.is_mld ? reinterpret_cast<const Ipv6*>(ip)->hop_limit : reinterpret_cast<const Ipv4*>(ip)->ttl;
-  if (folded(add_words(packet.data() + message.offset, bytes, sum)) != 0xFFFF)
+  if (sum != 0xFFFF)
     fail(message, Error::kChecksum);
   else if (hops != 1)
     fail(message, Error::kHopLimit);
@@ -267,7 +254,7 @@ std::uint32_t write_membership(std::uint8_t* at, const MembershipFrame& frame) {
   auto& ethernet = *reinterpret_cast<Ethernet*>(at);
   std::ranges::copy(multicast_mac(destination), ethernet.destination);
   std::ranges::copy(frame.source_mac, ethernet.source);
-  ethernet.type = frame.is_mld ? 0x86DD : 0x0800;
+  ethernet.type = frame.is_mld ? kEtherIpv6 : kEtherIpv4;
   std::uint8_t* const header = at + sizeof ethernet;
   if (frame.is_mld) {
     std::uint8_t* const option = header + sizeof(Ipv6);
@@ -282,7 +269,7 @@ std::uint32_t write_membership(std::uint8_t* at, const MembershipFrame& frame) {
     std::ranges::copy(frame.source, ip.source);
     std::ranges::copy(destination, ip.destination);
     put16(option + sizeof alert + 2,
-          static_cast<std::uint16_t>(~folded(add_words(option + sizeof alert, bytes, pseudo_sum(ip.source, bytes)))));
+          static_cast<std::uint16_t>(~sum_with_addresses(ip.source, 32, kIcmp6, option + sizeof alert, bytes)));
     return static_cast<std::uint32_t>(sizeof ethernet + sizeof ip + sizeof alert + bytes);
   }
   constexpr std::uint32_t kHeader = sizeof(Ipv4) + 4;

@@ -11,17 +11,11 @@ constexpr std::size_t kPendingMax = 1024;
 // Queries at the start follow each other in a quarter of the interval (RFC 3376, 8.6).
 constexpr Nanos kSooner = 4;
 
-// fe80::/64 and the interface identifier of a MAC address (RFC 4291, appendix A).
-roce::IpAddress link_local(const Mac& mac) {
-  return {0xFE,   0x80,   0,    0,    0,      0,      0,     0, static_cast<std::uint8_t>(mac[0] ^ 2),
-          mac[1], mac[2], 0xFF, 0xFE, mac[3], mac[4], mac[5]};
-}
-
 }  // namespace
 
 Querier::Querier(const Config& config) : config_(config) {
   address_[0] = config.querier_address.value_or(roce::ipv4(0, 0, 0, 0));
-  address_[1] = link_local(config.querier_mac.value_or(Mac{}));
+  address_[1] = roce::link_local(config.querier_mac.value_or(Mac{}));
   pending_.reserve(kPendingMax);
 }
 

@@ -2,8 +2,8 @@
 #include "kernels/allgather/host/options.h"
 
 #include "kernels/allgather/limits.h"
-#include "nic_model/transport/multicast.h"
 #include "runtime/kernel/rate_queue.h"
+#include "runtime/roce/multicast.h"
 #include "runtime/roce/opcodes.h"
 
 namespace rocebox::allgather {
@@ -31,7 +31,7 @@ void TeamOptions::fields(Fields& f) {
       "group", group, Presence::kOptional,
       "address of the first communicator's first subgroup, 239.1.0.0 when left out; the others follow, subgroup by "
       "subgroup");
-  if (group && !nic_model::is_multicast(*group)) f.refuse("group", "is no multicast address");
+  if (group && !roce::is_multicast(*group)) f.refuse("group", "is no multicast address");
   f.integer("qkey", qkey, {0, 0x7FFFFFFF}, "Q_Key of the datagrams");
   f.integer("batch", batch, {1, 1024}, "datagrams posted with one doorbell, of which the last one is signalled");
   f.bytes("staging", staging, {1, std::uint64_t{1} << 30},

@@ -26,7 +26,6 @@ class ReliableReceiver {
 
   std::uint64_t recovered() const { return recovered_; }
   std::uint64_t nacks() const { return nacks_; }
-  std::size_t active() const { return active_.size(); }
 
  private:
   struct Part {
@@ -64,7 +63,7 @@ class ReliableReceiver {
   std::deque<Transfer*> waiting_;
   std::deque<std::unique_ptr<Part>> active_;  // the last one may not have all of its buffers posted yet
   std::vector<std::unique_ptr<Part>> spare_;
-  std::uint64_t next_part_ = 0, seen_ = 0;
+  std::uint64_t next_part_ = 0;
   std::uint64_t recovered_ = 0, nacks_ = 0;
   bool armed_ = false;
   Timer timer_;

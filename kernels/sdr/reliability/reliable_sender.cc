@@ -77,7 +77,7 @@ bool ReliableSender::begin(Host& host, Part& part) {
     part.sends.push_back(made);
   }
   part.number = next_part_++;
-  part.sent = 0, part.repeated = 0;
+  part.sent = 0;
   part.fresh_sent = part.settled = part.fell_back = false;
   part.probe_at = kNoTime;
   part.give_up = host.now() + options_.coding.global_timeout;

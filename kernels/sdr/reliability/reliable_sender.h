@@ -30,7 +30,6 @@ class ReliableSender {
   std::uint64_t repetitions() const { return repetitions_; }
   std::uint64_t fallbacks() const { return fallbacks_; }
   std::uint64_t probes() const { return probes_; }
-  std::size_t active() const { return active_.size(); }
 
  private:
   struct Part {
@@ -43,7 +42,6 @@ class ReliableSender {
     std::uint32_t parity_key = 0;
     std::vector<Send*> sends;
     std::uint32_t sent = 0;  // chunks, with nothing repeated
-    std::uint64_t repeated = 0;
     bool fresh_sent = false, settled = false, fell_back = false;
     Time probe_at = kNoTime, give_up = kNoTime;
   };

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "nic_model/host/connect.h"
+#include "runtime/roce/multicast.h"
 #include "runtime/roce/opcodes.h"
 
 namespace rocebox::nic_model::check {
@@ -29,7 +30,7 @@ bool Case::is_possible() const {
          size >= kBytesMin && size <= kBytesMax && messages >= 1 && messages <= kMessagesMax &&
          std::uint64_t{size} * messages <= kCaseBytesMax && (!is_atomic() || size == 8) &&
          (transport != Transport::kUd || size <= mtu) &&
-         (!has_group() || (transport == Transport::kUd && is_multicast(group)));
+         (!has_group() || (transport == Transport::kUd && roce::is_multicast(group)));
 }
 
 std::uint64_t Side::stride() const { return (std::uint64_t{kHeadBytes} + case_.size + 63) & ~std::uint64_t{63}; }

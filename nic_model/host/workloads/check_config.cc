@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/roce/multicast.h"
 #include "runtime/roce/opcodes.h"
 
 namespace rocebox::nic_model::check {
@@ -31,7 +32,7 @@ void Config::show(Fields& f, CaseConfig& one) const {
   if (one.transport == Transport::kUd && one.size > static_cast<std::uint64_t>(mtu))
     f.refuse("size", "is more than the path MTU, and a datagram is one packet");
   if (one.group && one.transport != Transport::kUd) f.refuse("group", "needs `transport: UD`");
-  if (one.group && !is_multicast(*one.group)) f.refuse("group", "is no multicast address");
+  if (one.group && !roce::is_multicast(*one.group)) f.refuse("group", "is no multicast address");
 }
 
 void Config::fields(Fields& f) {

@@ -240,17 +240,7 @@ class Latency final : public Perftest {
   void report(Report& report) const override {
     report.count("messages", static_cast<std::int64_t>(times_.size()));
     report.count("failed_completions", failed_);
-    if (times_.empty()) return;
-    std::vector<Nanos> sorted = times_;
-    std::ranges::sort(sorted);
-    const auto at = [&](double share) {
-      return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
-    };
-    report.duration("t_min", sorted.front());
-    report.duration("t_typical", at(0.5));
-    report.duration("t_p99", at(0.99));
-    report.duration("t_p999", at(0.999));
-    report.duration("t_max", sorted.back());
+    report_times(report, times_);
   }
 
  private:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/host/workloads/programs.h"
 
+#include <algorithm>
+
 namespace rocebox::nic_model {
 
 Host& host_of(const WorkloadHost& on) {
@@ -37,6 +39,20 @@ void ClientOrServer::end(Host& host, const char* error) {
   note_error(error);
   if (std::exchange(finished_, true)) return;
   tell_finished(host.now());
+}
+
+void report_times(Report& report, std::span<const Nanos> times) {
+  if (times.empty()) return;
+  std::vector<Nanos> sorted(times.begin(), times.end());
+  std::ranges::sort(sorted);
+  const auto at = [&](double share) {
+    return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
+  };
+  report.duration("t_min", sorted.front());
+  report.duration("t_typical", at(0.5));
+  report.duration("t_p99", at(0.99));
+  report.duration("t_p999", at(0.999));
+  report.duration("t_max", sorted.back());
 }
 
 }  // namespace rocebox::nic_model

@@ -96,6 +96,10 @@ class ClientOrServer : public Workload, public HostProgram {
   bool is_due_ = false, finished_ = false;
 };
 
+/// The times of messages as perftest has them: the least, the median, 99%, 99.9%, the most. Nothing where there are
+/// none.
+void report_times(Report& report, std::span<const Nanos> times);
+
 /// Options of a workload W that runs on one host, made of a Config.
 template <class W, class Config>
 class OneHostOptions final : public WorkloadOptions {

@@ -38,14 +38,13 @@ class RemoteWrite final : public ClientOrServer {
     report.count("messages", messages_);
     report.text("error", error_);
     if (latency_)
-      report_latency(report);
+      report_times(report, times_);
     else if (const double seconds = static_cast<double>(ended_ - begun_) / 1e9; seconds > 0)
       report_bandwidth(report, seconds);
   }
   void on_connection_event(Host& host, const ConnectionEvent& event) override;
 
  private:
-  void report_latency(Report& report) const;
   void report_bandwidth(Report& report, double seconds) const {
     report.duration("completion_time", ended_ - begun_);
     report.real("average_bits_per_second",
@@ -76,20 +75,6 @@ class RemoteWrite final : public ClientOrServer {
   Nanos begun_ = 0, ended_ = 0, sent_ = 0;
   std::vector<Nanos> times_;  // of a client of write_lat
 };
-
-void RemoteWrite::report_latency(Report& report) const {
-  if (times_.empty()) return;
-  std::vector<Nanos> sorted = times_;
-  std::ranges::sort(sorted);
-  const auto at = [&](double share) {
-    return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
-  };
-  report.duration("t_min", sorted.front());
-  report.duration("t_typical", at(0.5));
-  report.duration("t_p99", at(0.99));
-  report.duration("t_p999", at(0.999));
-  report.duration("t_max", sorted.back());
-}
 
 bool RemoteWrite::make(Host& host) {
   domain_ = host.alloc_pd();

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "runtime/roce/multicast.h"
 #include "tests/unit/nic/nic_kit.h"
 
 namespace rocebox::test::multicast {
@@ -15,12 +16,12 @@ constexpr std::uint32_t kQkey = 0x1234;  // NicBox's
 constexpr std::uint32_t kBytes = 600;
 
 TEST(Multicast, AddressesAreMappedAsLinuxDoes) {
-  EXPECT_EQ(nic_model::multicast_mac(kGroup), (roce::Mac{0x01, 0x00, 0x5E, 0x01, 0x02, 0x03})) << "23 bits";
-  EXPECT_EQ(nic_model::multicast_mac(kGroup6), (roce::Mac{0x33, 0x33, 0xAB, 0x00, 0x00, 0x01})) << "32 bits";
+  EXPECT_EQ(roce::multicast_mac(kGroup), (roce::Mac{0x01, 0x00, 0x5E, 0x01, 0x02, 0x03})) << "23 bits";
+  EXPECT_EQ(roce::multicast_mac(kGroup6), (roce::Mac{0x33, 0x33, 0xAB, 0x00, 0x00, 0x01})) << "32 bits";
   for (const char* one : {"224.0.0.1", "239.255.255.255", "ff02::1", "ff1e::77:1"})
-    EXPECT_TRUE(nic_model::is_multicast(*roce::parse_address(one))) << one;
+    EXPECT_TRUE(roce::is_multicast(*roce::parse_address(one))) << one;
   for (const char* one : {"223.255.255.255", "240.0.0.1", "10.0.0.1", "fe80::1", "::"})
-    EXPECT_FALSE(nic_model::is_multicast(*roce::parse_address(one))) << one;
+    EXPECT_FALSE(roce::is_multicast(*roce::parse_address(one))) << one;
 }
 
 TEST(Multicast, GroupsAreBounded) {
