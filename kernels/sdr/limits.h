@@ -28,6 +28,9 @@ inline constexpr std::uint32_t kLogCompletionsMax = 16;
 /// Control messages that wait at either end, and bytes of each: an ACK with its bitmap takes 528.
 inline constexpr std::uint32_t kControlBuffers = 256, kControlBytes = 1024;
 
+/// Parts that a receiver has given up and remembers, so that nobody takes them for done: as many as can be under way.
+inline constexpr std::size_t kFailedPartsMax = 4096;
+
 /// Pieces of messages that are posted and not yet sent; then posting says that it is to be tried again.
 inline constexpr std::size_t kSegmentsMax = 4096;
 

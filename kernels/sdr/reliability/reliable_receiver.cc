@@ -2,7 +2,6 @@
 #include "kernels/sdr/reliability/reliable_receiver.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace rocebox::sdr {
 
@@ -195,7 +194,11 @@ void ReliableReceiver::recover(Part& part) {
 }
 
 void ReliableReceiver::end(Host& host, Part& part, const char* error) {
-  if (error && part.transfer->error.empty()) part.transfer->error = error;
+  if (error) {
+    if (part.transfer->error.empty()) part.transfer->error = error;
+    if (failed_.size() == kFailedPartsMax) failed_.pop_front();
+    failed_.push_back(part.number);
+  }
   for (Receive* receive : part.receives) qp_.complete(host, *receive);
   if (part.parity_key) qp_.backend().remove_memory(std::exchange(part.parity_key, 0));
   part.coding.reset();
@@ -205,7 +208,12 @@ void ReliableReceiver::end(Host& host, Part& part, const char* error) {
 void ReliableReceiver::on_datagram(Host& host, const Datagram& datagram) {
   if (datagram.kind != Datagram::Kind::kProbe || datagram.part >= next_part_) return;
   const auto at = std::ranges::find_if(active_, [&](const auto& part) { return part->number == datagram.part; });
-  if (at == active_.end()) return void(qp_.send_datagram(host, encode({Datagram::Kind::kDone, datagram.part})));
+  if (at == active_.end()) {
+    // Of what was given up nothing is said: its sender's own time ends, too.
+    if (std::ranges::find(failed_, datagram.part) != failed_.end()) return;
+    qp_.send_datagram(host, encode({Datagram::Kind::kDone, datagram.part}));
+    return;
+  }
   Part& part = **at;
   if (part.receives.size() < part.shape.messages()) return;
   if (part.coding && !part.asked) return part.coding->hasten(host.now());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/sdr/backend/queue_pair.h"
+#include "kernels/sdr/limits.h"
 #include "kernels/sdr/reliability/coded_part.h"
 
 namespace rocebox::sdr {
@@ -63,6 +64,7 @@ class ReliableReceiver {
   std::deque<Transfer*> waiting_;
   std::deque<std::unique_ptr<Part>> active_;  // the last one may not have all of its buffers posted yet
   std::vector<std::unique_ptr<Part>> spare_;
+  std::deque<std::uint64_t> failed_;  // numbers of parts that were given up, the last kFailedPartsMax
   std::uint64_t next_part_ = 0;
   std::uint64_t recovered_ = 0, nacks_ = 0;
   bool armed_ = false;

@@ -106,7 +106,7 @@ class SdrMessages final : public Workload {
   std::vector<std::uint64_t> sizes_;
   End ends_[2];  // who sends, who receives
   std::vector<FlowRecord> flows_;
-  std::uint64_t progress_ = 0, failed_ = 0, mismatches_ = 0, lost_chunks_ = 0, bytes_ = 0;
+  std::uint64_t progress_ = 0, failed_ = 0, failed_receives_ = 0, mismatches_ = 0, lost_chunks_ = 0, bytes_ = 0;
   std::string error_;
   bool finished_ = false;
 };
@@ -157,6 +157,7 @@ void SdrMessages::on_over(Host& host, unsigned side, Transfer& transfer) {
   end.done[number] = 1;
   if (!transfer.error.empty()) {
     failed_++;
+    failed_receives_ += side;
     if (error_.empty()) error_ = transfer.error;
   }
   if (side == 1) {
@@ -179,6 +180,7 @@ void SdrMessages::report(Report& report) const {
   count("received", ends_[1].over);
   count("bytes", bytes_);
   count("failed", failed_);
+  count("failed_receives", failed_receives_);
   count("mismatches", mismatches_);
   count("lost_chunks", lost_chunks_);
   // Between the injection of a message's first chunk and its last ACK (4.2.1).

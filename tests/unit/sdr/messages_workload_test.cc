@@ -106,6 +106,23 @@ TEST(SdrWorkload, GiveUpAtTheGlobalTimeout) {
   EXPECT_EQ(details["failed"], 6) << details;
 }
 
+// Buffers stand posted for longer than their messages are under way, so a receiver gives up first: its sender must not
+// be told that all has come.
+TEST(SdrWorkload, WhatAReceiverHasGivenUpIsNoSuccessOfItsSender) {
+  for (const char* loss : {"10%", "15%"}) {
+    const Json details = simulate(
+        "messages: 40, in_flight: 16, global_timeout: 16ms, min_size: 100KiB, max_size: 200KiB, "
+        "mtu: 1024, chunk: 64KiB",
+        fmt::format("delay: 1ms, forward: {{loss: {}}}", loss));
+    const auto failed = details["failed"].get<std::int64_t>(),
+               receives = details["failed_receives"].get<std::int64_t>();
+    EXPECT_GT(receives, 5) << details;
+    EXPECT_LT(receives, 40) << details;
+    EXPECT_GE(failed - receives, receives) << details;
+    EXPECT_EQ(details["mismatches"], 0);
+  }
+}
+
 // One message after the other, each chunk a packet, losses on the way of the data alone: what the model assumes.
 TEST(SdrWorkload, TakeAsLongAsTheModelSays) {
   constexpr std::uint32_t kChunks = 256;
