@@ -29,7 +29,6 @@ class Point:
         done = written - CQ_ENTRIES * threads if lost else written
         self.rate = done / seconds
         self.arriving = (written + lost) / seconds
-        self.is_behind = lost > 0
 
     def gbps(self, chunk=CHUNK):
         return self.rate * chunk * 8 / 1e9

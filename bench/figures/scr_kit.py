@@ -7,24 +7,6 @@ def jain(rates):
     return sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates)) if any(rates) else 0.0
 
 
-def max_min(demands, capacity):
-    """The max-min allocation of flows with these demands (None: without bound)."""
-    shares = [None] * len(demands)
-    while True:
-        rest = capacity - sum(share for share in shares if share is not None)
-        open_ones = [i for i, share in enumerate(shares) if share is None]
-        if not open_ones:
-            return shares
-        level = rest / len(open_ones)
-        small = [i for i in open_ones if demands[i] is not None and demands[i] <= level]
-        for i in small:
-            shares[i] = demands[i]
-        if not small:
-            for i in open_ones:
-                shares[i] = level
-            return shares
-
-
 def kernel(run, device):
     """What the report has of the NIC of a device."""
     return next(iter(run.report["devices"][device]["kernels"].values()))

@@ -69,7 +69,6 @@ struct ControlConfig : FrameworkConfig {
   std::optional<nic_model::NotificationPoint> notification_point() const { return nic_model::NotificationPoint{}; }
 
   std::vector<HintConfig> hints;
-  std::string hints_file;
 };
 
 }  // namespace rocebox::scr

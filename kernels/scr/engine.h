@@ -58,7 +58,6 @@ class Engine {
 
   /// The rate that the policy gave last; 0: none, or the port's.
   std::uint64_t rate(std::uint32_t flow) const { return known_[flow].rate; }
-  std::string set_parameter(const std::string& name, std::int64_t value) { return policy_.set_parameter(name, value); }
   void report(Report& report) const { policy_.report(report); }
 
  private:

@@ -33,7 +33,7 @@ inline constexpr std::size_t kEventsUnderWay = 8192;
 /// paths, more than a port sends. More are not sent, which is counted.
 inline constexpr std::size_t kProbesWaiting = 8192;
 
-/// Rows of hints in a configuration or a file.
+/// Rows of hints in a configuration.
 inline constexpr std::size_t kHintsMax = 1024;
 
 /// A rate below this is no rate: packets of the longest MTU would be more than 30 ms apart.

@@ -67,9 +67,6 @@ class EventQueues {
     return event;
   }
   unsigned size(std::uint32_t key) const { return queues_[key].size; }
-  void prefetch(std::uint32_t key) const {
-    __builtin_prefetch(&events_[std::size_t{key / SCR_KINDS} * stride_ + offset_[key % SCR_KINDS]]);
-  }
 
  private:
   struct Queue {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/allgather/host/communicator.h"
 
-#include <set>
-
 #include "kernels/allgather/host/rank.h"
 #include "nic_model/host/connect.h"
 

@@ -69,7 +69,6 @@ class Slot final : public CollectiveActions {
   void open();
   void sync();
   void arm_watchdog();
-  void finish();
 
   Communicator& communicator_;
   const unsigned number_;

@@ -25,7 +25,6 @@ class Subgroup {
   Communicator& communicator() const { return communicator_; }
   std::uint32_t qpn() const { return qp_->number(); }
   nic_model::CompletionQueue& receive_cq() { return *receive_cq_; }
-  nic_model::CompletionQueue& copy_cq() { return *copy_cq_; }
   const StagingRing& staging() const { return staging_; }
 
   /// All ranks have their queue pairs.

@@ -15,7 +15,6 @@ class ChunkBitmap {
   std::uint64_t size() const { return bits_; }
   std::uint64_t count() const { return count_; }
   bool full() const { return count_ == bits_; }
-  std::uint64_t memory_bytes() const { return words_.size() * 8; }
 
   bool test(std::uint64_t bit) const { return words_[bit >> 6] >> (bit & 63) & 1; }
   /// Whether it was not set before.

@@ -66,14 +66,13 @@ class Collective {
   /// Copies and READs that write to the buffer: it is not released while one goes on.
   void begin_write() { writes_++; }
   void end_write();
-  /// It has waited too long for something that can_time_out() says, or its connections are lost.
+  /// It has waited too long for something that waits_for() says, or its connections are lost.
   void fail(End end);
 
   bool is_root() const { return setup_.root < 0 || static_cast<unsigned>(setup_.root) == setup_.rank; }
   bool started() const { return started_; }
   bool barrier_done() const { return barrier_.done(); }
   bool recovering() const { return recovering_; }
-  bool is_sending() const { return turn_ == Turn::kSends; }
   End end() const { return end_; }
   /// What it waits for that other ranks owe it: the time-out's name. kNone: nothing, as long as the cutoff has not
   /// come.

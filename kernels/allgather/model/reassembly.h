@@ -64,16 +64,6 @@ class Reassembly {
         return part.bitmap.test(std::uint64_t{block} * part.length + index - part.first);
     return false;
   }
-  std::uint64_t chunks_come() const {
-    std::uint64_t count = 0;
-    for (const Part& part : parts_) count += part.bitmap.count();
-    return count;
-  }
-  std::uint64_t bitmap_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const Part& part : parts_) bytes += part.bitmap.memory_bytes();
-    return bytes;
-  }
   /// `each(index, count)` for runs of chunks of a block that have not come, the longest that there are, in order.
   template <class Each>
   void each_missing(unsigned block, Each&& each) const {

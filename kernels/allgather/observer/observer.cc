@@ -128,7 +128,7 @@ std::uint32_t Observer::make(const Lookup& lookup, Nanos now) {
     count_.collectives_full.add();
     return kNone;
   }
-  if (collective == known) collectives_[collective] = {now, now, 0};
+  if (collective == known) collectives_[collective] = {now, now};
   const std::uint32_t index = table_.insert(lookup.key, lookup.hash);
   if (index == kNone) {
     count_.streams_full.add();
@@ -157,10 +157,7 @@ void Observer::count(std::uint32_t index, std::uint32_t chunk, std::uint32_t byt
   Stream& stream = streams_[index];
   if (now - stream.last_at > config_.restart_after) begin_again(index, now);
   Collective& collective = collectives_[stream.collective];
-  if (now - collective.last_at > config_.restart_after) {
-    collective.first_at = now;
-    collective.restarts++;
-  }
+  if (now - collective.last_at > config_.restart_after) collective.first_at = now;
   stream.last_at = collective.last_at = now;
   if (staging_.slots != 0 && !groups_[stream.group].receive(slots_.data() + std::size_t{stream.group} * staging_.slots,
                                                             staging_, bytes, now)) {

@@ -37,9 +37,9 @@ class Observer final : public Kernel {
     std::uint64_t bytes;
     Nanos first_at, last_at;
   };
+  static_assert(sizeof(Stream) == 64 && sizeof(StagingModel) == 56);  // as its README says
   struct Collective {
     Nanos first_at, last_at;
-    std::uint32_t restarts;
   };
   struct GroupKey {
     roce::IpAddress address;

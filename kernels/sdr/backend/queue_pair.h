@@ -109,7 +109,6 @@ class QueuePair {
   std::uint64_t next_send() const { return next_send_; }
   /// Messages that start_send() can begin now.
   std::size_t free_sends() const { return free_sends_.size(); }
-  std::uint64_t next_receive() const { return next_receive_; }
   /// Whether the next message's slot is free.
   bool can_receive() const { return !receives_[options_.slot_of(next_receive_)].posted; }
   /// Packets that were posted and have not left.
