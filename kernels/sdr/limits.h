@@ -28,6 +28,10 @@ inline constexpr std::uint32_t kLogCompletionsMax = 16;
 /// Control messages that wait at either end, and bytes of each: an ACK with its bitmap takes 528.
 inline constexpr std::uint32_t kControlBuffers = 256, kControlBytes = 1024;
 
+/// Times that a control connection goes on after its peer was silent for all tries of the NIC: with these, eight of
+/// 67 ms, a peer may be kept from its work for nine seconds.
+inline constexpr std::uint32_t kControlResumes = 16;
+
 /// Parts that a receiver has given up and remembers, so that nobody takes them for done: as many as can be under way.
 inline constexpr std::size_t kFailedPartsMax = 4096;
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/sdr/backend/control.h"
 
+#include <algorithm>
 #include <cstring>
-
-#include "nic_model/host/connect.h"
 
 namespace rocebox::sdr {
 
@@ -25,14 +24,33 @@ std::string Control::build(Host& host, std::uint32_t domain, std::uint32_t progr
 }
 
 bool Control::connect(Host& host, const QueuePairInfo& peer, std::uint8_t ack_timeout) {
-  nic_model::ConnectOptions with;
-  with.timeout = ack_timeout;
-  if (nic_model::connect(host, *control_, {peer.address, peer.control_qpn, 0}, with) != 0 ||
-      nic_model::connect(host, *datagrams_, {peer.address, peer.datagram_qpn, 0}, with) != 0)
+  peer_ = {peer.address, peer.control_qpn, 0};
+  ack_timeout_ = ack_timeout;
+  if (!connect_control(host) || nic_model::connect(host, *datagrams_, {peer.address, peer.datagram_qpn, 0}, {}) != 0)
     return false;
-  for (std::uint32_t slot = 0; slot < 2 * kControlBuffers; slot++) post(host, slot);
+  for (std::uint32_t slot = kControlBuffers; slot < 2 * kControlBuffers; slot++) post(host, slot);
   host.arm(*cq_);
   return true;
+}
+
+// From the PSNs on that both ends have come to.
+bool Control::connect_control(Host& host) {
+  nic_model::ConnectOptions with;
+  with.timeout = ack_timeout_;
+  with.psn = acknowledged_ & roce::kPsnMask;
+  peer_.psn = came_ & roce::kPsnMask;
+  if (nic_model::connect(host, *control_, peer_, with) != 0) return false;
+  for (std::uint32_t slot = 0; slot < kControlBuffers; slot++) post(host, slot);
+  return true;
+}
+
+// What the peer has acknowledged it has; of the rest it passes over what it had already.
+bool Control::resume(Host& host) {
+  if (resumes_++ >= kControlResumes) return false;
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_RESET;
+  if (host.modify_qp(*control_, a, IBV_QP_STATE) != 0 || !connect_control(host)) return false;
+  return std::ranges::all_of(under_way_, [&](const ClearToSend& clear) { return post_clear(host, clear); });
 }
 
 void Control::shut(Host& host) {
@@ -42,7 +60,8 @@ void Control::shut(Host& host) {
     if (qp) host.modify_qp(*qp, a, IBV_QP_STATE);
   // What they have completed is of no interest any more.
   while (cq_ && cq_->peek()) cq_->advance();
-  next_ = clears_ = sent_ = 0;
+  next_ = sent_ = acknowledged_ = came_ = resumes_ = 0;
+  under_way_.clear();
 }
 
 void Control::post(Host& host, std::uint32_t slot) {
@@ -60,7 +79,12 @@ ClearToSend Control::decode(const std::uint8_t* bytes) {
 }
 
 bool Control::send_clear(Host& host, const ClearToSend& clear) {
-  if (clears_ >= kControlBuffers) return false;
+  if (under_way_.size() >= kControlBuffers || !post_clear(host, clear)) return false;
+  under_way_.push_back(clear);
+  return true;
+}
+
+bool Control::post_clear(Host& host, const ClearToSend& clear) {
   std::uint8_t bytes[12];
   const std::uint64_t number = htobe64(clear.number);
   const std::uint32_t length = htobe32(clear.length);
@@ -72,9 +96,7 @@ bool Control::send_clear(Host& host, const ClearToSend& clear) {
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
   request.send_flags = IBV_SEND_INLINE;
-  if (host.post_send(*control_, &request, nullptr) != 0) return false;
-  clears_++;
-  return true;
+  return host.post_send(*control_, &request, nullptr) == 0;
 }
 
 bool Control::send_datagram(Host& host, std::span<const std::uint8_t> bytes) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/sdr/backend/options.h"
+#include "nic_model/host/connect.h"
 #include "nic_model/host/host.h"
 
 namespace rocebox::sdr {
@@ -32,30 +33,37 @@ class Control {
   bool send_clear(nic_model::Host& host, const ClearToSend& clear);
   bool send_datagram(nic_model::Host& host, std::span<const std::uint8_t> bytes);
 
-  /// Calls on_clear(ClearToSend) and on_datagram(bytes). False: the control connection has failed.
+  /// Calls on_clear(ClearToSend) and on_datagram(bytes). False: the control connection has failed. One whose peer is
+  /// silent for all of a NIC's tries goes on where it was, kControlResumes times; a host may be kept from its work.
   template <class OnClear, class OnDatagram>
   bool on_completion(nic_model::Host& host, OnClear&& on_clear, OnDatagram&& on_datagram) {
     ibv_wc all[16];
-    bool good = true;
+    bool good = true, silent = false;
     for (int count; (count = host.poll(*cq_, all)) > 0;)
       for (int i = 0; i < count; i++) {
         const ibv_wc& wc = all[i];
         const bool received = wc.wr_id & kReceived;
-        if (!received) (wc.qp_num == control_qpn() ? clears_ : sent_)--;
+        const bool control = wc.qp_num == control_qpn();
+        if (!received && !control) sent_--;
         if (wc.status != IBV_WC_SUCCESS) {
-          good = good && wc.qp_num != control_qpn();
+          silent = silent || (control && wc.status == IBV_WC_RETRY_EXC_ERR);
+          good = good && (!control || wc.status == IBV_WC_RETRY_EXC_ERR || wc.status == IBV_WC_WR_FLUSH_ERR);
           continue;
         }
-        if (!received) continue;
+        if (control) (received ? came_ : acknowledged_)++;
+        if (!received) {
+          if (control) under_way_.pop_front(), resumes_ = 0;
+          continue;
+        }
         const auto slot = static_cast<std::uint32_t>(wc.wr_id);
         const std::uint8_t* at = buffer(slot);
-        if (wc.qp_num == control_qpn())
+        if (control)
           on_clear(decode(at));
         else
           on_datagram(std::span(at, wc.byte_len));
         post(host, slot);
       }
-    return good;
+    return good && (!silent || resume(host));
   }
 
  private:
@@ -64,11 +72,19 @@ class Control {
   // Buffers: what the control connection receives, what datagrams receive, what datagrams send.
   std::uint8_t* buffer(std::uint32_t slot) { return memory_.data() + std::size_t{slot} * kControlBytes; }
   void post(nic_model::Host& host, std::uint32_t slot);
+  bool post_clear(nic_model::Host& host, const ClearToSend& clear);
+  bool connect_control(nic_model::Host& host);
+  bool resume(nic_model::Host& host);
 
   nic_model::Qp *control_ = nullptr, *datagrams_ = nullptr;
   nic_model::CompletionQueue* cq_ = nullptr;
   std::vector<std::uint8_t> memory_;
-  std::uint32_t key_ = 0, next_ = 0, clears_ = 0, sent_ = 0;
+  std::uint32_t key_ = 0, next_ = 0, sent_ = 0;
+  // Of the control connection: the peer; each message is one packet, so these are its PSNs, too.
+  nic_model::Peer peer_{};
+  std::uint8_t ack_timeout_ = 0;
+  std::uint32_t acknowledged_ = 0, came_ = 0, resumes_ = 0;  // resumes_: since the last acknowledgement
+  std::deque<ClearToSend> under_way_;
 };
 
 }  // namespace rocebox::sdr

@@ -40,6 +40,12 @@ class SdrBox : public test::NicBox {
     for (unsigned side = 0; side < 2; side++)
       on(side, [&](nic_model::Host& host) { EXPECT_EQ(qps[side]->connect(host, qps[1 - side]->info()), ""); });
   }
+  /// The wire's options from now on.
+  void link(const std::string& yaml) {
+    Kernel& kernel = devices[2]->kernel(0);
+    const std::unique_ptr<Change> change = test::nic_test_options("link", yaml)->change(kernel);
+    change->apply(kernel, now);
+  }
   std::uint64_t at(unsigned side, std::size_t offset) const {
     return reinterpret_cast<std::uintptr_t>(memory[side].data()) + offset;
   }

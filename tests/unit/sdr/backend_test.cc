@@ -258,6 +258,40 @@ TEST(SdrBackend, MisuseIsRefused) {
   EXPECT_FALSE(QueuePairInfo::decode(bytes));
 }
 
+// A peer whose host does not run, as beside other load, must not cost the connection: nobody would tell the other end,
+// which would wait for its buffers until the global timeout.
+TEST(SdrBackend, ASilentPeerDoesNotCostTheControlConnection) {
+  for (const bool cut : {false, true}) {
+    QueuePairOptions o = small();
+    o.ack_timeout = 8;  // 1 ms
+    SdrBox box(o);
+    Receive* first = box.receive(0, 10000);
+    Send* sent = box.send(0, 10000);
+    box.run(kMillisecond);
+    box.qps[0]->release(*sent);
+    ASSERT_TRUE(box.same(0, 0, 10000));
+    box.complete(*first);
+    box.link(cut ? "up: false" : "{delay: 1us, reverse: {delay: 1us}, forward: {up: false}}");  // all, or only ACKs
+    Receive* second = box.receive(0, 20000);
+    for (unsigned i = 1; i < 4; i++) box.receive(i * 65536, 20000);
+    box.run(60 * kMillisecond);
+    EXPECT_GT(box.count(1, "retries_exceeded"), 2u);
+    EXPECT_FALSE(box.qps[1]->broken());
+    box.link("delay: 1us");
+    for (unsigned i = 0; i < 4; i++) box.send(100000 + i * 65536, 20000);
+    box.run(100 * kMillisecond);
+    EXPECT_EQ(box.qps[0]->clear_to_send(), 5u);
+    for (unsigned i = 0; i < 4; i++) EXPECT_TRUE(box.same(100000 + i * 65536, i * 65536, 20000)) << i;
+    EXPECT_FALSE(box.qps[0]->broken() || box.qps[1]->broken());
+    // For ever it does not go on.
+    box.complete(*second);
+    box.link("up: false");
+    box.receive(0, 1000);
+    box.run(kSecond);
+    EXPECT_TRUE(box.qps[1]->broken());
+  }
+}
+
 TEST(SdrBackend, AQueuePairIsMadeOfOneThatWasDestroyed) {
   SdrBox box(small());
   for (unsigned round = 0; round < 40; round++) {
