@@ -25,7 +25,7 @@ for name in parse icrc hash pipeline kernel stage lowar; do
   # Without Google Benchmark CMake leaves these out, and says so.
   if grep -q "^${name}_bench:" <<< "$known"; then micro+=("$name") targets+=("${name}_bench"); fi
 done
-((${#micro[@]})) && targets+=(new_flows_bench event_queue_bench)
+((${#micro[@]})) && targets+=(new_flows_bench event_queue_bench nic_bench)
 results=$(mktemp -d "${TMPDIR:-/tmp}/rocebox-bench.XXXXXX")
 trap 'rm -rf "$results"' EXIT
 trap 'exit 2' INT TERM
@@ -44,6 +44,8 @@ if ((${#micro[@]})); then  # has rounds of its own
     taskset -c "$cpu" "$build/bench/${name}_bench" --benchmark_out="$results/$name.json" --benchmark_out_format=json \
       &> "$results/log" || { cat "$results/log" >&2; exit 2; }
   done
+  taskset -c "$cpu" "$build/bench/nic_bench" --benchmark_repetitions=3 --benchmark_out="$results/nic.json" \
+    --benchmark_out_format=json &> "$results/log" || { cat "$results/log" >&2; exit 2; }
 fi
 echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), CPU $cpu, load $(cut -d' ' -f1 /proc/loadavg)"
 status=0

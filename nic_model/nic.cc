@@ -9,9 +9,20 @@
 #include "runtime/roce/multicast.h"
 
 namespace rocebox::nic_model {
+namespace {
+
+// What a frame to `mac` begins with.
+std::array<std::uint8_t, sizeof(roce::Ethernet)> frame_to(const roce::Mac& mac) {
+  std::array<std::uint8_t, sizeof(roce::Ethernet)> frame{};
+  std::ranges::copy(mac, frame.begin());
+  return frame;
+}
+
+}  // namespace
+
 Nic::Nic(const NicConfig& config, Stats& stats)
     : config_(config),
-      mac_(six_bytes(config_.mac_address().data())),
+      mac_(first_six_bytes(frame_to(config_.mac_address()).data())),
       core_(config_, stats),
       neighbors_(core_),
       group_reports_(core_, stats),
@@ -21,8 +32,8 @@ Nic::Nic(const NicConfig& config, Stats& stats)
                      return host_.modify_qp_in(context, qp, attributes, mask);
                    }),
       host_(core_, connections_, neighbors_, [this](Context& context, Qp& qp) { resolve(context, qp); }),
-      rtt_(core_, neighbors_, stats),
-      peer_messages_(core_, neighbors_, stats),
+      rtt_(core_, stats),
+      peer_messages_(core_, stats),
       pauses_(config_, core_.transmitter, stats) {
   core_.rtt = &rtt_;
   core_.peer_messages = &peer_messages_;
@@ -44,6 +55,10 @@ void Nic::on_timer(Context& context, Timer& timer) {
     core_.transmitter.run(context, core_);
     return settle(context);
   }
+  on_other_timer(context, timer);
+}
+
+void Nic::on_other_timer(Context& context, Timer& timer) {
   const auto whose = static_cast<std::uint32_t>(timer_whose(timer.tag()));
   switch (timer_of(timer.tag())) {
     case TimerOf::kTransmitter:  // seen above
@@ -97,7 +112,6 @@ void Nic::on_timer(Context& context, Timer& timer) {
 void Nic::on_host(Context& context) {
   host_.start_programs(context);
   settle(context);
-  group_reports_.look(context);
 }
 
 class Nic::NewOptions final : public Change {

@@ -2,6 +2,8 @@
 // Nic: the object that an RDMA NIC is. Packets come in by process(), leave by the transmitter's timer; README.md has
 // their way.
 #pragma once
+#include <endian.h>
+
 #include "nic_model/connect/cm.h"
 #include "nic_model/connect/group_reports.h"
 #include "nic_model/connect/gsi.h"
@@ -35,12 +37,15 @@ class Nic final : public Kernel {
 
  private:
   class NewOptions;
-  // Of a MAC address.
-  static std::uint64_t six_bytes(const std::uint8_t* at) {
-    std::uint64_t bytes = 0;
-    std::memcpy(&bytes, at, sizeof(roce::Mac));
-    return bytes;
+  // The MAC address that a frame begins with. Read as one word: two parts that are put together in memory make the
+  // processor wait.
+  static std::uint64_t first_six_bytes(const std::uint8_t* frame) {
+    static_assert(sizeof(roce::Ethernet) >= sizeof(std::uint64_t));
+    std::uint64_t bytes;
+    std::memcpy(&bytes, frame, sizeof bytes);
+    return le64toh(bytes) << 16;
   }
+  void on_other_timer(Context& context, Timer& timer);
   Counter& receive(Context& context, Packet packet);
   Counter& receive_roce(Context& context, Packet packet);
   void receive_own(Context& context, PacketPtr packet);
@@ -49,7 +54,7 @@ class Nic final : public Kernel {
   void notify(Context& context, Qp& qp);
   void observe_received(Context& context, Qp& qp, Packet packet);
   bool is_for_us(Packet packet) const;
-  const Qp* prefetch_qp(Packet packet, const Qp* last) const;
+  void receive_burst(Context& context, Batch& batch);
   Counter& receive_other(Context& context, Packet packet);
   Counter& receive_checked(Context& context, Packet packet);
   Counter& receive_from_peer(Context& context, Qp& qp, Packet packet);
@@ -59,10 +64,11 @@ class Nic final : public Kernel {
   void settle(Context& context) {
     core_.fail_overrun(context);
     host_.settle(context);
+    group_reports_.look(context);
   }
 
   const NicConfig config_;
-  std::uint64_t mac_;  // six bytes as they stand in a frame
+  std::uint64_t mac_;  // as first_six_bytes() has it
   Core core_;
   Neighbors neighbors_;
   GroupReports group_reports_;

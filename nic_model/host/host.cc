@@ -143,7 +143,7 @@ Qp* Host::create_qp(const QpInit& init) {
       capacity.max_inline_data > kInlineBytesMax)
     return errno = EINVAL, nullptr;
   if (init.type != IBV_QPT_RC && init.type != IBV_QPT_UC && init.type != IBV_QPT_UD) return errno = EOPNOTSUPP, nullptr;
-  std::size_t index = 0;
+  std::size_t& index = first_free_;
   while (index < core_.qps.size() && core_.qps[index]) index++;
   if (index >= static_cast<std::size_t>(core_.config.queue_pairs)) return errno = ENOMEM, nullptr;
   if (index == core_.qps.size()) core_.qps.emplace_back();
@@ -155,7 +155,9 @@ Qp* Host::create_qp(const QpInit& init) {
 void Host::destroy_qp(Qp& qp) {
   reset(qp);
   if (!qp.is(IBV_QPT_RC)) core_.groups.detach_from_all(qp.number());
-  core_.qps[qp.number() - core_.config.first_qpn].reset();
+  const std::size_t index = qp.number() - core_.config.first_qpn;
+  first_free_ = std::min(first_free_, index);
+  core_.qps[index].reset();
 }
 
 int Host::post_send(Qp& qp, const ibv_send_wr* list, const ibv_send_wr** bad, const AddressHandle* address) {

@@ -138,6 +138,7 @@ class Host final : public HostSide, public dpa::Environment {
   std::vector<std::uint32_t> to_start_;
   Context* context_ = nullptr;               // of the call that goes on
   std::vector<CompletionQueue*> completed_;  // that are being told of
+  std::size_t first_free_ = 0;               // of the places of queue pairs: none before it is free
   std::unique_ptr<dpa::Engine> dpa_;
 };
 

@@ -8,6 +8,8 @@
 namespace rocebox::nic_model {
 namespace {
 
+constexpr std::uint32_t kAhead = 4;  // CQEs that are asked for before they are written
+
 constexpr std::pair<ibv_wc_status, std::uint8_t> kSyndromes[] = {
     {IBV_WC_LOC_LEN_ERR, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR},
     {IBV_WC_LOC_QP_OP_ERR, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR},
@@ -62,6 +64,7 @@ mlx5_cqe64* CompletionQueue::next() {
   mlx5_cqe64* cqe = &ring_[producer_ & mask_];
   const std::uint8_t owned = cqe->op_own;
   std::memset(static_cast<void*>(cqe), 0, sizeof *cqe);
+  __builtin_prefetch(&ring_[(producer_ + kAhead) & mask_], 1);
   cqe->op_own = static_cast<std::uint8_t>(MLX5_CQE_INVALID << 4 | (owned & MLX5_CQE_OWNER_MASK));
   return cqe;
 }

@@ -124,20 +124,21 @@ int SendQueue::post(const ibv_send_wr& request, const mlx5_wqe_av* address) {
   }
   if (has_remote_address(opcode)) {
     const bool atomic = is_atomic(opcode);
-    mlx5_wqe_raddr_seg remote{};
+    auto& remote = *reinterpret_cast<mlx5_wqe_raddr_seg*>(segment(at++));
     remote.raddr = htobe64(atomic ? request.wr.atomic.remote_addr : request.wr.rdma.remote_addr);
     remote.rkey = htobe32(atomic ? request.wr.atomic.rkey : request.wr.rdma.rkey);
-    std::memcpy(segment(at++), &remote, sizeof remote);
+    remote.reserved = 0;
     if (atomic) {
-      mlx5_wqe_atomic_seg operands{};
+      auto& operands = *reinterpret_cast<mlx5_wqe_atomic_seg*>(segment(at++));
       const bool swaps = opcode == MLX5_OPCODE_ATOMIC_CS;
       operands.swap_add = htobe64(swaps ? request.wr.atomic.swap : request.wr.atomic.compare_add);
       operands.compare = htobe64(swaps ? request.wr.atomic.compare_add : 0);
-      std::memcpy(segment(at++), &operands, sizeof operands);
     }
   }
   at = put_data(at, request, inline_bytes);
-  mlx5_wqe_ctrl_seg control{};
+  // Each field is written to where it stands: copied as a whole from where its parts were just written it would have to
+  // wait for them.
+  auto& control = *reinterpret_cast<mlx5_wqe_ctrl_seg*>(segment(first));
   const std::uint32_t segments = at - first;
   control.opmod_idx_opcode = htobe32((producer_ & 0xFFFF) << 8 | opcode);
   control.qpn_ds = htobe32(qpn_ << 8 | segments);
@@ -146,7 +147,8 @@ int SendQueue::post(const ibv_send_wr& request, const mlx5_wqe_av* address) {
                                                (request.send_flags & IBV_SEND_FENCE ? MLX5_WQE_CTRL_FENCE : 0));
   control.imm = opcode == MLX5_OPCODE_SEND_INVAL || opcode == MLX5_OPCODE_LOCAL_INVAL ? htobe32(request.invalidate_rkey)
                                                                                       : request.imm_data;
-  std::memcpy(segment(first), &control, sizeof control);
+  control.signature = 0;
+  control.dci_stream_channel_id = 0;
   posted_[producer_ & block_mask_] = {request.wr_id, ++head_};
   producer_ += (segments + 3) / 4;
   return 0;
@@ -159,8 +161,10 @@ std::uint32_t SendQueue::put_data(std::uint32_t at, const ibv_send_wr& request, 
   }
   for (int i = 0; i < request.num_sge; i++) {
     const ibv_sge& sge = request.sg_list[i];
-    const mlx5_wqe_data_seg data{htobe32(sge.length), htobe32(sge.lkey), htobe64(sge.addr)};
-    std::memcpy(segment(at++), &data, sizeof data);
+    auto& data = *reinterpret_cast<mlx5_wqe_data_seg*>(segment(at++));
+    data.byte_count = htobe32(sge.length);
+    data.lkey = htobe32(sge.lkey);
+    data.addr = htobe64(sge.addr);
   }
   return at;
 }

@@ -25,9 +25,8 @@ static_assert(sizeof(PeerMessage) == 128);
 
 }  // namespace
 
-PeerMessages::PeerMessages(Core& core, Neighbors& neighbors, Stats& stats)
+PeerMessages::PeerMessages(Core& core, Stats& stats)
     : core_(core),
-      neighbors_(neighbors),
       sent_(stats.counter("peer_messages_sent", "messages to observers at other ends of queue pairs")),
       received_(stats.counter("peer_messages_received", "messages of those that this NIC's observer was told")),
       drop_damaged_(stats.counter("drop_peer_message_damaged", "such a message with a wrong length, checksum or form")),
@@ -39,9 +38,7 @@ PeerMessages::PeerMessages(Core& core, Neighbors& neighbors, Stats& stats)
       drop_unwanted_(stats.counter("drop_peer_message_unwanted", "such a message, and nobody observes this NIC")) {}
 
 bool PeerMessages::send(Context& context, Qp& qp, std::span<const std::uint8_t, kPeerMessageBytes> contents) {
-  if (!qp.path_known || !qp.can_receive()) return false;
-  const roce::Mac* mac = neighbors_.resolve(context, qp.attributes.remote);
-  if (!mac) return false;
+  if (!qp.reaches_a_peer() || !qp.can_receive()) return false;
   PeerMessage message{};
   std::ranges::copy(kPeerMagic, message.magic);
   message.version = kPeerVersion;
@@ -51,10 +48,10 @@ bool PeerMessages::send(Context& context, Qp& qp, std::span<const std::uint8_t, 
   qp.peer_message_sent = std::max(static_cast<std::uint64_t>(context.now()), qp.peer_message_sent + 1);
   message.sent = qp.peer_message_sent;
   std::ranges::copy(contents, message.contents);
-  if (!send_datagram(
-          context, core_,
-          {qp.attributes.remote, *mac, qp.attributes.traffic_class, qp.attributes.udp_source_port, kPeerMessageUdpPort},
-          {reinterpret_cast<const std::uint8_t*>(&message), sizeof message}))
+  if (!send_datagram(context, core_,
+                     {qp.attributes.remote, qp.headers.destination_mac(), qp.attributes.traffic_class,
+                      qp.attributes.udp_source_port, kPeerMessageUdpPort},
+                     {reinterpret_cast<const std::uint8_t*>(&message), sizeof message}))
     return false;
   sent_.add();
   return true;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <span>
 
-#include "nic_model/connect/neighbors.h"
 #include "nic_model/core.h"
 #include "nic_model/rate/observer.h"
 
@@ -15,7 +14,7 @@ inline constexpr std::uint16_t kPeerMessageUdpPort = 49792;
 
 class PeerMessages {
  public:
-  PeerMessages(Core& core, Neighbors& neighbors, Stats& stats);
+  PeerMessages(Core& core, Stats& stats);
 
   /// False: the queue pair is not connected, or its next hop is not known yet.
   bool send(Context& context, Qp& qp, std::span<const std::uint8_t, kPeerMessageBytes> message);
@@ -24,7 +23,6 @@ class PeerMessages {
 
  private:
   Core& core_;
-  Neighbors& neighbors_;
   Counter &sent_, &received_, &drop_damaged_, &drop_stranger_, &drop_old_, &drop_unwanted_;
 };
 

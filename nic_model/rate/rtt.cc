@@ -23,9 +23,8 @@ struct RttProber::Probe {
   std::uint8_t payload[kRttPayloadBytes];
 };
 
-RttProber::RttProber(Core& core, Neighbors& neighbors, Stats& stats)
+RttProber::RttProber(Core& core, Stats& stats)
     : core_(core),
-      neighbors_(neighbors),
       requests_sent_(stats.counter("rtt_requests_sent", "probes of the round-trip time sent")),
       responses_sent_(stats.counter("rtt_responses_sent", "probes of others answered")),
       responses_received_(stats.counter("rtt_responses_received", "answers to probes that were waited for")),
@@ -34,9 +33,7 @@ RttProber::RttProber(Core& core, Neighbors& neighbors, Stats& stats)
 bool RttProber::request(Context& context, Qp& qp, std::uint16_t udp_source_port) {
   // Its answer would be taken for a request.
   if (udp_source_port == kRttUdpPort) return false;
-  if (!qp.path_known || !qp.can_receive()) return false;
-  const roce::Mac* mac = neighbors_.resolve(context, qp.attributes.remote);
-  if (!mac) return false;
+  if (!qp.reaches_a_peer() || !qp.can_receive()) return false;
   Probe probe{};
   std::ranges::copy(kRttMagic, probe.magic);
   probe.version = kRttVersion;
@@ -45,7 +42,8 @@ bool RttProber::request(Context& context, Qp& qp, std::uint16_t udp_source_port)
   probe.source_qp = qp.number();
   probe.serial = ++qp.rtt_serial;
   probe.request_sent = static_cast<std::uint64_t>(context.now());
-  if (!send(context, qp.attributes.remote, *mac, qp.attributes.traffic_class, udp_source_port, kRttUdpPort, probe))
+  if (!send(context, qp.attributes.remote, qp.headers.destination_mac(), qp.attributes.traffic_class, udp_source_port,
+            kRttUdpPort, probe))
     return false;
   qp.rtt_sent[qp.rtt_serial % kProbesUnderWay] = context.now();
   requests_sent_.add();

@@ -4,7 +4,6 @@
 #pragma once
 #include <cstdint>
 
-#include "nic_model/connect/neighbors.h"
 #include "nic_model/core.h"
 #include "nic_model/rate/observer.h"
 
@@ -14,7 +13,7 @@ inline constexpr std::uint16_t kRttUdpPort = 49791;
 
 class RttProber {
  public:
-  RttProber(Core& core, Neighbors& neighbors, Stats& stats);
+  RttProber(Core& core, Stats& stats);
 
   /// False: the queue pair is not connected, or its next hop is not known yet.
   bool request(Context& context, Qp& qp, std::uint16_t udp_source_port);
@@ -29,7 +28,6 @@ class RttProber {
             std::uint16_t source_port, std::uint16_t destination_port, const Probe& probe);
 
   Core& core_;
-  Neighbors& neighbors_;
   Counter &requests_sent_, &responses_sent_, &responses_received_, &drop_;
 };
 

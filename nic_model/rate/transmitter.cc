@@ -158,8 +158,8 @@ bool Transmitter::goes_on(Qp& qp, Packet packet) const {
 PacketPtr Transmitter::choose(Context& context) {
   while (Group* group = next_group()) {
     Qp& qp = group->ready.pop();
-    if (qp.soon_ready && qp.soon_ready != &qp) qp.soon_ready->prefetch();
-    if (const Qp* next = group->ready.first) next->requester.prefetch_next();
+    if (qp.soon_ready && qp.soon_ready != &qp) qp.soon_ready->prefetch_to_send();
+    if (const Qp* next = group->ready.first; next && next->next_ready) next->next_ready->prefetch_rings_to_send();
     if (paused_ && paused_ >> qp.priority() & 1) [[unlikely]] {
       parked_[qp.priority()].push_back(qp);
       continue;
@@ -255,7 +255,7 @@ void Transmitter::leave(Context& context, Core& core, PacketPtr packet) {
 void Transmitter::prefetch(const Timer& timer) const {
   if (&timer != &timer_) return;
   if (leaving_) leaving_->prefetch();
-  if (const Qp* qp = groups_[0].ready.first) qp->prefetch();
+  if (const Qp* qp = groups_[0].ready.first) qp->prefetch_to_send();
 }
 
 void Transmitter::run(Context& context, Core& core) {

@@ -41,6 +41,11 @@ class Headers {
   /// undefined. Sets all metadata that parsing would. The packet's buffer has kRoomBytes at least.
   void write(Packet packet, const PacketFields& fields, const Length& length) const;
   static constexpr std::uint32_t kRoomBytes = 96;
+  roce::Mac destination_mac() const {
+    roce::Mac mac;
+    std::memcpy(mac.data(), bytes_.data(), mac.size());
+    return mac;
+  }
   /// The extended headers of a packet that was written.
   static std::uint8_t* extension(Packet packet) { return packet.data() + packet.meta().bth_offset + sizeof(roce::Bth); }
   static std::uint8_t* payload(Packet packet) { return packet.data() + packet.meta().payload_offset; }

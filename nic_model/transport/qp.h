@@ -16,6 +16,7 @@
 #include "nic_model/transport/headers.h"
 #include "nic_model/transport/requester.h"
 #include "nic_model/transport/responder.h"
+#include "runtime/roce/multicast.h"
 
 namespace rocebox::nic_model {
 
@@ -65,6 +66,8 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
     return attributes.state == IBV_QPS_RTR || attributes.state == IBV_QPS_RTS || attributes.state == IBV_QPS_SQD ||
            attributes.state == IBV_QPS_SQE;
   }
+  /// The way to one peer on the wire is known: `headers` says which.
+  bool reaches_a_peer() const { return path_known && !loops_back && !roce::is_multicast(attributes.remote); }
   bool can_send() const { return attributes.state == IBV_QPS_RTS || attributes.state == IBV_QPS_SQD; }
   /// Of what it sends next: the upper bits of the traffic class, as mlx5 maps DSCPs.
   unsigned priority() const { return (is(IBV_QPT_UD) ? requester.traffic_class() : attributes.traffic_class) >> 5; }
@@ -105,15 +108,20 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
   std::uint64_t peer_message_sent = 0, peer_message_seen = 0;  ///< times in the last messages, each by its sender
   Nanos last_cnp = 0;                                          ///< when this side sent its last congestion notification
 
-  /// Brings what sending needs nearer.
-  void prefetch() const {
+  // Hints for the cache: first what lies in the queue pair itself, then, when that is near, what its rings have.
+
+  void prefetch_to_send() const {
     lines(&attributes, &init.capacity);
     lines(&send_queue, &send_queue + 1);
     requester.prefetch();
     responder.prefetch_state();
     __builtin_prefetch(&headers);
   }
-  /// The same of what an ACK needs, or a request.
+  void prefetch_rings_to_send() const {
+    requester.prefetch_to_send();
+    send_queue.prefetch_to_send(requester.unsent());
+  }
+  /// An ACK, or a request.
   void prefetch_to_receive(bool is_response) const {
     lines(&attributes, &init.capacity);
     if (is_response) {
@@ -123,6 +131,11 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
       responder.prefetch();
       __builtin_prefetch(&headers);
     }
+  }
+  /// An ACK, and what the host does then: it posts again.
+  void prefetch_rings_to_complete() const {
+    requester.prefetch_to_complete();
+    send_queue.prefetch_to_complete(requester.incomplete());
   }
 
  private:

@@ -65,8 +65,16 @@ class Requester {
     __builtin_prefetch(this, 1);
     __builtin_prefetch(reinterpret_cast<const std::uint8_t*>(this) + 64, 1);
   }
-  /// Brings nearer what send() needs when the requester itself is near.
-  void prefetch_next() const { __builtin_prefetch(&at(current_), 1); }
+  /// The work request that send() needs, when the requester itself is near.
+  void prefetch_to_send() const { __builtin_prefetch(&at(current_), 1); }
+  /// The one that is complete next, and the place of the one that is read next.
+  void prefetch_to_complete() const {
+    __builtin_prefetch(&at(oldest_));
+    __builtin_prefetch(&at(end_), 1);
+  }
+  /// Work requests that are read and not sent; and not complete.
+  std::uint32_t unsent() const { return end_ - current_; }
+  std::uint32_t incomplete() const { return end_ - oldest_; }
 
   std::uint32_t unacknowledged_psn() const { return una_; }
   std::uint32_t next_psn() const { return current_ == end_ ? next_psn_ : works_[current_ & mask_].first_psn + packet_; }

@@ -15,7 +15,8 @@ void Responder::reset() {
   ack_wanted_.reset();
   nak_sent_ = false;
   msn_ = 0;
-  first_ = waiting_ = resources_end_ = 0;
+  first_ = waiting_ = 0;
+  resources_end_ = 0;
   reads_waiting_ = 0;
   is_paced_ = false;
   paced_until_ = 0;

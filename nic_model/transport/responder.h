@@ -116,13 +116,13 @@ class Responder {
   // The first of those that are still to be sent, and the last.
   Response& front() { return responses_[first_]; }
   Response& back() {
-    const std::uint32_t last = first_ + waiting_ - 1;
+    const std::uint32_t last = std::uint32_t{first_} + waiting_ - 1;
     return responses_[last < room_ ? last : last - room_];
   }
   // Of an empty ring the first place is the next one: mostly there is one response, and it lies always there.
   void pop() {
     waiting_--;
-    first_ = waiting_ == 0 || first_ + 1 == room_ ? 0 : first_ + 1;
+    first_ = waiting_ == 0 || first_ + 1 == room_ ? std::uint16_t{0} : static_cast<std::uint16_t>(first_ + 1);
   }
   void grow();
   PacketPtr send_read(Context& context, Response& response);
@@ -139,10 +139,10 @@ class Responder {
   Message message_ = Message::kNone;
   std::uint32_t rkey_ = 0;
   // A ring of responses that are still to be sent: `few_`, or once there were more `many_`.
-  static constexpr std::uint32_t kFew = 2, kMany = 2 * kRdAtomicMax + 2;
+  static constexpr std::uint16_t kFew = 2, kMany = 2 * kRdAtomicMax + 2;
   Response* responses_ = few_;
-  std::uint32_t room_ = kFew, first_ = 0, waiting_ = 0;
-  unsigned reads_waiting_ = 0;                             // READs and atomics of responses_, without duplicates
+  std::uint16_t room_ = kFew, first_ = 0, waiting_ = 0;
+  std::uint16_t reads_waiting_ = 0;                        // READs and atomics of responses_, without duplicates
   std::uint64_t address_ = 0, length_ = 0, received_ = 0;  // of a WRITE: its RETH; bytes of the message so far
   std::uint32_t checked_at_ = 0;                           // of a WRITE: memory's revocations when its key was checked
   std::uint64_t message_bytes_ = 0;  // of a WRITE: with direct placement its last packet's RETH says more than its own

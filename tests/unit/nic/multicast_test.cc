@@ -177,5 +177,32 @@ TEST(Multicast, MisuseIsRefusedAndStrangersAreCounted) {
   EXPECT_TRUE(box.completions(1).empty());
 }
 
+// A program acts in a timer of its own, behind which nothing else calls the NIC: no packet comes, no program starts.
+TEST(Multicast, GroupsThatATimerChangesAreReportedAtOnce) {
+  NicBox box("rate: 100Gbps\ngroup_reports: new");
+  box.connect({.type = IBV_QPT_UD});
+  TestHost& program = *box.hosts[0];
+  Timer timer;
+  bool joined = false;
+  program.on_alarm = [&](nic_model::Host& host, Timer&) {
+    nic_model::Qp& qp = *box.sides[0].qp;
+    EXPECT_EQ(joined ? host.detach_mcast(qp, kGroup) : host.attach_mcast(qp, kGroup), 0);
+    joined = !joined;
+  };
+  const auto alarm = [&] {
+    box.on(0, [&](nic_model::Host& host) { host.arm_timer(program.number, timer, host.now() + kMillisecond); });
+    box.run(2 * kMillisecond);
+  };
+  alarm();
+  EXPECT_TRUE(joined);
+  EXPECT_EQ(box.count(0, "group_reports_sent"), 1u);
+  box.run(2 * kSecond);
+  EXPECT_EQ(box.count(0, "group_reports_sent"), 2u) << "once more, as the first may be lost (RFC 3376, 8.1)";
+  EXPECT_EQ(box.count(0, "group_leaves_sent"), 0u);
+  alarm();
+  EXPECT_FALSE(joined);
+  EXPECT_EQ(box.count(0, "group_leaves_sent"), 1u);
+}
+
 }  // namespace
 }  // namespace rocebox::test::multicast

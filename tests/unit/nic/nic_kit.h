@@ -37,6 +37,9 @@ class TestHost final : public nic_model::HostProgram {
       }
     h.arm(cq);
   }
+  void on_timer(nic_model::Host& h, Timer& timer) override {
+    if (on_alarm) on_alarm(h, timer);
+  }
   void on_async_event(nic_model::Host&, const nic_model::AsyncEvent& event) override { events.push_back(event.type); }
 
   void on_connection_event(nic_model::Host& h, const nic_model::ConnectionEvent& event) override {
@@ -51,6 +54,7 @@ class TestHost final : public nic_model::HostProgram {
   std::vector<ibv_event_type> events;
   std::vector<nic_model::ConnectionEvent> connection_events;
   std::function<void(nic_model::Host&, const ibv_wc&)> on_wc;
+  std::function<void(nic_model::Host&, Timer&)> on_alarm;
   std::function<void(nic_model::Host&, const nic_model::ConnectionEvent&)> on_connection;
 };
 
