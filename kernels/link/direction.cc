@@ -52,12 +52,12 @@ void Direction::open_way() {
   way().set_delay(held_back_.size() || on_their_way_.has_others() ? 0 : policy_.only_delay);
 }
 
-void Direction::settle(Nanos before) {
-  const DelayWay::Counted now = way().counted(before);
-  count_.packets.add(now.put - settled_.put);
-  count_.bytes.add(now.put_bytes - settled_.put_bytes);
-  count_.delivered.add(now.taken - settled_.taken);
-  settled_ = now;
+DelayWay::Counted Direction::settle(Nanos before) {
+  const DelayWay::Counted since = way().settle(before);
+  count_.packets.add(since.put);
+  count_.bytes.add(since.put_bytes);
+  count_.delivered.add(since.taken);
+  return since;
 }
 
 std::unique_ptr<Direction::Replacement> Direction::prepare(const DirectionConfig& config, std::string_view name) const {

@@ -60,8 +60,8 @@ class Direction {
   /// Where packets are put while there is nothing to decide but when: see DelayLine. They are taken there as long as
   /// the timer is not armed, which else lets them leave.
   DelayWay& way() { return on_their_way_.way(); }
-  /// Counts what has gone there and was not yet counted.
-  void settle(Nanos before);
+  /// Counts what has gone there before `before` and was not yet counted; and says what that was.
+  DelayWay::Counted settle(Nanos before);
   /// New options for this direction, and room for packets where it has none yet. Throws ConfigError naming what cannot
   /// be changed: `events`, `packets`.
   struct Replacement {
@@ -148,7 +148,6 @@ class Direction {
   Timer timer_;
   std::uint64_t index_ = 0;    // of the packet at work, from 1
   std::uint64_t stepped_ = 0;  // packets that did not take the short cut
-  DelayWay::Counted settled_;  // of those that did
   Counters count_;
   Policy policy_;
   const Port out_;

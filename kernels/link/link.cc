@@ -42,10 +42,7 @@ class Link final : public Kernel, private DelayLine {
 
  private:
   DelayWay& way(Port in) override { return (in == kLeft ? forward_ : reverse_).way(); }
-  void settle(Nanos before) override {
-    forward_.settle(before);
-    reverse_.settle(before);
-  }
+  DelayWay::CountedOfBoth settle(Nanos before) override { return {forward_.settle(before), reverse_.settle(before)}; }
 
   struct LinkChange final : Change {
     void apply(Kernel& kernel, Nanos now) override {

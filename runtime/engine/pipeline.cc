@@ -18,8 +18,7 @@ void broken(const char* what, std::string_view who, std::uint64_t value) {
 
 namespace {
 
-// Whether a pipeline is one kernel whose inputs and outputs are its own, in their order.
-bool is_whole_kernel(const std::vector<Stage>& stages, const std::vector<Edge>& inputs) {
+bool are_one_kernel(const std::vector<Stage>& stages, const std::vector<Edge>& inputs) {
   if (stages.size() != 1) return false;
   const auto is_own = [](const std::vector<Edge>& edges, int stage) {
     for (std::size_t port = 0; port < edges.size(); port++)
@@ -47,8 +46,8 @@ Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& po
     pass_.push_back(stage.shape == Shape::kTwoSided ? std::array<Port, 2>{1, 0} : std::array<Port, 2>{0, 0});
   }
   for (auto& list : emitted_) list.reserve(kEmittedReserved);
-  is_alone_ = is_whole_kernel(stages_, inputs_);
-  ahead_.resize(is_alone_ ? stages_[0].outputs.size() : 0);
+  is_one_kernel_ = are_one_kernel(stages_, inputs_);
+  ahead_.resize(is_one_kernel_ ? stages_[0].outputs.size() : 0);
   timers_.reserve(kTimersReserved);
   for (unsigned i = 0; i < stages_.size(); i++) {
     Context context(*this, i, now_, &stages_[i].seed);
@@ -63,7 +62,7 @@ void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
   for (const Host& host : hosts_) look_at(host);
   for (const Arrivals& arrival : arrivals) {
     books_.in.add(arrival.packets.size());
-    if (is_alone_ && arrival.packets.size() == 1 && !trace_ && !probe_) {
+    if (is_one_kernel_ && arrival.packets.size() == 1 && !trace_ && !probe_) {
       run_alone(arrival.in, arrival.packets[0]);
       continue;
     }

@@ -94,6 +94,8 @@ class Pipeline {
   /// Where packets that kernels make get their identity from; its own, until set before the first step().
   PacketIdentities& identities() { return *identities_; }
   void set_identities(PacketIdentities& identities) { identities_ = &identities; }
+  /// One kernel, whose ports are the device's, in their order.
+  bool is_one_kernel() const { return is_one_kernel_; }
   /// Whether other devices hand packets to this one: they have parsed and numbered them.
   bool shares_identities() const { return identities_ != &own_identities_; }
 
@@ -205,8 +207,8 @@ class Pipeline {
     std::uint32_t bytes = 0;  // 0: nothing
   };
   AheadSink ahead_sink_;
-  std::vector<Ahead> ahead_;       // by output
-  bool is_alone_ = false;          // one kernel, whose ports are the device's
+  std::vector<Ahead> ahead_;  // by output
+  bool is_one_kernel_ = false;
   PortCounters* ports_ = nullptr;  // null: nobody counts what leaves
   TraceSink* trace_ = nullptr;
   Probe* probe_ = nullptr;

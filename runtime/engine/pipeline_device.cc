@@ -53,17 +53,6 @@ std::array<BookRow, 5> book_rows(const Conservation& c) {
            {"packets_held", "packets that kernels hold now", CounterKind::kLevel, c.held()}}};
 }
 
-// Whether a device is one kernel with two ports, its own being the device's.
-bool is_one_kernel(const std::vector<Stage>& stages, const std::vector<Edge>& inputs) {
-  if (stages.size() != 1 || inputs.size() != 2 || stages[0].outputs.size() != 2) return false;
-  for (Port port = 0; port < 2; port++) {
-    const Edge out = stages[0].outputs[port];
-    if (inputs[port].stage != 0 || inputs[port].port != port || out.stage != Edge::kOutside || out.port != port)
-      return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 PipelineDevice::PipelineDevice(std::string name, std::vector<std::string> ports, std::vector<Edge> inputs,
@@ -86,8 +75,10 @@ PipelineDevice::PipelineDevice(std::string name, std::vector<std::string> ports,
     status_counters_[i] = &stats_.counter(counter, roce::parse_status_sentence(status));
   }
   for (const Edge& input : inputs) wires_.push_back(input.stage == Edge::kOutside ? input.port : -1);
-  if (is_one_kernel(stages, inputs)) line_ = stages[0].kernel->delay_line();
   pipeline_ = std::make_unique<Pipeline>(std::move(stages), std::move(inputs), pool, stats_);
+  const std::vector<Stage>& placed = pipeline_->stages();
+  if (pipeline_->is_one_kernel() && wires_.size() == 2 && placed[0].outputs.size() == 2)
+    line_ = placed[0].kernel->delay_line();
   pipeline_->count_sent(port_counters_.data());
 }
 
@@ -155,7 +146,7 @@ void PipelineDevice::comes(Port in, Packet packet, Nanos now) {
   if (meta.identity == 0) meta.identity = ++pipeline_->identities().last;
   if (meta.status != ParseStatus::kRoce) {
     status_counters_[static_cast<std::size_t>(meta.status)]->add();
-    settled_[in].others++;
+    not_roce_[in]++;
   }
   pipeline_->time_line_in(packet);
 }
@@ -163,16 +154,14 @@ void PipelineDevice::comes(Port in, Packet packet, Nanos now) {
 void PipelineDevice::settle(Nanos before) {
   pipeline_->settle(before);
   if (!line_) return;
+  const DelayWay::CountedOfBoth counted = line_->settle(before);
   for (Port in = 0; in < 2; in++) {
-    auto& settled = settled_[in];
-    const DelayWay::Counted now = line_->way(in).counted(before), then = std::exchange(settled.counted, now);
-    const std::uint64_t put = now.put - then.put, taken = now.taken - then.taken;
-    status_counters_[static_cast<std::size_t>(ParseStatus::kRoce)]->add(put - std::exchange(settled.others, 0));
-    port_counters_[in].came(put, now.put_bytes - then.put_bytes);
-    port_counters_[in ^ 1].sent(taken, now.taken_bytes - then.taken_bytes);
-    pipeline_->count_line(put, taken);
+    const DelayWay::Counted& since = counted[in];
+    status_counters_[static_cast<std::size_t>(ParseStatus::kRoce)]->add(since.put - std::exchange(not_roce_[in], 0));
+    port_counters_[in].came(since.put, since.put_bytes);
+    port_counters_[in ^ 1].sent(since.taken, since.taken_bytes);
+    pipeline_->count_line(since.put, since.taken);
   }
-  line_->settle(before);
 }
 
 void PipelineDevice::step(Nanos now, std::span<const Arrivals> arrivals) {

@@ -74,10 +74,8 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   TraceSink* trace_ = nullptr;
   std::vector<int> wires_;     // by input: where it leads when that is an output; else -1
   DelayLine* line_ = nullptr;  // of the only kernel, which has both ports, in their order
-  struct {
-    DelayWay::Counted counted;
-    std::uint64_t others = 0;  // that are not RoCEv2, and were counted by their status as they came
-  } settled_[2];               // of the line's ways
+  // Of the line's ways, since the last settle(): what was counted by its status as it came.
+  std::array<std::uint64_t, 2> not_roce_{};
 };
 
 /// The seed of a stream of its own for (run seed, device, kernel): adding a device shifts no other's draws.

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "runtime/packet/packet.h"
 
@@ -25,6 +26,8 @@ class DelayWay {
   struct Counted {
     std::uint64_t put = 0, put_bytes = 0, taken = 0, taken_bytes = 0;
   };
+  /// By the port by which it came in.
+  using CountedOfBoth = std::array<Counted, 2>;
 
   /// Room for `capacity` packets. Pages are touched when first used, and the ring goes round in as little of its room
   /// as its packets need, few of them in this object: what hundreds of links hold stays in the cache.
@@ -69,14 +72,16 @@ class DelayWay {
   /// When the last that was put on it comes, which may lie ahead: a port sends one packet at a time.
   Nanos last_comes() const { return last_comes_; }
 
-  /// What has come and gone before `before`.
-  Counted counted(Nanos before) const {
+  /// What has come and gone before `before`, and was not yet given by this.
+  Counted settle(Nanos before) {
     Counted now = counted_;
     if (last_comes_ >= before) {
       now.put--;
       now.put_bytes -= last_bytes_;
     }
-    return now;
+    const Counted then = std::exchange(settled_, now);
+    return {now.put - then.put, now.put_bytes - then.put_bytes, now.taken - then.taken,
+            now.taken_bytes - then.taken_bytes};
   }
   std::uint64_t put_so_far() const { return counted_.put; }
 
@@ -154,7 +159,7 @@ class DelayWay {
   Nanos last_comes_ = -1;
   std::uint32_t last_bytes_ = 0;
   bool gives_ = true, shut_ = false, watched_ = false;
-  Counted counted_;
+  Counted counted_, settled_;
   std::unique_ptr<Entry[]> ring_;
   std::array<Entry, kFew> few_;
 };
@@ -165,8 +170,8 @@ class DelayLine {
  public:
   /// The way of what comes in by `in`, for the life of the kernel.
   virtual DelayWay& way(Port in) = 0;
-  /// Counts what has come and gone by the short cut before `before`, and was not yet counted.
-  virtual void settle(Nanos before) = 0;
+  /// Counts what has come and gone by the short cut before `before`, and was not yet counted; and says what that was.
+  virtual DelayWay::CountedOfBoth settle(Nanos before) = 0;
 
  protected:
   ~DelayLine() = default;
