@@ -15,9 +15,11 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import finish  # noqa: E402
+
 VM = ROOT / "configs" / "lab" / "vm"
 ROCEBOX = os.environ.get("ROCEBOX", str(ROOT / "build" / "release" / "rocebox"))
-SKIPPED = 77
 BOOT_SECONDS = 180  # 5 on an idle machine
 UNSHARE = ["unshare", "--net", "--mount", "--mount-proc", "--pid", "--fork", "--kill-child"]
 if os.geteuid() != 0:
@@ -34,7 +36,7 @@ def sh(*words, **more):
 def build_image():
     """Builds what the machines boot, or finds it built; skips the test when that cannot be done here."""
     built = subprocess.run([VM / "build_image.sh"], stdout=subprocess.PIPE, text=True)
-    if built.returncode == SKIPPED:
+    if built.returncode == finish.SKIPPED:
         print("skipped: no image of the machines; the reason stands above")
     if built.returncode != 0:
         sys.exit(built.returncode)
@@ -67,11 +69,11 @@ def main():
     """Runs the tests of the main module inside namespaces of their own."""
     if "ROCEBOX_BED" in os.environ:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
-        unittest.main()
+        finish.main()
     reason = why_not()
     if reason:
         print("skipped:", reason)
-        sys.exit(SKIPPED)
+        sys.exit(finish.SKIPPED)
     remove_what_killed_runs_left()
     environment = dict(os.environ, ROCEBOX_BED=str(os.getpid()), ROCEBOX_VM_IMAGE=build_image())
     os.execvpe(UNSHARE[0], UNSHARE + [sys.executable, *sys.argv], environment)  # who kills this process kills all of it

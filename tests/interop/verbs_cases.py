@@ -24,9 +24,7 @@ class VerbsCases:
     def check(self, rows, link=""):
         """The cases with a server in the machine; `link` are faults. Returns the NIC's report, its counters and the rows."""
         if subprocess.run(self.left.command(["which", "verbs_check"]), capture_output=True).returncode:
-            reason = "no verbs_check in the machine: `build_image.sh` says why when it makes the image"
-            print("skipped:", reason)
-            self.skipTest(reason)
+            self.skipTest("no verbs_check in the machine: `build_image.sh` says why when it makes the image")
         server = self.left.begin("verbs_check", seconds=200)
         self.addCleanup(self.end_server, server)
         self.left.run("sh", "-c", "until rdma resource show cm_id | grep -q LISTEN; do sleep 0.2; done")

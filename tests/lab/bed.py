@@ -18,12 +18,11 @@ from wire_tool import read_pcap
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "telemetry"))
-from kit import HANGS, SOCKET, Client, Rest  # noqa: E402
+from kit import HANGS, SOCKET, Client, Rest, finish  # noqa: E402
 
 CAPTURES = ROOT / "tests" / "replay" / "captures"
 ROCEBOX = os.environ.get("ROCEBOX", str(ROOT / "build" / "release" / "rocebox"))
 PYTHON = sys.executable
-SKIPPED = 77
 
 
 def why_not():
@@ -209,12 +208,5 @@ def main():
     reason = why_not()
     if reason:
         print("skipped:", reason)
-        sys.exit(SKIPPED)
-    end(unittest.main(exit=False).result)
-
-
-def end(result):
-    """Ends the process; tests that were skipped are told, and a test whose part was skipped counts as skipped."""
-    for test, reason in result.skipped:
-        print(f"skipped: {test.id()}: {reason}")
-    sys.exit(1 if not result.wasSuccessful() else SKIPPED if result.skipped else 0)
+        sys.exit(finish.SKIPPED)
+    finish.main()

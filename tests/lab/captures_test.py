@@ -267,4 +267,4 @@ class CaptureAndVeth(bed.BedTest):
 
 
 if __name__ == "__main__":
-    bed.end(unittest.main(exit=False).result)
+    bed.finish.main()

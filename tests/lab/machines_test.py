@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import unittest
 
 import bed
 import lab_test
@@ -200,11 +199,11 @@ def main():
         reason = "qemu-system-x86_64 is not installed"
     if not reason:
         built = subprocess.run([BUILD_IMAGE], capture_output=True, text=True)
-        reason = built.stderr.strip() if built.returncode == bed.SKIPPED else ""
+        reason = built.stderr.strip() if built.returncode == bed.finish.SKIPPED else ""
     if reason:
         print("skipped:", reason)
-        sys.exit(bed.SKIPPED)
-    bed.end(unittest.main(exit=False).result)
+        sys.exit(bed.finish.SKIPPED)
+    bed.finish.main()
 
 
 if __name__ == "__main__":

@@ -4,10 +4,14 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import finish  # noqa: E402, F401: scripts whose tests may be skipped end by it
+
 CAPTURES = HERE / "captures"
 ROCEBOX = os.environ.get("ROCEBOX", str(HERE.parent.parent / "build/release/rocebox"))
 

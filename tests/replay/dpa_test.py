@@ -5,9 +5,8 @@ import json
 import re
 import shutil
 import subprocess
-import unittest
 
-from common import CAPTURES, HERE, ROCEBOX, RoceboxTest, tshark
+from common import CAPTURES, HERE, ROCEBOX, RoceboxTest, finish, tshark
 
 ROOT = HERE.parent.parent
 # Captures without losses, retransmissions or READs: each message that completes there has one packet that says so.
@@ -135,4 +134,4 @@ __dpa_global__ void on_message(uint64_t argument) {
 
 
 if __name__ == "__main__":
-    unittest.main()
+    finish.main()

@@ -12,7 +12,7 @@ import termios
 import unittest
 
 sys.dont_write_bytecode = True
-from common import ROCEBOX  # noqa: E402
+from common import ROCEBOX, finish  # noqa: E402
 from files_test import CAPTURE, FilesTest, listens, pcapng, state, wait_for, worked  # noqa: E402
 
 # Packets without end, each of which takes no input: one per microsecond.
@@ -174,7 +174,4 @@ ports: {{a: {{pcap: {{in: {self.capture}, pace: max}}}}, b: {{pcap: {{out: {self
 
 
 if __name__ == "__main__":
-    run = unittest.main(exit=False).result
-    for test, reason in run.skipped:
-        print(f"skipped: {test.id()}: {reason}", file=sys.stderr)
-    sys.exit(1 if not run.wasSuccessful() else 77 if run.skipped else 0)
+    finish.main()

@@ -4,9 +4,8 @@
 import json
 import pathlib
 import subprocess
-import unittest
 
-from common import HERE, ROCEBOX, RoceboxTest
+from common import HERE, ROCEBOX, RoceboxTest, finish
 
 ROOT = HERE.parent.parent
 REPLAYED = sorted([*(ROOT / "configs").glob("quickstart*.yaml"), *(ROOT / "configs/replay").glob("*.yaml")])
@@ -77,4 +76,4 @@ class Shipped(RoceboxTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    finish.main()

@@ -14,7 +14,7 @@ import unittest
 
 import make_derived
 import wire
-from common import CAPTURES, HERE, ROCEBOX, RoceboxTest
+from common import CAPTURES, HERE, ROCEBOX, RoceboxTest, finish
 
 LUA = HERE.parent.parent / "configs/wireshark"
 KERNEL = HERE / "wireshark_kernel.lua"
@@ -330,10 +330,7 @@ def main():
     if reason:
         print("skipped:", reason, file=sys.stderr)
         sys.exit(77)
-    run = unittest.main(exit=False).result
-    for test, reason in run.skipped:
-        print(f"skipped: {test.id()}: {reason}", file=sys.stderr)
-    sys.exit(1 if not run.wasSuccessful() else 77 if run.skipped else 0)
+    finish.main()
 
 
 if __name__ == "__main__":

@@ -14,10 +14,12 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import finish  # noqa: E402
+
 CAPTURE = ROOT / "tests/replay/captures/multi_qp.pcap"
 ROCEBOX = os.environ.get("ROCEBOX", str(ROOT / "build/release/rocebox"))
 SOCKET = "dpdk_telemetry.v2"
-SKIPPED = 77
 # Seconds, of a test that hangs. Nothing that a test asserts may depend on how long anything took.
 HANGS = 120
 POOL = "pool: {small: 12288, large: 512, giant: 16}\n"
@@ -164,8 +166,5 @@ def main():
     for driver in ("librte_net_pcap.so", "librte_net_ring.so"):
         if not list(pathlib.Path("/usr/lib").glob(f"*/{driver}*")) and not list(pathlib.Path("/usr/lib").glob(f"*/dpdk/pmds-*/{driver}*")):
             print(f"skipped: DPDK's driver {driver} is not installed")
-            sys.exit(SKIPPED)
-    run = unittest.main(exit=False).result
-    for test, reason in run.skipped:
-        print(f"skipped: {test.id()}: {reason}", file=sys.stderr)
-    sys.exit(1 if not run.wasSuccessful() else SKIPPED if run.skipped else 0)
+            sys.exit(finish.SKIPPED)
+    finish.main()
