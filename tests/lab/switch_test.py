@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A live switch: hosts in namespaces reach each other through it, in one subnet and across two."""
+import json
 import os
+from collections import Counter
 
 import bed
 import reload_test
@@ -99,6 +101,38 @@ class SwitchTest(bed.BedTest):
             self.assertGreater(device["ports"][port]["tx_packets"], 1000)
         rules = {row["rule"]: row["packets"] for row in device["kernels"]["switch"]["acl"]["rules"]}
         self.assertEqual(rules["numbered"], sent, "counted on over every reload")
+
+    def test_load_is_balanced(self):
+        """WRITEs of nine QPs over three equal ports; tests/replay/balance_test.py judges each packet, by times that a replay has."""
+        frames = [frame for name in ("multi_qp", "perftest_write") for frame in bed.roce_frames(bed.CAPTURES / f"{name}.pcap")
+                  if 6 <= frame[42] <= 8]  # the opcodes of RC WRITE, which a balancer may spread
+        macs = {":".join(f"{byte:02x}" for byte in frame[:6]) for frame in frames}
+        paths = ["p1", "p2", "p3"]
+        sent = self.dir / "sent.pcap"
+        bed.write_pcap(sent, [(number, len(frame), frame) for number, frame in enumerate(frames)])
+        ports = f"  a: {{af_packet: {self.left_end}}}\n" + "".join(f"  {path}: {{pcap: {{out: {path}.pcap}}}}\n" for path in paths)
+        for balance in ("flow", "flowlet, flowlet_gap: 1s", "random", "least_queue"):
+            with self.subTest(balance):
+                forward = {"learning": False, "macs": [{"mac": mac, "ports": paths} for mac in macs]}
+                run = self.start_with(ports, f"s: {{switch: {{ports: [a, p1, p2, p3], forward: {{{json.dumps(forward)[1:-1]}, balance: {balance}}}}}}}")
+                self.within(self.left, bed.PYTHON, str(bed.HERE / "wire_tool.py"), "send", "eth", str(sent), "200")
+                self.settle(run)
+                flowlets = self.counters(self.stop(run)).get("flowlets", 0)
+                path_of = {frame: path for path in paths for frame in bed.roce_frames(self.dir / f"{path}.pcap")}
+                self.assertEqual(path_of.keys(), set(frames), "all of them, as they came")
+                by_path = Counter(path_of.values())
+                if balance in ("random", "least_queue"):  # a third each, five standard deviations at most away
+                    for path in paths:
+                        self.assertLess(abs(by_path[path] - len(frames) / 3), 5 * (len(frames) * 2 / 9) ** 0.5, by_path)
+                    continue
+                flows = {}  # source and destination of UDP tell these apart
+                for frame in frames:
+                    flows.setdefault(frame[34:38], []).append(path_of[frame])
+                self.assertEqual(len(flows), 9)
+                moves = sum(before != path for flow in flows.values() for before, path in zip(flow, flow[1:]))
+                # A machine that stands still for a second makes a silence.
+                self.assertLessEqual(moves, flowlets - len(flows) if flowlets else 0)
+                self.assertLess(moves, len(frames) / 10)
 
     def test_an_access_list_is_reloaded(self):
         everything = "{name: all, match: {protocol: icmp}}"

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a fabric does, held against its own captures and against arithmetic: times in captures and in the trace, the time for which
+pause frames stop a NIC, the rate that an oversubscribed tier leaves."""
+import json
+import pathlib
+import struct
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
+import wire
+from common import RoceboxTest
+
+RATE, DELAY = 10, 1000  # bits each ns; ns
+GAP = 24                # bytes of a frame on the wire that no capture has: FCS, preamble, gap
+# Two send to one, through a switch that loses nothing.
+INCAST = """
+devices:
+  a: {nic: {address: 10.0.0.1, rate: 10Gbps}}
+  b: {nic: {address: 10.0.0.2, rate: 10Gbps}}
+  c: {nic: {address: 10.0.0.3, rate: 10Gbps}}
+  s:
+    switch:
+      ports: [pa, pb, pc]
+      traffic_manager: {rate: 10Gbps, buffer: 1MiB, pfc: {classes: [0], xoff: 40KiB, xon: 20KiB}}
+links:
+  la: {between: [a.wire, s.pa], delay: 1us}
+  lb: {between: [b.wire, s.pb], delay: 1us}
+  lc: {between: [c.wire, s.pc], delay: 1us}
+workloads:
+  incast: {hosts: [c, a, b], size: 1MB}
+ports:
+  a.wire: {pcap: {out: a.pcapng}}
+  s.pa: {pcap: {out: pa.pcapng}}
+  s.pc: {pcap: {out: pc.pcapng}}
+"""
+TREE = """
+topology:
+  leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 4, host_rate: 10Gbps, spine_rate: SPINE}
+  hosts: {nic: {header_only: true}}
+  switches: {switch: {}}
+workloads:
+  permutation: {size: 1MB, shift: 4}
+"""
+PSN_OF_A_DATA_PACKET = 50  # behind the first of its flow
+
+
+class Fabric(RoceboxTest):
+    def sim(self, text, *words):
+        out = self.dir / "report.json"
+        self.rocebox("sim", self.config(text), "--quiet", "--json", out, *words)
+        return json.loads(out.read_text())
+
+    def captured(self, port):
+        """[(ns, frame)] of what left by a port."""
+        return [(at, frame) for at, _, frame in wire.read_pcap(self.dir / f"{port}.pcapng")[0]]
+
+    def data(self, port):
+        return [(at, frame) for at, frame in self.captured(port) if (wire.parse(frame) or {"op": 0})["op"] in range(6, 12)]
+
+    def pauses(self):
+        """[(from, until)] of what the pause frames of class 0 to `a` say; each frame overrules the one before."""
+        spans = []
+        for at, frame in self.captured("pa"):
+            if frame[12:16] != b"\x88\x08\x01\x01" or not frame[17] & 1:
+                continue
+            came = at + DELAY
+            until = came + struct.unpack_from(">H", frame, 18)[0] * 512 // RATE
+            if spans and spans[-1][1] > came:
+                spans[-1] = (spans[-1][0], until)
+            else:
+                spans.append((came, until))
+        return spans
+
+    def test_the_time_that_a_nic_counts_as_paused_is_what_the_frames_say(self):
+        report = self.sim(INCAST)
+        counters = report["devices"]["a"]["kernels"]["nic"]["counters"]
+        spans, end = self.pauses(), report["run"]["span_ns"]
+        self.assertGreater(len(spans), 10)
+        self.assertTrue(all(until <= end for _, until in spans), "the last one is over when the run is")
+        paused = sum(until - start for start, until in spans) / 1000
+        self.assertLessEqual(counters["rx_prio0_pause_duration"], paused)
+        self.assertGreater(counters["rx_prio0_pause_duration"], paused - len(spans), "whole microseconds of each pause")
+        # Two share the third one's wire, so each stands still for half of the time.
+        self.assertAlmostEqual(paused * 1000 / end, 0.5, delta=0.05)
+        for name in ("packet_seq_err", "local_ack_timeout_err", "out_of_sequence"):
+            self.assertEqual(counters[name], 0)
+        self.assertEqual(report["devices"]["s"]["counters"]["packets_dropped"], 0)
+
+    def test_a_paused_nic_begins_no_packet(self):
+        self.sim(INCAST)
+        spans, data = self.pauses(), self.data("a")
+        self.assertGreater(len(data), 200)
+        waited = 0
+        for at, frame in data:
+            begins = at - -(-(len(frame) + GAP) * 8 // RATE)
+            for start, until in spans:
+                self.assertFalse(start < begins < until - 1, (begins, start, until))
+                waited += 0 <= begins - until <= 1
+        self.assertGreater(waited, len(spans) / 2, "and it goes on when the pause ends")
+
+    def test_captures_and_the_trace_tell_the_same(self):
+        hash_before = self.sim(INCAST)["hash"]
+        psn = wire.parse(self.data("a")[PSN_OF_A_DATA_PACKET][1])["psn"]
+        trace, comments = self.dir / "trace.txt", self.dir / "trace.pcapng"
+        report = self.sim(INCAST, "--trace", f"psn={psn} src=10.0.0.1", "--trace-out", trace, "--trace-out", comments)
+        self.assertEqual(report["hash"], hash_before, "who looks changes nothing")
+        rows = [line.split()[:4] for line in trace.read_text().splitlines()]
+        self.assertEqual([row[1:3] for row in rows],
+                         [["a.nic", "emit"], ["a", "leave"], ["la", "arrive"], ["la.link", "hold"], ["la.link", "emit"], ["la", "leave"],
+                          ["s", "arrive"], ["s.switch", "hold"], ["s.switch", "emit"], ["s", "leave"], ["lc", "arrive"], ["lc.link", "hold"],
+                          ["lc.link", "emit"], ["lc", "leave"], ["c", "arrive"], ["c.nic", "drop"]])
+        at = {(where, what): round(float(time) * 1e9) for time, where, what, _ in rows}
+        for device, port in (("a", "a"), ("s", "pc")):
+            [left] = [(when, frame) for when, frame in self.data(port) if wire.parse(frame)["psn"] == psn]
+            self.assertEqual(left[0], at[device, "leave"])
+            self.assertEqual(left[1][-4:], wire.icrc(left[1]), "its bytes are whole")
+        self.assertEqual(at["s", "arrive"], at["a", "leave"] + DELAY)
+        self.assertEqual(at["c", "arrive"], at["s", "leave"] + DELAY)
+        self.assertEqual(len(wire.read_pcap(comments)[0]), len(rows), "each row has its packet")
+
+    def test_an_oversubscribed_tier_shares_its_rate(self):
+        # A WRITE's packets have 4096 bytes, 58 of headers and an RETH in the first one; ACKs of the other direction come in between.
+        packets = -(-1_000_000 // 4096)
+        bits = 8 * (1_000_000 + packets * (58 + GAP) + 16)
+        for spine, shares in (("10Gbps", 4), ("20Gbps", 2), ("40Gbps", 1)):
+            report = self.sim(TREE.replace("SPINE", spine))
+            flows = report["workloads"]["permutation"]["flows"]
+            self.assertEqual(len(flows), 8)
+            took = [flow["completion_ns"] for flow in flows]
+            least = bits * shares / RATE
+            self.assertGreater(max(took), least)
+            self.assertLess(max(took), 1.03 * least, f"{shares}:1")
+            self.assertGreater(min(took), 0.97 * least, "all have the same share")
+
+
+if __name__ == "__main__":
+    unittest.main()
