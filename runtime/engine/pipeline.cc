@@ -203,14 +203,9 @@ void Pipeline::distribute(unsigned stage, Batch& batch, unsigned hops) {
 // Hands on what a call left behind: for each output in turn, the batch's packets with those emitted behind each.
 void Pipeline::flush_outputs(unsigned stage, const Batch& batch, unsigned hops) {
   const std::size_t outputs = stages_[stage].outputs.size();
-  ByOutput packets({batch.verdicts_.data(), batch.size_}, batch.packets_.data());
+  ByOutput packets(batch.verdicts_.data(), batch.packets_.data(), batch.size_);
   if (emitted_[stage].empty()) {
-    std::size_t first = 0;
-    packets.for_each(outputs, [&](Port port) {
-      const std::size_t end = packets.end[port];
-      send_output(stage, port, {packets.sorted.data() + first, end - first}, hops);
-      first = end;
-    });
+    packets.for_each(outputs, [&](Port port) { send_output(stage, port, packets.of(port), hops); });
     return;
   }
   std::vector<Emitted> emitted = std::move(emitted_[stage]);  // the stage may be entered again below
