@@ -27,6 +27,9 @@ Counters::Counters(Stats& s)
       drop_invalid(s.counter("drop_invalid", "a request that led to a NAK other than for its PSN")),
       drop_unexpected_response(s.counter("drop_unexpected_response", "a response that nothing waits for")),
       drop_message(s.counter("drop_message", "a packet of an unreliable message of which one is missing")),
+      drop_group_window(s.counter("drop_group_window", "a WRITE to a group that names no window of the queue pair")),
+      drop_group_sources(
+          s.counter("drop_group_sources", "a WRITE to a group while too many sources are in the midst of one")),
       drop_multicast(s.counter("drop_multicast", "a datagram to a group that no queue pair is attached to")),
       multicast_rcv_packets(s.counter("multicast_rcv_packets", "datagrams to groups received")),
       multicast_copies(

@@ -79,8 +79,9 @@ inline constexpr std::size_t kMulticastQpsMax = 240;
 /// way.
 inline constexpr std::size_t kGroupWindowsMax = 64;
 
-/// Sources of such WRITEs that a queue pair tells apart, each with 80 bytes of state.
-inline constexpr std::size_t kGroupSourcesMax = 1u << 14;
+/// Sources that may be in the midst of such a WRITE at a queue pair, each with 72 bytes of state: of a collective as
+/// many as broadcast at once.
+inline constexpr std::size_t kGroupSourcesMax = 1024;
 
 /// Packets that the NIC itself has to send (ARP, ICMP, CNP) and that wait for the transmitter; more are dropped and
 /// counted.

@@ -21,12 +21,11 @@ struct GroupWindow {
 /// What one queue pair that is attached to groups keeps of them.
 class GroupWrites {
  public:
-  /// A message of several packets that a sender has begun.
+  /// A message of several packets that a source has begun and not ended.
   struct Message {
     roce::IpAddress source{};
     std::uint32_t next_psn = 0, name = 0, key = 0;
     std::uint64_t address = 0, length = 0, received = 0;
-    bool open = false;
   };
 
   /// False: there are kGroupWindowsMax.
@@ -38,7 +37,7 @@ class GroupWrites {
   }
   /// Nothing is written there any more, nor the rest of what has begun.
   void clear(std::uint32_t name) {
-    for (Message& message : messages_) message.open = message.open && message.name != name;
+    std::erase_if(messages_, [&](const Message& one) { return one.name == name; });
     std::erase_if(windows_, [&](const GroupWindow& one) { return one.name == name; });
   }
   const GroupWindow* find(std::uint32_t name) const {
@@ -46,14 +45,23 @@ class GroupWrites {
       if (one.name == name) return &one;
     return nullptr;
   }
-  /// That of a source, who sends to the group from one queue pair; null: there are too many sources.
-  Message* message_of(const roce::IpAddress& source) {
-    const auto at =
-        std::lower_bound(messages_.begin(), messages_.end(), source,
-                         [](const Message& one, const roce::IpAddress& other) { return one.source < other; });
-    if (at != messages_.end() && at->source == source) return &*at;
-    if (messages_.size() >= kGroupSourcesMax) return nullptr;
-    return &*messages_.insert(at, Message{source});
+  /// What a source, who sends to the group from one queue pair, is in the midst of; null: nothing.
+  Message* find(const roce::IpAddress& source) {
+    const auto at = place_of(source);
+    return at != messages_.end() && at->source == source ? &*at : nullptr;
+  }
+  /// Keeps the first packet's state for the next one. False: kGroupSourcesMax others are in the midst of one.
+  bool open(const Message& message) {
+    const auto at = place_of(message.source);
+    if (at != messages_.end() && at->source == message.source) return *at = message, true;
+    if (messages_.size() >= kGroupSourcesMax) return false;
+    messages_.insert(at, message);
+    return true;
+  }
+  /// Whatever the source is in the midst of is lost, or at its end.
+  void close(const roce::IpAddress& source) {
+    const auto at = place_of(source);
+    if (at != messages_.end() && at->source == source) messages_.erase(at);
   }
   void reset() {
     windows_.clear();
@@ -61,6 +69,11 @@ class GroupWrites {
   }
 
  private:
+  std::vector<Message>::iterator place_of(const roce::IpAddress& source) {
+    return std::lower_bound(messages_.begin(), messages_.end(), source,
+                            [](const Message& one, const roce::IpAddress& other) { return one.source < other; });
+  }
+
   std::vector<GroupWindow> windows_;
   std::vector<Message> messages_;  // by source
 };

@@ -109,6 +109,10 @@ class Responder {
   Counter& on_unreliable(Context& context, Packet packet);
   Counter& lose_message(Context& context);
 
+  // group_writes.cc
+  Counter* begin_group_write(Packet packet, GroupWrites::Message& message);
+  Counter& place_group_write(Context& context, Packet packet, GroupWrites::Message& message);
+
   // responses.cc
   void acknowledge(Context& context, std::uint32_t psn, std::uint8_t syndrome);
   void push(Context& context, const Response& response);

@@ -269,15 +269,16 @@ TEST(Forged, AFloodOfQuestionsIsAnsweredAsFarAsTheWireGoes) {
 // No reason to drop a packet is without a test: here, or where it is said.
 TEST(Forged, EveryReasonIsTried) {
   std::set<std::string, std::less<>> tried = {
-      "drop_invalid",       "drop_qp_state",   "drop_bad_qkey", "drop_message",
+      "drop_invalid",       "drop_qp_state",      "drop_bad_qkey", "drop_message",
       "drop_control_full",  // above
       "drop_down",
       "drop_tx_down",  // Schedule.ANicStopsAndComesBack
       "drop_cm_unknown",    "drop_cm_refused",
       "drop_cm_state",  // CmStrangers
       "drop_hop_limit",     "drop_no_packet",
-      "drop_not_connected",  // of every device, not the NIC's
-      "drop_rtt",            // Observer.ProbesThatAreDamagedOrDoubledGiveNoSample
+      "drop_not_connected",                        // of every device, not the NIC's
+      "drop_group_window",  "drop_group_sources",  // GroupWrites
+      "drop_rtt",                                  // Observer.ProbesThatAreDamagedOrDoubledGiveNoSample
   };
   for (const char* end : {"damaged", "stranger", "old", "unwanted"})  // Observer.MessagesMustBeItsPeersAndNew
     tried.insert(std::string("drop_peer_message_") + end);
