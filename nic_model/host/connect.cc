@@ -35,4 +35,18 @@ int connect(Host& host, Qp& qp, const Peer& peer, const ConnectOptions& options)
   return host.modify_qp(qp, a, IBV_QP_STATE | IBV_QP_SQ_PSN | (reliable ? to_rts : 0));
 }
 
+int start_datagrams(Host& host, Qp& qp, std::uint32_t qkey, std::uint32_t psn) {
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_INIT;
+  a.port_num = 1;
+  a.qkey = qkey;
+  if (const int error = host.modify_qp(qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
+    return error;
+  a.qp_state = IBV_QPS_RTR;
+  if (const int error = host.modify_qp(qp, a, IBV_QP_STATE)) return error;
+  a.qp_state = IBV_QPS_RTS;
+  a.sq_psn = psn;
+  return host.modify_qp(qp, a, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
 }  // namespace rocebox::nic_model

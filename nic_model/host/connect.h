@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A connected queue pair by a plain call: RESET to RTS, as programs do it that know their peer from a side channel.
+// A queue pair by a plain call from RESET to RTS, as programs do it that know their peer from a side channel.
 #pragma once
 #include "nic_model/host/host.h"
 
@@ -21,5 +21,8 @@ struct ConnectOptions {
 
 /// ibv_modify_qp's three steps. 0, or the first one's errno.
 int connect(Host& host, Qp& qp, const Peer& peer, const ConnectOptions& options);
+
+/// The same of a queue pair of datagrams, which knows no peer. `psn` is the first that it sends.
+int start_datagrams(Host& host, Qp& qp, std::uint32_t qkey, std::uint32_t psn = 0);
 
 }  // namespace rocebox::nic_model

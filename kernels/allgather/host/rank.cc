@@ -38,7 +38,10 @@ void Rank::make() {
     workers_.back()->timer.set_tag(tag_of(static_cast<unsigned>(TimerOf::kWorker), 0, i));
   }
   const auto sends = static_cast<std::uint32_t>(2 * options.batch) * subgroups;
-  control_cq_ = host_.create_cq(1 << 16, program_);
+  // Of each communicator: the fetch ring's two connections and two partners a step of the barrier at most.
+  const unsigned links =
+      static_cast<unsigned>(options.communicators) * (2 + 2 * Barrier(number_, team_.ranks()).steps());
+  control_cq_ = host_.create_cq(links * static_cast<std::uint32_t>(options.ring_depth) + kControlReceives, program_);
   send_cq_ = host_.create_cq(sends, program_);
   cqs_[control_cq_->number()].use = CqOf::kControl;
   cqs_[send_cq_->number()].use = CqOf::kSends;

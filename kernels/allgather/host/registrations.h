@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Registrations: keys of buffers that have been registered, kept for when they come again (V-A).
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <list>
 
@@ -22,13 +23,12 @@ class Registrations {
 
   /// Its key, which is the caller's until put() as often as get(); 0: the NIC has no more regions.
   std::uint32_t get(const Buffer& buffer) {
-    for (auto at = rows_.begin(); at != rows_.end(); ++at)
-      if (at->buffer.address == buffer.address && at->buffer.bytes == buffer.bytes) {
-        hits_++;
-        at->users++;
-        rows_.splice(rows_.begin(), rows_, at);
-        return at->key;
-      }
+    if (const auto at = row_of(buffer); at != rows_.end()) {
+      hits_++;
+      at->users++;
+      rows_.splice(rows_.begin(), rows_, at);
+      return at->key;
+    }
     constexpr std::uint32_t kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     const std::uint32_t key = buffer.memory
                                   ? memory_.add_at(domain_, buffer.memory, buffer.address, buffer.bytes, kAccess)
@@ -37,6 +37,11 @@ class Registrations {
     rows_.push_front({buffer, key, 1});
     evict();
     return key;
+  }
+  /// Its key, of which the caller has no part; 0: it is not registered.
+  std::uint32_t find(const Buffer& buffer) {
+    const auto at = row_of(buffer);
+    return at != rows_.end() ? at->key : 0;
   }
   void put(std::uint32_t key) {
     for (Row& row : rows_)
@@ -57,6 +62,11 @@ class Registrations {
     std::uint32_t key;
     unsigned users;
   };
+  std::list<Row>::iterator row_of(const Buffer& buffer) {
+    return std::ranges::find_if(rows_, [&](const Row& row) {
+      return row.buffer.address == buffer.address && row.buffer.bytes == buffer.bytes;
+    });
+  }
   // The one that nobody has had for longest goes first.
   void evict() {
     while (rows_.size() > kRegistrationsMax) {

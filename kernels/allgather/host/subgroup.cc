@@ -19,7 +19,7 @@ constexpr std::uint64_t kStagingAddress = std::uint64_t{1} << 62;
 Subgroup::Subgroup(Communicator& communicator, unsigned number)
     : communicator_(communicator),
       number_(number),
-      staging_(communicator.options().staging, communicator.options().chunk_bytes()),
+      staging_(communicator.options().staging, static_cast<std::uint32_t>(communicator.options().mtu)),
       requests_(static_cast<std::size_t>(communicator.options().batch)),
       pieces_(requests_.size()),
       copies_(staging_.slots()) {}
@@ -38,8 +38,9 @@ nic_model::QpInit Subgroup::make_staging(nic_model::Host& host) {
   } else if (stages) {
     key_ = host.memory().add_without_bytes(rank.domain(), base_, staging_.bytes(), IBV_ACCESS_LOCAL_WRITE);
   }
-  receive_cq_ = rank.create_cq(staging_.slots(), *this, Rank::CqOf::kReceives);
-  copy_cq_ = rank.create_cq(staging_.slots(), *this, Rank::CqOf::kCopies);
+  // A DPA has queues of its own.
+  const bool by_host = communicator_.options().receiver == Receiver::kHost;
+  receive_cq_ = rank.create_cq(by_host ? staging_.slots() : 1, *this, Rank::CqOf::kReceives);
   nic_model::QpInit init;
   init.domain = rank.domain();
   init.block_multicast_loopback = true;
@@ -55,20 +56,13 @@ void Subgroup::connect_to_group(nic_model::Host& host, nic_model::Qp& qp) {
     nic_model::connect(host, qp, {group, nic_model::kMulticastQpn, 0}, with);
     return;
   }
-  ibv_qp_attr a{};
-  a.qp_state = IBV_QPS_INIT;
-  a.port_num = 1;
-  a.qkey = static_cast<std::uint32_t>(options.qkey);
-  host.modify_qp(qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
-  a.qp_state = IBV_QPS_RTR;
-  host.modify_qp(qp, a, IBV_QP_STATE);
-  a.qp_state = IBV_QPS_RTS;
-  host.modify_qp(qp, a, IBV_QP_STATE | IBV_QP_SQ_PSN);
-  host.create_ah(group_, group, 0, a.qkey);
+  nic_model::start_datagrams(host, qp, static_cast<std::uint32_t>(options.qkey));
+  host.create_ah(group_, group, 0, static_cast<std::uint32_t>(options.qkey));
 }
 
 void Subgroup::make_loopback(nic_model::Host& host, nic_model::QpInit init) {
   init.type = IBV_QPT_RC;
+  copy_cq_ = communicator_.rank().create_cq(staging_.slots(), *this, Rank::CqOf::kCopies);
   init.send_cq = init.receive_cq = copy_cq_;
   init.capacity = {staging_.slots(), 1, 1, 1, 0};
   loopback_ = communicator_.rank().create_qp(init);
@@ -87,10 +81,11 @@ void Subgroup::make(nic_model::Host& host, nic_model::CompletionQueue& send_cq) 
   init.type = is_uc() ? IBV_QPT_UC : IBV_QPT_UD;
   init.send_cq = &send_cq;
   init.receive_cq = receive_cq_;
-  init.capacity = {kBatchesPosted * static_cast<std::uint32_t>(requests_.size()), staging_.slots(), 1, 1, 0};
+  const bool by_dpa = communicator_.options().receiver == Receiver::kDpa;
+  init.capacity = {kBatchesPosted * static_cast<std::uint32_t>(requests_.size()), by_dpa ? 1 : staging_.slots(), 1, 1,
+                   0};
   qp_ = communicator_.rank().create_qp(init);
   connect_to_group(host, *qp_);
-  const bool by_dpa = communicator_.options().receiver == Receiver::kDpa;
   if (by_dpa) {
     dpa_ = std::make_unique<DpaReceiver>(communicator_, number_, communicator_.rank().process());
     connect_to_group(host, dpa_->qp());

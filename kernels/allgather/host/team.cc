@@ -45,20 +45,18 @@ End Team::test(unsigned rank, unsigned communicator, std::uint32_t sequence) con
   return slot.last_end();
 }
 
+const nic_model::Region* Team::region_of(unsigned rank, const Buffer& buffer) {
+  const std::uint32_t key = ranks_[rank]->registrations().find(buffer);
+  return key ? ranks_[rank]->host().memory().find(key) : nullptr;
+}
+
 void Team::forget_extents(unsigned rank, const Buffer& buffer) {
-  Registrations& registrations = ranks_[rank]->registrations();
-  const std::uint32_t key = registrations.get(buffer);
-  if (const nic_model::Region* region = ranks_[rank]->host().memory().find(key)) region->placed->clear();
-  registrations.put(key);
+  if (const nic_model::Region* region = region_of(rank, buffer)) region->placed->clear();
 }
 
 bool Team::covers(unsigned rank, const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes) {
-  Registrations& registrations = ranks_[rank]->registrations();
-  const std::uint32_t key = registrations.get(buffer);
-  const nic_model::Region* region = ranks_[rank]->host().memory().find(key);
-  const bool all = region && region->placed->covers(offset, bytes);
-  registrations.put(key);
-  return all;
+  const nic_model::Region* region = region_of(rank, buffer);
+  return region && region->placed->covers(offset, bytes);
 }
 
 TeamCounters Team::counters() const {

@@ -80,6 +80,8 @@ class Team {
   void advanced() { progress_++; }
 
  private:
+  const nic_model::Region* region_of(unsigned rank, const Buffer& buffer);
+
   const TeamOptions options_;
   Application& application_;
   bool has_bytes_ = true;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "nic_model/host/host.h"
+#include "nic_model/host/connect.h"
 #include "nic_model/host/workloads/programs.h"
 #include "runtime/engine/pipeline.h"
 
@@ -166,16 +166,8 @@ void Rank::prepare(Host& host) {
   init.capacity = {kSendDepth, options.chunks(), 1, 1, 0};
   qp_ = host.create_qp(init);
   if (!qp_) broken("a reduction has no queue pair", "rank", rank_);
-  ibv_qp_attr a{};
-  a.qp_state = IBV_QPS_INIT;
-  a.port_num = 1;
-  a.qkey = options.qkey();
-  host.modify_qp(*qp_, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+  nic_model::start_datagrams(host, *qp_, options.qkey());
   for (std::uint32_t slot = 0; slot < options.chunks(); slot++) post_receive(host, slot);
-  a.qp_state = IBV_QPS_RTR;
-  host.modify_qp(*qp_, a, IBV_QP_STATE);
-  a.qp_state = IBV_QPS_RTS;
-  host.modify_qp(*qp_, a, IBV_QP_STATE | IBV_QP_SQ_PSN);
   host.arm(*cq_);
 }
 

@@ -125,12 +125,7 @@ int Side::connect(Host& host, const roce::IpAddress& remote, const Message& ther
 }
 
 int Side::connect_datagrams(Host& host, const roce::IpAddress& remote, const Message& there) {
-  ibv_qp_attr a{};
-  a.qp_state = IBV_QPS_RTR;
-  if (const int error = host.modify_qp(*qp_, a, IBV_QP_STATE)) return error;
-  a.qp_state = IBV_QPS_RTS;
-  a.sq_psn = first_psn();
-  if (const int error = host.modify_qp(*qp_, a, IBV_QP_STATE | IBV_QP_SQ_PSN)) return error;
+  if (const int error = start_datagrams(host, *qp_, kQkey, first_psn())) return error;
   if (!requests_) return case_.has_group() ? host.attach_mcast(*qp_, case_.group) : 0;
   // The control connection has led there already, so the way is known.
   if (case_.has_group()) return host.create_ah(handle_, case_.group, 0, kQkey);

@@ -3,7 +3,8 @@
 // roots of which nothing comes, timers that are far off, staging that overruns.
 #include <gtest/gtest.h>
 
-#include "tests/unit/allgather/star.h"
+#include "nic_model/host/connect.h"
+#include "tests/unit/allgather/judge.h"
 
 namespace rocebox::allgather::test {
 namespace {
@@ -57,15 +58,7 @@ class Stranger {
     init.send_cq = init.receive_cq = host.create_cq(64, program_);
     init.capacity = {64, 1, 1, 1, 0};
     qp_ = host.create_qp(init);
-    ibv_qp_attr a{};
-    a.qp_state = IBV_QPS_INIT;
-    a.port_num = 1;
-    a.qkey = static_cast<std::uint32_t>(options.qkey);
-    host.modify_qp(*qp_, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
-    a.qp_state = IBV_QPS_RTR;
-    host.modify_qp(*qp_, a, IBV_QP_STATE);
-    a.qp_state = IBV_QPS_RTS;
-    host.modify_qp(*qp_, a, IBV_QP_STATE | IBV_QP_SQ_PSN);
+    nic_model::start_datagrams(host, *qp_, static_cast<std::uint32_t>(options.qkey));
   }
 
   nic_model::Host& host_;

@@ -2,6 +2,7 @@
 // RDMA CM and datagrams; MADs of those who do not keep to the rules.
 #include <random>
 
+#include "nic_model/host/connect.h"
 #include "tests/unit/nic/cm_kit.h"
 
 namespace rocebox::test {
@@ -14,15 +15,7 @@ class Stranger : public CmBox {
  public:
   explicit Stranger(const std::string& link = "delay: 1us") : CmBox(link, "rate: 100Gbps\ncm_response_timeout: 10") {
     datagrams = make_qp(0, IBV_QPT_UD);
-    on(0, [&](Host& host) {
-      ibv_qp_attr a{};
-      a.qp_state = IBV_QPS_INIT;
-      EXPECT_EQ(0, host.modify_qp(*datagrams, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
-      a.qp_state = IBV_QPS_RTR;
-      EXPECT_EQ(0, host.modify_qp(*datagrams, a, IBV_QP_STATE));
-      a.qp_state = IBV_QPS_RTS;
-      EXPECT_EQ(0, host.modify_qp(*datagrams, a, IBV_QP_STATE | IBV_QP_SQ_PSN));
-    });
+    on(0, [&](Host& host) { EXPECT_EQ(0, nic_model::start_datagrams(host, *datagrams, 0)); });
   }
   template <class Bytes>
   void send(const Bytes& bytes, std::uint32_t qkey = roce::kGsiQkey) {

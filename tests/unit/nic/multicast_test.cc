@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "nic_model/host/connect.h"
 #include "runtime/roce/multicast.h"
 #include "tests/unit/nic/nic_kit.h"
 
@@ -56,15 +57,7 @@ class MulticastBox : public NicBox {
       nic_model::QpInit init = sides[side].qp->init;
       init.block_multicast_loopback = block_loopback;
       made = host.create_qp(init);
-      ibv_qp_attr a{};
-      a.qp_state = IBV_QPS_INIT;
-      a.port_num = 1;
-      a.qkey = qkey;
-      EXPECT_EQ(0, host.modify_qp(*made, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
-      a.qp_state = IBV_QPS_RTR;
-      EXPECT_EQ(0, host.modify_qp(*made, a, IBV_QP_STATE));
-      a.qp_state = IBV_QPS_RTS;
-      EXPECT_EQ(0, host.modify_qp(*made, a, IBV_QP_STATE | IBV_QP_SQ_PSN));
+      EXPECT_EQ(0, nic_model::start_datagrams(host, *made, qkey));
     });
     return *made;
   }
