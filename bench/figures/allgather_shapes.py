@@ -46,3 +46,15 @@ def algorithms(tree, block):
     received, transmitted = multicast_ports(tree)
     return {"multicast": (hosts * received * block, hosts * transmitted * block), "ring": (ring * block, ring * block),
             "linear": (linear * block, linear * block)}
+
+
+def broadcasts(tree, message):
+    """The same of a Broadcast of `message` bytes from the first host. k-nomial, of k = 2: a rank's parent is the rank without its
+    lowest bit; binary: half of the rank before it."""
+    def down(parent):
+        ports = sum(sum(unicast_ports(tree, parent(rank), rank).values()) for rank in range(1, len(tree)))
+        return ports * message, ports * message
+
+    received, transmitted = multicast_ports(tree)
+    return {"cast": (received * message, transmitted * message), "k_nomial": down(lambda rank: rank & (rank - 1)),
+            "binary_tree": down(lambda rank: (rank - 1) // 2)}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bytes on switch ports of Allgather algorithms, by tier, against closed forms: packets times headers and payload times
-the ports that they cross, from the shape of the network alone."""
+"""Bytes on switch ports of Allgather and Broadcast algorithms, by tier, against closed forms: packets times headers and payload
+times the ports that they cross, from the shape of the network and the algorithms' definitions alone."""
 import json
 import pathlib
 import sys
@@ -11,108 +11,166 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "replay"))
 from common import RoceboxTest
 
-CONFIG = HERE.parent.parent / "configs/sim/allgather/traffic.yaml"
+CONFIGS = HERE.parent.parent / "configs/sim/allgather"
 UNDERLAY, BTH, RETH, IMMEDIATE, AETH, DETH, ICRC = 14 + 20 + 8, 12, 16, 4, 4, 8, 4
+ACK = UNDERLAY + BTH + AETH + ICRC
 MTU = 4096
 
 
-def racks(hosts, leaves):
-    """The leaf of each host: the first leaves have one more where hosts do not go into each alike."""
-    return [leaf for leaf in range(leaves) for _ in range(hosts // leaves + (leaf < hosts % leaves))]
+def write_bytes(size):
+    """Bytes of frames of a WRITE with immediate, with a RETH in the first packet."""
+    return size + -(-size // MTU) * (UNDERLAY + BTH + ICRC) + RETH + IMMEDIATE
 
 
-def write_bytes(size, own_reth):
-    """(packets, bytes of frames) of a WRITE with immediate: a RETH in the first packet, or in each."""
-    packets = -(-size // MTU)
-    reths = packets if own_reth else 1
-    return packets, size + packets * (UNDERLAY + BTH + ICRC) + reths * RETH + IMMEDIATE
+class Network:
+    """A tree of switches: `tiers` are their names upwards, `at` a tuple for each host in the order of racks, its switch of each
+    tier but the topmost, of which all ways use one."""
 
+    def __init__(self, tiers, at):
+        self.tiers, self.at, self.hosts = tiers, at, len(at)
+        self.rx, self.tx = dict.fromkeys(tiers, 0), dict.fromkeys(tiers, 0)
 
-class Crossings:
-    """Bytes that leaves and spines receive and transmit."""
+    def unicast(self, a, b, bytes_):
+        for tier, mine, other in zip(self.tiers, (*self.at[a], None), (*self.at[b], None)):
+            ports = 1 if mine == other else 2
+            self.rx[tier] += ports * bytes_
+            self.tx[tier] += ports * bytes_
+            if mine == other:
+                return
 
-    def __init__(self):
-        self.leaf_rx = self.leaf_tx = self.spine_rx = self.spine_tx = 0
-
-    def unicast(self, bytes_, same_leaf):
-        ports = 1 if same_leaf else 2
-        self.leaf_rx += ports * bytes_
-        self.leaf_tx += ports * bytes_
-        if not same_leaf:
-            self.spine_rx += bytes_
-            self.spine_tx += bytes_
-
-    def multicast(self, bytes_, members, leaves):
-        """From one of `members` hosts to all others behind `leaves` leaves."""
-        self.leaf_rx += bytes_ * leaves  # from the sender, and from the spine at each other one
-        self.leaf_tx += bytes_ * (members - 1 + (leaves > 1))
-        self.spine_rx += bytes_ * (leaves > 1)
-        self.spine_tx += bytes_ * (leaves - 1)
+    def multicast(self, bytes_):
+        """From one host to all others: a switch gets it once, and passes it to all below but where it came from; those on the
+        sender's way pass it up, too."""
+        below = self.hosts
+        for number, tier in enumerate(self.tiers):
+            is_top = number + 1 == len(self.tiers)
+            switches = 1 if is_top else len({way[number] for way in self.at})
+            self.rx[tier] += switches * bytes_
+            self.tx[tier] += (below - 1 + (not is_top)) * bytes_
+            below = switches
 
     def row(self):
-        return {"leaf_tx_bytes": self.leaf_tx, "leaf_rx_bytes": self.leaf_rx, "spine_tx_bytes": self.spine_tx,
-                "spine_rx_bytes": self.spine_rx,
-                "port_bytes": self.leaf_rx + self.leaf_tx + self.spine_rx + self.spine_tx}
+        row = {f"{tier}_{way}_bytes": bytes_[tier] for tier in self.tiers for way, bytes_ in (("rx", self.rx), ("tx", self.tx))}
+        return {**row, "port_bytes": sum(row.values())}
+
+    def write(self, a, b, bytes_, times=1):
+        """A WRITE over a reliable connection; what comes back is one ACK, for all of it, which crosses the same ports."""
+        self.unicast(a, b, times * (write_bytes(bytes_) + ACK))
+
+    def message(self, a, b):
+        """A message of 32 bytes of the multicast collectives, a SEND."""
+        self.unicast(a, b, UNDERLAY + BTH + 32 + ICRC + ACK)
+
+    def cast(self, bytes_):
+        """The datagrams of a block."""
+        for begin in range(0, bytes_, MTU):
+            self.multicast(UNDERLAY + BTH + DETH + IMMEDIATE + min(MTU, bytes_ - begin) + ICRC)
+
+    def barrier_and_handshake(self):
+        """Recursive doubling among the first 2^k ranks, which the others tell and are told by; a ring of final packets."""
+        core = 1
+        while 2 * core <= self.hosts:
+            core *= 2
+        for rank in range(core, self.hosts):
+            self.message(rank, rank - core)
+            self.message(rank - core, rank)
+        distance = 1
+        while distance < core:
+            for rank in range(core):
+                self.message(rank, rank ^ distance)
+            distance *= 2
+        for rank in range(self.hosts):
+            self.message(rank, (rank - 1) % self.hosts)
 
 
-ACK = UNDERLAY + BTH + AETH + ICRC
+def leaf_spine(hosts, leaves):
+    """The first leaves have one host more where hosts do not go into each alike."""
+    return Network(("leaf", "spine"), [(leaf,) for leaf in range(leaves) for _ in range(hosts // leaves + (leaf < hosts % leaves))])
 
 
-def ring(hosts, leaves, block):
-    at, total = racks(hosts, leaves), Crossings()
-    for host in range(hosts):
-        same = at[host] == at[(host + 1) % hosts]
-        total.unicast((hosts - 1) * (write_bytes(block, False)[1] + ACK), same)
-    return total.row()
+def fat_tree(k, pods):
+    half = range(k // 2)
+    return Network(("edge", "agg", "core"), [((pod, edge), pod) for pod in range(pods) for edge in half for _ in half])
 
 
-def linear(hosts, leaves, block):
-    at, total = racks(hosts, leaves), Crossings()
-    for a in range(hosts):
-        for b in range(hosts):
+def ring(net, block):
+    for host in range(net.hosts):
+        net.write(host, (host + 1) % net.hosts, block, net.hosts - 1)
+
+
+def linear(net, block):
+    for a in range(net.hosts):
+        for b in range(net.hosts):
             if a != b:
-                total.unicast(write_bytes(block, False)[1] + ACK, at[a] == at[b])
-    return total.row()
+                net.write(a, b, block)
 
 
-def multicast(hosts, leaves, block):
-    """The datagrams alone, each chunk once from its root to all others."""
-    total = Crossings()
-    for begin in range(0, block, MTU):
-        frame = UNDERLAY + BTH + DETH + IMMEDIATE + min(MTU, block - begin) + ICRC
-        total.multicast(hosts * frame, hosts, leaves)
-    return total.row()
+def multicast(net, block):
+    """In one chain, in which each rank but the last one activates the next one."""
+    for rank in range(net.hosts):
+        net.cast(block)
+        if rank + 1 < net.hosts:
+            net.message(rank, rank + 1)
+    net.barrier_and_handshake()
+
+
+def broadcast(net, message):
+    net.cast(message)
+    net.barrier_and_handshake()
+
+
+def k_nomial(net, message, k=2):
+    """A rank's parent is the rank without its lowest digit, to the base k, that is not zero."""
+    for rank in range(1, net.hosts):
+        place = 1
+        while rank // place % k == 0:
+            place *= k
+        net.write(rank - rank // place % k * place, rank, message)
+
+
+def binary_tree(net, message):
+    for rank in range(1, net.hosts):
+        net.write((rank - 1) // 2, rank, message)
+
+
+ALLGATHERS = {"multicast": multicast, "ring": ring, "linear": linear}
+BROADCASTS = {"cast": broadcast, "k_nomial": k_nomial, "binary_tree": binary_tree}
 
 
 class Traffic(RoceboxTest):
-    def run_it(self, **settings):
+    def run_it(self, config, **settings):
         out = self.dir / "report.json"
         words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        self.rocebox("sim", CONFIG, "--quiet", "--json", out, *words)
+        self.rocebox("sim", CONFIGS / config, "--quiet", "--json", out, *words)
         report = json.loads(out.read_text())
-        return {row["workloads"]: row for row in report["traffic"]}, report
-
-    def check(self, hosts, leaves, spines, block):
-        rows, report = self.run_it(hosts=hosts, leaves=leaves, spines=spines, wires=2, block=f"{block}B",
-                                   buffer=f"{hosts * block}B")
-        for name, want in (("ring", ring(hosts, leaves, block)), ("linear", linear(hosts, leaves, block))):
-            self.assertEqual({key: rows[name][key] for key in want}, want, name)
-        # Above the datagrams are the barrier's messages, activations and final packets, of 32 bytes, with their ACKs.
-        details = report["workloads"]["multicast"]["details"]
-        self.assertEqual(details["released_whole"], hosts)
-        self.assertNotIn("fetch_reads", {key for key, value in details.items() if value})
-        largest = 6 * (UNDERLAY + BTH + 32 + ICRC + ACK)  # in and out of two leaves and a spine
-        for key, least in multicast(hosts, leaves, block).items():
-            self.assertGreaterEqual(rows["multicast"][key], least, key)
-            self.assertLessEqual(rows["multicast"][key], least + details["control_messages"] * largest, key)
-        sums = report["tiers"]
+        sums = report["tiers"].values()
         self.assertEqual(sum(row["port_bytes"] for row in report["traffic"]),
-                         sum(tier[way] for tier in sums.values() for way in ("rx_bytes", "tx_bytes")))
-        return rows
+                         sum(tier[way] for tier in sums for way in ("rx_bytes", "tx_bytes")))
+        for name, workload in report["workloads"].items():
+            if "released_whole" in workload["details"]:
+                self.assertEqual(workload["details"]["released_whole"], workload["details"]["ranks"], name)
+                self.assertEqual(workload["details"].get("fetch_reads", 0), 0, name)
+        return {row["workloads"]: row for row in report["traffic"]}
+
+    def check(self, rows, network, algorithms, size):
+        for name, algorithm in algorithms.items():
+            net = network()
+            algorithm(net, size)
+            want = net.row()
+            self.assertEqual({key: rows[name][key] for key in want}, want, name)
 
     def test_every_byte_on_every_port_is_what_the_shape_says(self):
-        self.check(hosts=14, leaves=4, spines=2, block=4096)
-        self.check(hosts=9, leaves=3, spines=3, block=10000)
+        for hosts, leaves, spines, block, message in ((14, 4, 2, 4096, 30000), (9, 3, 3, 10000, 4096)):
+            rows = self.run_it("traffic.yaml", hosts=hosts, leaves=leaves, spines=spines, wires=2, block=f"{block}B",
+                               buffer=f"{hosts * block}B", message=f"{message}B")
+            self.check(rows, lambda: leaf_spine(hosts, leaves), ALLGATHERS, block)
+            self.check(rows, lambda: leaf_spine(hosts, leaves), BROADCASTS, message)
+
+    def test_in_a_fat_tree_too(self):
+        for pods in (2, 4):
+            hosts = pods * 4
+            rows = self.run_it("fat_tree_traffic.yaml", pods=pods, block="5000B", buffer=f"{hosts * 5000}B")
+            self.check(rows, lambda: fat_tree(4, pods), {"multicast": multicast, "ring": ring}, 5000)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,9 @@ class AllToAllSchedule final : public Schedule {
   unsigned receives(unsigned, unsigned ranks, unsigned) const override { return ranks - 1; }
 };
 
+// The farthest first, as MPI's libraries have it: in the step of distance d = k^i multiples of k d send to those 1, 2,
+// ... k - 1 times d further. A rank's parent is the rank without its lowest digit, to the base k, that is not zero: of
+// ranks in the order of racks most edges stay within a rack.
 class KNomialSchedule final : public Schedule {
  public:
   explicit KNomialSchedule(unsigned radix) : radix_(radix) {}
@@ -60,21 +63,21 @@ class KNomialSchedule final : public Schedule {
     return count;
   }
   void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size, std::vector<Send>& out) const override {
-    const std::uint64_t reached = before(step);
-    if (rank >= reached) return;
+    const std::uint64_t apart = distance(ranks, step);
+    if (rank % (apart * radix_) != 0) return;
     for (unsigned j = 1; j < radix_; j++)
-      if (const std::uint64_t to = rank + j * reached; to < ranks) out.push_back({static_cast<unsigned>(to), size});
+      if (const std::uint64_t to = rank + j * apart; to < ranks) out.push_back({static_cast<unsigned>(to), size});
   }
-  unsigned receives(unsigned rank, unsigned, unsigned step) const override {
-    return rank >= before(step) && rank < before(step + 1);
+  unsigned receives(unsigned rank, unsigned ranks, unsigned step) const override {
+    const std::uint64_t apart = distance(ranks, step);
+    return rank % apart == 0 && rank % (apart * radix_) != 0;
   }
 
  private:
-  // Ranks that have all when `step` begins.
-  std::uint64_t before(unsigned step) const {
-    std::uint64_t reached = 1;
-    for (unsigned i = 0; i < step; i++) reached *= radix_;
-    return reached;
+  std::uint64_t distance(unsigned ranks, unsigned step) const {
+    std::uint64_t apart = 1;
+    for (unsigned i = step + 1; i < steps(ranks); i++) apart *= radix_;
+    return apart;
   }
   unsigned radix_;
 };
