@@ -153,6 +153,22 @@ def crossing_seeds():
                 yield seed(8, adapting, adapting, long, losing * 4)
 
 
+def membership_seeds(frames):
+    """For membership_fuzz: joins, leaves and queries of each kind and version with packets to groups between them; captured frames
+    as they are, and with a byte changed."""
+    def step(operation, port, a, b, more=b""):
+        return bytes([operation, port, a, b]) + more
+
+    for what in range(8):
+        for group in (1, 9):
+            yield (step(1, 1, what | 4, group) + step(3, 0, 0, group) + step(1, 2, what, group) + step(3, 0, 0, group) +
+                   step(2, 0, 3, 232) + step(3, 3, 0, group) + step(1, 1, 2 | what & 1, group) + step(3, 0, 0, group))
+    yield b"".join(step(1, group % 4, 4, group) + step(3, group % 3, 0, group) for group in range(6))  # more than there is room for
+    for frame in frames:
+        for changed in (frame, *(frame[:at] + bytes([frame[at] ^ 0x55]) + frame[at + 1:] for at in (14, 22, 34, 38, 42) if at < len(frame))):
+            yield step(0, 1, len(frame) >> 8, len(frame) & 255, changed) + step(3, 0, 0, 1) + step(3, 0, 0, 9)
+
+
 CONFIGS = {
     "minimal": "devices: {tap: {path: [host <-> inspect <-> wire]}}\n",
     "full": """seed: 0x2a
@@ -187,7 +203,7 @@ def write(folder, contents):
 def main():
     source, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     shutil.rmtree(out, ignore_errors=True)
-    for target in ("parse", "capture", "config", "kernel", "lowar"):
+    for target in ("parse", "capture", "config", "kernel", "lowar", "membership"):
         (out / "found" / target).mkdir(parents=True)
     captures = sorted((source / "tests/replay/captures").glob("*.pcap"))
     chosen = [frame for path in captures for frame in some(path)]
@@ -221,6 +237,8 @@ def main():
                 seeds.append(data[:4096])
     write(out / "kernel", seeds)
     write(out / "lowar", crossing_seeds())
+    groups = [f for f in chosen if (f[12:14] == b"\x08\x00" and f[23:24] == b"\x02") or (f[12:14] == b"\x86\xdd" and f[20:21] in b"\0\x3a")]
+    write(out / "membership", membership_seeds(groups + small[:4]))
     for folder in sorted(out.iterdir()):
         if folder.name != "found":
             print(folder.name, sum(1 for _ in folder.iterdir()), "seeds")
