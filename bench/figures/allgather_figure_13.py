@@ -4,10 +4,10 @@
 
 usage: allgather_figure_13.py BUILD_FOLDER [--jobs N]
 
-Runs configs/sim/dpa_receive.yaml. Fitted is Table I alone: cycles and instructions of a CQE of one thread. All else is predicted, and
+Runs configs/sim/allgather/dpa_receive.yaml: a Broadcast to a leaf whose DPA runs the collective's own handlers. Fitted is Table I alone: cycles and instructions of a CQE of one thread. All else is predicted, and
 "paper" is what the text of VI-C states, nothing read off the plot. The CPU's baseline is not modelled.
 """
-from dpa_receive import LINK, TABLE_1, UC, UD, arguments, error, measure, statements, table
+from dpa_receive import LINK, TABLE_1, arguments, error, handlers, statements, table
 
 THREADS = (1, 2, 4, 8, 16)
 FULL = 0.95  # of the frames' share of the link that is payload
@@ -15,8 +15,8 @@ FULL = 0.95  # of the frames' share of the link that is payload
 
 def main():
     options = arguments(__doc__)
-    uc = measure(options, [{**UC, "threads": n} for n in THREADS])
-    ud = measure(options, [{**UD, "threads": n} for n in THREADS])
+    uc = handlers(options, "uc", THREADS)
+    ud = handlers(options, "ud", THREADS)
     rows = [[n, f"{a.gbps():.1f}", f"{b.gbps():.1f}", f"{a.arriving * 4096 * 8 / 1e9:.1f}"] for n, a, b in zip(THREADS, uc, ud)]
     table(("threads", "UC, Gbit/s", "UD, Gbit/s", "what comes"), rows)
 
@@ -40,6 +40,8 @@ def main():
     both = all(points[-1].rate >= FULL * points[-1].arriving for points in (uc, ud))
     said.append(["both reach the link's throughput with 16 threads", "yes", "yes" if both else "no", "holds" if both else "does not hold"])
     statements(said)
+    print("UD's differences: the table's 1084 cycles of 1.8 GHz are 6.3 GiB/s of 4 KiB chunks, its measured 5.2 are 1310 cycles: a fifth of its time "
+          "is in no CQE. Threads: what a core's 16 threads share of caches and memory is not modelled, so that few are enough.")
 
 
 if __name__ == "__main__":

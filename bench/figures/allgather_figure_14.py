@@ -4,19 +4,20 @@
 
 usage: allgather_figure_14.py BUILD_FOLDER [--jobs N]
 
-Runs configs/sim/dpa_receive.yaml with a wire that is no limit, so that the threads are. Fitted is Table I alone; "paper" is what the
+Runs configs/sim/allgather/dpa_receive.yaml: a Broadcast to a leaf whose DPA runs the collective's own handlers. The wire is no
+limit, so the threads are. Fitted is Table I alone; "paper" is what the
 text of VI-C and Table I state, nothing read off the plot.
 """
-from dpa_receive import CLOCK, TABLE_1, UC, UD, arguments, error, measure, statements, table
+from dpa_receive import CLOCK, TABLE_1, UC, UD, arguments, error, handlers, statements, table
 
 THREADS = (1, 2, 4, 8, 16)
 
 
 def main():
     options = arguments(__doc__)
-    wide = {"rate": "3200Gbps", "time": "200us"}
-    uc = measure(options, [{**UC, **wide, "threads": n} for n in THREADS])
-    ud = measure(options, [{**UD, **wide, "threads": n} for n in THREADS])
+    wide = {"rate": 3200e9, "size": 16 << 20}
+    uc = handlers(options, "uc", THREADS, **wide)
+    ud = handlers(options, "ud", THREADS, **wide)
     rows = []
     for n, a, b in zip(THREADS, uc, ud):
         rows.append([n, f"{a.rate / 1e6:.2f}", f"{a.rate / uc[0].rate:.2f}", f"{b.rate / 1e6:.2f}", f"{b.rate / ud[0].rate:.2f}"])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the figures of receive sides on a DPA share: the costs, which are fitted to Allgather's Table I and to SDR's 15 million packets a
-second and to nothing else, and runs of configs/sim/dpa_receive.yaml."""
+second and to nothing else; runs of configs/sim/dpa_receive.yaml, where the kernel `dpa` counts what passes, and of
+configs/sim/allgather/dpa_receive.yaml, where the collective's own handlers run."""
 from closed_loops import arguments, run_all, table
 
 CLOCK = 1.8e9
@@ -40,6 +41,33 @@ def measure(options, points):
     return [Point(run[0], point["threads"]) for run, point in zip(runs, points)]
 
 
+class Handlers:
+    """The same of a Broadcast to a leaf: its chunks in the time from the start of the collective to its release."""
+
+    def __init__(self, run, chunk, rate, frame):
+        details = run.workload("cast")["details"]
+        self.rate = details["chunks_received"] / details["completion_time_ns"] * 1e9
+        self.arriving = rate / 8 / frame
+        self.chunk = chunk
+
+    def gbps(self, chunk=None):
+        return self.rate * (chunk or self.chunk) * 8 / 1e9
+
+
+def handlers(options, transport, threads, chunk=CHUNK, rate=LINK, size=8 << 20):
+    """Handlers for each number of threads, a subgroup each. Datagrams are of a path MTU: 256 B at least. Staging has room for all."""
+    mtu = max(256, chunk)
+    chunk = chunk if transport == "uc" else mtu
+    # A datagram's own CQE and its copy's: each has half of what the table has for one.
+    cost = {"cycles": UC["cycles"], "instructions": UC["instructions"]} if transport == "uc" else {
+        "cycles": UD["cycles"] // 2, "instructions": UD["instructions"] // 2}
+    points = [{**cost, "transport": transport, "subgroups": n, "mtu": mtu, "chunk": f"{chunk if transport == 'uc' else 0}B",
+               "size": f"{size}B", "rate": f"{rate / 1e9:.0f}Gbps", "staging": f"{2 * size // chunk // n * (mtu + 40)}B"} for n in threads]
+    # Ethernet with FCS, preamble and gap, IPv4, UDP, BTH, ICRC, immediate, and a DETH or a RETH.
+    frame = chunk + 14 + 24 + 20 + 8 + 12 + 4 + 4 + (16 if transport == "uc" else 8)
+    return [Handlers(runs[0], chunk, rate, frame) for runs in run_all(options, "allgather/dpa_receive.yaml", points)]
+
+
 def error(ours, paper):
     return f"{100 * (ours / paper - 1):+.0f}%"
 
@@ -50,4 +78,4 @@ def statements(rows):
     table(("statement", "paper", "ours", "error or verdict"), rows)
 
 
-__all__ = ["arguments", "measure", "table", "error", "statements", "UC", "UD", "SDR", "TABLE_1", "LINK", "CHUNK", "CLOCK", "SMALL", "RATE_1600"]
+__all__ = ["arguments", "measure", "handlers", "table", "error", "statements", "UC", "UD", "SDR", "TABLE_1", "LINK", "CHUNK", "CLOCK", "SMALL", "RATE_1600"]
