@@ -25,6 +25,12 @@ inline constexpr std::uint32_t kLogSendBlocks = 6, kLogReceives = 8;
 /// Completions of one worker: the receive requests of all queue pairs that share its queue, so that it never overruns.
 inline constexpr std::uint32_t kLogCompletionsMax = 16;
 
+/// Batches that wait for one transmit worker: of 16 queue pairs of the NIC as many as their send queues hold, by one.
+inline constexpr std::uint32_t kLogOrders = 10;
+
+/// How long a queue pair waits that found a worker's ring full and hears of no completion, in ns: some batches' time.
+inline constexpr std::int64_t kOrderAgainNs = 10'000;
+
 /// Control messages that wait at either end, and bytes of each: an ACK with its bitmap takes 528.
 inline constexpr std::uint32_t kControlBuffers = 256, kControlBytes = 1024;
 

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two processes with libsdr in two network namespaces, and between them a bump that loses, reorders and duplicates:
-messages of random sizes arrive whole. `sdr_test.py --messages N` sends more of them."""
+messages of random sizes arrive whole; and two side by side, over memif. `sdr_test.py --messages N` sends more of them."""
 import os
 import pathlib
-import subprocess
 import sys
-import unittest
 
 import bed
 
@@ -15,12 +13,27 @@ BAD_LINE = "link: {loss: 1%, reorder: 1%, duplicate: 1%, jitter: 50us, jitter_re
 
 
 class SdrTest(bed.BedTest):
-    def config(self, number):
+    def config(self, number, memif=False):
         file = self.dir / f"nic{number}.yaml"
+        port, idle = "af_packet: eth, rx_descriptors: 2048", "interrupt"
+        if memif:  # its other end wakes nobody who sleeps
+            port, idle = f"memif: {{socket: {self.memif}, id: 3, role: {('server', 'client')[number - 1]}}}", "pause"
         file.write_text(f"devices: {{nic: {{nic: {{address: 10.98.0.{number}, prefix_bits: 24, dpa: {{heap: 64MiB}}}}}}}}\n"
-                        "ports: {nic.wire: {af_packet: eth, rx_descriptors: 2048}}\n"
-                        "pool: {small: 16384, large: 1024, giant: 16}\nlive: {idle: interrupt}\n")
+                        f"ports: {{nic.wire: {{{port}}}}}\n"
+                        f"pool: {{small: 16384, large: 1024, giant: 16}}\nlive: {{idle: {idle}}}\n")
         return file
+
+    @property
+    def memif(self):
+        return self.dir / "m.sock"
+
+    def memif_listens(self):
+        """Told by the kernel's table: whoever connects to a memif and says nothing disturbs its server."""
+        for line in self.within(self.left, "cat", "/proc/net/unix").splitlines()[1:]:
+            _, _, _, flags, _, _, _, *path = line.split(maxsplit=7)
+            if path == [str(self.memif)] and int(flags, 16) & 0x10000:  # it accepts connections
+                return True
+        return False
 
     def program(self, number, name, *words, **environment):
         space = (self.left, self.right)[number - 1]
@@ -47,6 +60,32 @@ class SdrTest(bed.BedTest):
                     self.assertRegex(line, rf"^{MESSAGES} messages, .* 0 wrong\n$")
         counters = self.stop(bump)["devices"]["bump"]["kernels"]["link"]["counters"]
         self.assertGreater(sum(count for name, count in counters.items() if "loss" in name), 0, counters)
+
+    def test_workers_on_the_dpa_post_what_is_sent(self):
+        bump = self.start("a <-> link <-> z", f"kernels: {{{BAD_LINE}}}")
+        words = ("sdr_write_bw", "-d", "nic", "-n", str(MESSAGES), "-m", "1", "-s", "150000", "-k", "11", "-v", "-q", "6")
+        offloaded = {"SDR_DPA_TX_OFFLOADING_ENABLE": "1", "SDR_DPA_TX_NUM_WORKERS": "2"}
+        for line in self.both(*words, **offloaded):
+            self.assertRegex(line, rf"^{MESSAGES} messages, .* 0 wrong\n$")
+        self.stop(bump)
+
+    def test_messages_arrive_whole_over_memif(self):
+        words = (str(BUILD / "sdr_write_bw"), "-d", "nic", "-n", str(MESSAGES), "-m", "1", "-s", "150000", "-k", "11", "-v",
+                 "-p", "7473")
+        self.within(self.left, "ip", "link", "set", "lo", "up")
+
+        def start(number, *more):
+            env = {**os.environ, "SDR_CONFIG": str(self.config(number, memif=True)), "SDR_USE_UC_QP": "1",
+                   "SDR_DPA_TX_OFFLOADING_ENABLE": "1", "SDR_DPA_TX_PROFILE_STATS_REPORT": "1"}
+            return self.child_within(self.left, *words, *more, env=env)
+        receiver = start(1)
+        # A client whose server does not listen is refused.
+        self.until(lambda: receiver.poll() is not None or self.memif_listens(), "the memif listens")
+        sender = start(2, "10.99.0.1")
+        for process, sent in ((sender, r"[1-9]\d*"), (receiver, "0")):
+            out, error = process.communicate(timeout=bed.HANGS + MESSAGES)
+            self.assertRegex(out, rf"^{MESSAGES} messages, .* 0 wrong\n$", error)
+            self.assertRegex(error, rf"\Asdr: 4 transmit workers: {sent} packets in \d+ batches, \d+ activations\n\Z")
 
     def test_an_example_sees_what_has_come(self):
         bump = self.start()

@@ -13,41 +13,59 @@ namespace rocebox::sdr {
 
 using nic_model::Host;
 
-Backend::Backend(Host& host, std::uint32_t workers, std::uint32_t queue_pairs_max)
+Backend::Backend(Host& host, std::uint32_t workers, std::uint32_t queue_pairs_max, std::uint32_t senders)
     : host_(host), queue_pairs_max_(std::min(queue_pairs_max, kQueuePairsMax)) {
   process_ = &host.dpa().create_process(nic_model::dpa::library_path("sdr_receive"));
   first_qpn_ = host.config().first_qpn;
   const auto routes = static_cast<std::size_t>(host.config().queue_pairs);
   const std::uint64_t at = process_->alloc(routes * sizeof(sdr_route));
   routes_ = device<sdr_route>(at, routes);
-  workers_.resize(workers);
-  for (Worker& worker : workers_) {
-    worker.thread = process_->create_thread("sdr_receive_handler");
-    // All that a worker's queue pairs can have under way: one for each queue pair and generation of 4; more generations
-    // than that share them, which QueuePair::create() sees to.
-    const auto log = std::min<std::uint32_t>(
-        kLogReceives + static_cast<std::uint32_t>(std::bit_width(4 * queue_pairs_max_ - 1)), kLogCompletionsMax);
-    const nic_model::dpa::CqAddresses cq =
-        worker.thread ? process_->create_cq(log, worker.thread) : nic_model::dpa::CqAddresses();
-    const std::uint64_t shared = process_->alloc(sizeof(sdr_worker));
-    if (!cq.cq || !shared || !routes_)
-      throw ConfigError(
-          fmt::format("SDR's {} workers do not fit into the DPA: give it more threads, or a larger heap "
-                      "(`dpa: {{heap: ...}}`)",
-                      workers));
-    worker.cq = cq.cq;
-    worker.shared = device<sdr_worker>(shared);
-    *worker.shared = {
-        cq.ring, cq.doorbell, at, cq.number, cq.log_entries, first_qpn_, static_cast<std::uint32_t>(routes), 0, 0};
-  }
+  const auto refuse = [&] {
+    throw ConfigError(
+        fmt::format("SDR's {} workers do not fit into the DPA: give it more threads, or a larger heap "
+                    "(`dpa: {{heap: ...}}`)",
+                    workers + senders));
+  };
+  for (std::uint32_t i = 0; i < workers; i++)
+    if (!routes_ || !add_worker(at)) refuse();
+  for (std::uint32_t i = 0; i < senders; i++)
+    if (!add_sender()) refuse();
+  starved_owner_ = add_timer_owner([this](Host& calling) { pump_starved(calling); });
   program_ = host.submit(*this);
+}
+
+bool Backend::add_worker(std::uint64_t routes) {
+  Worker& worker = workers_.emplace_back();
+  worker.thread = process_->create_thread("sdr_receive_handler");
+  // All that a worker's queue pairs can have under way: one for each queue pair and generation of 4; more generations
+  // than that share them, which QueuePair::create() sees to.
+  const auto log = std::min<std::uint32_t>(
+      kLogReceives + static_cast<std::uint32_t>(std::bit_width(4 * queue_pairs_max_ - 1)), kLogCompletionsMax);
+  const nic_model::dpa::CqAddresses cq =
+      worker.thread ? process_->create_cq(log, worker.thread) : nic_model::dpa::CqAddresses();
+  const std::uint64_t shared = process_->alloc(sizeof(sdr_worker));
+  if (!cq.cq || !shared) return false;
+  worker.cq = cq.cq;
+  worker.shared = device<sdr_worker>(shared);
+  *worker.shared = {cq.ring,
+                    cq.doorbell,
+                    routes,
+                    cq.number,
+                    cq.log_entries,
+                    first_qpn_,
+                    static_cast<std::uint32_t>(host_.config().queue_pairs),
+                    0,
+                    0};
+  return true;
 }
 
 Backend::~Backend() = default;
 
 void Backend::on_start(Host& host) {
-  if (!std::exchange(workers_run_, true))
+  if (!std::exchange(workers_run_, true)) {
     for (Worker& worker : workers_) process_->run(*worker.thread, reinterpret_cast<std::uintptr_t>(worker.shared));
+    for (Sender& sender : senders_) process_->run(*sender.thread, reinterpret_cast<std::uintptr_t>(sender.shared));
+  }
   for (auto& task : std::exchange(tasks_, {})) task(host);
 }
 
@@ -63,8 +81,10 @@ QueuePair* Backend::create(Host& host, const QueuePairOptions& options, std::str
   if (error.empty() && queue_pairs_.size() >= queue_pairs_max_)
     error = fmt::format("there are {} queue pairs already", queue_pairs_max_);
   if (!error.empty()) return nullptr;
-  const auto idle = std::ranges::find_if(idle_, [&](const auto& one) { return one->options() == options; });
+  const auto idle =
+      std::ranges::find_if(idle_, [&](const auto& one) { return one->options() == options && !has_orders_of(*one); });
   if (idle != idle_.end()) {
+    (*idle)->shut(host);  // what its transmit workers had begun when it was destroyed
     queue_pairs_.push_back(std::move(*idle));
     idle_.erase(idle);
     return queue_pairs_.back().get();
@@ -83,6 +103,7 @@ void Backend::destroy(Host& host, QueuePair& qp) {
   const auto at = std::ranges::find_if(queue_pairs_, [&](const auto& one) { return one.get() == &qp; });
   if (at == queue_pairs_.end()) return;
   qp.shut(host);
+  take_back_orders(qp);
   idle_.push_back(std::move(*at));
   queue_pairs_.erase(at);
 }
@@ -119,6 +140,7 @@ void Backend::listen(nic_model::CompletionQueue& cq, QueuePair& qp) {
 
 void Backend::on_completion(Host& host, nic_model::CompletionQueue& cq) {
   if (cq.number() < by_cq_.size() && by_cq_[cq.number()]) by_cq_[cq.number()]->on_completion(host, cq);
+  pump_starved(host);
 }
 
 std::uint64_t Backend::errors() const {

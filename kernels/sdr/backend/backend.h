@@ -19,9 +19,10 @@ class QueuePair;
 class Backend final : public nic_model::HostProgram {
  public:
   /// Becomes a program of `host`, with `workers` threads of its DPA: as many as the queue pair with the most channels.
-  /// They run from the first call of the NIC on. Throws ConfigError: the DPA cannot have them. To be made before the
-  /// device runs, or in its calls.
-  Backend(nic_model::Host& host, std::uint32_t workers, std::uint32_t queue_pairs_max = kQueuePairsMax);
+  /// With `senders`, so many more threads post what is sent; without, the host does. They run from the first call of
+  /// the NIC on. Throws ConfigError: the DPA cannot have them. To be made before the device runs, or in its calls.
+  Backend(nic_model::Host& host, std::uint32_t workers, std::uint32_t queue_pairs_max = kQueuePairsMax,
+          std::uint32_t senders = 0);
   ~Backend() override;
 
   /// Null, with the reason in `error`: too many, or what the NIC or its DPA have no room for.
@@ -47,6 +48,12 @@ class Backend final : public nic_model::HostProgram {
   std::uint32_t domain() const { return process_->domain(); }
   nic_model::dpa::Process& process() const { return *process_; }
   std::uint32_t workers() const { return static_cast<std::uint32_t>(workers_.size()); }
+  std::uint32_t senders() const { return static_cast<std::uint32_t>(senders_.size()); }
+  /// What they have done, all together.
+  struct Sent {
+    std::uint64_t activations = 0, batches = 0, packets = 0;
+  };
+  Sent sent() const;
   /// Completions that were of no packet of a queue pair of ours.
   std::uint64_t errors() const;
 
@@ -61,6 +68,24 @@ class Backend final : public nic_model::HostProgram {
     nic_model::dpa::Thread* thread = nullptr;
     sdr_worker* shared = nullptr;
   };
+  // A transmit worker; `posted`: orders that it was given.
+  struct Sender {
+    nic_model::CompletionQueue* cq = nullptr;
+    nic_model::dpa::Thread* thread = nullptr;
+    sdr_sender* shared = nullptr;
+    sdr_order* orders = nullptr;
+    std::uint32_t posted = 0;
+    std::uint32_t done() const { return __atomic_load_n(&shared->done, __ATOMIC_ACQUIRE); }
+  };
+  // False: the DPA has no room.
+  bool add_worker(std::uint64_t routes);
+  bool add_sender();
+  // For QueuePair. False: the worker of that channel has no room now. Who starves is pumped at each completion, and by
+  // a timer, for no completion comes of orders that were taken back.
+  bool order(nic_model::Host& host, QueuePair& by, std::uint32_t channel, const sdr_order& order);
+  void take_back_orders(QueuePair& of);
+  bool has_orders_of(const QueuePair& qp) const;
+  void pump_starved(nic_model::Host& host);
   template <class T>
   T* device(std::uint64_t address, std::size_t count = 1) const {
     return reinterpret_cast<T*>(process_->at(address, sizeof(T) * count));
@@ -73,6 +98,10 @@ class Backend final : public nic_model::HostProgram {
   std::uint32_t program_ = 0, first_qpn_ = 0, queue_pairs_max_;
   sdr_route* routes_ = nullptr;  // in the device's memory, by queue pair of the NIC
   std::vector<Worker> workers_;
+  std::vector<Sender> senders_;
+  std::vector<QueuePair*> starved_;
+  Timer starved_timer_;
+  std::uint32_t starved_owner_ = 0;
   std::vector<std::unique_ptr<QueuePair>> queue_pairs_, idle_;
   std::vector<QueuePair*> by_cq_;  // by number of the queue
   std::vector<std::function<void(nic_model::Host&)>> tasks_, timer_owners_;

@@ -66,6 +66,8 @@ class QueuePairListener {
 };
 
 class QueuePair {
+  friend class Backend;
+
  public:
   QueuePair(Backend& backend, const QueuePairOptions& options);
   ~QueuePair();
@@ -153,7 +155,12 @@ class QueuePair {
   void pump(nic_model::Host& host);
   bool post_batch(nic_model::Host& host, Segment& segment);
   bool post_empties(nic_model::Host& host, Segment& segment);
-  void write(Transport& to, Send& send, const Segment& segment, std::uint32_t packet, std::uint32_t bytes, bool last);
+  // Writes of one batch, from `packet` on, the last of which tells when they have left. False: there is no room.
+  bool post_writes(nic_model::Host& host, Transport& to, const Segment& segment, std::uint32_t packet,
+                   std::uint32_t count, std::uint32_t bytes);
+  sdr_order order_of(const Transport& to, const Segment& segment, std::uint32_t packet, std::uint32_t count,
+                     std::uint32_t bytes) const;
+  void write(Transport& to, const Segment& segment, std::uint32_t packet, std::uint32_t bytes, bool last);
   Transport& transport_of(const Send& send, std::uint32_t packet);
   void on_left(nic_model::Host& host);
   void on_clear(nic_model::Host& host, const ClearToSend& clear);
@@ -182,6 +189,7 @@ class QueuePair {
   std::vector<std::uint32_t> peer_lengths_;  // by slot
   std::deque<Segment> waiting_, ready_;      // for the peer's buffer; for room in the transports
   std::uint32_t backlog_ = 0;
+  std::vector<std::uint32_t> orders_until_;  // by transmit worker: orders behind which there are none of it
   nic_model::CompletionQueue* send_cq_ = nullptr;
   Control control_;
   std::size_t device_bytes_ = 0;

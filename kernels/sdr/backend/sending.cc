@@ -122,30 +122,65 @@ bool QueuePair::post_batch(Host& host, Segment& segment) {
   const std::uint32_t count =
       std::min(options_.send_batch - first % options_.send_batch, segment.packets - segment.done);
   if (to.failed) return fail(*segment.send, count), segment.done += count, true;
-  if (to.room() < count) return false;
-  for (std::uint32_t i = 0; i < count; i++) {
-    const std::uint32_t at = segment.done * options_.mtu;
-    write(to, *segment.send, segment, first + i, std::min(options_.mtu, segment.length - at), i + 1 == count);
-    segment.done++;
-  }
-  host.ring_send_doorbell(*to.at.qp, to.posted);
+  const std::uint32_t left = segment.length - segment.done * options_.mtu;
+  if (!post_writes(host, to, segment, first, count, std::min(count * options_.mtu, left))) return false;
+  segment.done += count;
   return true;
 }
 
 bool QueuePair::post_empties(Host& host, Segment& segment) {
   const auto packet = static_cast<std::uint32_t>(std::countr_zero(segment.empties));
   Transport& to = transport_of(*segment.send, packet);
-  if (!to.failed && to.room() == 0) return false;
+  if (to.failed)
+    fail(*segment.send, 1);
+  else if (!post_writes(host, to, segment, packet, 1, 0))
+    return false;
   segment.empties &= segment.empties - 1;
-  if (to.failed) return fail(*segment.send, 1), true;
-  write(to, *segment.send, segment, packet, 0, true);
+  return true;
+}
+
+bool QueuePair::post_writes(Host& host, Transport& to, const Segment& segment, std::uint32_t packet,
+                            std::uint32_t count, std::uint32_t bytes) {
+  if (to.room() < count) return false;
+  const auto index = static_cast<std::uint32_t>(&to - transports_.data());
+  const std::uint16_t first = to.posted;
+  // What has left may be said while it is posted, so first it is noted whose it is.
+  for (std::uint32_t i = 0; i < count; i++)
+    to.owners[static_cast<std::uint16_t>(first + i) & ((1u << kLogSendBlocks) - 1)] = segment.send;
+  if (backend_.senders() != 0) {
+    const sdr_order what = order_of(to, segment, packet, count, bytes);
+    to.posted = static_cast<std::uint16_t>(first + count);
+    if (backend_.order(host, *this, index % options_.channels, what)) return true;
+    to.posted = first;
+    return false;
+  }
+  for (std::uint32_t i = 0; i < count; i++) {
+    const std::uint32_t at = i * options_.mtu;
+    write(to, segment, packet + i, bytes ? std::min(options_.mtu, bytes - at) : 0, i + 1 == count);
+  }
   host.ring_send_doorbell(*to.at.qp, to.posted);
   return true;
 }
 
+sdr_order QueuePair::order_of(const Transport& to, const Segment& segment, std::uint32_t packet, std::uint32_t count,
+                              std::uint32_t bytes) const {
+  const Send& send = *segment.send;
+  sdr_order o{};
+  o.send_ring = to.at.send_ring;
+  o.qp_number = to.at.number, o.log_blocks = kLogSendBlocks, o.first_wqe = to.posted;
+  o.packets = count, o.first_packet = packet, o.bytes = bytes, o.mtu = options_.mtu;
+  o.address = segment.address + (bytes ? std::uint64_t{packet - segment.first_packet} * options_.mtu : 0);
+  o.key = segment.key;
+  o.remote_address = options_.entry_of(send.number) * options_.message_bytes;
+  o.remote_key = peer_.root_keys[options_.root_of(send.number)];
+  o.immediate = options_.layout.pack({options_.slot_of(send.number), 0, 0});
+  o.fragment_bits = options_.layout.fragment_bits, o.has_user = send.has_user, o.user = send.user;
+  return o;
+}
+
 // A WQE in mlx5's format, in one block.
-void QueuePair::write(Transport& to, Send& send, const Segment& segment, std::uint32_t packet, std::uint32_t bytes,
-                      bool last) {
+void QueuePair::write(Transport& to, const Segment& segment, std::uint32_t packet, std::uint32_t bytes, bool last) {
+  const Send& send = *segment.send;
   const std::uint32_t block = to.posted & ((1u << kLogSendBlocks) - 1);
   struct {
     mlx5_wqe_ctrl_seg control;
@@ -164,7 +199,6 @@ void QueuePair::write(Transport& to, Send& send, const Segment& segment, std::ui
   const std::uint64_t from = segment.address + std::uint64_t{packet - segment.first_packet} * options_.mtu;
   if (bytes) wqe.data = {htobe32(bytes), htobe32(segment.key), htobe64(from)};
   std::memcpy(backend_.device<std::uint8_t>(to.at.send_ring) + std::size_t{block} * MLX5_SEND_WQE_BB, &wqe, sizeof wqe);
-  to.owners[block] = &send;
   to.posted++;
 }
 

@@ -44,8 +44,13 @@ Environment Environment::read() {
   e.unreliable = number("SDR_USE_UC_QP", 0) != 0;
   e.rnr_retry = number("SDR_NO_RC_RNR_RETRY", 0) == 0;
   e.reports = number("SDR_DPA_RX_PROFILE_STATS_REPORT", 0) != 0;
-  if (number("SDR_DPA_TX_OFFLOADING_ENABLE", 0) != 0)
-    throw ConfigError("SDR_DPA_TX_OFFLOADING_ENABLE is set, and this library sends from the host");
+  const std::uint32_t senders = number("SDR_DPA_TX_NUM_WORKERS", 4);  // as many as the paper's testbed has
+  if (number("SDR_DPA_TX_OFFLOADING_ENABLE", 0) != 0) {
+    if (senders < 1 || senders > sdr::kChannelsMax)
+      throw ConfigError(fmt::format("SDR_DPA_TX_NUM_WORKERS is {}; there can be 1 to {}", senders, sdr::kChannelsMax));
+    e.senders = senders;
+  }
+  e.reports_sent = number("SDR_DPA_TX_PROFILE_STATS_REPORT", 0) != 0;
   return e;
 }
 
@@ -94,10 +99,18 @@ void report(const Context& context, const QueuePair& qp) {
       n[SDR_DUPLICATE], n[SDR_LATE_GENERATION], n[SDR_NO_MESSAGE], n[SDR_OUTSIDE], context.backend->errors());
 }
 
+void report_sent(const Context& context) {
+  const sdr::Backend& backend = *context.backend;
+  const sdr::Backend::Sent sent = backend.sent();
+  fmt::print(stderr, "sdr: {} transmit workers: {} packets in {} batches, {} activations\n", backend.senders(),
+             sent.packets, sent.batches, sent.activations);
+}
+
 }  // namespace
 
 void destroy(nic_model::Host& host, QueuePair& qp) {
   if (qp.context->environment.reports) report(*qp.context, qp);
+  if (qp.context->environment.reports_sent) report_sent(*qp.context);
   for (const Handles::Value one : qp.handles) Handles::get().remove(one);
   qp.handles.clear();
   if (const Handles::Value one = qp.reliable.exchange(0)) {
@@ -133,7 +146,8 @@ sdr_context* sdr_context_create(const char* dev_name, sdr_dev_attr* attr) {
     std::string error;
     device.call([&](nic_model::Host& host) {
       try {
-        context->backend = &device.take_backend(host, attr->num_channels);
+        context->backend =
+            &device.take_backend(host, attr->num_channels, std::min(environment.senders, attr->num_channels));
       } catch (const std::exception& why) {
         error = why.what();
       }

@@ -104,14 +104,14 @@ void Device::on_start(nic_model::Host& host) {
   }
 }
 
-sdr::Backend& Device::take_backend(nic_model::Host& host, std::uint32_t workers) {
+sdr::Backend& Device::take_backend(nic_model::Host& host, std::uint32_t workers, std::uint32_t senders) {
   for (auto at = idle_.begin(); at != idle_.end(); ++at)
-    if ((*at)->workers() == workers) {
+    if ((*at)->workers() == workers && (*at)->senders() == senders) {
       sdr::Backend& one = **at;
       idle_.erase(at);
       return one;
     }
-  backends_.push_back(std::make_unique<sdr::Backend>(host, workers));
+  backends_.push_back(std::make_unique<sdr::Backend>(host, workers, sdr::kQueuePairsMax, senders));
   return *backends_.back();
 }
 

@@ -40,9 +40,9 @@ class Device final : public nic_model::HostProgram, public Source {
     one.done.wait(0, std::memory_order_acquire);
   }
 
-  /// A backend with so many workers, one that is not used any more where there is such. In calls of the NIC. Throws
-  /// ConfigError.
-  sdr::Backend& take_backend(nic_model::Host& host, std::uint32_t workers);
+  /// A backend with so many workers and transmit workers, one that is not used any more where there is such. In calls
+  /// of the NIC. Throws ConfigError.
+  sdr::Backend& take_backend(nic_model::Host& host, std::uint32_t workers, std::uint32_t senders);
   void give_back(sdr::Backend& backend) { idle_.push_back(&backend); }
 
   // Source, for the shard.

@@ -20,7 +20,8 @@ namespace rocebox::libsdr {
 /// What the environment says of queue pairs.
 struct Environment {
   std::uint32_t generations = 4, send_batch = 16, entries_factor = 1, root_keys = 0;  ///< root_keys 0: as generations
-  bool unreliable = false, rnr_retry = true, reports = false;
+  bool unreliable = false, rnr_retry = true, reports = false, reports_sent = false;
+  std::uint32_t senders = 0;  ///< transmit workers on the DPA; 0: the host posts
   /// Throws ConfigError: a variable has no such value.
   static Environment read();
 };

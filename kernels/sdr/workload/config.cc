@@ -35,6 +35,8 @@ void MessagesConfig::fields(Fields& f) {
   f.integer("channels", channels, {1, kChannelsMax}, "queue pairs that packets are spread over, a DPA thread each");
   f.integer("generations", generations, {1, kGenerationsMax}, "rounds of message IDs that are told apart");
   f.integer("send_batch", send_batch, {1, 64}, "packets for one doorbell and one completion");
+  f.integer("dpa_senders", dpa_senders, {0, kChannelsMax},
+            "threads of the DPA that post what is sent, each for some channels; 0: the host posts it");
   f.integer("backlog", backlog, {1, 1 << 20}, "packets before the wire, beyond which no chunk is sent");
   f.boolean("uc", unreliable, "packets go over UC; else over RC");
   f.choice("code", code, kCodes, "the erasure code");

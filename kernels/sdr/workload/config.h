@@ -27,7 +27,7 @@ struct MessagesConfig {
   double alpha = 2, beta = 1;
   FallbackTimeout fallback = FallbackTimeout::kDataAndParity;
   std::uint64_t bandwidth = 0;
-  std::int64_t ack_timeout = 14;
+  std::int64_t ack_timeout = 14, dpa_senders = 0;
 };
 
 }  // namespace rocebox::sdr

@@ -48,7 +48,8 @@ class SdrMessages final : public Workload {
       if (host.config().header_only)
         throw ConfigError("`" + on[i].name + "` has `header_only: true`, and every byte is looked at");
       End& end = ends_[i];
-      end.backend = std::make_unique<Backend>(host, static_cast<std::uint32_t>(config.channels), 1);
+      end.backend = std::make_unique<Backend>(host, static_cast<std::uint32_t>(config.channels), 1,
+                                              i == 0 ? static_cast<std::uint32_t>(config.dpa_senders) : 0);
       end.memory.resize(static_cast<std::size_t>(config.in_flight) * config.max_size);
       end.transfers.resize(sizes_.size());
     }
@@ -202,6 +203,9 @@ void SdrMessages::report(Report& report) const {
   constexpr const char* kArrivals[] = {"packets",    "chunks",          "messages",        "fragments",
                                        "duplicates", "late_generation", "late_no_message", "out_of_bounds"};
   for (unsigned i = 0; i < SDR_ARRIVALS; i++) count(kArrivals[i], ends_[1].qp ? ends_[1].qp->arrivals()[i] : 0);
+  const Backend::Sent sent = ends_[0].backend->sent();
+  count("dpa_batches", sent.batches);
+  count("dpa_packets", sent.packets);
   count("device_bytes", ends_[1].qp ? ends_[1].qp->device_bytes() : 0);
   report.text("error", error_);
 }

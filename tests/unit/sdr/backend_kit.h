@@ -17,10 +17,11 @@ namespace rocebox::sdr {
 class SdrBox : public test::NicBox {
  public:
   explicit SdrBox(const QueuePairOptions& with, const std::string& link = "delay: 1us",
-                  const std::string& nic = "rate: 100Gbps\nqueue_pairs: 2048\ndpa: {heap: 64MiB}")
+                  const std::string& nic = "rate: 100Gbps\nqueue_pairs: 2048\ndpa: {heap: 64MiB}",
+                  std::uint32_t senders = 0)
       : NicBox(nic, link), memory{std::vector<std::uint8_t>(kBytes), std::vector<std::uint8_t>(kBytes)} {
     for (unsigned side = 0; side < 2; side++)
-      backends[side] = std::make_unique<Backend>(nics[side]->host(), with.channels, 8);
+      backends[side] = std::make_unique<Backend>(nics[side]->host(), with.channels, 8, senders);
     run();
     for (unsigned side = 0; side < 2; side++) make(side, with);
     connect_both();

@@ -60,4 +60,29 @@ struct sdr_worker {
   uint32_t errors;   /* completions of no packet of ours */
 };
 
+/* A batch of Writes that a transmit worker is to post, all of one message and one queue pair of the NIC. The numbers of
+ * packets follow one another, and so do their bytes in memory; those behind `bytes` only carry a fragment. */
+struct sdr_order {
+  uint64_t send_ring; /* of the queue pair */
+  uint64_t address;   /* of the first packet's bytes */
+  uint64_t remote_address;
+  uint32_t qp_number, log_blocks, first_wqe; /* WQEs before it */
+  uint32_t packets, first_packet;            /* packets 0: nothing any more */
+  uint32_t bytes, mtu, key, remote_key;
+  uint32_t immediate; /* the message ID in its place */
+  uint32_t fragment_bits, has_user, user;
+  uint32_t padding[13]; /* two cache lines */
+};
+
+/* A transmit worker: one thread that has the channels of its number, modulo the workers. For each order the host writes
+ * it into the ring and then a CQE of nothing into the worker's queue. */
+struct sdr_sender {
+  uint64_t cq_ring, cq_doorbell;
+  uint64_t orders; /* struct sdr_order[orders_count], a power of two */
+  uint32_t cq_number, log_cq_entries, orders_count;
+  uint32_t cq_index, done; /* the worker's own: orders that it is done with */
+  uint32_t reserved;
+  uint64_t activations, batches, packets;
+};
+
 #endif

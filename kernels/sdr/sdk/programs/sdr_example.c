@@ -63,14 +63,14 @@ int main(int count, char** words) {
                              .mtu = SDR_MTU_1024,
                              .send_enable = 1,
                              .recv_enable = 1};
-  const int channel = side_channel(count == 3 ? words[2] : NULL, PORT);
   struct sdr_context* context = sdr_context_create(words[1], &device);
-  struct sdr_qp* qp = context ? sdr_qp_create(context, &attr) : NULL;
+  const int channel = context ? side_channel(count == 3 ? words[2] : NULL, PORT) : -1;
+  struct sdr_qp* qp = channel >= 0 ? sdr_qp_create(context, &attr) : NULL;
   uint8_t* buffer = calloc(1, BYTES);
   struct sdr_mr* memory = qp ? sdr_mr_reg(context, buffer, BYTES, SDR_ACCESS_REMOTE_WRITE) : NULL;
   uint32_t key;
   char done = 0;
-  if (channel < 0 || !memory || sdr_mr_lkey_get(memory, &key) != SDR_SUCCESS || connect_over(channel, qp) != 0)
+  if (!memory || sdr_mr_lkey_get(memory, &key) != SDR_SUCCESS || connect_over(channel, qp) != 0)
     return 1;
   const int failed = (count == 3 ? send_one : receive)(qp, buffer, key);
   exchange(channel, &done, &done, 1); /* the NIC is gone with the process: first the peer must have all */

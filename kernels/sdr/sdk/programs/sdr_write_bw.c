@@ -141,9 +141,10 @@ int main(int count, char** words) {
                                             .code = strcmp(o.layer, "xor") ? SDR_CODE_MDS : SDR_CODE_XOR,
                                             .data = (uint32_t)o.data,
                                             .parity = (uint32_t)o.parity};
-  const int channel = side_channel(server, (int)o.port);
-  struct sdr_context* context = channel < 0 ? NULL : sdr_context_create(o.device, &device);
-  struct sdr_qp* qp = context ? sdr_qp_create(context, &attr) : NULL;
+  /* The device comes first: who waits for its peer has its port open already. */
+  struct sdr_context* context = sdr_context_create(o.device, &device);
+  const int channel = context ? side_channel(server, (int)o.port) : -1;
+  struct sdr_qp* qp = channel >= 0 ? sdr_qp_create(context, &attr) : NULL;
   uint8_t* memory = calloc(o.depth, o.size);
   struct sdr_mr* mr = qp && memory ? sdr_mr_reg(context, memory, o.depth * o.size, SDR_ACCESS_REMOTE_WRITE) : NULL;
   struct sdr_reliable* reliable = mr ? sdr_reliable_create(qp, &reliable_attr) : NULL;

@@ -12,7 +12,7 @@
 
 static int of_client(struct sockaddr_in at, const char* server) {
   if (inet_pton(AF_INET, server, &at.sin_addr) != 1) return fprintf(stderr, "%s is no IPv4 address\n", server), -1;
-  for (int i = 0; i < 100; i++) {
+  for (int i = 0; i < 600; i++) { /* a minute: the peer opens its device first */
     const int channel = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(channel, (struct sockaddr*)&at, sizeof at) == 0) return channel;
     close(channel);
