@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of claims, from the results of the benchmarks. usage: table.py RESULTS_FOLDER
-Reads parse*.json, icrc*.json, hash*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json, nic.json (Google Benchmark) and replay.json. Exit
+Reads parse*.json, icrc*.json, hash*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json, nic.json, sdr_messages.json, sdr_codec.json, dpa.json (Google Benchmark) and replay.json. Exit
 status 1 when a claim fails."""
 import glob
 import json
@@ -17,6 +17,9 @@ RATIO_LOWAR, SLOWER_LOWAR = 0.7, 1.25  # with 64 streams; from 1 stream to 512
 RATIO_NIC, M_NIC_SMALL, M_NIC_HEADERS, SLOWER_NIC = 0.4, 4.0, 5.0, 2.0
 # Without ICRCs: what must not be lost again, and the goal, which is missed: nic_model/README.md says why.
 RATIO_NIC_BARE, GOAL_NIC_BARE = 0.5, 0.7
+# SDR: completions to bitmaps in millions a second, and the paper's, of 16 DPA threads; placing packets beside memcpy; the
+# Reed-Solomon code beside ISA-L, which it falls back to.
+M_SDR, M_SDR_PAPER, RATIO_SDR_PLACED, RATIO_SDR_CODE = 25.0, 15.0, 0.6, 0.95
 # What a kernel edits in a packet for its protocol's sake; addresses and ECN are reported beside.
 CLAIMED_EDITS = ("PSN", "destination QP", "UDP source port", "IPv6 address")
 # As stage_bench names them, in the order of a packet's way.
@@ -228,6 +231,42 @@ def nic_rows(table, folder):
             table.row(what, f"{packet / one:.2f} x")
 
 
+def rates(folder, stem, counter):
+    """Benchmark name -> the highest of a counter."""
+    best = {}
+    for row in repetitions(folder, stem):
+        if counter in row:
+            best[row["name"]] = max(row[counter], best.get(row["name"], 0))
+    return best
+
+
+def sdr_rows(table, folder):
+    """SDR's receiver, in the library and as a program of the DPA; its codes, (32, 8) over 128 MiB in chunks of 64 KiB."""
+    completions = {f"sdr, completions to bitmaps, chunks of {name.split('/')[1]}": rate
+                   for name, rate in rates(folder, "sdr_messages", "items_per_second").items() if name.startswith("completions/")}
+    for name, rate in rates(folder, "dpa", "items_per_second").items():
+        way, _, packets = name.partition("/packets_a_chunk:")
+        if packets:
+            completions[f"dpa, the same by its program in C, {way.replace('_', ' ')}, chunks of {packets}"] = rate
+    if not completions:
+        return table.row("bench/micro/sdr_messages_bench, dpa_bench", "skipped")
+    for what, rate in completions.items():
+        table.at_least(f"{what}  (paper {M_SDR_PAPER:g}, 16 threads)", rate / 1e6, M_SDR, "M/s")
+    watched = {name.partition("/")[2]: rate for name, rate in rates(folder, "dpa", "items_per_second").items() if name.startswith("watched/")}
+    for name, rate in watched.items():
+        table.row(f"dpa, packets that pass by, an activation each: {name}", f"{rate / 1e6:.2f} Mpps")
+    for name, ratio in rates(folder, "sdr_messages", "to_memcpy").items():
+        table.at_least(f"sdr, packets of 4096 B placed, chunks of {name.split('/')[1]}, against memcpy", ratio, RATIO_SDR_PLACED, "x")
+    codes = rates(folder, "sdr_codec", "bytes_per_second")
+    isal = codes.pop("isal_direct")
+    for name, rate in codes.items():
+        what, ratio = f"sdr, {name.replace('/', ' ')}  ({rate * 8 / 1e9:.1f} Gbps a core), against ISA-L's MDS encoding", rate / isal
+        if name in ("encode/mds_isal", "encode/mds_best"):
+            table.at_least(what, ratio, RATIO_SDR_CODE, "x")
+        else:
+            table.row(what, f"{ratio:.2f} x")
+
+
 def replay_rows(table, result):
     texts = {"ratio, best": "best", "ratio, best, without start": "best, without start"}
     for key, text in texts.items():
@@ -257,6 +296,7 @@ def main():
     new_flow_rows(table, folder)
     event_queue_rows(table, folder)
     nic_rows(table, folder)
+    sdr_rows(table, folder)
     with open(os.path.join(folder, "replay.json")) as file:
         replay_rows(table, json.load(file))
     print(f"{table.failed} claims fail" if table.failed else "all claims that were measured hold")
