@@ -13,7 +13,8 @@
 
 namespace rocebox::sdr {
 
-/// A receive buffer is posted: 12 bytes, number and length in network byte order.
+/// A receive buffer is posted: 12 bytes, number and length in network byte order. Length 0: this one and those before
+/// it that nothing was said of were skipped.
 struct ClearToSend {
   std::uint64_t number;
   std::uint32_t length;

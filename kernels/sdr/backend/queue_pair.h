@@ -86,6 +86,8 @@ class QueuePair {
   /// Posts a buffer for the next message. kRetry: its slot is taken by a message that is not completed.
   Status post_receive(nic_model::Host& host, std::uint64_t address, std::uint32_t length, std::uint32_t key,
                       Receive*& made);
+  /// The next messages get no buffer: the peer is told, and does not send them.
+  void skip_receives(nic_model::Host& host, std::uint64_t messages);
   /// The message is complete for its owner, whatever has come of it; what comes later touches nothing.
   Status complete(nic_model::Host& host, Receive& receive);
   /// kRetry: fragments are missing. kError: it is not posted, or the immediate's split has no room.
@@ -95,6 +97,8 @@ class QueuePair {
 
   /// Begins the next message. kRetry: as many as there are slots are under way.
   Status start_send(const std::uint32_t* user, Send*& made);
+  /// The next messages are never sent; their buffers at the peer stay as they are.
+  void skip_sends(std::uint64_t messages) { next_send_ += messages; }
   /// Whether add() would take these bytes for message `number`; kRetry: not now.
   Status fits(std::uint64_t number, std::uint64_t address, std::uint64_t length, std::uint32_t key,
               std::uint64_t first_chunk) const;
@@ -106,7 +110,10 @@ class QueuePair {
   void release(Send& send);
   /// Messages that the peer has posted buffers for: those below can be sent.
   std::uint64_t clear_to_send() const { return clear_; }
-  /// Bytes of the peer's buffer for message `number` below clear_to_send(), of the last `slots` of these.
+  /// False: the peer is done with message `number` below clear_to_send(), for a later one has its slot.
+  bool may_have_buffer(std::uint64_t number) const { return number + options_.slots >= clear_; }
+  /// Bytes of the peer's buffer for message `number` below clear_to_send(), of the last `slots` of these. 0: the peer
+  /// has skipped it.
   std::uint32_t peer_length(std::uint64_t number) const { return peer_lengths_[options_.slot_of(number)]; }
   std::uint64_t next_send() const { return next_send_; }
   /// Messages that start_send() can begin now.

@@ -240,12 +240,16 @@ void QueuePair::on_left(Host& host) {
 }
 
 void QueuePair::on_clear(Host& host, const ClearToSend& clear) {
-  if (clear.number != clear_) return;  // a reliable connection says each once, in order
+  if (clear.number < clear_) return;  // a reliable connection says each once, in order
+  // Those between were skipped.
+  clear_ = std::max(clear_, clear.number - std::min<std::uint64_t>(clear.number, options_.slots));
+  while (clear_ < clear.number) peer_lengths_[options_.slot_of(clear_++)] = 0;
   peer_lengths_[options_.slot_of(clear_++)] = clear.length;
   std::erase_if(waiting_, [&](const Segment& segment) {
     if (segment.send->number >= clear_) return false;
     const auto writes = segment.packets + static_cast<std::uint32_t>(std::popcount(segment.empties));
-    if (std::uint64_t{segment.first_packet} * options_.mtu + segment.length > peer_length(segment.send->number))
+    if (!may_have_buffer(segment.send->number) ||
+        std::uint64_t{segment.first_packet} * options_.mtu + segment.length > peer_length(segment.send->number))
       fail(*segment.send, writes);
     else
       ready_.push_back(segment);
@@ -256,9 +260,16 @@ void QueuePair::on_clear(Host& host, const ClearToSend& clear) {
 }
 
 void QueuePair::tell_clear(Host& host) {
-  while (connected_ && told_ < next_receive_ &&
-         control_.send_clear(host, {told_, receives_[options_.slot_of(told_)].length}))
-    told_++;
+  const auto has_buffer = [&](std::uint64_t number) { return receives_[options_.slot_of(number)].number == number; };
+  while (connected_ && told_ < next_receive_) {
+    ClearToSend clear{told_, receives_[options_.slot_of(told_)].length};
+    if (!has_buffer(told_)) {  // of a run that was skipped the last one is told, without a length
+      while (clear.number + 1 < next_receive_ && !has_buffer(clear.number + 1)) clear.number++;
+      clear.length = 0;
+    }
+    if (!control_.send_clear(host, clear)) return;
+    told_ = clear.number + 1;
+  }
 }
 
 bool QueuePair::send_datagram(Host& host, std::span<const std::uint8_t> bytes) {

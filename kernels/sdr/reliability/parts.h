@@ -77,4 +77,17 @@ inline PartShape part_shape(const QueuePairOptions& qp, const ReliableOptions& o
   return shape;
 }
 
+/// What no part was made of yet.
+struct Rest {
+  std::uint64_t parts = 0, messages = 0;
+};
+
+inline Rest rest_of(const QueuePairOptions& qp, const ReliableOptions& options, const Transfer& transfer) {
+  const std::uint64_t bytes = transfer.length - transfer.cut, most = part_bytes_max(qp, options);
+  if (bytes == 0 || most == 0) return {};
+  const std::uint64_t parts = (bytes + most - 1) / most;
+  return {parts, (parts - 1) * part_shape(qp, options, most).messages() +
+                     part_shape(qp, options, bytes - (parts - 1) * most).messages()};
+}
+
 }  // namespace rocebox::sdr

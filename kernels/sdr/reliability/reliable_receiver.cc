@@ -23,11 +23,14 @@ void ReliableReceiver::receive(Host& host, Transfer& transfer) {
 }
 
 void ReliableReceiver::post_parts(Host& host) {
-  while (true) {
+  while (host.now() >= hold_until_) {
     if (!active_.empty() && active_.back()->receives.size() < active_.back()->shape.messages())
       if (!post(host, *active_.back())) return;
-    while (!waiting_.empty() && (waiting_.front()->cut == waiting_.front()->length || !waiting_.front()->error.empty()))
+    while (!waiting_.empty() &&
+           (waiting_.front()->cut == waiting_.front()->length || !waiting_.front()->error.empty())) {
+      skip(host, *waiting_.front());
       waiting_.pop_front();
+    }
     if (waiting_.empty() || active_.size() >= options_.window || !qp_.can_receive()) return;
     Transfer& transfer = *waiting_.front();
     if (spare_.empty()) {
@@ -106,6 +109,7 @@ void ReliableReceiver::look(Host& host) {
     const bool others = std::ranges::any_of(active_, [&](const auto& one) { return one->transfer == &transfer; });
     if (others || (transfer.error.empty() && transfer.settled < transfer.length)) continue;
     transfer.ended = host.now();
+    skip(host, transfer);
     std::erase(waiting_, &transfer);
     transfer.over = true;
     on_over_(host, transfer);
@@ -193,11 +197,26 @@ void ReliableReceiver::recover(Part& part) {
   }
 }
 
+// What was sent for these numbers may be on its way as long as a packet can be late, and generations tell no more than
+// so many of them apart.
+void ReliableReceiver::skip(Host& host, Transfer& transfer) {
+  const Rest rest = rest_of(qp_.options(), options_, transfer);
+  transfer.cut = transfer.length;
+  if (rest.parts == 0) return;
+  if (failed_.size() == kFailedPartsMax) failed_.pop_front();
+  failed_.push_back({next_part_, next_part_ + rest.parts});
+  next_part_ += rest.parts;
+  qp_.skip_receives(host, rest.messages);
+  if (rest.messages >= std::uint64_t{qp_.options().slots} * (qp_.options().generations - 1))
+    hold_until_ = host.now() + options_.rto();
+}
+
 void ReliableReceiver::end(Host& host, Part& part, const char* error) {
   if (error) {
     if (part.transfer->error.empty()) part.transfer->error = error;
     if (failed_.size() == kFailedPartsMax) failed_.pop_front();
-    failed_.push_back(part.number);
+    failed_.push_back({part.number, part.number + 1});
+    qp_.skip_receives(host, part.shape.messages() - part.receives.size());
   }
   for (Receive* receive : part.receives) qp_.complete(host, *receive);
   if (part.parity_key) qp_.backend().remove_memory(std::exchange(part.parity_key, 0));
@@ -210,7 +229,9 @@ void ReliableReceiver::on_datagram(Host& host, const Datagram& datagram) {
   const auto at = std::ranges::find_if(active_, [&](const auto& part) { return part->number == datagram.part; });
   if (at == active_.end()) {
     // Of what was given up nothing is said: its sender's own time ends, too.
-    if (std::ranges::find(failed_, datagram.part) != failed_.end()) return;
+    if (std::ranges::any_of(failed_,
+                            [&](const Parts& run) { return run.first <= datagram.part && datagram.part < run.end; }))
+      return;
     qp_.send_datagram(host, encode({Datagram::Kind::kDone, datagram.part}));
     return;
   }
@@ -231,7 +252,7 @@ void ReliableReceiver::stop(Host& host) {
 }
 
 void ReliableReceiver::arm(Host& host) {
-  if (armed_ || active_.empty()) return;
+  if (armed_ || (active_.empty() && host.now() >= hold_until_)) return;
   armed_ = true;
   qp_.backend().arm(host, timer_, host.now() + options_.poll, timer_owner_);
 }

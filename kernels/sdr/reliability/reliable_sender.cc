@@ -2,6 +2,7 @@
 #include "kernels/sdr/reliability/reliable_sender.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rocebox::sdr {
 
@@ -23,6 +24,7 @@ void ReliableSender::begin_parts(Host& host) {
   while (!waiting_.empty() && active_.size() < options_.window) {
     Transfer& transfer = *waiting_.front();
     if (!transfer.error.empty() || transfer.cut == transfer.length) {
+      skip(transfer);
       waiting_.pop_front();
       continue;
     }
@@ -46,9 +48,15 @@ void ReliableSender::begin_parts(Host& host) {
     transfer.cut += bytes;
     if (transfer.started == kNoTime) transfer.started = host.now();
     active_.push_back(std::move(part));
-    if (!fits_peer(*active_.back(), active_.back()->sends[0]->number))
-      settle(host, *active_.back(), "the peer has posted a buffer of another length");
+    if (const char* why = misfit(*active_.back())) settle(host, *active_.back(), why);
   }
+}
+
+void ReliableSender::skip(Transfer& transfer) {
+  const Rest rest = rest_of(qp_.options(), options_, transfer);
+  qp_.skip_sends(rest.messages);
+  next_part_ += rest.parts;
+  transfer.cut = transfer.length;
 }
 
 bool ReliableSender::has_part(const Transfer& transfer) const {
@@ -61,6 +69,7 @@ void ReliableSender::give_up_waiting(Host& host) {
     Transfer& transfer = *waiting_.front();
     const bool late = host.now() >= transfer.posted + options_.coding.global_timeout;
     if (!qp_.broken() && !late) return;
+    skip(transfer);
     waiting_.pop_front();
     if (transfer.error.empty()) transfer.error = late ? "the global timeout has passed" : "the connection is gone";
     transfer.ended = host.now();
@@ -98,10 +107,14 @@ bool ReliableSender::begin(Host& host, Part& part) {
   return true;
 }
 
-bool ReliableSender::fits_peer(const Part& part, std::uint64_t first) const {
-  for (std::uint32_t i = 0; i < part.shape.messages(); i++)
-    if (qp_.peer_length(first + i) != part.shape.length(i)) return false;
-  return true;
+const char* ReliableSender::misfit(const Part& part) const {
+  for (std::uint32_t i = 0; i < part.shape.messages(); i++) {
+    const std::uint64_t number = part.sends[i]->number;
+    const std::uint32_t length = qp_.may_have_buffer(number) ? qp_.peer_length(number) : 0;
+    if (length == 0) return "the peer has given it up";
+    if (length != part.shape.length(i)) return "the peer has posted a buffer of another length";
+  }
+  return nullptr;
 }
 
 void ReliableSender::pump(Host& host) {
@@ -128,6 +141,10 @@ bool ReliableSender::send_next(Host& host, Part& part) {
     if (part.sent == part.shape.chunks()) return settle(host, part, nullptr), false;
     put(host, part, false, part.sent++);
     return true;
+  }
+  if (!qp_.may_have_buffer(part.sends[0]->number)) {  // done or given up; which of these, the peer tells if it is asked
+    if (!std::exchange(part.fresh_sent, true)) part.probe_at = now + options_.rto();
+    return false;
   }
   bool parity = false;
   std::uint32_t chunk = RepeatSender::kNone;
@@ -233,6 +250,7 @@ bool ReliableSender::close(Host& host) {
     at = active_.erase(at);
     closed = true;
     if (has_part(transfer) || (transfer.error.empty() && transfer.settled < transfer.length)) continue;
+    skip(transfer);
     std::erase(waiting_, &transfer);
     transfer.over = true;
     if (transfer.ended == kNoTime) transfer.ended = host.now();

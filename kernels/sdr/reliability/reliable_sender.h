@@ -49,7 +49,10 @@ class ReliableSender {
   void give_up_waiting(nic_model::Host& host);
   bool has_part(const Transfer& transfer) const;
   bool begin(nic_model::Host& host, Part& part);
-  bool fits_peer(const Part& part, std::uint64_t first) const;
+  // Null, or why the part cannot go into the peer's buffers.
+  const char* misfit(const Part& part) const;
+  // What is left of a message that has failed keeps its numbers, or what follows would go into its buffers.
+  void skip(Transfer& transfer);
   bool send_next(nic_model::Host& host, Part& part);
   void put(nic_model::Host& host, Part& part, bool parity, std::uint32_t chunk);
   void settle(nic_model::Host& host, Part& part, const char* error);

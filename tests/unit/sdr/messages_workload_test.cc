@@ -122,6 +122,29 @@ TEST(SdrWorkload, GiveUpAtTheGlobalTimeout) {
   EXPECT_EQ(details["failed"], 6) << details;
 }
 
+// Parts of a message that has failed still have their numbers: what comes behind it does not go into its buffers. All
+// messages are as long, so nothing else would tell.
+TEST(SdrWorkload, WhatFollowsAMessageThatFailedGoesWhereItBelongs) {
+  struct Case {
+    const char *layer, *link;
+  };
+  for (const Case& one : {Case{"selective_repeat", "delay: 1ms, reverse: {loss: 30%}"},
+                          Case{"selective_repeat_nack", "delay: 1ms, forward: {loss: 20%}"}}) {
+    SCOPED_TRACE(one.layer);
+    const Json details = simulate(
+        fmt::format(
+            "messages: 60, in_flight: 4, global_timeout: 12ms, min_size: 128KiB, max_size: 128KiB, message_ids: 16, "
+            "message_bytes: 16KiB, mtu: 1024, chunk: 1KiB, reliability: {}",
+            one.layer),
+        one.link);
+    EXPECT_GT(details["failed"], 0) << details;
+    EXPECT_EQ(details["mismatches"], 0) << details;
+    EXPECT_EQ(details["sent"], 60);
+    EXPECT_EQ(details["received"], 60);
+    EXPECT_EQ(details["error"].get<std::string>().find("another length"), std::string::npos) << details;
+  }
+}
+
 // Buffers stand posted for longer than their messages are under way, so a receiver gives up first: its sender must not
 // be told that all has come.
 TEST(SdrWorkload, WhatAReceiverHasGivenUpIsNoSuccessOfItsSender) {
