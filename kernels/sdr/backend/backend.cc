@@ -92,7 +92,7 @@ QueuePair* Backend::create(Host& host, const QueuePairOptions& options, std::str
   auto made = std::make_unique<QueuePair>(*this, options);
   error = made->build(host);
   if (!error.empty()) {
-    made->shut(host);
+    made->undo(host);
     return nullptr;
   }
   queue_pairs_.push_back(std::move(made));

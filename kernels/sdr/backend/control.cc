@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace rocebox::sdr {
 
@@ -62,6 +63,12 @@ void Control::shut(Host& host) {
   while (cq_ && cq_->peek()) cq_->advance();
   next_ = sent_ = acknowledged_ = came_ = resumes_ = 0;
   under_way_.clear();
+}
+
+void Control::undo(Host& host) {
+  for (nic_model::Qp** qp : {&control_, &datagrams_})
+    if (*qp) host.destroy_qp(*std::exchange(*qp, nullptr));
+  if (key_) host.memory().remove(std::exchange(key_, 0));
 }
 
 void Control::post(Host& host, std::uint32_t slot) {

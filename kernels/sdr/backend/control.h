@@ -29,6 +29,8 @@ class Control {
   nic_model::CompletionQueue& cq() const { return *cq_; }
   bool connect(nic_model::Host& host, const QueuePairInfo& peer, std::uint8_t ack_timeout);
   void shut(nic_model::Host& host);
+  /// Gives back what build() took, all or a part.
+  void undo(nic_model::Host& host);
 
   /// False: there is no room now; on_completion() makes some.
   bool send_clear(nic_model::Host& host, const ClearToSend& clear);

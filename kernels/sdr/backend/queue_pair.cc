@@ -28,6 +28,19 @@ std::string QueuePair::build(Host& host) {
   return "";
 }
 
+void QueuePair::undo(Host& host) {
+  for (Transport& one : transports_) {
+    if (!one.at.qp) continue;
+    backend_.route(one.at.number) = {};
+    host.destroy_qp(*one.at.qp);
+  }
+  control_.undo(host);
+  for (const std::uint32_t key : roots_)
+    if (key) host.memory().remove(key);
+  for (const std::uint32_t key : {window_key_, null_key_})
+    if (key) host.memory().remove(key);
+}
+
 std::string QueuePair::build_device(Host& host) {
   nic_model::Memory& memory = host.memory();
   const std::uint32_t domain = backend_.domain(), slots = options_.slots, chunks = options_.chunks_max();

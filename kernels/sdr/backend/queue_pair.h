@@ -134,6 +134,8 @@ class QueuePair {
   // For Backend.
 
   std::string build(nic_model::Host& host);
+  /// Gives back what a build took that has failed; the device's heap and completion queues last as long as the NIC.
+  void undo(nic_model::Host& host);
   void shut(nic_model::Host& host);
   void on_completion(nic_model::Host& host, nic_model::CompletionQueue& cq);
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "kernels/sdr/sdk/objects.h"
 
@@ -106,13 +107,25 @@ void report_sent(const Context& context) {
              sent.packets, sent.batches, sent.activations);
 }
 
+// The handle is gone where it is of that kind, and its object can be used again.
+template <class T>
+void give_back(HandleKind kind, Handles::Value value) {
+  auto* object = static_cast<T*>(Handles::get().find(kind, value));
+  if (!object) return;
+  Handles::get().remove(value);
+  ObjectPool<T>::get().give_back(object);
+}
+
 }  // namespace
 
 void destroy(nic_model::Host& host, QueuePair& qp) {
   if (qp.context->environment.reports) report(*qp.context, qp);
   if (qp.context->environment.reports_sent) report_sent(*qp.context);
-  for (const Handles::Value one : qp.handles) Handles::get().remove(one);
-  qp.handles.clear();
+  for (const Handles::Value one : std::exchange(qp.handles, {})) {
+    give_back<SendHandle>(HandleKind::kSend, one);
+    give_back<ReceiveHandle>(HandleKind::kReceive, one);
+    give_back<Transfer>(HandleKind::kTransfer, one);
+  }
   if (const Handles::Value one = qp.reliable.exchange(0)) {
     auto* reliable = static_cast<Reliable*>(Handles::get().find(HandleKind::kReliable, one));
     reliable->core->sender.stop(host);
@@ -168,11 +181,13 @@ int sdr_context_destroy(sdr_context* ctx) {
       if (auto* qp = static_cast<QueuePair*>(Handles::get().find(HandleKind::kQueuePair, value))) {
         Handles::get().remove(value);
         destroy(host, *qp);
+        ObjectPool<QueuePair>::get().give_back(qp);
       }
     for (const Handles::Value value : std::exchange(context->memory, {}))
       if (auto* memory = static_cast<Memory*>(Handles::get().find(HandleKind::kMemory, value))) {
         Handles::get().remove(value);
         context->backend->remove_memory(memory->key);
+        ObjectPool<Memory>::get().give_back(memory);
       }
     context->device->give_back(*context->backend);
   });

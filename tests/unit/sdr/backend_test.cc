@@ -292,6 +292,23 @@ TEST(SdrBackend, ASilentPeerDoesNotCostTheControlConnection) {
   }
 }
 
+// What there was no room for in the end leaves room for what fits: queue pairs of the NIC, and keys.
+TEST(SdrBackend, ABuildThatFailsGivesBackWhatItTook) {
+  SdrBox box(small(), "delay: 1us", "rate: 100Gbps\nqueue_pairs: 40\ndpa: {heap: 64MiB}");  // of which it takes 10
+  QueuePairOptions large = small();
+  large.generations = 16;
+  box.on(0, [&](nic_model::Host& host) {
+    const std::size_t keys = host.memory().regions();
+    std::string error;
+    for (unsigned i = 0; i < 20; i++) {
+      EXPECT_EQ(box.backends[0]->create(host, large, error), nullptr);
+      EXPECT_NE(error.find("no more queue pairs"), std::string::npos) << error;
+    }
+    EXPECT_EQ(host.memory().regions(), keys);
+    for (unsigned i = 0; i < 3; i++) EXPECT_NE(box.backends[0]->create(host, small(), error), nullptr) << error;
+  });
+}
+
 TEST(SdrBackend, AQueuePairIsMadeOfOneThatWasDestroyed) {
   SdrBox box(small());
   for (unsigned round = 0; round < 40; round++) {
