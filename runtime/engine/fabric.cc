@@ -113,8 +113,10 @@ void Fabric::leave(Member& from, Port out, std::span<Packet> packets, Nanos now)
 void Fabric::carry(Way& into, std::span<Packet> packets, Nanos now) {
   DelayWay& way = *into.way;
   for (Packet& packet : packets) {
-    if (!way.is_open() || into.line->waits)
-      return deliver(*into.line, into.in, packets.subspan(static_cast<std::size_t>(&packet - packets.data())));
+    if (!way.is_open() || into.line->waits) {
+      deliver(*into.line, into.in, packets.subspan(static_cast<std::size_t>(&packet - packets.data())));
+      break;
+    }
     if (way.last_comes() > now) [[unlikely]]
       broken("a packet leaves while another one is being sent", into.line->device->name(), into.in);
     if (!is_known(packet) || way.is_watched()) [[unlikely]]

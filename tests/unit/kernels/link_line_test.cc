@@ -36,11 +36,13 @@ class Line {
 
   Device& link() { return testbed_.device(testbed_.number("k")); }
   Fabric& fabric() { return testbed_.fabric(); }
-  void send(Nanos now, bool from_left, std::uint8_t mark) {
+  void send(Nanos now, bool from_left, std::uint8_t mark, unsigned packets = 1) {
     fabric().advance_to(now);
-    PacketPtr packet = pool_.allocate(60);
-    std::memset(packet->data(), mark, 60);
-    fabric().inject(testbed_.port({from_left ? "l" : "r", from_left ? "a" : "b"}), packet.release());
+    while (packets-- > 0) {
+      PacketPtr packet = pool_.allocate(60);
+      std::memset(packet->data(), mark, 60);
+      fabric().inject(testbed_.port({from_left ? "l" : "r", from_left ? "a" : "b"}), packet.release());
+    }
     fabric().run(now);
   }
   void change(Nanos now, const std::string& options) {
@@ -117,6 +119,19 @@ TEST(LinkLine, IsWhatTheLinkDoesStepByStep) {
     EXPECT_EQ(lines[0].counters(), lines[1].counters()) << seed;
     EXPECT_GT(lines[0].log.size(), 100u);
   }
+}
+
+// What goes by the short cut until the link is full, and the rest, which the link steps for, in one burst.
+TEST(LinkLine, ABurstThatFillsItIsCountedWhole) {
+  Line line(", delay: 1us, packets: 64");
+  line.send(0, true, 1, 40);
+  line.send(10, true, 2, 60);
+  const Conservation full = line.link().books().conservation();
+  EXPECT_EQ(full.in, 100u);
+  EXPECT_EQ(full.dropped, 36u);
+  EXPECT_EQ(full.held(), 64u);
+  line.drain();
+  EXPECT_EQ(line.link().books().conservation().out, 64u);
 }
 
 TEST(LinkLine, ATraceThatIsSwitchedOnMeanwhileLeavesNothingBehind) {
