@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/kernel/rate_queue.h"
+#include "runtime/roce/opcodes.h"
 
 namespace rocebox::nic_model {
 namespace {
@@ -74,6 +75,11 @@ void NicConfig::fields(Fields& f) {
          });
   f.rate("rate", rate, {0, kRateMax}, "bits per second of the port; 0: as fast as it takes packets");
   f.bytes("overhead", overhead, {0, 256}, "bytes of the wire beyond a frame: preamble, FCS and gap");
+  f.bytes("mtu", mtu, {0, 65535},
+          "IP packets of the wire have at most so many bytes, so path MTUs have 96 less; 0: any path MTU goes");
+  if (mtu != 0 && mtu < roce::kPathMtus[0] + kPathMtuHeaderBytes)
+    f.refuse("mtu",
+             fmt::format("must be {} at least, for the smallest path MTU", roce::kPathMtus[0] + kPathMtuHeaderBytes));
   f.integer("queue_pairs", queue_pairs, {1, kQpsMax}, "queue pairs that there can be at once");
   f.boolean(
       "header_only", header_only,
@@ -117,6 +123,13 @@ void NicConfig::fields(Fields& f) {
     mac = address ? roce::Mac{0x02, 0x72, (*address)[12], (*address)[13], (*address)[14], (*address)[15]}
                   : roce::Mac{0x02, 0x72, 0, 0, 0, 1};
   if (!address) address = roce::link_local(*mac);
+}
+
+std::uint32_t NicConfig::path_mtu_max() const {
+  std::uint32_t most = roce::kPathMtus[0];
+  for (const std::uint32_t one : roce::kPathMtus)
+    if (mtu == 0 || one + kPathMtuHeaderBytes <= mtu) most = one;
+  return most;
 }
 
 roce::IpAddress NicConfig::source_for(const roce::IpAddress& destination) const {

@@ -48,6 +48,8 @@ struct NicConfig {
   void place(const Placement& placement);
 
   roce::Mac mac_address() const { return mac.value_or(roce::Mac{}); }
+  /// The largest path MTU of which all packets have room in `mtu`.
+  std::uint32_t path_mtu_max() const;
   /// The own address of a packet to `destination`.
   roce::IpAddress source_for(const roce::IpAddress& destination) const;
   /// Whether `destination` is on the link, so that no gateway stands between.
@@ -65,6 +67,7 @@ struct NicConfig {
   std::vector<NeighborConfig> neighbors;
   std::uint64_t rate = 0;       ///< bits per second of the port; 0: as fast as it takes
   std::uint64_t overhead = 24;  ///< bytes of the wire beyond a frame
+  std::uint64_t mtu = 0;        ///< bytes of an IP packet; 0: as many as the longest path MTU takes
   std::int64_t queue_pairs = 1024;
   std::uint32_t first_qpn = 0x11;
   bool header_only = false;

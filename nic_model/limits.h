@@ -94,6 +94,10 @@ inline constexpr std::int64_t kGroupTurnBytes = 4096 + 128;
 /// The greedy scheduler, fitted to SCR's Table 2 (rate/README.md): bytes of one message that go in one turn.
 inline constexpr std::uint64_t kGreedyTurnBytes = 7 << 10;
 
+/// Bytes of a packet of IP beside the payload that Linux leaves room for when it makes a path MTU of an interface's MTU
+/// (iboe_get_mtu): the headers of IPv6, UDP, BTH, XRC and atomics, and the ICRC.
+inline constexpr std::uint32_t kPathMtuHeaderBytes = 40 + 8 + 12 + 4 + 28 + 4;
+
 /// Packets between queue pairs of one NIC that are on their way: 4 MiB of the longest MTU, as a staging area has.
 inline constexpr std::size_t kLoopbackPackets = 1024;
 

@@ -2,6 +2,7 @@
 // What programs ask of the connection manager, and the messages that say so.
 #include "nic_model/connect/cm.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -108,7 +109,7 @@ void ConnectionManager::write_request(Connection& c, const ConnectionOptions& o)
   c.min_rnr_timer = o.min_rnr_timer;
   c.own_ack_timeout = o.ack_timeout;
   c.ack_timeout = kPacketLifetime + 1;
-  c.path_mtu = o.path_mtu;
+  c.path_mtu = std::min(o.path_mtu, core_.config.path_mtu_max());
   c.traffic_class = o.traffic_class;
   const roce::IpAddress own = core_.config.source_for(c.remote);
   const auto timeout = static_cast<unsigned>(core_.config.cm_response_timeout);
@@ -124,7 +125,7 @@ void ConnectionManager::write_request(Connection& c, const ConnectionOptions& o)
   req.starting_psn = c.receive_psn;
   req.timeout_retries = static_cast<std::uint8_t>(timeout << 3 | o.retry_count);
   req.pkey = 0xFFFF;
-  const auto mtu = static_cast<unsigned>(std::countr_zero(o.path_mtu)) - 7;
+  const auto mtu = static_cast<unsigned>(std::countr_zero(c.path_mtu)) - 7;
   req.mtu_rdc_rnr = static_cast<std::uint8_t>(mtu << 4 | o.rnr_retry_count);
   const Qp* qp = core_.find(c.qpn);
   const bool has_srq = qp && qp->init.shared_receive_queue;

@@ -84,7 +84,8 @@ Counter& ConnectionManager::on_request(Context& context, Packet packet) {
   Listener* listener = find_listener(req.service_id, place);
   if (!listener) return refuse(context, packet, roce::CmReject::kInvalidServiceId);
   if (req.transport_service() != 0) return refuse(context, packet, roce::CmReject::kInvalidTransport);
-  if (req.path_mtu() == 0) return refuse(context, packet, roce::CmReject::kInvalidMtu);
+  if (req.path_mtu() == 0 || req.path_mtu() > core_.config.path_mtu_max())
+    return refuse(context, packet, roce::CmReject::kInvalidMtu);
   const auto& ip = *reinterpret_cast<const roce::IpCmHeader*>(roce::cm_private_data<roce::CmWholeReq>(packet).data());
   if (ip.version != 0 || (ip.ip_version >> 4 != 4 && ip.ip_version >> 4 != 6))
     return refuse(context, packet, roce::CmReject::kConsumer);

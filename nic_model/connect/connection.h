@@ -30,7 +30,7 @@ struct ConnectionOptions {
   std::uint8_t rnr_retry_count = 7;  ///< of the other side
   std::uint8_t min_rnr_timer = 0;    ///< verbs' code: 655 ms
   std::uint8_t ack_timeout = 0;      ///< of the own queue pair, verbs' code; 0: as the exchange says
-  std::uint32_t path_mtu = 1024;     ///< as the active side says
+  std::uint32_t path_mtu = 1024;     ///< as the active side says: this, or less where its NIC's `mtu` wants it
   std::uint8_t traffic_class = 0;    ///< as the active side says
   std::uint32_t qkey = 0x01234567;   ///< of datagrams: RDMA_UDP_QKEY
 };

@@ -43,8 +43,10 @@ bool allowed(const Qp& qp, ibv_qp_state to, int given) {
   return false;
 }
 
-bool in_range(const ibv_qp_attr& a, int mask) {
-  if ((mask & IBV_QP_PATH_MTU) && (a.path_mtu < IBV_MTU_256 || a.path_mtu > IBV_MTU_4096)) return false;
+bool in_range(const ibv_qp_attr& a, int mask, std::uint32_t path_mtu_max) {
+  if ((mask & IBV_QP_PATH_MTU) &&
+      (a.path_mtu < IBV_MTU_256 || a.path_mtu > IBV_MTU_4096 || 128u << a.path_mtu > path_mtu_max))
+    return false;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a.max_rd_atomic > kRdAtomicMax) return false;
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a.max_dest_rd_atomic > kRdAtomicMax) return false;
   if ((mask & IBV_QP_RETRY_CNT) && a.retry_cnt > 7) return false;
@@ -82,7 +84,7 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
   const ibv_qp_state to = mask & IBV_QP_STATE ? attributes.qp_state : before;
   const int given = mask & ~IBV_QP_STATE;
   if ((mask & IBV_QP_CUR_STATE) && attributes.cur_qp_state != before) return EINVAL;
-  if (!allowed(qp, to, given) || !in_range(attributes, mask)) return EINVAL;
+  if (!allowed(qp, to, given) || !in_range(attributes, mask, core_.config.path_mtu_max())) return EINVAL;
   take(qp.attributes, attributes, mask);
   if (mask & IBV_QP_AV) {
     qp.attributes.udp_source_port = core_.config.udp_source_port(qp.number(), qp.attributes.destination_qp);
@@ -93,7 +95,7 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
   qp.attributes.state = to;
   if (to == IBV_QPS_SQD) qp.responder.keep_resources();
   if (before == IBV_QPS_INIT && to == IBV_QPS_RTR) {
-    if (qp.is(IBV_QPT_UD)) qp.attributes.path_mtu = 4096;
+    if (qp.is(IBV_QPT_UD)) qp.attributes.path_mtu = core_.config.path_mtu_max();
     qp.responder.start();
   }
   if (before == IBV_QPS_RTR && to == IBV_QPS_RTS) {

@@ -14,7 +14,7 @@ class Nic(bed.BedTest):
     def nic(self, port, address, address6, workloads="", space=None):
         """Starts a NIC at an interface, in a namespace of its own if given; returns the process once packets flow."""
         config = self.dir / f"{address}.yaml"
-        config.write_text(f"devices: {{nic: {{nic: {{address: {address}, address6: '{address6}'{', mac: ' + repr(MAC) if not space else ''}}}}}}}\n"
+        config.write_text(f"devices: {{nic: {{nic: {{address: {address}, address6: '{address6}', mtu: 1500{', mac: ' + repr(MAC) if not space else ''}}}}}}}\n"
                           f"{workloads}ports: {{nic.wire: {{af_packet: {port}, rx_descriptors: 2048}}}}\nlive: {{idle: interrupt}}\n")
         words = (bed.ROCEBOX, "run", str(config), "--json", "-")
         process = self.child_within(space, *words) if space else self.child(*words)
@@ -71,6 +71,18 @@ class Nic(bed.BedTest):
                 self.assertEqual(self.counters(report)["rx_icrc_encapsulated"], 0)
             # What each sent has come to the other: the wire loses nothing.
             self.assertEqual(self.counters(asks)["tx_roce_packets"], self.counters(serves)["rx_roce_packets"])
+
+    def test_they_agree_on_a_path_mtu_that_the_wire_takes(self):
+        asks, serves = self.two("{type: write_bw, hosts: [nic], iters: 20, size: 64KiB, mtu: 1024}",
+                                "{type: write_bw, hosts: [nic], address: 10.99.0.12, iters: 20, size: 64KiB, mtu: 1024}")
+        self.assertEqual(asks["workloads"]["test"]["details"]["error"], "")
+        self.assertGreaterEqual(self.counters(serves)["rx_write_requests"], 20)
+        self.assertEqual(asks["ports"][0]["tx_too_long"], 0)
+        config = self.dir / "10.99.0.11.yaml"
+        config.write_text(config.read_text().replace("mtu: 1024", "mtu: 2048"))
+        refused = bed.subprocess.run(["ip", "netns", "exec", self.left, bed.ROCEBOX, "run", str(config)], capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("`mtu: 2048`, is more than the NIC of `nic` can have: 1024 with `mtu: 1500` there", refused.stderr)
 
     def test_two_of_them_have_every_verb(self):
         asks, _ = self.two("{type: verbs_check, hosts: [nic]}", "{type: verbs_check, hosts: [nic], address: 10.99.0.12}")

@@ -46,7 +46,7 @@ struct Message {
 class Peer final : public nic_model::HostProgram {
  public:
   Peer(const WorkloadHost& on, const MessagesConfig& config, std::uint64_t seed) : config_(config) {
-    host_ = &nic_model::host_of(on);
+    host_ = &nic_model::host_of(on, config.mtu);
     if (host_->config().header_only) throw ConfigError("`" + on.name + "` has no bytes to compare");
     for (std::int64_t i = 0; i < config.count; i++) {
       const std::uint64_t random = splitmix64::next(seed);

@@ -8,7 +8,7 @@ namespace rocebox::allgather {
 Team::Team(std::span<const WorkloadHost> hosts, const TeamOptions& options, Application& application)
     : options_(options), application_(application) {
   for (const WorkloadHost& on : hosts) {
-    nic_model::Host& host = nic_model::host_of(on);
+    nic_model::Host& host = nic_model::host_of(on, options.mtu);
     const bool has_bytes = !host.config().header_only;
     if (ranks_.empty()) has_bytes_ = has_bytes;
     if (has_bytes != has_bytes_) throw ConfigError("some of its NICs have `header_only: true` and some have not");

@@ -43,8 +43,8 @@ class IncReduceScatter;
 // of numbers.
 class Rank final : public HostProgram {
  public:
-  Rank(IncReduceScatter& all, unsigned rank, const WorkloadHost& on)
-      : all_(all), rank_(rank), host_(nic_model::host_of(on)) {}
+  Rank(IncReduceScatter& all, unsigned rank, const WorkloadHost& on, std::int64_t mtu)
+      : all_(all), rank_(rank), host_(nic_model::host_of(on, mtu)) {}
 
   void begin() { program_ = host_.submit(*this); }
   void go() {
@@ -88,7 +88,8 @@ class Rank final : public HostProgram {
 class IncReduceScatter final : public Workload {
  public:
   IncReduceScatter(const ScatterOptions& options, std::span<const WorkloadHost> hosts) : options_(options) {
-    for (unsigned i = 0; i < hosts.size(); i++) ranks_.push_back(std::make_unique<Rank>(*this, i, hosts[i]));
+    for (unsigned i = 0; i < hosts.size(); i++)
+      ranks_.push_back(std::make_unique<Rank>(*this, i, hosts[i], options_.mtu));
   }
   void start(Nanos now) override {
     started_ = now;

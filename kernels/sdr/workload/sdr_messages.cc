@@ -44,7 +44,7 @@ class SdrMessages final : public Workload {
     const std::uint64_t span = config.max_size - config.min_size + 1;
     for (std::uint64_t& size : sizes_) size = config.min_size + splitmix64::next(seed) % span;
     for (unsigned i = 0; i < 2; i++) {
-      Host& host = nic_model::host_of(on[i]);
+      Host& host = nic_model::host_of(on[i], static_cast<std::int64_t>(config.mtu));
       if (host.config().header_only)
         throw ConfigError("`" + on[i].name + "` has `header_only: true`, and every byte is looked at");
       End& end = ends_[i];

@@ -58,7 +58,7 @@ struct Mesh::Connection {
 class Mesh::Endpoint final : public HostProgram {
  public:
   Endpoint(Mesh& mesh, unsigned number, const WorkloadHost& on) : mesh_(mesh), number_(number) {
-    host_ = &host_of(on);
+    host_ = &host_of(on, mesh.options_.mtu);
     program_ = host_->submit(*this);
   }
 

@@ -22,7 +22,7 @@ namespace {
 class End final : public HostProgram {
  public:
   End(const WorkloadHost& on, const PerftestConfig& config) : config_(config) {
-    host_ = &host_of(on);
+    host_ = &host_of(on, config.mtu);
     program_ = host_->submit(*this);
   }
   void run(std::function<void(Host&)> what) { tasks_.add(*host_, program_, std::move(what)); }

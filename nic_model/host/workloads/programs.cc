@@ -5,14 +5,19 @@
 
 namespace rocebox::nic_model {
 
-Host& host_of(const WorkloadHost& on) {
+Host& host_of(const WorkloadHost& on, std::int64_t path_mtu) {
   auto* host = dynamic_cast<Host*>(on.side);
   if (!host) throw ConfigError("`" + on.name + "` is no host behind a NIC");
+  const NicConfig& config = host->config();
+  if (path_mtu > config.path_mtu_max())
+    throw ConfigError("its path MTU, `mtu: " + std::to_string(path_mtu) + "`, is more than the NIC of `" + on.name +
+                      "` can have: " + std::to_string(config.path_mtu_max()) +
+                      " with `mtu: " + std::to_string(config.mtu) + "` there");
   return *host;
 }
 
 ClientOrServer::ClientOrServer(const WorkloadHost& on, const Ends& ends)
-    : host_(host_of(on)),
+    : host_(host_of(on, ends.path_mtu)),
       port_(static_cast<std::uint16_t>(ends.port)),
       is_client_(ends.server.has_value()),
       cq_entries_(ends.cq_entries) {

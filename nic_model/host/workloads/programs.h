@@ -15,8 +15,9 @@
 
 namespace rocebox::nic_model {
 
-/// The NIC's side towards that host. Throws ConfigError when it has none.
-Host& host_of(const WorkloadHost& on);
+/// The NIC's side towards that host. Throws ConfigError when it has none, or one whose `mtu` is too small for that path
+/// MTU (0: for none).
+Host& host_of(const WorkloadHost& on, std::int64_t path_mtu = 0);
 
 /// Calls `each(ibv_wc)` for all that has completed, and arms the queue again.
 template <class Each>
@@ -64,7 +65,8 @@ class ClientOrServer : public Workload, public HostProgram {
     const std::optional<roce::IpAddress>& server;  ///< none: be one
     std::int64_t port;
     std::uint32_t cq_entries;
-    const char* compares;  ///< what a NIC without bytes could not do, for the message; null: nothing
+    const char* compares;       ///< what a NIC without bytes could not do, for the message; null: nothing
+    std::int64_t path_mtu = 0;  ///< that its queue pairs are to have; 0: any
   };
   /// Throws ConfigError.
   ClientOrServer(const WorkloadHost& on, const Ends& ends);

@@ -25,7 +25,7 @@ class RemoteWrite final : public ClientOrServer {
  public:
   RemoteWrite(const WorkloadHost& on, const PerftestConfig& config, bool latency)
       : ClientOrServer(on, {config.address, config.port, static_cast<std::uint32_t>(config.cq_entries()),
-                            "the other side's memory has bytes"}),
+                            "the other side's memory has bytes", config.address ? config.mtu : 0}),
         config_(config),
         latency_(latency) {}
 

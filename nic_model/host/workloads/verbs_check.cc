@@ -8,7 +8,8 @@
 namespace rocebox::nic_model::check {
 
 VerbsCheck::VerbsCheck(const WorkloadHost& on, const Config& config)
-    : ClientOrServer(on, {config.address, config.port, 1 << 15, "what verbs_check sends is compared"}),
+    : ClientOrServer(on, {config.address, config.port, 1 << 15, "what verbs_check sends is compared",
+                          config.address ? config.mtu : 0}),
       config_(config),
       cases_(config.all_cases()) {}
 

@@ -33,7 +33,8 @@ std::string port_at(const config::DeviceConfig& device, Edge edge) {
 void check_made(const config::DeviceConfig& device, const std::vector<std::unique_ptr<LivePort>>& ports) {
   for (std::size_t i = 0; i < device.kernels.size(); i++)
     for (const MadeDatagrams& made : device.kernels[i].options->made_datagrams()) {
-      const std::string name = port_at(device, device.wiring.outputs[i][made.out]);
+      const DeviceOptions* whole = device.whole();
+      const std::string name = whole ? whole->ports()[made.out] : port_at(device, device.wiring.outputs[i][made.out]);
       for (const auto& port : ports)
         if (port->port() == config::PortName{device.name, name} && port->mtu() != 0 && port->mtu() < made.bytes)
           port->refuse(fmt::format("its MTU is {}, and `{}` makes IP packets of up to {} bytes for it: {}", port->mtu(),
@@ -44,8 +45,7 @@ void check_made(const config::DeviceConfig& device, const std::vector<std::uniqu
 }  // namespace
 
 void check_mtus(const config::RunConfig& config, const std::vector<std::unique_ptr<LivePort>>& ports) {
-  for (const config::DeviceConfig& device : config.devices)
-    if (!device.kind) check_made(device, ports);
+  for (const config::DeviceConfig& device : config.devices) check_made(device, ports);
   auto island = islands(config);
   for (const auto& small : ports) {
     if (small->mtu() == 0 || small->settings().mtu != 0) continue;

@@ -35,8 +35,8 @@ inline std::span<const std::uint8_t> bytes_of(std::string_view text) {
 class CmBox : public NicBox {
  public:
   explicit CmBox(const std::string& link = "delay: 1us", const std::string& nic = "rate: 100Gbps",
-                 std::uint64_t seed = 1)
-      : NicBox(nic, link, seed) {}
+                 std::uint64_t seed = 1, const std::string& far = "")
+      : NicBox(nic, link, seed, far) {}
 
   /// A queue pair that is in no connection yet. The first of a side is that of NicBox::post.
   Qp* make_qp(unsigned side, ibv_qp_type type = IBV_QPT_RC) {

@@ -17,10 +17,11 @@ std::unique_ptr<KernelOptions> nic_test_options(const std::string& component, co
   return std::unique_ptr<KernelOptions>(static_cast<KernelOptions*>(options.release()));
 }
 
-NicBox::NicBox(const std::string& nic, const std::string& link, std::uint64_t seed)
+NicBox::NicBox(const std::string& nic, const std::string& link, std::uint64_t seed, const std::string& far)
     : pool({.small = 8192, .large = 2048, .giant = 2}), fabric([](FabricPort, std::span<Packet>, Nanos) {}) {
   for (unsigned side = 0; side < 2; side++)
-    options.push_back(nic_test_options("nic", "address: 10.0.0." + std::to_string(side + 1) + "\n" + nic));
+    options.push_back(nic_test_options(
+        "nic", "address: 10.0.0." + std::to_string(side + 1) + "\n" + nic + (side == 1 ? "\n" + far : "")));
   options.push_back(nic_test_options("link", link));
   for (unsigned i = 0; i < 3; i++) {
     const bool is_nic = i < 2;

@@ -83,9 +83,9 @@ struct PairOptions {
 
 class NicBox {
  public:
-  /// `nic` are options of both NICs beside their addresses, `link` those of the wire.
+  /// `nic` are options of both NICs beside their addresses, `link` those of the wire, `far` more of side 1's NIC.
   explicit NicBox(const std::string& nic = "rate: 100Gbps", const std::string& link = "delay: 1us",
-                  std::uint64_t seed = 1);
+                  std::uint64_t seed = 1, const std::string& far = "");
   ~NicBox();
 
   /// Connects a queue pair on each side.
