@@ -55,9 +55,9 @@ class FabricDrawing {
     yaml += links() + workloads();
     if (!control_.empty()) components.push_back(control_);
     const bool paced = says(yaml, {"dcqcn"}) && says(yaml, {"ecn"});  // down to where a window takes longer than timers
-    const bool hasty =
-        says(yaml, {"retransmission_timeout: 100000ns", "retransmission_timeout: 1000000ns",
-                    "retransmission_timeout: 4000000ns", " timeout: 4", " timeout: 8", "local_ack_timeout: "});
+    const bool hasty = says(
+        yaml, {"retransmission_timeout: 100000ns", "retransmission_timeout: 1000000ns",
+               "retransmission_timeout: 4000000ns", " timeout: 4", " timeout: 8", "local_ack_timeout: ", "cutoff: "});
     if (hasty || paced) promises.patient = false;
     // Each gap that reordering makes costs a try.
     if (!promises.ordered && says(yaml, {"retry_cnt"})) promises.patient = false;
