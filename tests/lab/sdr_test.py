@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two processes with libsdr in two network namespaces, and between them a bump that loses, reorders and duplicates:
-messages of random sizes arrive whole; and two side by side, over memif. `sdr_test.py --messages N` sends more of them."""
+messages of random sizes arrive whole; and two side by side, over memif and over TAPs. `sdr_test.py --messages N` sends more of them."""
 import os
 import pathlib
 import sys
@@ -13,11 +13,14 @@ BAD_LINE = "link: {loss: 1%, reorder: 1%, duplicate: 1%, jitter: 50us, jitter_re
 
 
 class SdrTest(bed.BedTest):
-    def config(self, number, memif=False):
+    def config(self, number, kind="af_packet"):
         file = self.dir / f"nic{number}.yaml"
-        port, idle = "af_packet: eth, rx_descriptors: 2048", "interrupt"
-        if memif:  # its other end wakes nobody who sleeps
-            port, idle = f"memif: {{socket: {self.memif}, id: 3, role: {('server', 'client')[number - 1]}}}", "pause"
+        port, idle = {
+            "af_packet": ("af_packet: eth, rx_descriptors: 2048", "interrupt"),
+            "tap": (f"tap: sdr{number}", "interrupt"),
+            # Its other end wakes nobody who sleeps.
+            "memif": (f"memif: {{socket: {self.memif}, id: 3, role: {('server', 'client')[number - 1]}}}", "pause"),
+        }[kind]
         file.write_text(f"devices: {{nic: {{nic: {{address: 10.98.0.{number}, prefix_bits: 24, dpa: {{heap: 64MiB}}}}}}}}\n"
                         f"ports: {{nic.wire: {{{port}}}}}\n"
                         f"pool: {{small: 16384, large: 1024, giant: 16}}\nlive: {{idle: {idle}}}\n")
@@ -69,23 +72,39 @@ class SdrTest(bed.BedTest):
             self.assertRegex(line, rf"^{MESSAGES} messages, .* 0 wrong\n$")
         self.stop(bump)
 
-    def test_messages_arrive_whole_over_memif(self):
-        words = (str(BUILD / "sdr_write_bw"), "-d", "nic", "-n", str(MESSAGES), "-m", "1", "-s", "150000", "-k", "11", "-v",
-                 "-p", "7473")
-        self.within(self.left, "ip", "link", "set", "lo", "up")
+    def side_by_side(self, number, kind, *more):
+        """A process with transmit workers in the left namespace; number 1 receives."""
+        words = ("sdr_write_bw", "-d", "nic", "-n", str(MESSAGES), "-m", "1", "-s", "150000", "-k", "11", "-v", "-p", "7473")
+        env = {**os.environ, "SDR_CONFIG": str(self.config(number, kind)), "SDR_USE_UC_QP": "1",
+               "SDR_DPA_TX_OFFLOADING_ENABLE": "1", "SDR_DPA_TX_PROFILE_STATS_REPORT": "1"}
+        return self.child_within(self.left, str(BUILD / words[0]), *words[1:], *more, env=env)
 
-        def start(number, *more):
-            env = {**os.environ, "SDR_CONFIG": str(self.config(number, memif=True)), "SDR_USE_UC_QP": "1",
-                   "SDR_DPA_TX_OFFLOADING_ENABLE": "1", "SDR_DPA_TX_PROFILE_STATS_REPORT": "1"}
-            return self.child_within(self.left, *words, *more, env=env)
-        receiver = start(1)
-        # A client whose server does not listen is refused.
-        self.until(lambda: receiver.poll() is not None or self.memif_listens(), "the memif listens")
-        sender = start(2, "10.99.0.1")
+    def check_side_by_side(self, sender, receiver):
         for process, sent in ((sender, r"[1-9]\d*"), (receiver, "0")):
             out, error = process.communicate(timeout=bed.HANGS + MESSAGES)
             self.assertRegex(out, rf"^{MESSAGES} messages, .* 0 wrong\n$", error)
             self.assertRegex(error, rf"\Asdr: 4 transmit workers: {sent} packets in \d+ batches, \d+ activations\n\Z")
+
+    def test_messages_arrive_whole_over_memif(self):
+        self.within(self.left, "ip", "link", "set", "lo", "up")
+        receiver = self.side_by_side(1, "memif")
+        # A client whose server does not listen is refused.
+        self.until(lambda: receiver.poll() is not None or self.memif_listens(), "the memif listens")
+        self.check_side_by_side(self.side_by_side(2, "memif", "10.99.0.1"), receiver)
+
+    def test_messages_arrive_whole_over_taps(self):
+        self.within(self.left, "ip", "link", "add", "bridge", "type", "bridge")
+        self.within(self.left, "ip", "link", "set", "bridge", "up")
+        receiver, sender = self.side_by_side(1, "tap"), self.side_by_side(2, "tap", "10.99.0.1")
+
+        def links():
+            return self.within(self.left, "ip", "-o", "link")
+        self.until(lambda: receiver.poll() is not None or sender.poll() is not None or ("sdr1:" in links() and "sdr2:" in links()),
+                   "there are two TAPs")
+        for tap in ("sdr1", "sdr2"):
+            self.within(self.left, "ip", "link", "set", tap, "master", "bridge", "up")
+        self.within(self.left, "ip", "link", "set", "lo", "up")  # until now they could not find each other
+        self.check_side_by_side(sender, receiver)
 
     def test_an_example_sees_what_has_come(self):
         bump = self.start()
