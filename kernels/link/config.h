@@ -49,6 +49,7 @@ struct BurstLoss {
   double enter = 0;  ///< probability per packet of good to bad; 0 switches the group off
   double leave = 0;  ///< probability per packet of bad to good
   double loss_good = 0, loss_bad = 1;
+  bool operator==(const BurstLoss&) const = default;
   void fields(Fields& fields);
 };
 
@@ -56,6 +57,7 @@ struct BurstLoss {
 struct Ecn {
   std::uint64_t min = 0, max = 0;  ///< bytes; max 0 switches the group off
   double probability = 1;          ///< at max
+  bool operator==(const Ecn&) const = default;
   void fields(Fields& fields);
 };
 
@@ -81,6 +83,7 @@ struct DirectionConfig {
   std::int64_t packets = 65536;  ///< held at once
   std::vector<Event> events;
 
+  bool operator==(const DirectionConfig&) const = default;
   void fields(Fields& fields);
 
  private:

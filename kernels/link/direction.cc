@@ -17,6 +17,24 @@ std::uint32_t room(const DirectionConfig& config) {
   return waits ? static_cast<std::uint32_t>(config.packets) : 0;
 }
 
+// Whether a delay is all that it does. What is compared includes options that are yet to come: one that does nothing by
+// itself is named here.
+bool only_delays(const DirectionConfig& written) {
+  DirectionConfig plain;
+  plain.delay = written.delay;
+  plain.packets = written.packets;
+  plain.match = written.match;
+  plain.overhead = written.overhead;
+  plain.queue = written.queue;
+  plain.queue_full = written.queue_full;
+  plain.ecn = written.ecn;
+  plain.reorder_by = written.reorder_by;
+  plain.reorder_timeout = written.reorder_timeout;
+  plain.corrupt_icrc = written.corrupt_icrc;
+  plain.trim_dscp = written.trim_dscp;
+  return written == plain;
+}
+
 }  // namespace
 
 Policy::Policy(const DirectionConfig& written)
@@ -28,12 +46,7 @@ Policy::Policy(const DirectionConfig& written)
       duplicate(config.duplicate),
       reorder(config.reorder),
       match(config.match),
-      only_delay(config.up && config.rate == 0 && config.jitter == 0 && !config.jitter_reorders &&
-                         config.burst_loss.enter == 0 && config.events.empty() && !loss.possible() &&
-                         !corrupt.possible() && !mark.possible() && !trim.possible() && !duplicate.possible() &&
-                         !reorder.possible()
-                     ? config.delay
-                     : 0) {}
+      only_delay(only_delays(config) ? config.delay : 0) {}
 
 Direction::Direction(const DirectionConfig& config, Stats& stats, const std::string& prefix, Port out)
     : on_their_way_(room(config)),

@@ -249,7 +249,7 @@ void add_capture_command(CLI::App& app, RecordArguments& a) {
       ->allow_extra_args(false);
   command
       ->add_option("--drop", a.drops,
-                   "What is dropped for this reason, such as bump.link.forward_drop_loss or '*drop_loss', or for 'all' "
+                   "What is dropped for this reason, such as DEVICE.KERNEL.drop_loss or '*drop_loss', or for 'all' "
                    "(may be given again)")
       ->type_name("REASON")
       ->allow_extra_args(false);

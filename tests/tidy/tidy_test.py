@@ -85,7 +85,7 @@ def may_include(file, target):
     if target.startswith("runtime/lab/") and not file.startswith(("runtime/lab/", "runtime/cli/", "tests/")):
         return "nothing sees labs but the command line and tests"
     below = {"packet": 0, "roce": 1, "flows": 1, "component": 1, "kernel": 1, "engine": 2, "capture": 2, "process": 2, "config": 3,
-             "telemetry": 4, "drives": 5, "lab": 5, "cli": 6}
+             "topology": 3, "telemetry": 4, "drives": 5, "lab": 5, "cli": 6}
     if room == "runtime" and file.count("/") == 2 and target.count("/") == 2:
         here, there = below.get(file.split("/")[1]), below.get(target.split("/")[1])
         if here is not None and there is not None and there > here and there > 1:
@@ -94,7 +94,7 @@ def may_include(file, target):
 
 
 # The array of the registry names them.
-COMPONENTS = re.findall(r"(\w+)_(?:component|model|workloads)\(\)", TEXTS["kernels/registry.cc"])
+COMPONENTS = re.findall(r"(\w+)_(?:component|model|workloads?)\(\)", TEXTS["kernels/registry.cc"])
 # `link` is a word of the ground floor's own, too: `links:` of a configuration, the state of a cable. Prose has these as
 # words of the language and the field.
 GROUND_WORDS = {"link"}
@@ -110,9 +110,9 @@ def components_named(text):
     code = re.sub(r"\bswitch \(", "", re.sub(r'"(?:[^"\\\n]|\\.)*"', "", code))
     words = re.findall(r"\w+", code) + [literal for literal in literals if re.fullmatch(r"[\w.:-]+", literal)]
     parts = {part.lower() for word in words for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", word)}
-    named = parts & (set(COMPONENTS) - GROUND_WORDS)
+    named = (parts | {word.lower() for word in words}) & (set(COMPONENTS) - GROUND_WORDS)
     for prose in [*comments, *(literal for literal in literals if " " in literal)]:
-        named |= {word.lower() for word in re.findall(r"[A-Za-z]+", prose)} & (set(COMPONENTS) - PROSE_WORDS)
+        named |= {word.lower() for word in re.findall(r"[A-Za-z]+", prose) + re.findall(r"[A-Za-z_]+", prose)} & (set(COMPONENTS) - PROSE_WORDS)
         for quoted in re.findall(r"`([^`]*)`", prose):
             named |= {quoted.strip(":")} & PROSE_WORDS
     return sorted(named)
@@ -130,7 +130,7 @@ class Tidy(unittest.TestCase):
         for text, name in (('f.find("switch");', "switch"), ("kLowarOpcode", "lowar"), ("struct AclRule {};", "acl"),
                            ('read("forward_packets")', "forward"), ("themis::Config config;", "themis"),
                            ("int a;  // LoWAR does", "lowar"), ('"such as `tap.inspect.naks == 0`"', "inspect"),
-                           ("// as the kernel `link` does", "link"), ('"its kind, as in `switch:`"', "switch")):
+                           ("// as the kernel `link` does", "link"), ('f.find("inc_reduce");', "inc_reduce"), ('"its kind, as in `switch:`"', "switch")):
             self.assertEqual(components_named(text), [name], text)
         for text in ("switch (kind) {", "std::forward<T>(value)", "LinkConfig link;", "// a link between two ports goes down",
                      '"`ip link` lists them"; // as a switch forwards', '"http://acl.example/x"', '#include "runtime/packet/packet.h"'):

@@ -33,7 +33,7 @@ Sim::Sim(const config::RunConfig& config, Pool& pool, SimOptions options)
       pool_(pool),
       options_(std::move(options)),
       testbed_(config, pool, static_cast<std::uint64_t>(config.seed),
-               [this](FabricPort from, std::span<Packet> packets, Nanos now) { deliver(from, packets, now); }),
+               [this](FabricPort from, std::span<Packet> packets, Nanos now) { leave(from, packets, now); }),
       workloads_(config, testbed_),
       schedule_(config, testbed_),
       series_(config, testbed_),
@@ -60,7 +60,7 @@ void Sim::open() {
   }
 }
 
-void Sim::deliver(FabricPort from, std::span<Packet> packets, Nanos now) {
+void Sim::leave(FabricPort from, std::span<Packet> packets, Nanos now) {
   packets_out_ += packets.size();
   for (const Packet packet : packets) {
     outputs_.write(from, now, packet);

@@ -58,7 +58,7 @@ class Sim {
  private:
   enum class End : std::uint8_t { kNotYet, kFinished, kTime, kStuck, kSignal };
 
-  void deliver(FabricPort from, std::span<Packet> packets, Nanos now);
+  void leave(FabricPort from, std::span<Packet> packets, Nanos now);
   void run_workloads();
   void sample_until(Nanos now);
   void drain();

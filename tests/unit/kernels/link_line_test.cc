@@ -94,9 +94,18 @@ TEST(LinkLine, APacketOnItsWayCostsTheFabricOneWakeUpAndTheLinkNoStep) {
 
 // Each seed with and without the short cut: random times, both ways, equal instants, and options that change.
 TEST(LinkLine, IsWhatTheLinkDoesStepByStep) {
-  const char* const kOptions[] = {"delay: 1us",  "delay: 1us\nup: false",   "delay: 300ns",
-                                  "delay: 5us",  "delay: 1us\nloss: 20%",   "delay: 2us\nrate: 1Gbps",
-                                  "delay: 40us", "delay: 1us\njitter: 3us", "delay: 1us\nreorder: 30%"};
+  const char* const kOptions[] = {"delay: 1us",
+                                  "delay: 1us\nup: false",
+                                  "delay: 300ns",
+                                  "delay: 5us",
+                                  "delay: 1us\nloss: 20%",
+                                  "delay: 2us\nrate: 1Gbps",
+                                  "delay: 40us",
+                                  "delay: 1us\njitter: 3us",
+                                  "delay: 1us\nreorder: 30%",
+                                  "delay: 1us\nduplicate: 20%",
+                                  "delay: 1us\nburst_loss: {enter: 10%, leave: 50%}",
+                                  "delay: 2us\nqueue: 4KiB"};
   for (std::uint32_t seed = 1; seed <= 30; seed++) {
     Line lines[] = {Line(", delay: 1us, packets: 64"), Line(", delay: 1us, packets: 64")};
     Onlooker onlooker;
