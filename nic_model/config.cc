@@ -11,6 +11,7 @@
 namespace rocebox::nic_model {
 namespace {
 
+constexpr std::string_view kUp = "up";
 constexpr std::string_view kGroupReportsWords[] = {"off", "old", "new"};
 constexpr std::string_view kRecoveries[] = {"go_back_n", "rnic_sr", "selective", "timeout_only"};
 
@@ -43,8 +44,19 @@ void NicConfig::control_fields(Fields& f) {
   }
   if (chosen == 0) return;
   control = control_options_[static_cast<std::size_t>(chosen) - 1];
+  control_name = names[static_cast<std::size_t>(chosen)];
   notification_point = control->notification_point();
   if (const char* why = control->refuses(rate)) f.refuse(by, why);
+}
+
+// Whether a running NIC can take another value of it.
+bool NicConfig::can_change(std::string_view option) const {
+  if (option == kUp) return true;
+  if (!control || !option.starts_with(control_name) || option.substr(control_name.size(), 1) != ".") return false;
+  const std::string_view own = option.substr(control_name.size() + 1);
+  return std::ranges::any_of(control->changeable(), [&](std::string_view name) {
+    return own.starts_with(name) && (own.size() == name.size() || own[name.size()] == '[' || own[name.size()] == '.');
+  });
 }
 
 void NicConfig::place(const Placement& placement) {
@@ -60,7 +72,6 @@ void NicConfig::place(const Placement& placement) {
 }
 
 void NicConfig::fields(Fields& f) {
-  constexpr std::string_view kUp = "up";
   f.boolean(kUp, up, "false: the NIC has stopped: all that comes in and all that would leave is lost");
   f.mac("mac", mac, Presence::kOptional, "MAC address; made of the IP address when left out");
   f.address("address", address, Presence::kOptional,
@@ -117,7 +128,7 @@ void NicConfig::fields(Fields& f) {
             "RDMA CM waits 4.096 us * 2^this for a response before it asks again");
   f.integer("cm_retries", cm_retries, {0, 15}, "how often RDMA CM asks again before it gives up");
   fixed = flatten_all(f.values());
-  std::erase_if(fixed, [&](const auto& option) { return option.first == kUp; });
+  std::erase_if(fixed, [&](const auto& option) { return can_change(option.first); });
   // Locally administered, from the last four bytes: equal for equal configurations.
   if (!mac)
     mac = address ? roce::Mac{0x02, 0x72, (*address)[12], (*address)[13], (*address)[14], (*address)[15]}

@@ -75,6 +75,7 @@ struct NicConfig {
   Recovery recovery = Recovery::kGoBackN;
   Nanos retransmit_stall = 0;
   std::shared_ptr<const CongestionControlOptions> control;  ///< null: none
+  std::string_view control_name;                            ///< its component's
   std::optional<NotificationPoint> notification_point;      ///< of `control`
   SchedulerConfig scheduler;
   LimiterConfig limiter;
@@ -94,6 +95,7 @@ struct NicConfig {
 
  private:
   void control_fields(Fields& fields);
+  bool can_change(std::string_view option) const;
 
   std::vector<const Component*> controls_;
   std::vector<std::shared_ptr<CongestionControlOptions>> control_options_;  // in the order of controls_

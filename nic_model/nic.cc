@@ -116,19 +116,27 @@ void Nic::on_host(Context& context) {
 
 class Nic::NewOptions final : public Change {
  public:
-  explicit NewOptions(bool up) : up_(up) {}
-  void apply(Kernel& kernel, Nanos) override { static_cast<Nic&>(kernel).core_.up = up_; }
+  NewOptions(bool up, std::unique_ptr<ObserverChange> observer) : up_(up), observer_(std::move(observer)) {}
+  void apply(Kernel& kernel, Nanos now) override {
+    auto& nic = static_cast<Nic&>(kernel);
+    nic.core_.up = up_;
+    if (observer_) observer_->apply(*nic.observer_, now);
+  }
 
  private:
   bool up_;
+  std::unique_ptr<ObserverChange> observer_;
 };
 
 std::unique_ptr<Change> Nic::prepare(const NicConfig& config) const {
   const auto [own, other] = std::ranges::mismatch(config_.fixed, config.fixed);
   if (own != config_.fixed.end() || other != config.fixed.end())
-    throw ConfigError(fmt::format("nic: `{}` cannot be changed while it runs; only `up` can",
-                                  own != config_.fixed.end() ? own->first : other->first));
-  return std::make_unique<NewOptions>(config.up);
+    throw ConfigError(
+        fmt::format("nic: `{}` cannot be changed while it runs; only `up` can, and parameters of programs",
+                    own != config_.fixed.end() ? own->first : other->first));
+  // The same control as before, if any: its name is among those that are fixed.
+  return std::make_unique<NewOptions>(config.up,
+                                      config.control && observer_ ? config.control->change(*observer_) : nullptr);
 }
 
 void Nic::resolve(Context& context, Qp& qp) {

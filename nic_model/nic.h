@@ -28,7 +28,7 @@ class Nic final : public Kernel {
   HostSide* host_side() override { return &host_; }
   void on_host(Context& context) override;
   void report(Report& report) const override;
-  /// Only `up` may be another.
+  /// Only `up` may be another, and what the congestion control says.
   std::unique_ptr<Change> prepare(const NicConfig& config) const;
 
   Host& host() { return host_; }

@@ -3,10 +3,10 @@
 // number of flows; and what the interface adds to one call of a program, beside the same function called directly.
 #include <benchmark/benchmark.h>
 
-#include <filesystem>
 #include <string>
 
 #include "kernels/scr/engine.h"
+#include "nic_model/dpa/library.h"
 #include "nic_model/dpa/program.h"
 #include "runtime/kernel/counter_set.h"
 
@@ -17,10 +17,6 @@ namespace dpa = nic_model::dpa;
 
 constexpr std::uint64_t kLine = 100'000'000'000;
 constexpr std::string_view kApi[] = {"scr_"};
-
-std::string policy_path(const std::string& name) {
-  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / ".." / "dpa" / (name + ".so")).string();
-}
 
 class Nobody final : public scr::EngineOwner {
  public:
@@ -37,7 +33,7 @@ void events(benchmark::State& state, bool timing) {
   if (!timing) config.timing = {0, 0, 0, 0, 0, 0, 0};
   CounterSet stats;
   Nobody owner;
-  const std::string path = policy_path("fair");
+  const std::string path = dpa::library_path("fair");
   scr::Engine engine(config, path, dpa::Program::read(path), kLine, stats);
   const auto flows = static_cast<std::uint32_t>(state.range(0));
   Nanos now = 0;
@@ -78,7 +74,7 @@ scr::Event rtt_event(Nanos now) {
 
 // Swift's law, through the interface and without.
 void swift_through_the_interface(benchmark::State& state) {
-  const std::string path = policy_path("swift");
+  const std::string path = dpa::library_path("swift");
   scr::Policy policy(path, dpa::Program::read(path), {64, kLine, 100 * kMillisecond}, {});
   scr::Event event{};
   event.kind = SCR_TX;
@@ -90,7 +86,7 @@ void swift_through_the_interface(benchmark::State& state) {
   }
 }
 void swift_called_directly(benchmark::State& state) {
-  const std::string path = policy_path("swift");
+  const std::string path = dpa::library_path("swift");
   const dpa::Program program(path, dpa::Program::read(path), kApi);
   const auto init = reinterpret_cast<void (*)(scr_node*)>(program.find("scr_init"));
   const auto handle = reinterpret_cast<void (*)(scr_node*, const scr_event*)>(program.find("scr_handle"));

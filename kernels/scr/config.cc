@@ -12,7 +12,7 @@ namespace rocebox::scr {
 namespace {
 
 // Those that come with rocebox, in the folder of device programs.
-constexpr std::string_view kPolicies[] = {"fair", "swift", "paths", "credits", "backpressure", "dcqcn_policy"};
+constexpr std::string_view kPolicies[] = {"fair", "swift", "paths", "credits", "backpressure", "dcqcn_policy", "probe"};
 constexpr std::string_view kKindNames[] = {"tx", "rx", "ack", "nack", "cnp", "rtt", "peer", "host"};
 constexpr std::string_view kThreadNames[] = {"fabric_threads", "peer_threads", "host_threads"};
 
@@ -36,7 +36,7 @@ void ParameterConfig::fields(Fields& f) {
 
 void HintConfig::fields(Fields& f) {
   f.integer("qpn", qpn, {1, 0xFFFFFF}, "number of the queue pair");
-  f.integer("weight", weight, {0, 65535}, "its share beside others; 0: the application has ended it");
+  f.integer("weight", weight, {0, kHintWeightMax}, "its share beside others; 0: the application has ended it");
   f.duration("at", at, {0, 3600 * kSecond}, "when the application says so");
 }
 
@@ -85,6 +85,10 @@ std::vector<ParameterValue> FrameworkConfig::values() const {
 void ControlConfig::fields(Fields& f) {
   FrameworkConfig::fields(f);
   f.list("hints", hints, kHintsMax, "what applications say of their queue pairs, in the order of time");
+  f.text("hints_file", hints_file,
+         "file in which applications of this machine write hints while it runs (rocebox_hints.h, rocebox-hints)");
+  f.duration("hints_period", hints_period, {kMicrosecond, kSecond}, "how often it is looked at");
+  if (!has_policy() && !hints_file.empty()) f.refuse("hints_file", "is for a policy");
   if (!std::ranges::is_sorted(hints, {}, &HintConfig::at)) f.refuse("hints", "are not in the order of `at`");
 }
 

@@ -35,6 +35,8 @@ struct ParameterConfig {
 
 /// Which program, and the machinery around it.
 struct FrameworkConfig {
+  /// What can be changed while it runs.
+  static constexpr std::string_view kChangeable[] = {"parameters"};
   void fields(Fields& fields);
   bool has_policy() const { return !policy.empty() || !file.path.empty(); }
   std::vector<ParameterValue> values() const;
@@ -69,6 +71,8 @@ struct ControlConfig : FrameworkConfig {
   std::optional<nic_model::NotificationPoint> notification_point() const { return nic_model::NotificationPoint{}; }
 
   std::vector<HintConfig> hints;
+  std::string hints_file;  ///< include/rocebox_hints.h; empty: none
+  Nanos hints_period = 100 * kMicrosecond;
 };
 
 }  // namespace rocebox::scr

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "kernels/scr/messages.h"
+#include "kernels/scr/nacks.h"
 #include "kernels/scr/scr.h"
 #include "nic_model/dpa/library.h"
-#include "nic_model/dpa/program.h"
-#include "runtime/roce/parse.h"
 
 namespace rocebox::scr {
 namespace {
@@ -25,12 +25,6 @@ constexpr Kinds kKinds[] = {{nm::QpEventKind::kTx, SCR_TX},        {nm::QpEventK
                             {nm::QpEventKind::kTxResponse, SCR_TX}};
 static_assert(kKinds[static_cast<unsigned>(nm::QpEventKind::kTxResponse)].theirs == nm::QpEventKind::kTxResponse);
 
-std::uint8_t nack_kind(std::uint8_t syndrome) {
-  if (roce::aeth_kind(syndrome) == roce::AethKind::kRnrNak) return SCR_NACK_RNR;
-  const bool lost = roce::aeth_value(syndrome) == static_cast<unsigned>(roce::NakCode::kPsnSequenceError);
-  return lost ? SCR_NACK_SEQUENCE : SCR_NACK_FATAL;
-}
-
 }  // namespace
 
 Control::Control(const ControlConfig& config, const nm::ControlledNic& nic, Stats& stats)
@@ -39,12 +33,14 @@ Control::Control(const ControlConfig& config, const nm::ControlledNic& nic, Stat
       flows_(nic.queue_pairs),
       flows_full_(stats.counter("scr_flows_full", "queue pairs that the policy does not know: there are too many")),
       bad_messages_(stats.counter("scr_bad_messages", "messages of peers that no policy sends")),
-      wrong_hints_(stats.counter("scr_wrong_hints", "hints for queue pairs that the policy does not know")),
+      wrong_hints_(stats.counter("scr_wrong_hints",
+                                 "hints for queue pairs that the policy does not know, or of an absurd weight")),
+      early_hints_(stats.counter("scr_early_hints", "hints of a file that wait for their queue pair")),
+      hints_file_(config.hints_file, config.hints_period, stats),
       fallback_({}, nic, stats) {
   changes_.reserve(static_cast<std::size_t>(config.trace));
   if (!config.has_policy()) return;
-  const std::string path = config.policy.empty() ? config.file.path : nm::dpa::library_path(config.policy);
-  const std::string text = config.policy.empty() ? config.file.text : nm::dpa::Program::read(path);
+  const auto [path, text] = nm::dpa::program_file(config.policy, config.file);
   FrameworkConfig framework = config;
   framework.flows = std::min<std::int64_t>(config.flows, nic.queue_pairs);
   engine_ = std::make_unique<Engine>(framework, path, text, nic.line_rate, stats);
@@ -61,7 +57,7 @@ std::uint32_t Control::events() const {
 void Control::on_queue_pair(Controls& controls, std::uint32_t qpn) {
   const std::uint32_t number = qpn - first_qpn_;
   Flow& flow = flows_[number];
-  flow = {};
+  const Flow before = std::exchange(flow, {});
   flow.known = true;
   if (!is_on()) return fallback_.on_queue_pair(controls, qpn);
   if (number >= engine_->flows()) return flows_full_.add();
@@ -73,6 +69,7 @@ void Control::on_queue_pair(Controls& controls, std::uint32_t qpn) {
   event.kind = SCR_HOST;
   event.detail = SCR_HOST_NEW_FLOW;
   engine_->tell(event, *this);
+  if (before.has_early_hint) tell_hint(qpn, before.early_weight, controls.now());
   settle(controls);
 }
 
@@ -102,7 +99,7 @@ void Control::on_event(Controls& controls, const nm::QpEvent& event) {
     if (const std::uint64_t rate = engine_->rate(number))
       controls.set_response_rate(event.qpn, static_cast<double>(rate));
   }
-  if (event.kind == nm::QpEventKind::kNack) told.detail = nack_kind(event.syndrome);
+  if (event.kind == nm::QpEventKind::kNack) told.detail = nack_detail(event.syndrome);
   if (event.rtt) {
     told.rtt = static_cast<std::uint32_t>(std::clamp<Nanos>(event.rtt->rtt(), 0, UINT32_MAX));
     told.network_rtt = static_cast<std::uint32_t>(std::clamp<Nanos>(event.rtt->network_rtt(), 0, told.rtt));
@@ -143,20 +140,32 @@ void Control::on_timer(Controls& controls) {
 void Control::hint(Controls& controls) {
   for (; hints_told_ < hints_.size() && hints_[hints_told_].at <= controls.now(); hints_told_++) {
     const HintConfig& one = hints_[hints_told_];
-    const auto number = static_cast<std::uint32_t>(one.qpn) - first_qpn_;
-    if (number >= engine_->flows() || !flows_[number].known) {
-      wrong_hints_.add();
-      continue;
-    }
-    Event told{};
-    told.time = told.since = std::max(one.at, Nanos{0});
-    told.flow = number;
-    told.count = 1;
-    told.kind = SCR_HOST;
-    told.detail = SCR_HOST_HINT;
-    told.value = static_cast<std::uint64_t>(one.weight);
-    engine_->put(told);
+    tell_hint(static_cast<std::uint32_t>(one.qpn), static_cast<std::uint64_t>(one.weight), one.at);
   }
+  for (const HintsFile::Hint& one : hints_file_.look(controls.now())) hint_of_file(one, controls.now());
+}
+
+// Applications write before they connect, too: the last such hint is told when the queue pair is ready.
+void Control::hint_of_file(const HintsFile::Hint& hint, Nanos now) {
+  const std::uint32_t number = hint.qpn - first_qpn_;
+  if (number >= engine_->flows() || flows_[number].known || hint.weight > kHintWeightMax)
+    return tell_hint(hint.qpn, hint.weight, now);
+  flows_[number].has_early_hint = true;
+  flows_[number].early_weight = static_cast<std::uint16_t>(hint.weight);
+  early_hints_.add();
+}
+
+void Control::tell_hint(std::uint32_t qpn, std::uint64_t weight, Nanos at) {
+  const std::uint32_t number = qpn - first_qpn_;
+  if (number >= engine_->flows() || !flows_[number].known || weight > kHintWeightMax) return wrong_hints_.add();
+  Event told{};
+  told.time = told.since = std::max(at, Nanos{0});
+  told.flow = number;
+  told.count = 1;
+  told.kind = SCR_HOST;
+  told.detail = SCR_HOST_HINT;
+  told.value = weight;
+  engine_->put(told);
 }
 
 // All that is due, and a call for what is due next.
@@ -164,11 +173,27 @@ void Control::settle(Controls& controls) {
   controls_ = &controls;
   engine_->run(controls.now(), *this);
   if (!is_on()) return;
-  Nanos due = engine_->due();
+  Nanos due = std::min(engine_->due(), hints_file_.due());
   if (hints_told_ < hints_.size()) due = std::min(due, std::max(hints_[hints_told_].at, controls.now() + 1));
   if (due == armed_) return;
   armed_ = due;
   controls.wake_at(due);
+}
+
+class Control::NewParameters final : public nm::ObserverChange {
+ public:
+  explicit NewParameters(Policy::Values values) : values_(std::move(values)) {}
+  void apply(nm::Observer& observer, Nanos now) override {
+    static_cast<Control&>(observer).engine_->take(values_, now);
+  }
+
+ private:
+  Policy::Values values_;
+};
+
+std::unique_ptr<nm::ObserverChange> Control::prepare(const ControlConfig& config) const {
+  if (!engine_) return nullptr;
+  return std::make_unique<NewParameters>(engine_->values_of(config.values()));
 }
 
 void Control::act(const scr_action& action, Nanos now) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/scr/engine.h"
+#include "kernels/scr/hints_file.h"
 #include "nic_model/rate/dcqcn_observer.h"
 #include "nic_model/rate/observer.h"
 
@@ -26,12 +27,17 @@ class Control final : public nic_model::Observer, private EngineOwner {
   void on_peer_message(nic_model::Controls& controls, std::uint32_t qpn,
                        std::span<const std::uint8_t, nic_model::kPeerMessageBytes> message) override;
   void report(Report& report) const override;
+  /// Throws ConfigError: the policy has no such parameters.
+  std::unique_ptr<nic_model::ObserverChange> prepare(const ControlConfig& config) const;
 
  private:
+  class NewParameters;
   using Controls = nic_model::Controls;
   struct Flow {
     std::uint16_t source_port = 0;
     bool known = false, responds = false;
+    bool has_early_hint = false;
+    std::uint16_t early_weight = 0;  // by a file, before the queue pair was ready
   };
   struct Change {
     Nanos at;
@@ -45,13 +51,16 @@ class Control final : public nic_model::Observer, private EngineOwner {
   bool is_on() const { return engine_ && !engine_->stopped(); }
   void settle(Controls& controls);
   void hint(Controls& controls);
+  void hint_of_file(const HintsFile::Hint& hint, Nanos now);
+  void tell_hint(std::uint32_t qpn, std::uint64_t weight, Nanos at);
   void trace(std::uint32_t flow, Nanos now, std::uint64_t rate, std::uint16_t port);
 
   const std::uint32_t first_qpn_;
   const std::vector<HintConfig> hints_;
   std::size_t hints_told_ = 0;
   std::vector<Flow> flows_;
-  Counter &flows_full_, &bad_messages_, &wrong_hints_;
+  Counter &flows_full_, &bad_messages_, &wrong_hints_, &early_hints_;
+  HintsFile hints_file_;
   std::unique_ptr<Engine> engine_;
   nic_model::DcqcnObserver fallback_;
   Controls* controls_ = nullptr;  // of the call that is made

@@ -130,14 +130,20 @@ void Engine::drain(Nanos now) {
   }
 }
 
-void Engine::put_of_node(Nanos at, scr_host detail, EngineOwner& owner) {
+Event Engine::event_of_node(Nanos at, scr_host detail) {
   Event event{};
   event.time = event.since = at;
   event.flow = SCR_NODE;
   event.count = 1;
   event.kind = SCR_HOST;
   event.detail = detail;
-  if (detail == SCR_HOST_TIMER || owner.look_at_host(event, at)) put(event);
+  return event;
+}
+
+void Engine::take(const Policy::Values& values, Nanos now) {
+  if (policy_.stopped()) return;
+  policy_.take(values);
+  put(event_of_node(now, SCR_HOST_PARAMETERS));
 }
 
 // At one instant: what takes effect, then what comes, then what is handled.
@@ -157,10 +163,10 @@ void Engine::run(Nanos now, EngineOwner& owner) {
       lose_probe();
     } else if (timer_ == at) {
       timer_ = kNever;
-      put_of_node(at, SCR_HOST_TIMER, owner);
+      put(event_of_node(at, SCR_HOST_TIMER));
     } else if (host_look_ == at) {
       host_look_ = at + host_period_;
-      put_of_node(at, SCR_HOST_PCIE, owner);
+      if (Event event = event_of_node(at, SCR_HOST_PCIE); owner.look_at_host(event, at)) put(event);
     } else {
       dispatch(at, owner);
     }

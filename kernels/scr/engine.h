@@ -56,6 +56,11 @@ class Engine {
   /// All that is due by `now`, in the order of time.
   void run(Nanos now, EngineOwner& owner);
 
+  /// As Policy's.
+  Policy::Values values_of(const std::vector<ParameterValue>& given) const { return policy_.values_of(given); }
+  /// The policy has these parameters from now on, and is told so.
+  void take(const Policy::Values& values, Nanos now);
+
   /// The rate that the policy gave last; 0: none, or the port's.
   std::uint64_t rate(std::uint32_t flow) const { return known_[flow].rate; }
   void report(Report& report) const { policy_.report(report); }
@@ -99,7 +104,7 @@ class Engine {
   Nanos front_of(const Ring<Event>& way) const { return way.empty() ? kNever : way.front().time + latency_of(way); }
   bool arrive_at(Nanos at);
   void drain(Nanos now);
-  void put_of_node(Nanos at, scr_host detail, EngineOwner& owner);
+  static Event event_of_node(Nanos at, scr_host detail);
 
   const Timing timing_;
   const std::uint32_t flows_;

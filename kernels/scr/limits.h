@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/scr/include/rocebox_hints.h"
 #include "kernels/scr/include/rocebox_scr.h"
 
 namespace rocebox::scr {
 
 /// Flows that a program knows, at most: SCR's experiments go to 1024, and tables of 16 times that are cheap.
-inline constexpr std::int64_t kFlowsMax = 16384;
+inline constexpr std::int64_t kFlowsMax = SCR_FLOWS_MAX;
 
 /// Threads of a pool: a DPA has 256.
 inline constexpr std::int64_t kThreadsMax = 256;
@@ -35,6 +36,14 @@ inline constexpr std::size_t kProbesWaiting = 8192;
 
 /// Rows of hints in a configuration.
 inline constexpr std::size_t kHintsMax = 1024;
+
+/// Greatest weight that a hint can give.
+inline constexpr std::uint64_t kHintWeightMax = 65535;
+
+/// Rows of a file of hints: as many as a configuration may have. All are read at once where one is new: 32 KiB.
+inline constexpr std::size_t kHintRowsMax = ROCEBOX_HINTS_ROWS_MAX;
+/// How often a file of hints that is missing or unusable is looked for again.
+inline constexpr std::int64_t kHintsRetry = 100'000'000;
 
 /// A rate below this is no rate: packets of the longest MTU would be more than 30 ms apart.
 inline constexpr std::uint64_t kRateFloor = 1'000'000;

@@ -2,25 +2,24 @@
 #include "kernels/scr/observe.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "kernels/scr/nacks.h"
 #include "kernels/scr/scr.h"
 #include "nic_model/dpa/library.h"
-#include "nic_model/dpa/program.h"
+#include "nic_model/pcc/events.h"
 #include "runtime/kernel/kernel_options.h"
 #include "runtime/roce/parse.h"
 #include "runtime/roce/psn.h"
 
 namespace rocebox::scr {
+
+namespace pcc = nic_model::pcc;
+
 namespace {
 
 constexpr std::uint32_t kWireOverhead = 24;  // preamble, FCS and gap: rates are the wire's
 constexpr std::uint32_t kUnknown = flows::Pairing::kNone;
-
-std::uint8_t nack_detail(std::uint8_t syndrome) {
-  if (roce::aeth_kind(syndrome) == roce::AethKind::kRnrNak) return SCR_NACK_RNR;
-  const bool lost = roce::aeth_value(syndrome) == static_cast<unsigned>(roce::NakCode::kPsnSequenceError);
-  return lost ? SCR_NACK_SEQUENCE : SCR_NACK_FATAL;
-}
 
 }  // namespace
 
@@ -29,26 +28,50 @@ void ObserveConfig::fields(Fields& f) {
   f.rate("rate", rate, {1'000'000, 100'000'000'000'000}, "of the senders' ports, for the policy");
   f.duration("interval", interval, {kMicrosecond, 3600 * kSecond}, "over which rates are reported");
   f.integer("samples", samples, {0, 4096}, "intervals that are reported of a flow: the first ones with packets");
+  f.group("pcc", "a program for DOCA PCC in place of a policy: it handles each event at once",
+          [this](Fields& g) { pcc.fields(g); });
+  if (pcc.has_program() && has_policy()) f.refuse("pcc", "has a program, and there is a policy: one or the other");
+  fixed = flatten_all(f.values());
+  std::erase_if(fixed, [](const auto& option) {
+    return std::ranges::any_of(kChangeable, [&](std::string_view name) {
+      return option.first.starts_with(name) && (option.first.size() == name.size() || option.first[name.size()] == '[');
+    });
+  });
   if (flows > kFlowsMax / 2) f.refuse("flows", "are connections here, of two directions each: at most 8192");
   if (flows * samples > std::int64_t{1} << 24)
     f.refuse("samples", "need too much memory: `flows` times `samples` may be 16777216");
 }
 
 Observe::Observe(const ObserveConfig& config, Stats& stats)
-    : interval_(config.interval),
+    : fixed_(config.fixed),
+      interval_(config.interval),
       samples_max_(static_cast<std::uint32_t>(config.samples)),
+      rate_unit_(static_cast<double>(config.rate) / DOCA_PCC_DEV_MAX_RATE),
       packets_(stats.counter("packets", "packets looked at")),
       others_(stats.counter("other_packets", "packets that tell nothing of a connection: no RoCEv2, or no RC or UC")),
       flows_full_(stats.counter("scr_flows_full", "packets of directions beyond those that are remembered")),
       unpaired_(stats.counter("unpaired_responses", "responses and notifications whose requests are not known")),
       asked_of_(stats.counter("scr_not_carried_out",
                               "probes and messages that the policy asked for: here nobody sends them")),
+      wrong_rates_(stats.counter("pcc_wrong_rates", "rates of 0 or above the port's that a program asked for")),
+      refused_parameters_(
+          stats.counter("pcc_parameters_refused", "new values of parameters that it did not take while it ran")),
+      program_stops_(stats.counter("pcc_stops", "a program went wrong: its flows keep their last rate")),
       pairing_({.directions = static_cast<std::uint32_t>(2 * config.flows)}),
       flows_(static_cast<std::size_t>(2 * config.flows)),
-      samples_(flows_.size() * samples_max_) {
+      samples_(std::make_unique_for_overwrite<Sample[]>(flows_.size() * samples_max_)) {
+  if (config.pcc.has_program()) {
+    const auto [path, text] = nic_model::dpa::program_file(config.pcc.program, config.pcc.file);
+    process_ = std::make_unique<pcc::Process>(
+        path, text,
+        pcc::ProcessOptions{static_cast<std::uint32_t>(2 * config.flows), config.rate,
+                            static_cast<std::uint32_t>(config.pcc.slot), static_cast<std::uint32_t>(config.pcc.threads),
+                            config.pcc.watchdog});
+    for (const pcc::ParameterValue& one : process_->values_of(config.pcc.values()))
+      if (const std::string why = process_->give(one, {}); !why.empty()) throw ConfigError(path + ": " + why);
+  }
   if (!config.has_policy()) return;
-  const std::string path = config.policy.empty() ? config.file.path : nic_model::dpa::library_path(config.policy);
-  const std::string text = config.policy.empty() ? config.file.text : nic_model::dpa::Program::read(path);
+  const auto [path, text] = nic_model::dpa::program_file(config.policy, config.file);
   FrameworkConfig framework = config;
   framework.flows = 2 * config.flows;
   engine_ = std::make_unique<Engine>(framework, path, text, config.rate, stats);
@@ -97,21 +120,14 @@ void Observe::request(std::uint32_t number, Packet packet, Nanos now) {
   const bool is_new = !pairing_.requested(number);
   pairing_.request(number, psn, psn);
   Flow& flow = flows_[number];
-  if (is_new && engine_ && !engine_->stopped()) {
-    Event event{};
-    event.time = event.since = now;
-    event.flow = number;
-    event.count = 1;
-    event.kind = SCR_HOST;
-    event.detail = SCR_HOST_NEW_FLOW;
-    engine_->tell(event, *this);
-  }
+  if (is_new && is_on()) begin(number, now);
   roll(number, now);
   const auto bytes = static_cast<std::uint32_t>(packet.wire_bytes() + kWireOverhead);
   flow.packets++;
   flow.bytes += bytes;
   flow.bucket_bytes += bytes;
   if (roce::bth(packet).ack_req()) flow.asked[flow.next_asked++ % kAsked] = {psn, now};
+  seen_bytes_ += packet.wire_bytes();
   Event event{};
   event.bytes = bytes;
   event.psn = psn;
@@ -127,7 +143,7 @@ void Observe::response(std::uint32_t number, Packet packet, Nanos now) {
   if (!aeth || roce::opcode_info(packet).has(roce::kIsReadResponse)) return;
   if (roce::aeth_kind(aeth->syndrome) != roce::AethKind::kAck) {
     event.detail = nack_detail(aeth->syndrome);
-    return put(event, number, SCR_NACK, now);
+    return put(event, number, SCR_NACK, now, aeth->syndrome);
   }
   put(event, number, SCR_ACK, now);
   // The time to the receiver and back, from where the packets pass.
@@ -139,14 +155,92 @@ void Observe::response(std::uint32_t number, Packet packet, Nanos now) {
   }
 }
 
-void Observe::put(Event& event, std::uint32_t flow, scr_kind kind, Nanos now) {
-  if (!engine_ || engine_->stopped() || !engine_->wants(kind)) return;
+// The flow's first request.
+void Observe::begin(std::uint32_t number, Nanos now) {
+  if (process_) {
+    if (!port_is_told_) process_->port_changed({now, 0, 0});
+    port_is_told_ = true;
+    process_->new_flow(number, now);
+    flows_[number].rate = static_cast<std::uint64_t>(DOCA_PCC_DEV_DEFAULT_RATE * rate_unit_);
+    return;
+  }
+  Event event{};
+  event.time = event.since = now;
+  event.flow = number;
+  event.count = 1;
+  event.kind = SCR_HOST;
+  event.detail = SCR_HOST_NEW_FLOW;
+  engine_->tell(event, *this);
+}
+
+void Observe::put(Event& event, std::uint32_t flow, scr_kind kind, Nanos now, std::uint8_t syndrome) {
+  if (!is_on() || (engine_ && !engine_->wants(kind))) return;
   event.time = event.since = now;
   event.flow = flow;
   event.count = 1;
   event.kind = static_cast<std::uint8_t>(kind);
+  if (process_) return tell_program(event, syndrome);
   engine_->put(event);
   engine_->run(now, *this);
+}
+
+// As Pcc does for a NIC. Nobody sends the probes that it asks for: the next round trip that is seen is the answer, with
+// nothing of it at the peer.
+void Observe::tell_program(const Event& event, std::uint8_t syndrome) {
+  static constexpr std::pair<scr_kind, doca_pcc_dev_event_type_enum> kKinds[] = {
+      {SCR_TX, DOCA_PCC_DEV_EVNT_ROCE_TX},
+      {SCR_ACK, DOCA_PCC_DEV_EVNT_ROCE_ACK},
+      {SCR_NACK, DOCA_PCC_DEV_EVNT_ROCE_NACK},
+      {SCR_CNP, DOCA_PCC_DEV_EVNT_ROCE_CNP},
+      {SCR_RTT, DOCA_PCC_DEV_EVNT_RTT}};
+  const auto* kind = std::ranges::find(kKinds, event.kind, [](const auto& one) { return one.first; });
+  Flow& flow = flows_[event.flow];
+  if (kind == std::end(kKinds) || process_->disabled() >> kind->second & 1) return;
+  if (event.kind == SCR_RTT && !std::exchange(flow.wants_rtt, false)) return;
+  doca_pcc_dev_event_t told =
+      pcc::event_of(kind->second, event.time, pairing_.key(event.flow).destination_qp, ++flow.serial);
+  if (event.kind == SCR_TX) pcc::set_sent(told, static_cast<std::uint32_t>(event.bytes));
+  if (event.kind == SCR_NACK) pcc::set_nack(told, syndrome);
+  const Nanos sent = event.time - event.rtt;
+  if (event.kind == SCR_RTT) pcc::set_rtt(told, sent, sent, sent);
+  doca_pcc_dev_results_t results{};
+  const auto before = static_cast<std::uint32_t>(static_cast<double>(flow.rate) / rate_unit_ + 0.5);
+  results.rate = before;
+  if (event.kind == SCR_TX) process_->set_source_port(event.udp_source_port);
+  if (!process_->handle(event.flow, told, results, {event.time, 0, seen_bytes_})) return program_stops_.add();
+  if (results.rtt_req) flow.wants_rtt = true;
+  if (results.rate == before) return;
+  if (results.rate == 0 || results.rate > DOCA_PCC_DEV_MAX_RATE) wrong_rates_.add();
+  roll(event.flow, event.time);
+  flow.rate =
+      static_cast<std::uint64_t>(std::clamp<std::uint32_t>(results.rate, 1, DOCA_PCC_DEV_MAX_RATE) * rate_unit_);
+}
+
+class Observe::NewParameters final : public Change {
+ public:
+  NewParameters(Policy::Values policy, std::vector<pcc::ParameterValue> program)
+      : policy_(std::move(policy)), program_(std::move(program)) {}
+  void apply(Kernel& kernel, Nanos now) override {
+    auto& observe = static_cast<Observe&>(kernel);
+    if (observe.engine_) observe.engine_->take(policy_, now);
+    if (!observe.process_ || observe.process_->stopped()) return;
+    for (const pcc::ParameterValue& one : program_)
+      if (!observe.process_->give(one, {now, 0, observe.seen_bytes_}).empty()) observe.refused_parameters_.add();
+  }
+
+ private:
+  Policy::Values policy_;
+  std::vector<pcc::ParameterValue> program_;
+};
+
+std::unique_ptr<Change> Observe::prepare(const ObserveConfig& config) const {
+  const auto [own, other] = std::ranges::mismatch(fixed_, config.fixed);
+  if (own != fixed_.end() || other != config.fixed.end())
+    throw ConfigError("scr: `" + (own != fixed_.end() ? own->first : other->first) +
+                      "` cannot be changed while it runs; only parameters can");
+  return std::make_unique<NewParameters>(
+      engine_ ? engine_->values_of(config.values()) : Policy::Values(),
+      process_ ? process_->values_of(config.pcc.values()) : std::vector<pcc::ParameterValue>());
 }
 
 // Intervals that are over go to the report.
@@ -173,6 +267,7 @@ void Observe::act(const scr_action& action, Nanos now) {
 
 void Observe::report(Report& report) const {
   if (engine_) engine_->report(report);
+  if (process_) process_->report(report);
   std::vector<std::uint32_t> senders;
   for (std::uint32_t i = 0; i < flows_.size(); i++)
     if (flows_[i].packets) senders.push_back(i);
@@ -209,6 +304,8 @@ rocebox::Component rocebox::scr_component() {
                                            "{policy: fair, timing: {trigger: 0, law: 0, install: 0}}"},
                                           {"what Swift would have done, with few flows remembered",
                                            "{policy: swift, flows: 2, rate: 10Gbps, interval: 100us, samples: 8}"},
+                                          {"what a program for DOCA PCC would have done",
+                                           "{pcc: {program: rtt_control, parameters: [{id: 0, value: 8000}]}}"},
                                           {nullptr, nullptr}};
   return two_sided_kernel<scr::Observe>(
       "scr", "what a policy of Software-Controlled RDMA would do with RoCEv2 that passes", kExamples);

@@ -30,9 +30,7 @@ Policy::Policy(const std::string& path, std::string_view program, const PolicyOp
   if (!init_ || !handle_)
     throw ConfigError(fmt::format("`{}` has no {}, which a policy has", path, init_ ? "scr_handle" : "scr_init"));
   read_tables(path);
-  for (const auto& [name, value] : parameters)
-    if (const std::string why = set_parameter(name, value); !why.empty())
-      throw ConfigError(fmt::format("`{}`: {}", path, why));
+  take(values_of(parameters));
   node_.line_rate = options.line_rate;
   node_.flows = options.flows;
   node_.actions = actions_.get();
@@ -49,24 +47,29 @@ void Policy::read_tables(const std::string& path) {
     for (; rows->name; rows++) {
       if (parameters_.size() == SCR_PARAMETERS_MAX)
         throw ConfigError(fmt::format("`{}` has more than {} parameters", path, SCR_PARAMETERS_MAX));
-      node_.parameters[parameters_.size()] = rows->at_first;
       parameters_.push_back(*rows);
     }
   if (const auto* names = static_cast<const char* const*>(program_.find("scr_counters")))
     for (; *names && counters_.size() < SCR_COUNTERS_MAX; names++) counters_.push_back(*names);
 }
 
-std::string Policy::set_parameter(const std::string& name, std::int64_t value) {
-  const auto one = std::ranges::find_if(parameters_, [&](const scr_parameter& row) { return name == row.name; });
-  if (one == parameters_.end()) {
-    std::vector<std::string_view> names;
-    for (const scr_parameter& row : parameters_) names.emplace_back(row.name);
-    return fmt::format("the program has no parameter `{}`, but: {}", name, fmt::join(names, ", "));
+Policy::Values Policy::values_of(const std::vector<ParameterValue>& given) const {
+  Values all;
+  for (const scr_parameter& row : parameters_) all.push_back(row.at_first);
+  for (const auto& [name, value] : given) {
+    const auto one = std::ranges::find_if(parameters_, [&](const scr_parameter& row) { return name == row.name; });
+    if (one == parameters_.end()) {
+      std::vector<std::string_view> names;
+      for (const scr_parameter& row : parameters_) names.emplace_back(row.name);
+      throw ConfigError(fmt::format("`{}`: the program has no parameter `{}`, but: {}", program_.name(), name,
+                                    fmt::join(names, ", ")));
+    }
+    if (value < one->least || value > one->most)
+      throw ConfigError(fmt::format("`{}`: parameter `{}` is from {} to {}, and not {}", program_.name(), name,
+                                    one->least, one->most, value));
+    all[static_cast<std::size_t>(one - parameters_.begin())] = value;
   }
-  if (value < one->least || value > one->most)
-    return fmt::format("parameter `{}` is from {} to {}, and not {}", name, one->least, one->most, value);
-  node_.parameters[one - parameters_.begin()] = value;
-  return "";
+  return all;
 }
 
 void Policy::call() {

@@ -2,6 +2,7 @@
 // Policy: a program that handles events (include/rocebox_scr.h), loaded, with a copy of its globals and a stack of its
 // own. What goes wrong in it stops it, and is named.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -41,8 +42,13 @@ class Policy {
 
   /// Bits of the kinds of events that it wants, as SCR_EVENT() has them.
   std::uint32_t events() const { return events_; }
-  /// Why the value cannot be; empty: the program has it from the next event on.
-  std::string set_parameter(const std::string& name, std::int64_t value);
+  /// Of all its parameters, in their order.
+  using Values = std::vector<std::int64_t>;
+  /// What they are when those of `given` are other than the program has them. Throws ConfigError: there are no such, or
+  /// they cannot have that value.
+  Values values_of(const std::vector<ParameterValue>& given) const;
+  /// The program has these from the next event on.
+  void take(const Values& values) { std::ranges::copy(values, node_.parameters); }
 
   /// False: the program has been stopped, now or before. Else actions() is what it asked for.
   bool handle(const Event& event, Nanos now) {

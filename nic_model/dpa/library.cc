@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "nic_model/dpa/program.h"
 #include "runtime/component/component.h"
 
 namespace rocebox::nic_model::dpa {
@@ -37,6 +38,12 @@ std::string library_path(const std::string& name) {
       if (const fs::path file = library / folder / (name + ".so"); fs::exists(file)) return file.string();
   }
   throw ConfigError(fmt::format("the device program `{}` is not beside the command, nor under its prefix", name));
+}
+
+ProgramFile program_file(const std::string& name, const InputFile& own) {
+  if (name.empty()) return {own.path, own.text};
+  const std::string path = library_path(name);
+  return {path, Program::read(path)};
 }
 
 }  // namespace rocebox::nic_model::dpa

@@ -46,4 +46,12 @@ void PccConfig::fields(Fields& f) {
     }
 }
 
+std::vector<ParameterValue> PccConfig::values() const {
+  std::vector<ParameterValue> all;
+  for (const ParameterConfig& one : parameters)
+    all.push_back({static_cast<std::uint32_t>(one.slot), static_cast<std::uint32_t>(one.id),
+                   static_cast<std::uint32_t>(one.value)});
+  return all;
+}
+
 }  // namespace rocebox::nic_model::pcc

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nic_model/pcc/process.h"
 #include "nic_model/rate/congestion_control.h"
 #include "runtime/component/fields.h"
 #include "runtime/component/input_file.h"
@@ -18,7 +19,9 @@ struct ParameterConfig {
 };
 
 struct PccConfig {
+  static constexpr std::string_view kChangeable[] = {"parameters"};
   void fields(Fields& fields);
+  std::vector<ParameterValue> values() const;
   const char* refuses(std::uint64_t line_rate) const { return line_rate == 0 ? "needs the port's `rate:`" : nullptr; }
   std::optional<NotificationPoint> notification_point() const { return NotificationPoint{}; }
   bool has_program() const { return !program.empty() || !file.path.empty(); }

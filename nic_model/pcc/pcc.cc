@@ -6,9 +6,8 @@
 #include <algorithm>
 
 #include "nic_model/dpa/library.h"
+#include "nic_model/pcc/events.h"
 #include "runtime/component/component.h"
-#include "runtime/roce/headers.h"
-#include "runtime/roce/parse.h"
 
 namespace rocebox::nic_model::pcc {
 namespace {
@@ -29,18 +28,6 @@ doca_pcc_dev_event_type_enum kind_of(QpEventKind kind) {
   return DOCA_PCC_DEV_EVNT_NULL;
 }
 
-std::uint32_t nack_kind(std::uint8_t syndrome) {
-  if (roce::aeth_kind(syndrome) == roce::AethKind::kRnrNak) return DOCA_PCC_DEV_NACK_EVNT_RNR;
-  const bool lost = roce::aeth_value(syndrome) == static_cast<unsigned>(roce::NakCode::kPsnSequenceError);
-  return lost ? DOCA_PCC_DEV_NACK_EVNT_OOS : DOCA_PCC_DEV_NACK_EVNT_NULL;
-}
-
-void store_time(unsigned char* to, Nanos time) {
-  roce::Be32 word;
-  word = static_cast<std::uint32_t>(time);
-  std::memcpy(to, &word, sizeof word);
-}
-
 }  // namespace
 
 Pcc::Pcc(const PccConfig& config, const ControlledNic& nic, Stats& stats)
@@ -51,10 +38,11 @@ Pcc::Pcc(const PccConfig& config, const ControlledNic& nic, Stats& stats)
       events_(stats.counter("pcc_events", "events that the program of congestion control handled")),
       probes_(stats.counter("pcc_rtt_requests", "probes of the round-trip time that it asked for")),
       wrong_rates_(stats.counter("pcc_wrong_rates", "rates of 0 or above the port's that it asked for")),
-      stops_(stats.counter("pcc_stops", "it went wrong, and DCQCN took over")) {
+      stops_(stats.counter("pcc_stops", "it went wrong, and DCQCN took over")),
+      refused_parameters_(
+          stats.counter("pcc_parameters_refused", "new values of parameters that it did not take while it ran")) {
   if (!config.has_program()) return;
-  const std::string path = config.program.empty() ? config.file.path : dpa::library_path(config.program);
-  const std::string text = config.program.empty() ? config.file.text : dpa::Program::read(path);
+  const auto [path, text] = dpa::program_file(config.program, config.file);
   process_ =
       std::make_unique<Process>(path, text,
                                 ProcessOptions{nic.queue_pairs, nic.line_rate, static_cast<std::uint32_t>(config.slot),
@@ -62,11 +50,8 @@ Pcc::Pcc(const PccConfig& config, const ControlledNic& nic, Stats& stats)
   for (const auto& [ours, theirs] : kKinds)
     if (!(process_->disabled() & bit_of(theirs))) wanted_ |= event_bit(ours);
   const Moment at_first;
-  for (const ParameterConfig& one : config.parameters)
-    if (std::string why =
-            process_->set_parameter(static_cast<std::uint32_t>(one.slot), static_cast<std::uint32_t>(one.id),
-                                    static_cast<std::uint32_t>(one.value), at_first);
-        !why.empty())
+  for (const ParameterValue& one : process_->values_of(config.values()))
+    if (std::string why = process_->give(one, at_first); !why.empty())
       throw ConfigError(fmt::format("`{}`: {}", path, why));
 }
 
@@ -90,33 +75,27 @@ void Pcc::on_queue_pair(Controls& controls, std::uint32_t qpn) {
 bool Pcc::tell(Controls& controls, const QpEvent& event, Flow& flow, doca_pcc_dev_event_t& told) {
   if (event.kind == QpEventKind::kTx) {
     flow.source_port = event.udp_source_port;
-    told.sent = {(event.bytes + 31) / 32 & 0xFFFF, 1};
+    set_sent(told, event.bytes);
     if (flow.wants_probe && probe(controls, event.qpn, flow)) told.general.flags = DOCA_PCC_DEV_TX_FLAG_RTT_REQ_SENT;
   } else if (event.kind == QpEventKind::kNack) {
-    told.general.ev_subtype = nack_kind(event.syndrome) & 0xFF;
+    set_nack(told, event.syndrome);
   } else if (event.kind == QpEventKind::kRtt) {
-    store_time(told.answer, event.rtt->request_sent);
-    store_time(told.answer + 4, event.rtt->request_received);
-    store_time(told.answer + 8, event.rtt->response_sent);
+    set_rtt(told, event.rtt->request_sent, event.rtt->request_received, event.rtt->response_sent);
   }
-  if (!(wanted_ & event_bit(event.kind))) return false;
-  told.general.ev_type = static_cast<unsigned>(kind_of(event.kind)) & 0xFF;
-  told.answers.num_coalesced = 1;
-  told.tag = told.qpn = event.qpn;
-  told.serial = told.first_serial = ++flow.serial;
-  return true;
+  return (wanted_ & event_bit(event.kind)) != 0;
 }
 
 void Pcc::on_event(Controls& controls, const QpEvent& event) {
   if (!is_on()) {
+    if (process_ && !has_fallen_back_) fall_back(controls);  // stopped between two events
     if (fallback_.events() & event_bit(event.kind)) fallback_.on_event(controls, event);
     return;
   }
   Flow& flow = flows_[event.qpn - first_qpn_];
   if (!flow.known) return;  // it has not been ready to send
-  doca_pcc_dev_event_t told{};
-  told.time = told.first_time = static_cast<std::uint32_t>(controls.now());
+  doca_pcc_dev_event_t told = event_of(kind_of(event.kind), controls.now(), event.qpn, flow.serial + 1);
   if (!tell(controls, event, flow, told)) return;
+  flow.serial++;
   doca_pcc_dev_results_t results{};
   results.rate = flow.rate;
   process_->set_source_port(flow.source_port);
@@ -154,8 +133,29 @@ void Pcc::set_rate(Controls& controls, std::uint32_t qpn, Flow& flow, std::uint3
 
 void Pcc::fall_back(Controls& controls) {
   stops_.add();
+  has_fallen_back_ = true;
   for (std::size_t i = 0; i < flows_.size(); i++)
     if (flows_[i].known) fallback_.on_queue_pair(controls, first_qpn_ + static_cast<std::uint32_t>(i));
+}
+
+// The program's own function is called, as when a user sets parameters of DOCA PCC.
+class Pcc::NewParameters final : public ObserverChange {
+ public:
+  explicit NewParameters(std::vector<ParameterValue> values) : values_(std::move(values)) {}
+  void apply(Observer& observer, Nanos now) override {
+    auto& pcc = static_cast<Pcc&>(observer);
+    if (!pcc.is_on()) return;
+    for (const ParameterValue& one : values_)
+      if (!pcc.process_->give(one, {now, 0, 0}).empty()) pcc.refused_parameters_.add();
+  }
+
+ private:
+  std::vector<ParameterValue> values_;
+};
+
+std::unique_ptr<ObserverChange> Pcc::prepare(const PccConfig& config) const {
+  if (!process_) return nullptr;
+  return std::make_unique<NewParameters>(process_->values_of(config.values()));
 }
 
 void Pcc::report(Report& report) const {

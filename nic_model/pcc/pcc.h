@@ -23,8 +23,11 @@ class Pcc final : public Observer {
   void on_event(Controls& controls, const QpEvent& event) override;
   void on_timer(Controls& controls) override { fallback_.on_timer(controls); }
   void report(Report& report) const override;
+  /// Throws ConfigError: the program has no such parameters.
+  std::unique_ptr<ObserverChange> prepare(const PccConfig& config) const;
 
  private:
+  class NewParameters;
   struct Flow {
     std::uint32_t serial = 0, rate = 0;
     std::uint16_t source_port = 0;
@@ -43,8 +46,8 @@ class Pcc final : public Observer {
   std::uint32_t wanted_ = 0;  // bits of our kinds of events that the program wants
   std::vector<Flow> flows_;
   DcqcnObserver fallback_;
-  bool port_is_told_ = false;
-  Counter &events_, &probes_, &wrong_rates_, &stops_;
+  bool port_is_told_ = false, has_fallen_back_ = false;
+  Counter &events_, &probes_, &wrong_rates_, &stops_, &refused_parameters_;
 };
 
 Component pcc_component();

@@ -121,6 +121,23 @@ std::string Process::set_parameter(std::uint32_t slot, std::uint32_t id, std::ui
   return "";
 }
 
+std::vector<ParameterValue> Process::values_of(std::span<const ParameterValue> given) const {
+  std::vector<ParameterValue> all = tables_.values_at_first();
+  for (const ParameterValue& one : given) {
+    if (const std::string why = tables_.refuses(one.slot, one.id, one.value); !why.empty())
+      throw ConfigError(fmt::format("`{}`: {}", name(), why));
+    for (ParameterValue& other : all)
+      if (other.slot == one.slot && other.id == one.id) other.value = one.value;
+  }
+  return all;
+}
+
+std::string Process::give(const ParameterValue& what, const Moment& moment) {
+  const Tables::Slot* slot = tables_.slot(0, what.slot);
+  if (slot && slot->parameters[what.id] == what.value) return "";
+  return set_parameter(what.slot, what.id, what.value, moment);
+}
+
 bool Process::give_source_port(std::uint16_t port) {
   if (is_handling_) new_source_port_ = port;
   return is_handling_;

@@ -60,6 +60,12 @@ class Process {
   /// Parameters of port 0. Why not; empty: the program has them.
   std::string set_parameter(std::uint32_t slot, std::uint32_t id, std::uint32_t value, const Moment& moment);
 
+  /// What all parameters that can be changed are when `given` are other than the program has them. Throws ConfigError:
+  /// there are no such, or they cannot have that value.
+  std::vector<ParameterValue> values_of(std::span<const ParameterValue> given) const;
+  /// As set_parameter(), and nothing where it is so already.
+  std::string give(const ParameterValue& what, const Moment& moment);
+
   bool stopped() const { return !error_.empty(); }
   /// Why it was stopped, and where; empty: it was not.
   const std::string& error() const { return error_; }

@@ -77,6 +77,18 @@ std::string Tables::refuses(std::uint32_t number, std::uint32_t id, std::uint32_
   return "";
 }
 
+std::vector<ParameterValue> Tables::values_at_first() const {
+  std::vector<ParameterValue> all;
+  for (std::uint32_t number = 0; number < slots_[0].size(); number++) {
+    const Slot* one = slot(0, number);
+    for (std::uint32_t id = 0; one && id < parameters(*one); id++) {
+      const Parameter& what = algorithms_[one->algorithm].parameters[id];
+      if (what.writable) all.push_back({number, id, what.at_first});
+    }
+  }
+  return all;
+}
+
 bool Tables::is_overrun(const Slot& slot) const {
   return slot.parameters[parameters(slot)] != kGuard || slot.counters[counters(slot)] != kGuard;
 }

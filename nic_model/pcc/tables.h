@@ -18,6 +18,11 @@ inline constexpr std::uint32_t kPortsMax = 8;  ///< of the generation of DPAs th
 /// What stands at a place of memory that the program must not write: near its contexts and arrays.
 inline constexpr std::uint32_t kGuard = 0x6A5D3C17;
 
+/// A parameter of port 0, and what it is to be.
+struct ParameterValue {
+  std::uint32_t slot = 0, id = 0, value = 0;
+};
+
 class Tables {
  public:
   Tables();
@@ -50,6 +55,8 @@ class Tables {
   }
   /// Why the parameter of port 0 cannot have that value; empty: it can.
   std::string refuses(std::uint32_t slot, std::uint32_t id, std::uint32_t value) const;
+  /// Of port 0, those that can be changed, as the program had them at first.
+  std::vector<ParameterValue> values_at_first() const;
   /// Whether the program has written behind an array of the slot.
   bool is_overrun(const Slot& slot) const;
   /// Port 0's slots.

@@ -3,7 +3,9 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "nic_model/rate/observer.h"
 #include "runtime/kernel/kernel_options.h"
@@ -26,6 +28,15 @@ struct NotificationPoint {
 
 inline constexpr char kCongestionControlKind[] = "congestion_control";
 
+/// New options for a running observer: checked and made ready beside it, then taken over between two of its NIC's
+/// calls.
+class ObserverChange {
+ public:
+  virtual ~ObserverChange() = default;
+  /// As Change::apply().
+  virtual void apply(Observer& observer, Nanos now) = 0;
+};
+
 /// The options of a congestion control.
 class CongestionControlOptions : public Options {
  public:
@@ -36,6 +47,10 @@ class CongestionControlOptions : public Options {
   /// With one, packets are ECN capable, and their receiver answers marks with congestion notifications.
   virtual std::optional<NotificationPoint> notification_point() const = 0;
   virtual std::unique_ptr<Observer> make(const ControlledNic& nic, Stats& stats) const = 0;
+  /// Names of those of its options that an observer can take while it runs, with all that stands below them.
+  virtual std::span<const std::string_view> changeable() const { return {}; }
+  /// These options for `running`, which make() of such options has made. Throws ConfigError: it cannot have them.
+  virtual std::unique_ptr<ObserverChange> change(const Observer& /*running*/) const { return nullptr; }
 };
 
 /// A row of component_kinds().
@@ -68,6 +83,14 @@ class ControlOptionsOf final : public CongestionControlOptions {
   std::unique_ptr<Observer> make(const ControlledNic& nic, Stats& stats) const override {
     return std::make_unique<C>(config_, nic, stats);
   }
+  std::span<const std::string_view> changeable() const override {
+    if constexpr (requires { C::Config::kChangeable; }) return C::Config::kChangeable;
+    return {};
+  }
+  std::unique_ptr<ObserverChange> change(const Observer& running) const override {
+    if constexpr (requires { C::Config::kChangeable; }) return static_cast<const C&>(running).prepare(config_);
+    return nullptr;
+  }
 
  private:
   typename C::Config config_;
@@ -82,6 +105,8 @@ std::string nic_with(const Component& self);
 ///   const,
 ///                                             // const char* refuses(std::uint64_t line_rate) const
 ///   C(const Config&, const ControlledNic&, Stats&);  // the counters that it makes stand among its NIC's
+/// Where some options can be changed while it runs, Config has their names, an array kChangeable of std::string_view,
+/// and C std::unique_ptr<ObserverChange> prepare(const Config&) const.
 template <class C>
 constexpr Component congestion_control(const char* name, const char* summary, const Example* examples = nullptr) {
   return {kComponentAbi,

@@ -9,6 +9,8 @@
 
 #include "runtime/kernel/kernel.h"
 #include "runtime/kernel/report.h"
+#include "runtime/roce/headers.h"
+#include "runtime/roce/opcodes.h"
 
 namespace rocebox::nic_model {
 
@@ -24,6 +26,18 @@ enum class QpEventKind : std::uint8_t {
   kTxResponse,  ///< a packet of a response to the peer's READ left
 };
 constexpr std::uint32_t event_bit(QpEventKind kind) { return 1u << static_cast<unsigned>(kind); }
+
+/// What a NACK says.
+enum class NackKind : std::uint8_t {
+  kRnr,       ///< no receive request was posted
+  kSequence,  ///< packets were lost
+  kFatal      ///< the connection ends
+};
+inline NackKind nack_kind(std::uint8_t syndrome) {
+  if (roce::aeth_kind(syndrome) == roce::AethKind::kRnrNak) return NackKind::kRnr;
+  const bool lost = roce::aeth_value(syndrome) == static_cast<unsigned>(roce::NakCode::kPsnSequenceError);
+  return lost ? NackKind::kSequence : NackKind::kFatal;
+}
 
 inline constexpr std::size_t kRttPayloadBytes = 32;
 /// What an observer writes of a peer message; with the NIC's header 128 bytes of UDP payload (SCR, 4.3.1).

@@ -48,7 +48,8 @@ void LimiterConfig::fields(Fields& f) {
   f.rate("qp_rate", qp_rate, {0, kRateMax}, "of each queue pair's requests; 0: as its congestion control says");
   f.bytes("qp_burst", qp_burst, {0, kBurstMax}, "that a queue pair with a rate may send at once after a pause");
   f.rate("port_rate", port_rate, {0, kRateMax}, "of all queue pairs together; 0: the port's");
-  f.bytes("port_burst", port_burst, {0, kBurstMax}, "that may leave at once after a pause");
+  f.bytes("port_burst", port_burst, {0, kBurstMax},
+          "that may leave at once after a pause, or where a live port is late");
   f.fraction("low_rate_loss", low_rate_loss, {0, 0.99},
              "share of a rate far below 1 Gbps that its limiter loses; less in proportion as the rate comes near that");
 }

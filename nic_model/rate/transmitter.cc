@@ -50,6 +50,9 @@ void QpList::append(QpList& other) {
 Transmitter::Transmitter(const NicConfig& config)
     : config_(config),
       rate_(config.rate),
+      catch_up_(config.rate ? static_cast<Nanos>(static_cast<double>(config.limiter.port_burst) * 8e9 /
+                                                 static_cast<double>(config.rate))
+                            : 0),
       overhead_bytes_(config.overhead),
       timer_(timer_tag(TimerOf::kTransmitter)),
       is_greedy_(config.scheduler.policy == SchedulerPolicy::kGreedy),
@@ -271,7 +274,7 @@ void Transmitter::run(Context& context, Core& core) {
       leave(context, core, std::move(packet));
       continue;
     }
-    const RateQueue::Free free = rate_.after(context.now(), packet->wire_bytes() + overhead_bytes_);
+    const RateQueue::Free free = rate_.after(context.now() - catch_up_, packet->wire_bytes() + overhead_bytes_);
     rate_.accept(free);
     leaving_ = std::move(packet);
     context.arm(timer_, free.rounded_up());

@@ -71,6 +71,7 @@ class Transmitter {
 
   const NicConfig& config_;
   RateQueue rate_;
+  const Nanos catch_up_;  // a port that is called late, as on a live wire, sends what it would have sent since
   std::uint64_t overhead_bytes_;
   Timer timer_;
   std::vector<Group> groups_;      // strict ones first, in the order in which they go

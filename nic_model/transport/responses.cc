@@ -142,7 +142,12 @@ void Responder::pace(Context& context, Packet packet) {
     core_.observe(context, qp_, event);
   }
   if (qp_.response_rate == 0) return;
-  paced_until_ = std::max(paced_until_, context.now()) + static_cast<Nanos>(bytes * 8e9 / qp_.response_rate);
+  const LimiterConfig& limiter = core_.config.limiter;
+  const double nanos_per_byte = 8e9 / limiter.effective(qp_.response_rate);
+  const auto saved = static_cast<Nanos>(static_cast<double>(limiter.qp_burst) * nanos_per_byte);
+  paced_until_ =
+      std::max(paced_until_, context.now() - saved) + static_cast<Nanos>(static_cast<double>(bytes) * nanos_per_byte);
+  if (paced_until_ <= context.now()) return;
   is_paced_ = true;
   context.arm(qp_.response_timer, paced_until_);
 }

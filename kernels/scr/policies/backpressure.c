@@ -24,8 +24,8 @@ struct flow {
   int64_t cut;
   uint8_t received, listed;
 };
-static struct flow flows[16384];
-static uint32_t slow[16384], slow_count; /* below the port's rate */
+static struct flow flows[SCR_FLOWS_MAX];
+static uint32_t slow[SCR_FLOWS_MAX], slow_count; /* below the port's rate */
 static uint64_t port_before;
 static int64_t looked, told;
 

@@ -24,8 +24,8 @@ struct flow {
   int64_t last, asked;
   uint8_t sends, has_credit, wants, listed;
 };
-static struct flow flows[16384];
-static uint32_t known[16384], known_count; /* that ask, or are asked for */
+static struct flow flows[SCR_FLOWS_MAX];
+static uint32_t known[SCR_FLOWS_MAX], known_count; /* that ask, or are asked for */
 static uint64_t port_bytes, port_before;
 static int64_t last_period;
 static struct ewma others; /* kbit/s that nobody asked for */

@@ -27,7 +27,7 @@ struct flow {
   uint32_t alpha, by_time, by_bytes;
   uint8_t notified, limited;
 };
-static struct flow flows[16384];
+static struct flow flows[SCR_FLOWS_MAX];
 
 static uint32_t kept(uint64_t alpha, uint32_t keep, int64_t times) {
   for (; times > 0 && alpha; times--) alpha = alpha * keep >> 10;

@@ -7,7 +7,7 @@
 
 enum { kDefault, kStatic, kWaterFilling };
 enum { kReset, kFill, kShare };
-enum { kAlgorithm, kArrivals, kStep, kStart, kMinRate, kCapacity, kSaturated, kPatience, kIdle, kLag, kSmoothing };
+enum { kAlgorithm, kArrivals, kStep, kStart, kMinRate, kCapacity, kSaturated, kPatience, kIdle, kLag, kSmoothing, kWindow };
 enum { kEvents, kJoined, kLeft, kRises, kFalls, kReclaims };
 
 const struct scr_parameter scr_parameters[] = {
@@ -22,13 +22,15 @@ const struct scr_parameter scr_parameters[] = {
     {"idle", "a flow that sends nothing for so long has ended, ns", 1000000, 1000, 10000000000},
     {"lag", "from an event that is handled to its rate in force, ns", 10000, 0, 1000000},
     {"smoothing", "of the bandwidth: a sample weighs 1 / 2^this", 2, 0, 8},
+    {"window", "least time over which bandwidth is measured, ns: on a live wire packets leave in bursts", 1, 1, 1000000000},
     {0, 0, 0, 0, 0}};
 const char* const scr_counters[] = {"tx_events", "flows_joined", "flows_left", "rises", "falls", "reclaims", 0};
 
 #define RATES 8 /* that are remembered: more than are given while one takes effect */
 
 struct flow {
-  int64_t last;          /* time of the newest TX event */
+  int64_t last;          /* time of the newest TX event that was measured */
+  uint64_t waiting;      /* bytes since then */
   uint64_t rate;         /* 0: none */
   uint64_t charge;       /* what it takes of the port, in the books */
   struct ewma bandwidth; /* kbit/s */
@@ -40,8 +42,8 @@ struct flow {
   } rates[RATES]; /* what was given, from when on */
 };
 
-static struct flow flows[16384];
-static uint32_t active[16384], active_count; /* numbers of the flows that are */
+static struct flow flows[SCR_FLOWS_MAX];
+static uint32_t active[SCR_FLOWS_MAX], active_count; /* numbers of the flows that are */
 static uint64_t charged;                     /* of all */
 static uint64_t charged_saturated, weight_saturated, weight_all;
 static int64_t woken = INT64_MAX;
@@ -157,9 +159,11 @@ static void fill(struct scr_node* node, uint32_t number) {
 static void measure(struct scr_node* node, uint32_t number, const struct scr_event* event) {
   struct flow* flow = &flows[number];
   const int64_t span = event->time - flow->last;
-  if (span <= 0) return;
+  flow->waiting += event->bytes;
+  if (span < node->parameters[kWindow]) return;
   const uint64_t then = rate_at(flow, flow->last), now = rate_at(flow, event->time);
-  const uint64_t kilobits = event->bytes * 8000000 / (uint64_t)span;
+  const uint64_t kilobits = flow->waiting * 8000000 / (uint64_t)span;
+  flow->waiting = 0;
   flow->last = event->time;
   const uint64_t smooth =
       (uint64_t)ewma_add(&flow->bandwidth, (uint32_t)least_of(kilobits, UINT32_MAX), (unsigned)node->parameters[kSmoothing]) * 1000;
@@ -227,7 +231,19 @@ static void on_new_flow(struct scr_node* node, uint32_t number) {
   flows[number].weight = 0;
 }
 
+/* Under another algorithm all begin anew, or are left to the NIC. */
+static void on_parameters(struct scr_node* node) {
+  if (node->parameters[kAlgorithm] == kDefault) {
+    while (active_count) leave(node, active_count - 1);
+  } else if (node->parameters[kAlgorithm] == kStatic) {
+    share_out(node);
+  } else {
+    begin_anew(node);
+  }
+}
+
 void scr_handle(struct scr_node* node, const struct scr_event* event) {
+  if (event->kind == SCR_HOST && event->detail == SCR_HOST_PARAMETERS) return on_parameters(node);
   if (node->parameters[kAlgorithm] == kDefault) return;
   if (event->kind == SCR_TX) return on_tx(node, event);
   if (event->kind != SCR_HOST) return;
@@ -237,7 +253,5 @@ void scr_handle(struct scr_node* node, const struct scr_event* event) {
 }
 
 void scr_init(struct scr_node* node) {
-  node->events = SCR_EVENT(SCR_HOST);
-  /* By default nobody has to know. */
-  if (node->parameters[kAlgorithm] != kDefault) node->events |= SCR_EVENT(SCR_TX);
+  node->events = SCR_EVENT(SCR_TX) | SCR_EVENT(SCR_HOST);
 }

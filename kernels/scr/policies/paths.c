@@ -29,8 +29,8 @@ struct flow {
   uint8_t known, at, sent;
   uint16_t congested; /* rounds */
 };
-static struct flow flows[16384];
-static uint32_t known[16384], known_count;
+static struct flow flows[SCR_FLOWS_MAX];
+static uint32_t known[SCR_FLOWS_MAX], known_count;
 static int64_t next_round;
 static uint8_t running;
 static uint64_t dice;

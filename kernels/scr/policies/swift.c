@@ -35,7 +35,7 @@ struct flow {
   uint32_t rtt, peer_delay;
   uint8_t probing, sent, received;
 };
-static struct flow flows[16384];
+static struct flow flows[SCR_FLOWS_MAX];
 static uint32_t host_delay;
 
 /* rate * rtt in packets: a window in fixed point. */

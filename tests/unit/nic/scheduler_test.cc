@@ -176,6 +176,25 @@ TEST(NicScheduler, TokenBucketsLimitQueuePairsAndThePort) {
   drain(senders);
 }
 
+// What a port has not sent for a while leaves at once, as far as its bucket goes; a live port is called late.
+TEST(NicScheduler, APortWithABucketCatchesUp) {
+  const auto micros = [](const std::string& burst) {
+    NicBox box("rate: 1Gbps\nlimiter: {port_burst: " + burst + "}");
+    box.connect();
+    Nanos ended = 0;
+    box.hosts[0]->on_wc = [&](nic_model::Host& host, const ibv_wc&) { ended = host.now(); };
+    box.run(100 * kMillisecond);
+    const Nanos began = box.now;
+    box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 64 * 1024);
+    box.run(100 * kMillisecond);
+    return static_cast<double>(ended - began) / 1e3;
+  };
+  const double whole = (64 * 1106 + 16) * 8 / 1e3;
+  EXPECT_NEAR(micros("0B"), whole, 15);
+  EXPECT_NEAR(micros("32KiB"), whole - 32768 * 8 / 1e3, 15);
+  EXPECT_LT(micros("128KiB"), 20);
+}
+
 TEST(NicScheduler, VerbsLimitTheRateOfAQueuePair) {
   Senders senders("rate: 10Gbps");
   const unsigned qp = senders.add(0);

@@ -4,8 +4,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
+#include "kernels/scr/limits.h"
 #include "kernels/scr/messages.h"
 #include "nic_model/rate/dcqcn.h"
 #include "runtime/telemetry/json_report.h"
@@ -82,6 +88,29 @@ TEST(ScrControl, ReadsArePacedAtTheResponder) {
   EXPECT_GE(counter_of(box, 1, "tx"), 1u) << "what the responder sends is data that leaves";
 }
 
+// READs go through the same limiter as requests: its bucket, and what it loses of low rates.
+TEST(ScrControl, ReadsObeyTheLimiter) {
+  const auto micros = [](const std::string& limiter, std::uint64_t rate) {
+    NicBox box("limiter: " + limiter + "\n" + probe_nic(fmt::format("{{name: rate, value: {}}}", rate)));
+    box.connect();
+    Nanos ended = 0;
+    box.hosts[0]->on_wc = [&](nic_model::Host& host, const ibv_wc&) { ended = host.now(); };
+    // The rate is in force before the READ that counts.
+    box.post(0, 1, IBV_WR_RDMA_READ, 0, 1024);
+    box.run(100 * kMillisecond);
+    const Nanos began = box.now;
+    box.post(0, 2, IBV_WR_RDMA_READ, 0, 1 << 20);
+    box.run(100 * kMillisecond);
+    EXPECT_EQ(box.completions(0).size(), 2u);
+    return static_cast<double>(ended - began) / 1e3;
+  };
+  const double bits = 1024 * (14 + 20 + 8 + 12 + 1024 + 4 + 24) * 8;
+  EXPECT_NEAR(micros("{qp_burst: 0B}", 5'000'000'000), bits / 5e3, 30);
+  EXPECT_NEAR(micros("{qp_burst: 256KiB}", 5'000'000'000), (bits - 262144 * 8) / 5e3, 45)
+      << "a full bucket goes at the port's rate";
+  EXPECT_NEAR(micros("{qp_burst: 0B, low_rate_loss: 50%}", 500'000'000), bits / 375, bits / 375 * 0.01);
+}
+
 TEST(ScrControl, PeersTellEachOther) {
   NicBox box(probe_nic("{name: message, value: 4711}"));
   box.connect();
@@ -147,6 +176,44 @@ TEST(ScrControl, HintsComeWhenApplicationsSaySo) {
   box.run(10 * kMillisecond);
   EXPECT_EQ(counter_of(box, 0, "last_value"), 3u);
   EXPECT_EQ(box.count(0, "scr_wrong_hints"), 1u) << "there is no such queue pair";
+}
+
+// An application may write before it connects: the newest hint is told once the queue pair is ready, and not again for
+// another one of its number.
+TEST(ScrControl, HintsOfAFileWaitForTheirQueuePair) {
+  namespace fs = std::filesystem;
+  const fs::path path = fs::temp_directory_path() / fmt::format("rocebox-early-{}.hints", getpid());
+  const auto write = [&](std::uint32_t qpn, std::uint64_t weight, std::uint32_t sequence) {
+    std::vector<std::uint8_t> bytes(64 + 2 * 32);
+    const auto set = [&](std::size_t at, auto value) { std::memcpy(&bytes[at], &value, sizeof value); };
+    std::memcpy(bytes.data(), "RBHINTS", 8);
+    set(8, std::uint32_t{1}), set(12, std::uint32_t{2}), set(16, sequence);
+    set(64, sequence), set(68, qpn), set(72, weight), set(88, rocebox_hint_check(sequence, qpn, weight));
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+  };
+  write(18, 5, 2);
+  NicBox box(probe_nic("", fmt::format(", hints_file: {}, hints_period: 1ms", path.string())));
+  box.connect();  // 17
+  box.run(5 * kMillisecond);
+  EXPECT_EQ(box.count(0, "scr_early_hints"), 1u);
+  EXPECT_EQ(counter_of(box, 0, "last_value"), 0u);
+  write(18, 6, 4);
+  box.run(5 * kMillisecond);
+  EXPECT_EQ(box.count(0, "scr_early_hints"), 2u);
+  box.connect();  // 18
+  box.run(5 * kMillisecond);
+  EXPECT_EQ(counter_of(box, 0, "last_value"), 6u);
+  write(18, 7, 6);
+  box.run(5 * kMillisecond);
+  EXPECT_EQ(counter_of(box, 0, "last_value"), 7u) << "and at once from then on";
+  write(18, 65536, 8);
+  box.run(5 * kMillisecond);
+  write(0xFFFFFF, 1, 10);
+  box.run(5 * kMillisecond);
+  EXPECT_EQ(counter_of(box, 0, "last_value"), 7u);
+  EXPECT_EQ(box.count(0, "scr_wrong_hints"), 2u);
+  EXPECT_EQ(box.count(0, "scr_early_hints"), 2u);
+  fs::remove(path);
 }
 
 TEST(ScrControl, WhatGoesWrongEndsInDcqcn) {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernels/scr/hints_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace rocebox::scr {
+
+static_assert(sizeof(rocebox_hints) == 64 && sizeof(rocebox_hint_row) == 32);
+
+HintsFile::HintsFile(const std::string& path, Nanos period, Stats& stats)
+    : path_(path),
+      period_(period),
+      missing_(stats.counter("scr_hints_missing", "looks for a file of hints that is not there, or not to be read")),
+      unusable_(stats.counter("scr_hints_unusable", "looks at one that is none of hints, or too short")),
+      torn_(stats.counter("scr_hints_torn", "hints that were half written, or whose check is wrong")),
+      taken_(stats.counter("scr_hints_taken", "hints that were read from a file")),
+      next_(path.empty() ? kNever : 0),
+      rows_(path.empty() ? 0 : kHintRowsMax),
+      seen_(rows_.size()) {
+  hints_.reserve(rows_.size());
+}
+
+HintsFile::~HintsFile() {
+  if (file_ >= 0) close(file_);
+}
+
+std::span<const HintsFile::Hint> HintsFile::look(Nanos now) {
+  hints_.clear();
+  if (now < next_) return {};
+  next_ = now + period_;
+  if (!is_open(now)) return {};
+  rocebox_hints header;
+  if (!read(0, sizeof header, &header) || std::memcmp(header.magic, ROCEBOX_HINTS_MAGIC, sizeof header.magic) != 0 ||
+      header.version != ROCEBOX_HINTS_VERSION || header.rows == 0 || header.rows > kHintRowsMax) {
+    give_up(now, unusable_);
+    return {};
+  }
+  if (header.changes == changes_ && !is_new_) return {};
+  if (!read(sizeof header, header.rows * sizeof(rocebox_hint_row), rows_.data())) {
+    give_up(now, unusable_);
+    return {};
+  }
+  changes_ = header.changes;
+  take_rows(header);
+  return hints_;
+}
+
+void HintsFile::take_rows(const rocebox_hints& header) {
+  is_new_ = false;
+  for (std::uint32_t i = 0; i < header.rows; i++) {
+    const rocebox_hint_row& row = rows_[i];
+    if (row.sequence == seen_[i].told) continue;  // 0: nobody has written it
+    const bool whole =
+        row.sequence % 2 == 0 && row.zero == 0 && row.check == rocebox_hint_check(row.sequence, row.qpn, row.weight);
+    if (whole) {
+      seen_[i].told = row.sequence;
+      hints_.push_back({row.qpn, row.weight});
+      taken_.add();
+      continue;
+    }
+    is_new_ = true;  // it may be whole when it is looked at again
+    if (seen_[i].torn == row.sequence) continue;
+    seen_[i].torn = row.sequence;
+    torn_.add();
+  }
+}
+
+// Another one may have taken its place.
+bool HintsFile::is_open(Nanos now) {
+  struct stat about {};
+  if (file_ >= 0 && now >= same_until_) {
+    same_until_ = now + kHintsRetry;
+    if (fstat(file_, &about) != 0 || about.st_nlink == 0) {
+      close(file_);
+      file_ = -1;
+    }
+  }
+  if (file_ >= 0) return true;
+  if (now < retry_) return false;
+  file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file_ < 0) return give_up(now, missing_), false;
+  if (fstat(file_, &about) != 0 || !S_ISREG(about.st_mode)) return give_up(now, unusable_), false;
+  same_until_ = now + kHintsRetry;
+  is_new_ = true;
+  std::fill(seen_.begin(), seen_.end(), Seen());
+  return true;
+}
+
+void HintsFile::give_up(Nanos now, Counter& why) {
+  why.add();
+  retry_ = now + kHintsRetry;
+  if (file_ >= 0) close(file_);
+  file_ = -1;
+}
+
+bool HintsFile::read(std::size_t from, std::size_t bytes, void* to) const {
+  return pread(file_, to, bytes, static_cast<off_t>(from)) == static_cast<ssize_t>(bytes);
+}
+
+}  // namespace rocebox::scr
