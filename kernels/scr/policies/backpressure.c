@@ -43,7 +43,7 @@ static void on_host(struct scr_node* node, const struct scr_event* event) {
   const uint64_t bytes = event->value2 - port_before;
   int congested = p[kPcieLimit] && event->value > (uint64_t)p[kPcieLimit];
   if (p[kPortLimit] && looked && span > 0)
-    congested |= bytes * 8000000000 / (uint64_t)span > node->line_rate / 1000 * (uint64_t)p[kPortLimit];
+    congested |= bytes * 8000000 / (uint64_t)span > node->line_rate / 1000000 * (uint64_t)p[kPortLimit]; /* kbit/s */
   looked = node->now;
   port_before = event->value2;
   if (p[kEvery] && node->now - told >= p[kEvery]) {

@@ -61,13 +61,31 @@ static void go(struct scr_node* node, uint32_t number, uint32_t at) {
   scr_set_port(node, number, flow->ports[at]);
 }
 
+/* As many ports as it may have; those that it has stay. */
+static void fill_ports(const struct scr_node* node, struct flow* flow) {
+  for (uint32_t i = 0; i < PORTS; i++) {
+    if (i >= port_count(node))
+      flow->ports[i] = 0;
+    else if (!flow->ports[i])
+      flow->ports[i] = node->parameters[kFirst] ? (uint16_t)(node->parameters[kFirst] + i) : fresh_port(node, flow);
+    else
+      continue;
+    flow->rtt[i] = flow->failed[i] = 0;
+  }
+}
+
 static void learn(struct scr_node* node, uint32_t number) {
-  struct flow* flow = &flows[number];
-  flow->known = 1;
+  flows[number].known = 1;
   known[known_count++] = number;
-  for (uint32_t i = 0; i < port_count(node); i++)
-    flow->ports[i] = node->parameters[kFirst] ? (uint16_t)(node->parameters[kFirst] + i) : fresh_port(node, flow);
+  fill_ports(node, &flows[number]);
   go(node, number, 0);
+}
+
+static void on_parameters(struct scr_node* node) {
+  for (uint32_t i = 0; i < known_count; i++) {
+    fill_ports(node, &flows[known[i]]);
+    if (flows[known[i]].at >= port_count(node)) go(node, known[i], 0);
+  }
 }
 
 static uint32_t best_of(const struct scr_node* node, const struct flow* flow) {
@@ -161,6 +179,7 @@ void scr_handle(struct scr_node* node, const struct scr_event* event) {
   if (event->kind == SCR_RTT) return on_rtt(node, event);
   if (event->kind == SCR_HOST) {
     if (event->detail == SCR_HOST_TIMER) round_of_probes(node);
+    if (event->detail == SCR_HOST_PARAMETERS) on_parameters(node);
     if (event->detail == SCR_HOST_NEW_FLOW) {
       const uint8_t was_known = flows[event->flow].known;
       __builtin_memset(&flows[event->flow], 0, sizeof flows[0]);

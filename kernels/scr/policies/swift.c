@@ -7,7 +7,7 @@
 #include <rocebox_scr.h>
 
 enum {
-  kBase, kHops, kPerHop, kRange, kMinRate, kMaxRate, kMtu, kIncrease, kBeta, kMostCut, kFloor, kHostTarget, kTellPeer
+  kBase, kHops, kPerHop, kRange, kMinRate, kMaxRate, kMtu, kIncrease, kBeta, kMostCut, kFloor, kHostTarget, kTellPeer, kTellBytes
 };
 enum { kProbes, kLost, kRises, kCuts, kHostCuts, kNacks };
 
@@ -23,8 +23,9 @@ const struct scr_parameter scr_parameters[] = {
     {"beta", "of the excess that a cut takes, in 1/1000", 800, 1, 1000},
     {"most_cut", "most that a cut takes, in 1/1000", 500, 1, 999},
     {"floor", "least rate, bits per second", 100000000, 1000000, 100000000000},
-    {"host_target", "delay of both hosts together that is no congestion, ns; 0: theirs are not looked at", 0, 0, 1000000000},
-    {"tell_peer", "1: peers of flows that come are told of this host's delay", 0, 0, 1},
+    {"host_target", "delay of both hosts together that is no congestion, ns; 0: theirs are not looked at. 0 as it begins: never", 0, 0, 1000000000},
+    {"tell_peer", "1: peers of flows that come are told of this host's delay. 0 as it begins: never", 0, 0, 1},
+    {"tell_bytes", "a peer is told after so many bytes of its flow; 0: each host_period", 0, 0, 1000000000000},
     {0, 0, 0, 0, 0}};
 const char* const scr_counters[] = {"probes_answered", "probes_lost", "rises", "cuts", "host_cuts", "nacks", 0};
 
@@ -32,6 +33,7 @@ struct flow {
   uint64_t fabric, host;     /* rates; 0: it is new */
   uint64_t rate;             /* the lower one, as it was given */
   int64_t cut, host_cut;     /* when */
+  uint64_t untold;           /* bytes that came since its peer was told */
   uint32_t rtt, peer_delay;
   uint8_t probing, sent, received;
 };
@@ -142,6 +144,16 @@ static void on_nack(struct scr_node* node, const struct scr_event* event) {
   install(node, event->flow);
 }
 
+static void on_rx(struct scr_node* node, const struct scr_event* event) {
+  struct flow* flow = &flows[event->flow];
+  const uint64_t enough = (uint64_t)node->parameters[kTellBytes];
+  flow->received = 1;
+  flow->untold += event->bytes;
+  if (!node->parameters[kTellPeer] || !enough || flow->untold < enough) return;
+  flow->untold %= enough;
+  scr_send(node, event->flow, SCR_UTILISATION, host_delay, 0);
+}
+
 static void tell_peers(struct scr_node* node) {
   for (uint32_t i = 0; i < node->flows; i++) {
     if (!flows[i].received) continue;
@@ -159,8 +171,7 @@ void scr_handle(struct scr_node* node, const struct scr_event* event) {
     case SCR_NACK:
       return on_nack(node, event);
     case SCR_RX:
-      flows[event->flow].received = 1;
-      return;
+      return on_rx(node, event);
     case SCR_PEER: /* an absurd delay is at most a second */
       if (event->detail == SCR_UTILISATION)
         flows[event->flow].peer_delay = event->value > 1000000000 ? 1000000000 : (uint32_t)event->value;
@@ -169,7 +180,7 @@ void scr_handle(struct scr_node* node, const struct scr_event* event) {
       if (event->detail == SCR_HOST_NEW_FLOW) __builtin_memset(&flows[event->flow], 0, sizeof flows[0]);
       if (event->detail != SCR_HOST_PCIE) return;
       host_delay = (uint32_t)event->value;
-      if (node->parameters[kTellPeer]) tell_peers(node);
+      if (node->parameters[kTellPeer] && !node->parameters[kTellBytes]) tell_peers(node);
       return;
     default:
       return;

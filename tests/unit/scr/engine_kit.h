@@ -43,11 +43,15 @@ class EngineBox final : public EngineOwner {
     if (action.kind == SCR_PROBE) engine->await_probe(action.flow, action.udp_source_port, at);
     if (on_act) on_act(action, at);
   }
-  bool look_at_host(Event&, Nanos) override { return true; }
+  bool look_at_host(Event& event, Nanos at) override {
+    event.value = pcie_latency;
+    event.value2 = static_cast<std::uint64_t>(port_rate * static_cast<double>(at) / 8e9);
+    return true;
+  }
   void on_stop(Nanos) override { stopped++; }
 
   void put(unsigned kind, std::uint32_t flow, Nanos at, std::uint64_t bytes = 0, std::uint8_t detail = 0,
-           std::uint16_t port = 0) {
+           std::uint16_t port = 0, std::uint64_t value = 0, std::uint64_t value2 = 0) {
     engine->run(at, *this);
     Event event{};
     event.time = event.since = at;
@@ -57,6 +61,8 @@ class EngineBox final : public EngineOwner {
     event.count = 1;
     event.detail = detail;
     event.udp_source_port = port;
+    event.value = value;
+    event.value2 = value2;
     engine->put(event);
   }
 
@@ -93,6 +99,8 @@ class EngineBox final : public EngineOwner {
   std::vector<double> rates;
   std::vector<std::pair<Nanos, scr_action>> actions;
   std::function<void(const scr_action&, Nanos)> on_act;
+  std::uint64_t pcie_latency = 0;
+  double port_rate = 0;  // that the node's port receives, bits per second
   Nanos now = 0;
   int stopped = 0;
 };
