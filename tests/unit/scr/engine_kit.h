@@ -12,6 +12,7 @@
 #include "kernels/scr/engine.h"
 #include "nic_model/dpa/program.h"
 #include "runtime/kernel/counter_set.h"
+#include "runtime/telemetry/json_report.h"
 
 namespace rocebox::scr {
 
@@ -104,5 +105,13 @@ class EngineBox final : public EngineOwner {
   Nanos now = 0;
   int stopped = 0;
 };
+
+/// A counter of the policy's own.
+inline std::uint64_t counter_of(const EngineBox& box, const std::string& name) {
+  Json json;
+  JsonReport report(json);
+  box.engine->report(report);
+  return json["policy_counters"][name].get<std::uint64_t>();
+}
 
 }  // namespace rocebox::scr

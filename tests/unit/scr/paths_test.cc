@@ -14,13 +14,6 @@
 namespace rocebox::scr {
 namespace {
 
-std::uint64_t counter_of(const EngineBox& box, const std::string& name) {
-  Json json;
-  JsonReport report(json);
-  box.engine->report(report);
-  return json["policy_counters"][name].get<std::uint64_t>();
-}
-
 // A network whose round trips depend on the source port; 0: what goes there is lost.
 class Network {
  public:

@@ -22,13 +22,6 @@ FrameworkConfig at_once() {
   return config;
 }
 
-std::uint64_t counter_of(const EngineBox& box, const std::string& name) {
-  Json json;
-  JsonReport report(json);
-  box.engine->report(report);
-  return json["policy_counters"][name].get<std::uint64_t>();
-}
-
 std::vector<scr_action> sent(const EngineBox& box) {
   std::vector<scr_action> all;
   for (const auto& [at, action] : box.actions)
