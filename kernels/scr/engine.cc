@@ -259,7 +259,10 @@ void Engine::await_probe(std::uint32_t flow, std::uint16_t port, Nanos now) {
   unsigned slot = 0;
   while (slot < kAwaited && !(known.probes[slot].live && known.probes[slot].port == port)) slot++;
   if (slot < kAwaited) return;
-  slot = known.next_probe++ % kAwaited;
+  // A free place; where there is none, the next one in turn is not waited for any more.
+  slot = known.next_probe % kAwaited;
+  for (unsigned i = 0; i < kAwaited && known.probes[slot].live; i++) slot = (slot + 1) % kAwaited;
+  known.next_probe = static_cast<std::uint8_t>(slot + 1);
   Awaited& one = known.probes[slot];
   one.port = port;
   one.live = true;

@@ -61,7 +61,7 @@ static void go(struct scr_node* node, uint32_t number, uint32_t at) {
   scr_set_port(node, number, flow->ports[at]);
 }
 
-/* As many ports as it may have; those that it has stay. */
+/* As many ports as it may have; those that it has stay. Until a change of parameters is told, new ones are 0. */
 static void fill_ports(const struct scr_node* node, struct flow* flow) {
   for (uint32_t i = 0; i < PORTS; i++) {
     if (i >= port_count(node))
@@ -159,7 +159,7 @@ static void spray(struct scr_node* node, uint32_t number) {
   const uint32_t best = best_of(node, flow), count = port_count(node);
   for (uint32_t i = 1; i <= count; i++) {
     const uint32_t at = (flow->at + i) % count;
-    if (flow->failed[at] || (flow->rtt[best] && flow->rtt[at] > flow->rtt[best] + flow->rtt[best] / 2)) continue;
+    if (!flow->ports[at] || flow->failed[at] || (flow->rtt[best] && flow->rtt[at] > flow->rtt[best] + flow->rtt[best] / 2)) continue;
     if (at != flow->at) go(node, number, at);
     return;
   }
@@ -169,7 +169,7 @@ static void round_of_probes(struct scr_node* node) {
   for (uint32_t i = 0; i < known_count; i++)
     for (uint32_t at = 0; at < port_count(node); at++) {
       if (node->parameters[kMode] == 1 && at != flows[known[i]].at) continue;
-      scr_probe(node, known[i], flows[known[i]].ports[at]);
+      if (flows[known[i]].ports[at]) scr_probe(node, known[i], flows[known[i]].ports[at]);
     }
   next_round = node->now + node->parameters[kPeriod];
   scr_wake_at(node, next_round);
