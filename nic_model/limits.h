@@ -79,8 +79,8 @@ inline constexpr std::size_t kMulticastQpsMax = 240;
 /// way.
 inline constexpr std::size_t kGroupWindowsMax = 64;
 
-/// Sources that may be in the midst of such a WRITE at a queue pair, each with 72 bytes of state: of a collective as
-/// many as broadcast at once.
+/// Sources that may be in the midst of such a WRITE at a queue pair, each with 56 bytes of state: of a collective as
+/// many as broadcast at once. One that loses its end keeps its place until it begins another, or its window is cleared.
 inline constexpr std::size_t kGroupSourcesMax = 1024;
 
 /// Packets that the NIC itself has to send (ARP, ICMP, CNP) and that wait for the transmitter; more are dropped and

@@ -57,7 +57,7 @@ Policy::Values Policy::values_of(const std::vector<ParameterValue>& given) const
   Values all;
   for (const scr_parameter& row : parameters_) all.push_back(row.at_first);
   for (const auto& [name, value] : given) {
-    const auto one = std::ranges::find_if(parameters_, [&](const scr_parameter& row) { return name == row.name; });
+    const auto one = std::ranges::find(parameters_, std::string_view(name), &scr_parameter::name);
     if (one == parameters_.end()) {
       std::vector<std::string_view> names;
       for (const scr_parameter& row : parameters_) names.emplace_back(row.name);

@@ -33,8 +33,8 @@ Counter& Responder::on_group_write(Context& context, Packet packet) {
   message.source = roce::addresses(packet).source;
   const GroupWrites::Message* begun = group_writes_.find(message.source);
   if (starts) {
+    if (begun) group_writes_.close(message.source);  // what it had begun is lost
     if (Counter* refused = begin_group_write(packet, message)) return *refused;
-    if (begun && ends) group_writes_.close(message.source);  // what it had begun is lost
   } else {
     if (!begun) return core_.count.drop_message;
     message = *begun;

@@ -15,7 +15,7 @@ namespace rocebox {
 /// The packets of each output side by side, in the order of the batch. One pass over the verdicts, eight at a time, for
 /// each output that is used: no counter in memory, whose last store the next packet would wait for.
 class ByOutput {
-  static_assert(kBatchMax <= 64, "a packet is a bit");
+  static_assert(kBatchMax <= 64 && kBatchMax % 8 == 0, "a packet is a bit, and whole words of verdicts are read");
 
  public:
   /// verdicts: of `packets`, size of them; whole words of eight are read.

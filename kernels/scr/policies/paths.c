@@ -166,13 +166,13 @@ static void spray(struct scr_node* node, uint32_t number) {
 }
 
 static void round_of_probes(struct scr_node* node) {
+  next_round = node->now + node->parameters[kPeriod];
+  scr_wake_at(node, next_round); /* first: there may be more probes than actions */
   for (uint32_t i = 0; i < known_count; i++)
     for (uint32_t at = 0; at < port_count(node); at++) {
       if (node->parameters[kMode] == 1 && at != flows[known[i]].at) continue;
       if (flows[known[i]].ports[at]) scr_probe(node, known[i], flows[known[i]].ports[at]);
     }
-  next_round = node->now + node->parameters[kPeriod];
-  scr_wake_at(node, next_round);
 }
 
 void scr_handle(struct scr_node* node, const struct scr_event* event) {

@@ -9,6 +9,15 @@ namespace rocebox::sdr {
 
 using nic_model::Host;
 
+namespace {
+
+nic_model::ConnectOptions options_of(const Host& host) {
+  nic_model::ConnectOptions options;
+  options.mtu = std::min(options.mtu, host.config().path_mtu_max());
+  return options;
+}
+
+}  // namespace
 std::string Control::build(Host& host, std::uint32_t domain, std::uint32_t program) {
   memory_.resize(std::size_t{3} * kControlBuffers * kControlBytes);
   key_ = host.memory().add(domain, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE);
@@ -27,7 +36,8 @@ std::string Control::build(Host& host, std::uint32_t domain, std::uint32_t progr
 bool Control::connect(Host& host, const QueuePairInfo& peer, std::uint8_t ack_timeout) {
   peer_ = {peer.address, peer.control_qpn, 0};
   ack_timeout_ = ack_timeout;
-  if (!connect_control(host) || nic_model::connect(host, *datagrams_, {peer.address, peer.datagram_qpn, 0}, {}) != 0)
+  if (!connect_control(host) ||
+      nic_model::connect(host, *datagrams_, {peer.address, peer.datagram_qpn, 0}, options_of(host)) != 0)
     return false;
   for (std::uint32_t slot = kControlBuffers; slot < 2 * kControlBuffers; slot++) post(host, slot);
   host.arm(*cq_);
@@ -36,7 +46,7 @@ bool Control::connect(Host& host, const QueuePairInfo& peer, std::uint8_t ack_ti
 
 // From the PSNs on that both ends have come to.
 bool Control::connect_control(Host& host) {
-  nic_model::ConnectOptions with;
+  nic_model::ConnectOptions with = options_of(host);
   with.timeout = ack_timeout_;
   with.psn = acknowledged_ & roce::kPsnMask;
   peer_.psn = came_ & roce::kPsnMask;
