@@ -11,7 +11,9 @@ namespace {
 TEST(PathMtu, WhatThePortHasNoRoomForIsRefused) {
   const std::pair<std::uint64_t, std::uint32_t> most[] = {{0, 4096},    {352, 256},   {607, 256},   {608, 512},
                                                           {1500, 1024}, {4191, 2048}, {4192, 4096}, {9000, 4096}};
-  for (const auto& [mtu, path_mtu] : most) {
+  for (const auto& row : most) {
+    const std::uint64_t mtu = row.first;
+    const std::uint32_t path_mtu = row.second;
     NicBox box("rate: 100Gbps\nmtu: " + std::to_string(mtu));
     box.connect({.type = IBV_QPT_UD});
     EXPECT_EQ(box.sides[0].qp->attributes.path_mtu, path_mtu) << "of a datagram";
