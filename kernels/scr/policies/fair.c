@@ -30,6 +30,7 @@ const char* const scr_counters[] = {"tx_events", "flows_joined", "flows_left", "
 
 struct flow {
   int64_t last;          /* time of the newest TX event that was measured */
+  int64_t seen;          /* of the newest one */
   uint64_t waiting;      /* bytes since then */
   uint64_t rate;         /* 0: none */
   uint64_t charge;       /* what it takes of the port, in the books */
@@ -47,6 +48,7 @@ static uint32_t active[SCR_FLOWS_MAX], active_count; /* numbers of the flows tha
 static uint64_t charged;                     /* of all */
 static uint64_t charged_saturated, weight_saturated, weight_all;
 static int64_t woken = INT64_MAX;
+static int64_t ruling = -1, began_with; /* the algorithm, and what flows begin with, that rates are by; -1: none yet */
 
 static uint64_t capacity(const struct scr_node* node) {
   return node->line_rate / 1000 * (uint64_t)node->parameters[kCapacity];
@@ -187,12 +189,14 @@ static void measure(struct scr_node* node, uint32_t number, const struct scr_eve
 static void on_tx(struct scr_node* node, const struct scr_event* event) {
   struct flow* flow = &flows[event->flow];
   node->counters[kEvents]++;
+  if (ruling < 0) ruling = node->parameters[kAlgorithm], began_with = node->parameters[kStart];
   if (!flow->active) {
     join(node, event->flow);
-    flow->last = event->time;
+    flow->last = flow->seen = event->time;
     if (woken == INT64_MAX) scr_wake_at(node, woken = node->now + node->parameters[kIdle]);
     return;
   }
+  flow->seen = event->time;
   if (node->parameters[kAlgorithm] == kWaterFilling)
     measure(node, event->flow, event);
   else
@@ -202,7 +206,7 @@ static void on_tx(struct scr_node* node, const struct scr_event* event) {
 static void on_timer(struct scr_node* node) {
   const uint32_t before = active_count;
   for (uint32_t i = active_count; i-- > 0;)
-    if (node->now - flows[active[i]].last > node->parameters[kIdle]) leave(node, i);
+    if (node->now - flows[active[i]].seen > node->parameters[kIdle]) leave(node, i);
   if (before != active_count && node->parameters[kAlgorithm] == kStatic) share_out(node);
   woken = active_count ? node->now + node->parameters[kIdle] / 2 : INT64_MAX;
   if (active_count) scr_wake_at(node, woken);
@@ -231,21 +235,26 @@ static void on_new_flow(struct scr_node* node, uint32_t number) {
   flows[number].weight = 0;
 }
 
-/* Under another algorithm all begin anew, or are left to the NIC. */
+/* Under another algorithm, or with another start, all begin anew, or are left to the NIC. */
 static void on_parameters(struct scr_node* node) {
-  if (node->parameters[kAlgorithm] == kDefault) {
+  const int is_same = ruling == node->parameters[kAlgorithm] && began_with == node->parameters[kStart];
+  ruling = node->parameters[kAlgorithm];
+  began_with = node->parameters[kStart];
+  if (ruling == kDefault) {
     while (active_count) leave(node, active_count - 1);
   } else if (node->parameters[kAlgorithm] == kStatic) {
     share_out(node);
-  } else {
+  } else if (!is_same) {
     begin_anew(node);
   }
 }
 
 void scr_handle(struct scr_node* node, const struct scr_event* event) {
   if (event->kind == SCR_HOST && event->detail == SCR_HOST_PARAMETERS) return on_parameters(node);
-  if (node->parameters[kAlgorithm] == kDefault) return;
-  if (event->kind == SCR_TX) return on_tx(node, event);
+  if (event->kind == SCR_TX) {
+    if (node->parameters[kAlgorithm] != kDefault) on_tx(node, event);
+    return;
+  }
   if (event->kind != SCR_HOST) return;
   if (event->detail == SCR_HOST_TIMER) return on_timer(node);
   if (event->detail == SCR_HOST_HINT) return on_hint(node, event->flow, event->value);

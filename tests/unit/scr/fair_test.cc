@@ -108,6 +108,39 @@ TEST(ScrFair, ByDefaultTheNicDecides) {
   EXPECT_EQ(box.rates[0] + box.rates[1], 0) << "they are the NIC's again";
 }
 
+TEST(ScrFair, FlowsThatEndAreNoticedAfterAChangeThereAndBack) {
+  EngineBox box(policy_path("fair"), {{"algorithm", 2}, {"step", 4000 * kMega}});
+  box.run_flows({kGreedy, kGreedy}, 2 * kMillisecond);
+  box.engine->take(box.engine->values_of({{"algorithm", 0}}), box.now);
+  box.run_flows({kGreedy, kGreedy}, 5 * kMillisecond);
+  box.engine->take(box.engine->values_of({{"algorithm", 2}, {"step", 4000 * kMega}}), box.now);
+  box.run_flows({kGreedy, kGreedy}, 7 * kMillisecond);
+  EXPECT_NEAR(box.rates[0], 50e9, 4e9);
+  box.run_flows({kGreedy, 0}, 10 * kMillisecond);
+  EXPECT_EQ(box.rates[1], 0);
+  EXPECT_NEAR(box.rates[0], 100e9, 4e9);
+}
+
+TEST(ScrFair, ParametersThatChangeNoRatesLeaveThem) {
+  EngineBox box(policy_path("fair"), {{"step", 4000 * kMega}});
+  box.run_flows({kGreedy, kGreedy}, 2 * kMillisecond);
+  ASSERT_NEAR(box.rates[0], 50e9, 4e9);
+  box.actions.clear();
+  box.engine->take(box.engine->values_of({{"step", 4000 * kMega}, {"patience", 9}}), box.now);
+  box.run_flows({kGreedy, kGreedy}, 3 * kMillisecond);
+  std::uint64_t least = UINT64_MAX;
+  for (const auto& [at, action] : box.actions)
+    if (action.kind == SCR_SET_RATE) least = std::min(least, action.value);
+  EXPECT_GT(least, 40'000'000'000u);
+}
+
+TEST(ScrFair, AWindowLongerThanWhatIsIdleEndsNobody) {
+  EngineBox box(policy_path("fair"), {{"step", 4000 * kMega}, {"window", 3 * kMillisecond}});
+  box.run_flows({kGreedy, kGreedy}, 10 * kMillisecond);
+  EXPECT_EQ(counter_of(box, "flows_left"), 0u);
+  EXPECT_EQ(counter_of(box, "flows_joined"), 2u);
+}
+
 TEST(ScrFair, WhoLeavesGivesBackAndWhoComesHasAShare) {
   EngineBox box(policy_path("fair"), {{"step", 200 * kMega}, {"min_rate", 100 * kMega}});
   box.run_flows({kGreedy, kGreedy}, 2 * kMillisecond);
