@@ -14,6 +14,7 @@ import unittest
 from command_help import ROOT
 
 BUILD = pathlib.Path(os.environ.get("ROCEBOX_BUILD", ROOT / "build" / "release"))
+PROGRAMS = ("/usr/bin/rocebox", "/usr/bin/rocebox-hints")
 
 
 def sh(*words, **more):
@@ -63,7 +64,7 @@ class Deb(unittest.TestCase):
                 self.assertRegex(path, r"/libsdr\.so(\.0)?( ->|$)")
                 self.assertEqual(owner, "root/root", path)
                 continue
-            expected = "drwxr-xr-x" if path.endswith("/") else "-rwxr-xr-x" if path == "/usr/bin/rocebox" else "-rw-r--r--"
+            expected = "drwxr-xr-x" if path.endswith("/") else "-rwxr-xr-x" if path in PROGRAMS else "-rw-r--r--"
             self.assertEqual((mode, owner), (expected, "root/root"), path)
 
     def test_names_what_it_depends_on(self):
