@@ -52,11 +52,9 @@ void NicConfig::control_fields(Fields& f) {
 // Whether a running NIC can take another value of it.
 bool NicConfig::can_change(std::string_view option) const {
   if (option == kUp) return true;
-  if (!control || !option.starts_with(control_name) || option.substr(control_name.size(), 1) != ".") return false;
-  const std::string_view own = option.substr(control_name.size() + 1);
-  return std::ranges::any_of(control->changeable(), [&](std::string_view name) {
-    return own.starts_with(name) && (own.size() == name.size() || own[name.size()] == '[' || own[name.size()] == '.');
-  });
+  return control && std::ranges::any_of(control->changeable(), [&](std::string_view name) {
+           return is_within(option, fmt::format("{}.{}", control_name, name));
+         });
 }
 
 void NicConfig::place(const Placement& placement) {

@@ -9,15 +9,6 @@
 
 namespace rocebox::switch_model {
 
-namespace {
-
-// Whether `path` is the option `name`, or below it: `forward.routes[0].prefix` is below `forward.routes`.
-bool is_within(std::string_view path, std::string_view name) {
-  return path.starts_with(name) && (path.size() == name.size() || path[name.size()] == '[' || path[name.size()] == '.');
-}
-
-}  // namespace
-
 // What cannot be changed while the switch runs, with its value.
 FlatValues Datapath::fixed_options(const Config& config) const {
   FlatValues values = flatten_all(config.values);
@@ -70,13 +61,9 @@ class Datapath::NewOptions final : public Change {
 };
 
 std::unique_ptr<Change> Datapath::prepare(const Config& config) const {
-  const FlatValues fixed = fixed_options(config);
-  if (fixed != fixed_options_) {
-    const std::size_t size = std::min(fixed.size(), fixed_options_.size());
-    std::size_t at = 0;
-    while (at + 1 < size && fixed[at] == fixed_options_[at]) at++;
+  if (const std::string other = first_difference(fixed_options_, fixed_options(config)); !other.empty()) {
     const std::vector<std::string> changeable = changeable_options(config);
-    throw ConfigError(fmt::format("switch: `{}` cannot be changed while it runs{}", fixed[at].first,
+    throw ConfigError(fmt::format("switch: `{}` cannot be changed while it runs{}", other,
                                   changeable.empty() ? "" : fmt::format("; only {} can", fmt::join(changeable, ", "))));
   }
   std::vector<std::unique_ptr<ProgramChange>> changes;

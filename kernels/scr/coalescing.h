@@ -11,6 +11,17 @@ namespace rocebox::scr {
 
 using Event = scr_event;
 
+/// What a host tells of a flow, or of the node (SCR_NODE).
+inline Event host_event(std::int64_t at, std::uint32_t flow, scr_host detail) {
+  Event event{};
+  event.time = event.since = at;
+  event.flow = flow;
+  event.count = 1;
+  event.kind = SCR_HOST;
+  event.detail = detail;
+  return event;
+}
+
 /// What becomes of an event when one like it waits already. A strategy is a row of kStrategies: a name, and a function.
 enum class Strategy : std::uint8_t {
   kAccumulate,  ///< bytes and counts add up; the rest is the newest's: what the hardware does

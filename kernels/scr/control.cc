@@ -62,13 +62,7 @@ void Control::on_queue_pair(Controls& controls, std::uint32_t qpn) {
   if (!is_on()) return fallback_.on_queue_pair(controls, qpn);
   if (number >= engine_->flows()) return flows_full_.add();
   controls_ = &controls;
-  Event event{};
-  event.time = event.since = controls.now();
-  event.flow = number;
-  event.count = 1;
-  event.kind = SCR_HOST;
-  event.detail = SCR_HOST_NEW_FLOW;
-  engine_->tell(event, *this);
+  engine_->tell(host_event(controls.now(), number, SCR_HOST_NEW_FLOW), *this);
   if (before.has_early_hint) tell_hint(qpn, before.early_weight, controls.now());
   settle(controls);
 }
@@ -158,12 +152,7 @@ void Control::hint_of_file(const HintsFile::Hint& hint, Nanos now) {
 void Control::tell_hint(std::uint32_t qpn, std::uint64_t weight, Nanos at) {
   const std::uint32_t number = qpn - first_qpn_;
   if (number >= engine_->flows() || !flows_[number].known || weight > kHintWeightMax) return wrong_hints_.add();
-  Event told{};
-  told.time = told.since = std::max(at, Nanos{0});
-  told.flow = number;
-  told.count = 1;
-  told.kind = SCR_HOST;
-  told.detail = SCR_HOST_HINT;
+  Event told = host_event(std::max(at, Nanos{0}), number, SCR_HOST_HINT);
   told.value = weight;
   engine_->put(told);
 }

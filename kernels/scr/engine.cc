@@ -130,20 +130,10 @@ void Engine::drain(Nanos now) {
   }
 }
 
-Event Engine::event_of_node(Nanos at, scr_host detail) {
-  Event event{};
-  event.time = event.since = at;
-  event.flow = SCR_NODE;
-  event.count = 1;
-  event.kind = SCR_HOST;
-  event.detail = detail;
-  return event;
-}
-
 void Engine::take(const Policy::Values& values, Nanos now) {
   if (policy_.stopped()) return;
   policy_.take(values);
-  put(event_of_node(now, SCR_HOST_PARAMETERS));
+  put(host_event(now, SCR_NODE, SCR_HOST_PARAMETERS));
 }
 
 // At one instant: what takes effect, then what comes, then what is handled.
@@ -163,10 +153,10 @@ void Engine::run(Nanos now, EngineOwner& owner) {
       lose_probe();
     } else if (timer_ == at) {
       timer_ = kNever;
-      put(event_of_node(at, SCR_HOST_TIMER));
+      put(host_event(at, SCR_NODE, SCR_HOST_TIMER));
     } else if (host_look_ == at) {
       host_look_ = at + host_period_;
-      if (Event event = event_of_node(at, SCR_HOST_PCIE); owner.look_at_host(event, at)) put(event);
+      if (Event event = host_event(at, SCR_NODE, SCR_HOST_PCIE); owner.look_at_host(event, at)) put(event);
     } else {
       dispatch(at, owner);
     }

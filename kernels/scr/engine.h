@@ -104,7 +104,6 @@ class Engine {
   Nanos front_of(const Ring<Event>& way) const { return way.empty() ? kNever : way.front().time + latency_of(way); }
   bool arrive_at(Nanos at);
   void drain(Nanos now);
-  static Event event_of_node(Nanos at, scr_host detail);
 
   const Timing timing_;
   const std::uint32_t flows_;

@@ -83,8 +83,10 @@ bool HintsFile::is_open(Nanos now) {
   if (file_ >= 0) return true;
   if (now < retry_) return false;
   file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (file_ < 0) return give_up(now, missing_), false;
-  if (fstat(file_, &about) != 0 || !S_ISREG(about.st_mode)) return give_up(now, unusable_), false;
+  if (file_ < 0 || fstat(file_, &about) != 0 || !S_ISREG(about.st_mode)) {
+    give_up(now, file_ < 0 ? missing_ : unusable_);
+    return false;
+  }
   same_until_ = now + kHintsRetry;
   is_new_ = true;
   std::fill(seen_.begin(), seen_.end(), Seen());

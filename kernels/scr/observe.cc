@@ -33,9 +33,7 @@ void ObserveConfig::fields(Fields& f) {
   if (pcc.has_program() && has_policy()) f.refuse("pcc", "has a program, and there is a policy: one or the other");
   fixed = flatten_all(f.values());
   std::erase_if(fixed, [](const auto& option) {
-    return std::ranges::any_of(kChangeable, [&](std::string_view name) {
-      return option.first.starts_with(name) && (option.first.size() == name.size() || option.first[name.size()] == '[');
-    });
+    return std::ranges::any_of(kChangeable, [&](std::string_view name) { return is_within(option.first, name); });
   });
   if (flows > kFlowsMax / 2) f.refuse("flows", "are connections here, of two directions each: at most 8192");
   if (flows * samples > std::int64_t{1} << 24)
@@ -164,13 +162,7 @@ void Observe::begin(std::uint32_t number, Nanos now) {
     flows_[number].rate = static_cast<std::uint64_t>(DOCA_PCC_DEV_DEFAULT_RATE * rate_unit_);
     return;
   }
-  Event event{};
-  event.time = event.since = now;
-  event.flow = number;
-  event.count = 1;
-  event.kind = SCR_HOST;
-  event.detail = SCR_HOST_NEW_FLOW;
-  engine_->tell(event, *this);
+  engine_->tell(host_event(now, number, SCR_HOST_NEW_FLOW), *this);
 }
 
 void Observe::put(Event& event, std::uint32_t flow, scr_kind kind, Nanos now, std::uint8_t syndrome) {
@@ -234,10 +226,8 @@ class Observe::NewParameters final : public Change {
 };
 
 std::unique_ptr<Change> Observe::prepare(const ObserveConfig& config) const {
-  const auto [own, other] = std::ranges::mismatch(fixed_, config.fixed);
-  if (own != fixed_.end() || other != config.fixed.end())
-    throw ConfigError("scr: `" + (own != fixed_.end() ? own->first : other->first) +
-                      "` cannot be changed while it runs; only parameters can");
+  if (const std::string other = first_difference(fixed_, config.fixed); !other.empty())
+    throw ConfigError("scr: `" + other + "` cannot be changed while it runs; only parameters can");
   return std::make_unique<NewParameters>(
       engine_ ? engine_->values_of(config.values()) : Policy::Values(),
       process_ ? process_->values_of(config.pcc.values()) : std::vector<pcc::ParameterValue>());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/component/option_values.h"
 
+#include <algorithm>
+
 namespace rocebox {
 namespace {
 
@@ -59,6 +61,16 @@ FlatValues flatten_all(const OptionValues& values, const std::string& prefix) {
   FlatValues flat;
   add_all(flat, values, prefix);
   return flat;
+}
+
+bool is_within(std::string_view path, std::string_view name) {
+  return path.starts_with(name) && (path.size() == name.size() || path[name.size()] == '[' || path[name.size()] == '.');
+}
+
+std::string first_difference(const FlatValues& before, const FlatValues& after) {
+  const auto [left, right] = std::ranges::mismatch(before, after);
+  if (left != before.end()) return left->first;
+  return right != after.end() ? right->first : "";
 }
 
 FlatValues flatten(const OptionValues& values, const std::string& prefix) {

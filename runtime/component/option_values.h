@@ -40,4 +40,9 @@ FlatValues flatten(const OptionValues& values, const std::string& prefix = "");
 /// groups is the number of its entries, and then these.
 FlatValues flatten_all(const OptionValues& values, const std::string& prefix = "");
 
+/// Whether `path` is the option `name`, or below it: `forward.routes[0].prefix` is below `forward.routes`.
+bool is_within(std::string_view path, std::string_view name);
+/// The first option in which two differ; empty: they are equal.
+std::string first_difference(const FlatValues& before, const FlatValues& after);
+
 }  // namespace rocebox

@@ -31,7 +31,6 @@ struct flow {
 };
 static struct flow flows[SCR_FLOWS_MAX];
 static uint32_t known[SCR_FLOWS_MAX], known_count;
-static int64_t next_round;
 static uint8_t running;
 static uint64_t dice;
 
@@ -166,8 +165,7 @@ static void spray(struct scr_node* node, uint32_t number) {
 }
 
 static void round_of_probes(struct scr_node* node) {
-  next_round = node->now + node->parameters[kPeriod];
-  scr_wake_at(node, next_round); /* first: there may be more probes than actions */
+  scr_wake_at(node, node->now + node->parameters[kPeriod]); /* first: there may be more probes than actions */
   for (uint32_t i = 0; i < known_count; i++)
     for (uint32_t at = 0; at < port_count(node); at++) {
       if (node->parameters[kMode] == 1 && at != flows[known[i]].at) continue;

@@ -18,6 +18,7 @@ nic_model::ConnectOptions options_of(const Host& host) {
 }
 
 }  // namespace
+
 std::string Control::build(Host& host, std::uint32_t domain, std::uint32_t program) {
   memory_.resize(std::size_t{3} * kControlBuffers * kControlBytes);
   key_ = host.memory().add(domain, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE);

@@ -203,20 +203,22 @@ void ReliableReceiver::skip(Host& host, Transfer& transfer) {
   const Rest rest = rest_of(qp_.options(), options_, transfer);
   transfer.cut = transfer.length;
   if (rest.parts == 0) return;
-  if (failed_.size() == kFailedPartsMax) failed_.pop_front();
-  failed_.push_back({next_part_, next_part_ + rest.parts});
+  give_up(host, {next_part_, next_part_ + rest.parts}, rest.messages);
   next_part_ += rest.parts;
-  qp_.skip_receives(host, rest.messages);
   if (rest.messages >= std::uint64_t{qp_.options().slots} * (qp_.options().generations - 1))
     hold_until_ = host.now() + options_.rto();
+}
+
+void ReliableReceiver::give_up(Host& host, Parts parts, std::uint64_t messages) {
+  if (failed_.size() == kFailedPartsMax) failed_.pop_front();
+  failed_.push_back(parts);
+  qp_.skip_receives(host, messages);
 }
 
 void ReliableReceiver::end(Host& host, Part& part, const char* error) {
   if (error) {
     if (part.transfer->error.empty()) part.transfer->error = error;
-    if (failed_.size() == kFailedPartsMax) failed_.pop_front();
-    failed_.push_back({part.number, part.number + 1});
-    qp_.skip_receives(host, part.shape.messages() - part.receives.size());
+    give_up(host, {part.number, part.number + 1}, part.shape.messages() - part.receives.size());
   }
   for (Receive* receive : part.receives) qp_.complete(host, *receive);
   if (part.parity_key) qp_.backend().remove_memory(std::exchange(part.parity_key, 0));

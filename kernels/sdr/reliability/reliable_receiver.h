@@ -56,6 +56,11 @@ class ReliableReceiver {
   std::span<const std::uint8_t> bitmap(const Part& part) const;
   void recover(Part& part);
   void end(nic_model::Host& host, Part& part, const char* error);
+  struct Parts {
+    std::uint64_t first, end;
+  };
+  // `messages` of them have no buffer yet, and get none.
+  void give_up(nic_model::Host& host, Parts parts, std::uint64_t messages);
   // As ReliableSender::skip().
   void skip(nic_model::Host& host, Transfer& transfer);
   void arm(nic_model::Host& host);
@@ -66,9 +71,6 @@ class ReliableReceiver {
   std::deque<Transfer*> waiting_;
   std::deque<std::unique_ptr<Part>> active_;  // the last one may not have all of its buffers posted yet
   std::vector<std::unique_ptr<Part>> spare_;
-  struct Parts {
-    std::uint64_t first, end;
-  };
   std::deque<Parts> failed_;  // numbers of parts that were given up, the last kFailedPartsMax runs of them
   std::uint64_t next_part_ = 0;
   std::uint64_t recovered_ = 0, nacks_ = 0;
