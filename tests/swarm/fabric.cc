@@ -61,8 +61,8 @@ class FabricDrawing {
     if (hasty || paced) promises.patient = false;
     // Each gap that reordering makes costs a try.
     if (!promises.ordered && says(yaml, {"retry_cnt"})) promises.patient = false;
-    // Who never answers is waited for.
-    if (says(yaml, {"up: false"})) promises.faultless = promises.patient = promises.reliable = false;
+    if (says(yaml, {"up: false"})) promises.faultless = promises.patient = false;
+    if (says(nic_, {"up: false"})) promises.reliable = false;                 // a NIC that never answers is waited for
     if (says(yaml, {"UC", "inc_reduce_scatter"})) promises.reliable = false;  // sums are of datagrams, each sent once
     if (says(yaml, {"repaired"}) || (says(yaml, {"corrupt"}) && says(yaml, {"icrc: false"}))) promises.genuine = false;
     return yaml;
