@@ -5,7 +5,7 @@
 
 namespace rocebox::test {
 
-std::unique_ptr<KernelOptions> nic_test_options(const std::string& component, const std::string& yaml) {
+std::unique_ptr<Options> options_from(const std::string& component, const std::string& yaml) {
   static const Registry registry;
   config::Mistakes mistakes("test");
   const config::Node node = config::parse_yaml(yaml, mistakes);
@@ -14,7 +14,11 @@ std::unique_ptr<KernelOptions> nic_test_options(const std::string& component, co
   options->fields(reader);
   reader.finish();
   EXPECT_TRUE(mistakes.none()) << mistakes.text();
-  return std::unique_ptr<KernelOptions>(static_cast<KernelOptions*>(options.release()));
+  return options;
+}
+
+std::unique_ptr<KernelOptions> nic_test_options(const std::string& component, const std::string& yaml) {
+  return std::unique_ptr<KernelOptions>(static_cast<KernelOptions*>(options_from(component, yaml).release()));
 }
 
 NicBox::NicBox(const std::string& nic, const std::string& link, std::uint64_t seed, const std::string& far)

@@ -18,6 +18,8 @@
 namespace rocebox::test {
 
 /// Options of a component from YAML; fails the test where they have mistakes.
+std::unique_ptr<Options> options_from(const std::string& component, const std::string& yaml);
+/// Those of a kernel or device.
 std::unique_ptr<KernelOptions> nic_test_options(const std::string& component, const std::string& yaml);
 
 /// A host program that runs what it is given inside the NIC's calls, and gathers completions.

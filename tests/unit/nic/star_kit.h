@@ -80,15 +80,7 @@ class Star {
 
 /// Fails the test where the YAML has mistakes.
 inline std::unique_ptr<WorkloadOptions> workload_options(const std::string& name, const std::string& yaml) {
-  static const Registry registry;
-  config::Mistakes mistakes("test");
-  const config::Node node = config::parse_yaml(yaml, mistakes);
-  config::FieldsReader reader(&node, mistakes);
-  std::unique_ptr<Options> options = registry.find(name)->options(registry);
-  options->fields(reader);
-  reader.finish();
-  EXPECT_TRUE(mistakes.none()) << mistakes.text();
-  return std::unique_ptr<WorkloadOptions>(static_cast<WorkloadOptions*>(options.release()));
+  return std::unique_ptr<WorkloadOptions>(static_cast<WorkloadOptions*>(options_from(name, yaml).release()));
 }
 
 /// The numbers of a report.

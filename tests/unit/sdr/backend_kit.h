@@ -14,6 +14,16 @@
 
 namespace rocebox::sdr {
 
+inline QueuePairOptions small_queue_pair() {
+  QueuePairOptions o;
+  o.mtu = 1024;
+  o.packets_a_chunk = 4;
+  o.slots = 4;
+  o.message_bytes = 64 << 10;
+  o.channels = 2;
+  return o;
+}
+
 class SdrBox : public test::NicBox {
  public:
   explicit SdrBox(const QueuePairOptions& with, const std::string& link = "delay: 1us",

@@ -6,18 +6,8 @@
 namespace rocebox::sdr {
 namespace {
 
-QueuePairOptions small() {
-  QueuePairOptions o;
-  o.mtu = 1024;
-  o.packets_a_chunk = 4;
-  o.slots = 4;
-  o.message_bytes = 64 << 10;
-  o.channels = 2;
-  return o;
-}
-
 TEST(SdrBackend, MessagesLandInOrderAndSetTheirChunks) {
-  SdrBox box(small());
+  SdrBox box(small_queue_pair());
   std::vector<Receive*> receives;
   for (unsigned i = 0; i < 4; i++) receives.push_back(box.receive(i * 65536, 10000 + 4096 * i));
   for (unsigned i = 0; i < 4; i++) box.send(200000 + i * 65536, 10000 + 4096 * i);
@@ -34,7 +24,7 @@ TEST(SdrBackend, MessagesLandInOrderAndSetTheirChunks) {
 }
 
 TEST(SdrBackend, ASendWaitsForItsBuffer) {
-  SdrBox box(small());
+  SdrBox box(small_queue_pair());
   Send* send = box.send(0, 5000);
   box.run();
   EXPECT_FALSE(send->completed());
@@ -49,7 +39,7 @@ TEST(SdrBackend, ASendWaitsForItsBuffer) {
 
 TEST(SdrBackend, AUserImmediateComesInFragmentsOfAnyMessage) {
   for (const std::uint32_t bytes : {1u, 1024u, 3000u, 8192u, 60000u}) {
-    SdrBox box(small());
+    SdrBox box(small_queue_pair());
     Receive* receive = box.receive(0, bytes);
     std::uint32_t value = 0;
     EXPECT_EQ(box.qps[1]->user_immediate(*receive, value), Status::kRetry);
@@ -66,7 +56,7 @@ TEST(SdrBackend, AUserImmediateComesInFragmentsOfAnyMessage) {
 
 // Half of all Writes are lost; a message of one packet is sent again and again.
 TEST(SdrBackend, FragmentsComeOverLossAndRepetition) {
-  SdrBox box(small(), "delay: 1us\nloss: 50%");
+  SdrBox box(small_queue_pair(), "delay: 1us\nloss: 50%");
   Receive* receive = box.receive(0, 1000);
   box.run();
   const std::uint32_t user = 0x01234567;
@@ -88,7 +78,7 @@ TEST(SdrBackend, OtherSplitsAndMtusWork) {
   };
   for (const Case& c :
        {Case{{8, 22, 2}, 256, 1}, Case{{4, 12, 16}, 4096, 1}, Case{{10, 22, 0}, 64, 64}, Case{{10, 21, 1}, 64, 256}}) {
-    QueuePairOptions o = small();
+    QueuePairOptions o = small_queue_pair();
     o.layout = c.layout, o.mtu = c.mtu, o.packets_a_chunk = c.chunk;
     SdrBox box(o);
     Receive* receive = box.receive(0, 50001);
@@ -100,7 +90,7 @@ TEST(SdrBackend, OtherSplitsAndMtusWork) {
 }
 
 TEST(SdrBackend, OverRcNothingIsLost) {
-  QueuePairOptions o = small();
+  QueuePairOptions o = small_queue_pair();
   o.unreliable = false;
   o.ack_timeout = 4;
   SdrBox box(o, "delay: 1us\nloss: 5%");
@@ -123,7 +113,7 @@ std::vector<bool> placed(const SdrBox& box, std::size_t sent, std::size_t receiv
 TEST(SdrBackend, TheBitmapIsWhatWasPlaced) {
   std::mt19937_64 random(7);
   for (unsigned round = 0; round < 12; round++) {
-    QueuePairOptions o = small();
+    QueuePairOptions o = small_queue_pair();
     o.mtu = 256u << random() % 3;
     o.packets_a_chunk = 1u << random() % 8;
     o.channels = 1 + random() % 4;
@@ -169,7 +159,7 @@ TEST(SdrBackend, TheBitmapIsWhatWasPlaced) {
 // A message is completed early, its ID goes round, and then the rest of it comes.
 TEST(SdrBackend, LatePacketsTouchNothing) {
   for (const std::uint32_t generations : {1u, 2u, 4u}) {
-    QueuePairOptions o = small();
+    QueuePairOptions o = small_queue_pair();
     o.generations = o.root_keys = generations;
     SdrBox box(o);
     Receive* first = box.receive(0, 32768);
@@ -211,7 +201,7 @@ TEST(SdrBackend, LatePacketsTouchNothing) {
 }
 
 TEST(SdrBackend, MisuseIsRefused) {
-  SdrBox box(small());
+  SdrBox box(small_queue_pair());
   const std::uint32_t read_only = box.backends[1]->add_memory(box.memory[1].data(), 4096, false);
   box.on(1, [&](nic_model::Host& host) {
     Receive* made = nullptr;
@@ -239,7 +229,7 @@ TEST(SdrBackend, MisuseIsRefused) {
   box.on(0, [&](nic_model::Host& host) {
     EXPECT_EQ(box.qps[0]->connect(host, info), "it is connected already");
     std::string error;
-    QueuePairOptions other = small();
+    QueuePairOptions other = small_queue_pair();
     other.packets_a_chunk = 8;
     QueuePair* made = box.backends[0]->create(host, other, error);
     ASSERT_NE(made, nullptr);
@@ -250,7 +240,7 @@ TEST(SdrBackend, MisuseIsRefused) {
     EXPECT_EQ(box.backends[0]->create(host, other, error), nullptr);
   });
   std::vector<std::uint8_t> bytes = info.encode();
-  EXPECT_EQ(bytes.size(), QueuePairInfo::bytes(small()));
+  EXPECT_EQ(bytes.size(), QueuePairInfo::bytes(small_queue_pair()));
   EXPECT_TRUE(QueuePairInfo::decode(bytes));
   EXPECT_EQ(QueuePairInfo::decode(bytes)->encode(), bytes);
   for (std::size_t n = 0; n < bytes.size(); n++) EXPECT_FALSE(QueuePairInfo::decode(std::span(bytes).first(n)));
@@ -262,7 +252,7 @@ TEST(SdrBackend, MisuseIsRefused) {
 // which would wait for its buffers until the global timeout.
 TEST(SdrBackend, ASilentPeerDoesNotCostTheControlConnection) {
   for (const bool cut : {false, true}) {
-    QueuePairOptions o = small();
+    QueuePairOptions o = small_queue_pair();
     o.ack_timeout = 8;  // 1 ms
     SdrBox box(o);
     Receive* first = box.receive(0, 10000);
@@ -294,8 +284,9 @@ TEST(SdrBackend, ASilentPeerDoesNotCostTheControlConnection) {
 
 // What there was no room for in the end leaves room for what fits: queue pairs of the NIC, and keys.
 TEST(SdrBackend, ABuildThatFailsGivesBackWhatItTook) {
-  SdrBox box(small(), "delay: 1us", "rate: 100Gbps\nqueue_pairs: 40\ndpa: {heap: 64MiB}");  // of which it takes 10
-  QueuePairOptions large = small();
+  SdrBox box(small_queue_pair(), "delay: 1us",
+             "rate: 100Gbps\nqueue_pairs: 40\ndpa: {heap: 64MiB}");  // of which it takes 10
+  QueuePairOptions large = small_queue_pair();
   large.generations = 16;
   box.on(0, [&](nic_model::Host& host) {
     const std::size_t keys = host.memory().regions();
@@ -305,12 +296,13 @@ TEST(SdrBackend, ABuildThatFailsGivesBackWhatItTook) {
       EXPECT_NE(error.find("no more queue pairs"), std::string::npos) << error;
     }
     EXPECT_EQ(host.memory().regions(), keys);
-    for (unsigned i = 0; i < 3; i++) EXPECT_NE(box.backends[0]->create(host, small(), error), nullptr) << error;
+    for (unsigned i = 0; i < 3; i++)
+      EXPECT_NE(box.backends[0]->create(host, small_queue_pair(), error), nullptr) << error;
   });
 }
 
 TEST(SdrBackend, AQueuePairIsMadeOfOneThatWasDestroyed) {
-  SdrBox box(small());
+  SdrBox box(small_queue_pair());
   for (unsigned round = 0; round < 40; round++) {
     Receive* receive = box.receive(0, 30000);
     Send* unfinished = box.start();
@@ -320,7 +312,7 @@ TEST(SdrBackend, AQueuePairIsMadeOfOneThatWasDestroyed) {
     for (unsigned side = 0; side < 2; side++)
       box.on(side, [&](nic_model::Host& host) { box.backends[side]->destroy(host, *box.qps[side]); });
     box.run(kMillisecond);
-    for (unsigned side = 0; side < 2; side++) box.make(side, small());
+    for (unsigned side = 0; side < 2; side++) box.make(side, small_queue_pair());
     box.connect_both();
     std::fill_n(&box.memory[1][0], 65536, 0xFF);
     receive = box.receive(0, 30000);

@@ -92,40 +92,67 @@ TEST(SdrSenders, PostWhatTheHostPosts) {
   }
 }
 
+// Two queue pairs a side, of which one transmit worker posts each packet as a batch of its own: many more than its ring
+// has room for.
+struct TwoPairs {
+  explicit TwoPairs(const std::string& timing)
+      : box(one_by_one(), "delay: 1us", "rate: 100Gbps\nqueue_pairs: 2048\ndpa: {heap: 128MiB" + timing + "}", 1) {
+    for (unsigned side = 0; side < 2; side++) {
+      first[side] = box.qps[side];
+      box.make(side, one_by_one());
+      second[side] = box.qps[side];
+    }
+    box.connect_both();
+  }
+  static QueuePairOptions one_by_one() {
+    QueuePairOptions o;
+    o.mtu = 256;
+    o.packets_a_chunk = 1;
+    o.slots = 32;
+    o.message_bytes = kBytes;
+    o.channels = 16;
+    o.generations = 2;
+    o.send_batch = 1;
+    return o;
+  }
+  void receive(unsigned messages) {
+    box.on(1, [&](nic_model::Host& host) {
+      for (unsigned i = 0; i < messages; i++)
+        for (QueuePair* const pair : {first[1], second[1]}) {
+          Receive* made = nullptr;
+          ASSERT_EQ(pair->post_receive(host, box.at(1, i * kBytes), kBytes, box.keys[1], made), Status::kSuccess);
+        }
+    });
+    box.run(kMillisecond);
+  }
+  // A whole message, from there; not ended.
+  Send* send(nic_model::Host& host, QueuePair& pair, std::size_t from) {
+    Send* made = nullptr;
+    EXPECT_EQ(pair.start_send(nullptr, made), Status::kSuccess);
+    EXPECT_EQ(pair.add(host, *made, box.at(0, from), kBytes, box.keys[0], 0), Status::kSuccess);
+    return made;
+  }
+
+  static constexpr std::uint32_t kBytes = 64 << 10;
+  SdrBox box;
+  QueuePair *first[2], *second[2];  // by side
+};
+
 // More batches than a worker's ring has room for, of two queue pairs: who finds none goes on when there is some again.
 TEST(SdrSenders, AFullRingHoldsNobodyUp) {
-  QueuePairOptions o;
-  o.mtu = 256;
-  o.packets_a_chunk = 1;
-  o.slots = 32;
-  o.message_bytes = 64 << 10;
-  o.channels = 16;
-  o.generations = 2;
-  o.send_batch = 1;
-  SdrBox box(o, "delay: 1us", "rate: 100Gbps\nqueue_pairs: 2048\ndpa: {heap: 128MiB}", 1);
-  QueuePair* firsts[2] = {box.qps[0], box.qps[1]};
-  for (unsigned side = 0; side < 2; side++) box.make(side, o);
-  box.connect_both();
+  TwoPairs pairs("");
+  SdrBox& box = pairs.box;
+  pairs.receive(32);
   std::vector<Send*> sends;
-  box.on(1, [&](nic_model::Host& host) {
-    for (unsigned i = 0; i < 32; i++)
-      for (QueuePair* const pair : {firsts[1], box.qps[1]}) {
-        Receive* made = nullptr;
-        ASSERT_EQ(pair->post_receive(host, box.at(1, i * 65536), 65536, box.keys[1], made), Status::kSuccess);
-      }
-  });
-  box.run(kMillisecond);
   box.on(0, [&](nic_model::Host& host) {
     for (unsigned i = 0; i < 32; i++)
-      for (QueuePair* const pair : {firsts[0], box.qps[0]}) {
-        Send* send = nullptr;
-        ASSERT_EQ(pair->start_send(nullptr, send), Status::kSuccess);
-        ASSERT_EQ(pair->add(host, *send, box.at(0, i * 65536), 65536, box.keys[0], 0), Status::kSuccess);
-        pair->end_send(host, *send);
-        sends.push_back(send);
+      for (QueuePair* const pair : {pairs.first[0], pairs.second[0]}) {
+        sends.push_back(pairs.send(host, *pair, i * 65536));
+        pair->end_send(host, *sends.back());
       }
   });
   box.run(kSecond);
+  ASSERT_EQ(sends.size(), 64u);
   for (const Send* send : sends) EXPECT_TRUE(send->completed() && !send->failed);
   EXPECT_EQ(box.backends[0]->sent().packets, 2u * 32 * 256);
   EXPECT_TRUE(box.same(0, 0, 32 * 65536));
@@ -133,39 +160,15 @@ TEST(SdrSenders, AFullRingHoldsNobodyUp) {
 
 // No completion comes of orders that were taken back, and whoever waits for their places goes on all the same.
 TEST(SdrSenders, WhoWaitsForPlacesOfOrdersThatWereTakenBackGoesOn) {
-  QueuePairOptions o;
-  o.mtu = 256;
-  o.packets_a_chunk = 1;
-  o.slots = 32;
-  o.message_bytes = 64 << 10;
-  o.channels = 16;
-  o.generations = 2;
-  o.send_batch = 1;
-  SdrBox box(o, "delay: 1us",
-             "rate: 100Gbps\nqueue_pairs: 2048\ndpa: {heap: 128MiB, timing: {cycles_per_cqe: 2000, clock_mhz: 1000}}",
-             1);
-  QueuePair* const first[2] = {box.qps[0], box.qps[1]};
-  for (unsigned side = 0; side < 2; side++) box.make(side, o);
-  box.connect_both();
-  box.on(1, [&](nic_model::Host& host) {
-    for (unsigned i = 0; i < 8; i++)
-      for (QueuePair* const pair : {first[1], box.qps[1]}) {
-        Receive* made = nullptr;
-        ASSERT_EQ(pair->post_receive(host, box.at(1, i * 65536), 65536, box.keys[1], made), Status::kSuccess);
-      }
-  });
-  box.run(kMillisecond);
+  TwoPairs pairs(", timing: {cycles_per_cqe: 2000, clock_mhz: 1000}");
+  SdrBox& box = pairs.box;
+  pairs.receive(8);
   Send* last = nullptr;
   box.on(0, [&](nic_model::Host& host) {
-    for (unsigned i = 0; i < 4; i++) {  // 1024 packets: all places
-      Send* send = nullptr;
-      ASSERT_EQ(first[0]->start_send(nullptr, send), Status::kSuccess);
-      ASSERT_EQ(first[0]->add(host, *send, box.at(0, 0), 65536, box.keys[0], 0), Status::kSuccess);
-    }
-    ASSERT_EQ(box.qps[0]->start_send(nullptr, last), Status::kSuccess);
-    ASSERT_EQ(box.qps[0]->add(host, *last, box.at(0, 1000), 65536, box.keys[0], 0), Status::kSuccess);
-    box.qps[0]->end_send(host, *last);
-    box.backends[0]->destroy(host, *first[0]);
+    for (unsigned i = 0; i < 4; i++) pairs.send(host, *pairs.first[0], 0);  // 1024 packets: all places
+    last = pairs.send(host, *pairs.second[0], 1000);
+    pairs.second[0]->end_send(host, *last);
+    box.backends[0]->destroy(host, *pairs.first[0]);
   });
   box.run(100 * kMillisecond);
   EXPECT_TRUE(last->completed() && !last->failed);
@@ -175,12 +178,7 @@ TEST(SdrSenders, WhoWaitsForPlacesOfOrdersThatWereTakenBackGoesOn) {
 
 // What a destroyed queue pair had ordered is not posted for the one that is made of it.
 TEST(SdrSenders, OrdersOfADestroyedQueuePairAreTakenBack) {
-  QueuePairOptions o;
-  o.mtu = 1024;
-  o.packets_a_chunk = 4;
-  o.slots = 4;
-  o.message_bytes = 64 << 10;
-  o.channels = 2;
+  const QueuePairOptions o = small_queue_pair();
   for (const char* timing : {"", ", timing: {cycles_per_cqe: 2000, clock_mhz: 1000}"}) {
     SdrBox box(o, "delay: 1us", std::string("rate: 100Gbps\nqueue_pairs: 2048\ndpa: {heap: 64MiB") + timing + "}", 2);
     for (unsigned round = 0; round < 30; round++) {
