@@ -63,7 +63,7 @@ void FrameworkConfig::fields(Fields& f) {
   f.duration("probe_timeout", probe_timeout, {kMicrosecond, kSecond}, "a probe that is not answered by then is lost");
   f.duration("host_period", host_period, {kMicrosecond, kSecond}, "how often a policy hears of the host and the port");
   f.duration("watchdog", watchdog, {kMillisecond, 60 * kSecond},
-             "CPU time that one event may take, at most twice; then the policy is stopped");
+             "CPU time that one event may take; then the policy is stopped");
   f.integer("trace", trace, {0, 1 << 20}, "changes of rates and paths that are listed in the report, the first ones");
   if (!policy.empty() && !file.path.empty()) f.refuse("file", "and `policy` are one or the other");
   if (!policy.empty() && std::ranges::find(kPolicies, policy) == std::end(kPolicies))

@@ -26,7 +26,7 @@ using ParameterValue = std::pair<std::string, std::int64_t>;
 struct PolicyOptions {
   std::uint32_t flows = 0;
   std::uint64_t line_rate = 0;  ///< bits per second
-  Nanos watchdog = 0;           ///< CPU time that a call may take, at most twice
+  Nanos watchdog = 0;           ///< CPU time that a call may take
 };
 
 class Policy {

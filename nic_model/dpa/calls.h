@@ -14,7 +14,7 @@ class Calls {
  public:
   using Function = void (*)(void* owner);
   /// `function` makes the call that `owner` has in mind, on the stack that is kept for it. A call may take
-  /// `watchdog_ns` of CPU time, at most twice. `program` must live as long.
+  /// `watchdog_ns` of CPU time, see Watch. `program` must live as long.
   Calls(const Program& program, Function function, void* owner, std::int64_t watchdog_ns);
 
   /// One call. False: it was stopped, and the program must not be called any more.

@@ -19,6 +19,11 @@ namespace {
 
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 constexpr std::size_t kSignalStackBytes = 64 * 1024;
+
+// Ticks of the timer in the limit. A thread is charged for CPU time that it does not have, as where a hypervisor takes
+// the core away; however much that is at once, it is one tick.
+constexpr int kTicks = 8;
+
 int tick_signal() { return SIGRTMAX - 3; }
 
 const void* stack_pointer(const void* context) {
@@ -102,7 +107,7 @@ Watch::Watch() {
 }
 
 Watch::~Watch() {
-  if (timer_) timer_delete(static_cast<timer_t>(timer_));
+  if (has_timer_) timer_delete(static_cast<timer_t>(timer_));
   watch_of_thread = nullptr;
   if (!signal_stack_) return;
   stack_t none{};
@@ -113,24 +118,26 @@ Watch::~Watch() {
 
 // It ticks all the time from the first fiber on, in CPU time: a call of the operating system for each activation would
 // cost more than the activation, and a core that sleeps has no ticks.
-void Watch::set_timer(std::int64_t period_ns) {
-  if (!timer_) {
+void Watch::set_timer(std::int64_t limit_ns) {
+  limit_ns_ = limit_ns;
+  if (!has_timer_) {
     sigevent event{};
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = tick_signal();
     event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
     timer_t timer;
     if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) return;
-    timer_ = timer;
+    timer_ = timer;  // the kernel's number: the first is null
+    has_timer_ = true;
   }
-  period_ns_ = period_ns;
-  const timespec every = {period_ns / 1'000'000'000, static_cast<long>(period_ns % 1'000'000'000)};
+  const std::int64_t tick_ns = limit_ns / kTicks;
+  const timespec every = {tick_ns / 1'000'000'000, static_cast<long>(tick_ns % 1'000'000'000)};
   const itimerspec when = {every, every};
   timer_settime(static_cast<timer_t>(timer_), 0, &when, nullptr);
 }
 
 void Watch::resume(Fiber& fiber, void (*exit)(), std::int64_t limit_ns) {
-  if (limit_ns != period_ns_) [[unlikely]]
+  if (limit_ns != limit_ns_) [[unlikely]]
     set_timer(limit_ns);
   stop_ = Stop();
   exit_ = exit;
@@ -158,7 +165,9 @@ void Watch::on_tick(int signal, void*, void* context) {
   Fiber* fiber = watch->running_.load(std::memory_order_relaxed);
   const std::uint64_t turns = watch->turns_.load(std::memory_order_relaxed);
   // The next tick may come before the stopped fiber has left.
-  if (!fiber || watch->stop_.signal || turns != std::exchange(watch->turns_seen_, turns)) return;
+  if (!fiber || watch->stop_.signal) return;
+  if (turns != std::exchange(watch->turns_seen_, turns)) watch->ticks_ = 0;  // of this turn, this is the first
+  if (watch->ticks_++ <= kTicks) return;              // one more: the first came late, perhaps, and the last does not
   if (!fiber->is_at(stack_pointer(context))) return;  // it is just being entered or left
   watch->stop_ = {signal, true, nullptr, instruction(context), false};
   fiber->redirect(context, watch->exit_);

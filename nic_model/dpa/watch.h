@@ -33,7 +33,8 @@ class Watch {
   ~Watch();
 
   /// Device code runs: `fiber` is resumed. When it is stopped, `exit` runs in its place, and leaves it. It may run for
-  /// `limit_ns` of CPU time and at most twice that.
+  /// `limit_ns` of CPU time, and is stopped up to a quarter of that later, by the operating system's clock ticks: a
+  /// limit of fewer than eight of those is as long as they are.
   void resume(Fiber& fiber, void (*exit)(), std::int64_t limit_ns);
   const Stop& stop() const { return stop_; }
 
@@ -41,16 +42,18 @@ class Watch {
   Watch();
   static void on_fault(int signal, void* info, void* context);
   static void on_tick(int signal, void* info, void* context);
-  void set_timer(std::int64_t period_ns);
+  void set_timer(std::int64_t limit_ns);
 
   struct Handlers;
   // Written by the thread, read by handlers on it.
   std::atomic<Fiber*> running_ = nullptr;
   std::atomic<std::uint64_t> turns_ = 0;
   std::uint64_t turns_seen_ = 0;
+  int ticks_ = 0;  // in the turn that was seen
   void (*exit_)() = nullptr;
   Stop stop_;
-  std::int64_t period_ns_ = 0;
+  std::int64_t limit_ns_ = 0;
+  bool has_timer_ = false;
   void* timer_ = nullptr;
   void* signal_stack_ = nullptr;
 };

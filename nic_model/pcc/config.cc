@@ -34,7 +34,7 @@ void PccConfig::fields(Fields& f) {
   f.integer("threads", threads, {1, 256}, "threads that share out flows, as the program can ask");
   f.list("parameters", parameters, kSettingsMax, "parameters that are to be other than the program has them");
   f.duration("watchdog", watchdog, {kMillisecond, 60 * kSecond},
-             "CPU time that one event may take, at most twice; then the program is stopped");
+             "CPU time that one event may take; then the program is stopped");
   if (!program.empty() && !file.path.empty()) f.refuse("file", "and `program` are one or the other");
   if (!program.empty() && std::ranges::find(kPrograms, program) == std::end(kPrograms))
     f.refuse("program", fmt::format("is none of: {}", fmt::join(kPrograms, ", ")));

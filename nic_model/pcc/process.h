@@ -29,7 +29,7 @@ struct ProcessOptions {
   std::uint64_t line_rate = 0;  ///< bits per second
   std::uint32_t slot = 0;       ///< whose algorithm flows have
   std::uint32_t threads = 1;
-  Nanos watchdog = 0;  ///< CPU time that a call may take, at most twice
+  Nanos watchdog = 0;  ///< CPU time that a call may take
 };
 
 class Process {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What stops device code that runs too long, and what does not.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <ctime>
+
+#include "nic_model/dpa/fiber.h"
+#include "nic_model/dpa/watch.h"
+
+namespace rocebox::nic_model::dpa {
+namespace {
+
+constexpr std::int64_t kLimitNs = 40'000'000;
+
+std::int64_t cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+void burn(std::int64_t ns) {
+  const std::int64_t end = cpu_ns() + ns;
+  while (cpu_ns() < end) continue;
+}
+
+// CPU time that a thread is charged for and does not have, as where a hypervisor takes the core away or the kernel
+// fills pages: the timer runs out, perhaps more than once, and tells of it once.
+void stall(std::int64_t ns) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  burn(ns);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Fiber* fiber = nullptr;
+void leave() { fiber->leave(); }
+
+bool is_stopped(Fiber::Entry entry, std::int64_t limit_ns = kLimitNs) {
+  Fiber made(64 * 1024);
+  fiber = &made;
+  made.start(entry, nullptr);
+  Watch& watch = Watch::of_this_thread();
+  watch.resume(made, &leave, limit_ns);
+  return watch.stop().is_watchdog;
+}
+
+TEST(DpaWatch, WhatGivesWayInTimeGoesOn) {
+  EXPECT_FALSE(is_stopped([](void*) {
+    burn(kLimitNs / 4);
+    leave();
+  }));
+}
+
+// The first timer of a process has the number 0.
+TEST(DpaWatch, ALimitThatIsRaisedIsRaised) {
+  EXPECT_FALSE(is_stopped([](void*) { leave(); }, kLimitNs / 10));
+  EXPECT_FALSE(is_stopped(
+      [](void*) {
+        burn(4 * kLimitNs);
+        leave();
+      },
+      10 * kLimitNs));
+}
+
+TEST(DpaWatch, AFewStallsAreNotTheProgramsTime) {
+  EXPECT_FALSE(is_stopped([](void*) {
+    for (int i = 0; i < 3; i++) stall(2 * kLimitNs);
+    leave();
+  }));
+}
+
+#ifndef __SANITIZE_THREAD__
+// ThreadSanitizer delivers a timer's signal only in calls of libc.
+TEST(DpaWatch, WhatNeverGivesWayIsStopped) {
+  const std::int64_t start = cpu_ns();
+  EXPECT_TRUE(is_stopped([](void*) {
+    for (;;) burn(kLimitNs);
+  }));
+  EXPECT_GE(cpu_ns() - start, kLimitNs) << "it may run so long";
+}
+
+#endif
+
+}  // namespace
+}  // namespace rocebox::nic_model::dpa
