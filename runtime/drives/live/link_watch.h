@@ -27,8 +27,10 @@ class LinkWatch {
   LinkWatch(const LinkWatch&) = delete;
   LinkWatch& operator=(const LinkWatch&) = delete;
 
-  /// From now on. Ports are not to be started or ended meanwhile.
-  void start();
+  /// A socket on which the kernel tells of interfaces; -1: it does not.
+  static int open_news();
+  /// From now on. Ports are not to be started or ended meanwhile. `news`: what open_news() gives; closed by stop().
+  void start(int news = open_news());
   void stop();
 
   /// How often the link of a port went down, or its interface away. On any thread.
@@ -38,13 +40,15 @@ class LinkWatch {
 
  private:
   void work();
+  void look();
   void take_news();
   void see(std::size_t port, LinkState state);
 
   std::vector<std::unique_ptr<LivePort>>& ports_;
   const Clock& clock_;
   std::function<void(const std::string&)> say_;
-  std::deque<LinkLog> logs_;  // by port
+  std::deque<LinkLog> logs_;       // by port
+  std::vector<LinkState> looked_;  // by port: what it saw, before it is believed
   std::atomic<const LivePort*> lost_{nullptr};
   int wake_ = -1, news_ = -1;  // an eventfd; a netlink socket, where there is one
   std::thread thread_;
