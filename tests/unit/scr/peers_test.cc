@@ -12,7 +12,7 @@ namespace rocebox::scr {
 namespace {
 
 constexpr std::uint8_t kAsk = 16;  // of `credits` alone: README.md
-constexpr double kGiga = 1e9;
+constexpr double kGigabit = 1e9;
 
 // Everything at once; the node is looked at each 10 us.
 FrameworkConfig at_once() {
@@ -36,7 +36,7 @@ void tell(EngineBox& box, std::uint32_t flow, Nanos at, std::uint8_t message, st
 }
 
 TEST(ScrCredits, AReceiverGrantsWhatItsPortHasLeft) {
-  for (const double background : {0.0, 20 * kGiga, 60 * kGiga, 99 * kGiga}) {
+  for (const double background : {0.0, 20 * kGigabit, 60 * kGigabit, 99 * kGigabit}) {
     for (const std::uint32_t askers : {1u, 2u, 5u}) {
       SCOPED_TRACE(testing::Message() << background << " bit/s beside " << askers);
       EngineBox box(policy_path("credits"), {{"headroom", 950}, {"floor", 1'000'000'000}}, at_once());
@@ -45,7 +45,7 @@ TEST(ScrCredits, AReceiverGrantsWhatItsPortHasLeft) {
       box.engine->run(900 * kMicrosecond, box);
       const std::vector<scr_action> all = sent(box);
       ASSERT_GT(all.size(), 20u);
-      const double part = std::max((0.95 * EngineBox::kLine - background) / askers, 1 * kGiga);
+      const double part = std::max((0.95 * EngineBox::kLine - background) / askers, 1 * kGigabit);
       for (std::size_t i = all.size() - askers; i < all.size(); i++) {
         EXPECT_EQ(all[i].detail, SCR_CREDIT);
         EXPECT_NEAR(static_cast<double>(all[i].value), part, part * 0.01);
@@ -57,7 +57,7 @@ TEST(ScrCredits, AReceiverGrantsWhatItsPortHasLeft) {
 // What comes for those that asked is not the background.
 TEST(ScrCredits, WhoAskedIsNoBackgroundAndWhoIsSilentGetsNothing) {
   EngineBox box(policy_path("credits"), {{"idle", 500'000}}, at_once());
-  box.port_rate = 50 * kGiga;
+  box.port_rate = 50 * kGigabit;
   tell(box, 3, 1000, kAsk, 0);
   for (Nanos at = 2000; at < kMillisecond; at += 2000) box.put(SCR_RX, 3, at, 50 * 2000 / 8);
   const std::vector<scr_action> all = sent(box);
@@ -158,12 +158,12 @@ TEST(ScrBackpressure, ReceiversTellWhenPortOrHostIsSlow) {
   // A second is the longest period, in which a port of 100 Gbps receives 12.5 GB.
   for (const Nanos period : {10 * kMicrosecond, kMillisecond, kSecond}) {
     SCOPED_TRACE(period);
-    EXPECT_GE(told({{"port_limit", 900}}, 95 * kGiga, 0, period), 16u);
-    EXPECT_EQ(told({{"port_limit", 900}}, 85 * kGiga, 0, period), 0u);
+    EXPECT_GE(told({{"port_limit", 900}}, 95 * kGigabit, 0, period), 16u);
+    EXPECT_EQ(told({{"port_limit", 900}}, 85 * kGigabit, 0, period), 0u);
   }
   EXPECT_GE(told({{"pcie_limit", 2000}}, 0, 2001, 10 * kMicrosecond), 16u);
   EXPECT_EQ(told({{"pcie_limit", 2000}}, 0, 2000, 10 * kMicrosecond), 0u);
-  EXPECT_EQ(told({}, 100 * kGiga, 1'000'000, 10 * kMicrosecond), 0u) << "nothing is looked at";
+  EXPECT_EQ(told({}, 100 * kGigabit, 1'000'000, 10 * kMicrosecond), 0u) << "nothing is looked at";
 }
 
 // Swift's receivers tell of their hosts: each period, or by the bytes that came.
