@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -25,8 +26,8 @@ def arguments(description, **numbers):
 class Run:
     """What one run came to."""
 
-    def __init__(self, report):
-        self.report = report
+    def __init__(self, report, held=True, said=""):
+        self.report, self.held, self.said = report, held, said  # `held`: exit status 0
 
     def count(self, name):
         """A counter of all devices and links together."""
@@ -65,14 +66,20 @@ def run_all(options, config, points):
             for setting in options.set:
                 words += ["--set", setting]
             done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
-            if not out.exists():
-                raise SystemExit(f"{points[number]}: {done.stderr}")
-            return Run(json.loads(out.read_text()))
+            if done.returncode not in (0, 1) or not out.exists():
+                raise SystemExit(f"{points[number]}, seed {seed}: rocebox ended with status {done.returncode}: {done.stderr}")
+            return Run(json.loads(out.read_text()), done.returncode == 0, done.stderr)
 
         todo = [(number, seed) for number in range(len(points)) for seed in range(1, options.seeds + 1)]
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             runs = list(pool.map(run, todo))
-    return [runs[i * options.seeds:(i + 1) * options.seeds] for i in range(len(points))]
+    runs = [runs[i * options.seeds:(i + 1) * options.seeds] for i in range(len(points))]
+    # A run that is not as it should be is no measurement like the others: who reads the table has to know.
+    for point, its in zip(points, runs):
+        for run in its:
+            if not run.held:
+                print(f"{config} with {point}: something stated does not hold, or the run did not finish:\n{run.said}", file=sys.stderr)
+    return runs
 
 
 def mean(runs, value):
