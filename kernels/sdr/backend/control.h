@@ -35,6 +35,7 @@ class Control {
   /// False: there is no room now; on_completion() makes some.
   bool send_clear(nic_model::Host& host, const ClearToSend& clear);
   bool send_datagram(nic_model::Host& host, std::span<const std::uint8_t> bytes);
+  bool all_acknowledged() const { return under_way_.empty(); }
 
   /// Calls on_clear(ClearToSend) and on_datagram(bytes). False: the control connection has failed. One whose peer is
   /// silent for all of a NIC's tries goes on where it was, kControlResumes times; a host may be kept from its work.

@@ -88,6 +88,8 @@ class QueuePair {
                       Receive*& made);
   /// The next messages get no buffer: the peer is told, and does not send them.
   void skip_receives(nic_model::Host& host, std::uint64_t messages);
+  /// Whether the peer's NIC has acknowledged what it was told of all receives that were posted or skipped.
+  bool peer_has_heard() const { return told_ == next_receive_ && control_.all_acknowledged(); }
   /// The message is complete for its owner, whatever has come of it; what comes later touches nothing.
   Status complete(nic_model::Host& host, Receive& receive);
   /// kRetry: fragments are missing. kError: it is not posted, or the immediate's split has no room.

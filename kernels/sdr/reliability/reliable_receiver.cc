@@ -22,8 +22,21 @@ void ReliableReceiver::receive(Host& host, Transfer& transfer) {
   arm(host);
 }
 
+// IDs go round, and a generation comes again after so many rounds. A round of messages that were received takes an RTT
+// at least, and their senders have heard that the round before is over; numbers that are given up take no time, and
+// their sender may be deaf. It stops as it hears of what was posted last, and what is under way then has come an RTO
+// later.
+bool ReliableReceiver::may_post(Host& host) {
+  if (qp_.broken()) return true;  // nothing can come any more, and what waits has to fail
+  if (has_given_up_ && qp_.peer_has_heard()) {
+    has_given_up_ = false;
+    hold_until_ = host.now() + options_.rto();
+  }
+  return !has_given_up_ && host.now() >= hold_until_;
+}
+
 void ReliableReceiver::post_parts(Host& host) {
-  while (host.now() >= hold_until_) {
+  while (may_post(host)) {
     if (!active_.empty() && active_.back()->receives.size() < active_.back()->shape.messages())
       if (!post(host, *active_.back())) return;
     while (!waiting_.empty() &&
@@ -114,8 +127,23 @@ void ReliableReceiver::look(Host& host) {
     transfer.over = true;
     on_over_(host, transfer);
   }
+  give_up_waiting(host);
   post_parts(host);
   arm(host);
+}
+
+// Messages that no buffer was posted for, because the peer hears nothing.
+void ReliableReceiver::give_up_waiting(Host& host) {
+  while (has_given_up_ && !waiting_.empty() && waiting_.front()->cut == 0 &&
+         host.now() >= waiting_.front()->posted + options_.coding.global_timeout) {
+    Transfer& transfer = *waiting_.front();
+    waiting_.pop_front();
+    transfer.error = "the global timeout has passed";
+    transfer.ended = host.now();
+    skip(host, transfer);
+    transfer.over = true;
+    on_over_(host, transfer);
+  }
 }
 
 bool ReliableReceiver::look_at(Host& host, Part& part) {
@@ -197,22 +225,19 @@ void ReliableReceiver::recover(Part& part) {
   }
 }
 
-// What was sent for these numbers may be on its way as long as a packet can be late, and generations tell no more than
-// so many of them apart.
 void ReliableReceiver::skip(Host& host, Transfer& transfer) {
   const Rest rest = rest_of(qp_.options(), options_, transfer);
   transfer.cut = transfer.length;
   if (rest.parts == 0) return;
   give_up(host, {next_part_, next_part_ + rest.parts}, rest.messages);
   next_part_ += rest.parts;
-  if (rest.messages >= std::uint64_t{qp_.options().slots} * (qp_.options().generations - 1))
-    hold_until_ = host.now() + options_.rto();
 }
 
 void ReliableReceiver::give_up(Host& host, Parts parts, std::uint64_t messages) {
   if (failed_.size() == kFailedPartsMax) failed_.pop_front();
   failed_.push_back(parts);
   qp_.skip_receives(host, messages);
+  has_given_up_ = true;
 }
 
 void ReliableReceiver::end(Host& host, Part& part, const char* error) {
@@ -254,7 +279,7 @@ void ReliableReceiver::stop(Host& host) {
 }
 
 void ReliableReceiver::arm(Host& host) {
-  if (armed_ || (active_.empty() && host.now() >= hold_until_)) return;
+  if (armed_ || (active_.empty() && !has_given_up_ && host.now() >= hold_until_)) return;
   armed_ = true;
   qp_.backend().arm(host, timer_, host.now() + options_.poll, timer_owner_);
 }

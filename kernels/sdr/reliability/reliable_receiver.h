@@ -44,6 +44,9 @@ class ReliableReceiver {
     bool asked = false;
   };
   void post_parts(nic_model::Host& host);
+  void give_up_waiting(nic_model::Host& host);
+  // False: a part was given up, and what was sent for it and for those before it may still come.
+  bool may_post(nic_model::Host& host);
   bool post(nic_model::Host& host, Part& part);
   void prepare(nic_model::Host& host, Part& part);
   void look(nic_model::Host& host);
@@ -75,7 +78,8 @@ class ReliableReceiver {
   std::uint64_t next_part_ = 0;
   std::uint64_t recovered_ = 0, nacks_ = 0;
   bool armed_ = false;
-  Time hold_until_ = 0;  // nothing is posted before
+  bool has_given_up_ = false;  // parts, of which the peer has not heard yet
+  Time hold_until_ = 0;        // nothing is posted before
   Timer timer_;
   std::uint32_t timer_owner_;
 };

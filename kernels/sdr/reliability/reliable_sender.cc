@@ -269,7 +269,10 @@ void ReliableSender::stop(Host& host) {
 }
 
 void ReliableSender::arm(Host& host) {
-  Time next = waiting_.empty() ? kNoTime : waiting_.front()->posted + options_.coding.global_timeout;
+  // A message with parts under way ends with the last of these.
+  Time next = waiting_.empty() || has_part(*waiting_.front())
+                  ? kNoTime
+                  : waiting_.front()->posted + options_.coding.global_timeout;
   for (const auto& part : active_) {
     if (part->settled) continue;
     next = std::min({next, part->give_up, part->probe_at});
