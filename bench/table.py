@@ -254,6 +254,21 @@ def sdr_rows(table, folder):
     watched = {name.partition("/")[2]: rate for name, rate in rates(folder, "dpa", "items_per_second").items() if name.startswith("watched/")}
     for name, rate in watched.items():
         table.row(f"dpa, packets that pass by, an activation each: {name}", f"{rate / 1e6:.2f} Mpps")
+    observed = {name.partition("/")[2]: rate for name, rate in rates(folder, "sdr_messages", "items_per_second").items() if name.startswith("observed/")}
+    if observed:
+        bump = observed.pop("no_kernel")
+        table.row("a bump without kernels, packets of SDR", f"{bump / 1e6:.2f} Mpps")
+        for name, rate in observed.items():
+            what = f"sdr in a path, {name.replace('_', ' ')}  ({rate / 1e6:.1f} Mpps with the bump)"
+            if rate >= bump:
+                table.row(what, "no more than the bump")
+            elif name == "with_icrc":  # of packets that are longer than the bump's
+                table.row(what, f"{rate / 1e6:.2f} Mpps")
+            else:
+                table.at_least(f"{what}, the kernel's own part", 1e-6 / (1 / rate - 1 / bump), M_SDR, "M/s")
+    for what in ("device_bytes_a_message", "device_bytes_a_qp", "host_bytes_a_message", "host_bytes_a_qp"):
+        for name, bytes_ in rates(folder, "sdr_messages", what).items():
+            table.row(f"sdr, {what.replace('_', ' ')}, {name.split('/')[1]} packets a chunk", f"{bytes_:.0f} B")
     for name, ratio in rates(folder, "sdr_messages", "to_memcpy").items():
         table.at_least(f"sdr, packets of 4096 B placed, chunks of {name.split('/')[1]}, against memcpy", ratio, RATIO_SDR_PLACED, "x")
     codes = rates(folder, "sdr_codec", "bytes_per_second")

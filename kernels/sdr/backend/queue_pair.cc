@@ -105,6 +105,20 @@ std::string QueuePair::build_transports(Host& host) {
   return send_cq_ ? "" : "the NIC has no room for a completion queue of so many requests";
 }
 
+MemoryOfQueuePair QueuePair::memory_of(const QueuePairOptions& options) {
+  constexpr std::size_t kBlocks = 1u << kLogSendBlocks;
+  const std::size_t words = (options.packets_max() + 63) / 64;
+  MemoryOfQueuePair of;
+  of.device_a_message = sizeof(sdr_slot) + words * 8 + (options.packets_a_chunk > 64 ? options.chunks_max() * 4 : 0);
+  of.device = sizeof(sdr_table) +
+              options.transports() * (kBlocks * MLX5_SEND_WQE_BB + (sizeof(mlx5_wqe_data_seg) << kLogReceives) + 64);
+  const std::size_t entries = std::size_t{options.root_entries} * options.root_keys;
+  of.host_a_message = options.chunks_max() + sizeof(Receive) + sizeof(Send) + sizeof(Send*) + sizeof(std::uint32_t) +
+                      entries * sizeof(nic_model::IndirectPiece);
+  of.host = sizeof(QueuePair) + options.transports() * (sizeof(Transport) + kBlocks * sizeof(Send*));
+  return of;
+}
+
 // As it is when it was just built.
 void QueuePair::clear_state() {
   auto* slots = backend_.device<sdr_slot>(table_->slots, options_.slots);

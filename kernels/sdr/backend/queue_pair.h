@@ -14,6 +14,12 @@
 
 namespace rocebox::sdr {
 
+/// What a queue pair takes, in bytes: for each message ID, and beside that. Registered memory is the caller's.
+struct MemoryOfQueuePair {
+  std::size_t device_a_message = 0, device = 0;  ///< of the DPA's heap
+  std::size_t host_a_message = 0, host = 0;
+};
+
 /// What a call came to, as libsdr's return codes.
 enum class Status : std::uint8_t { kSuccess, kError, kRetry };
 
@@ -130,8 +136,9 @@ class QueuePair {
 
   /// Packets that have come, by what they came to (SDR_PACKET, ...).
   std::span<const std::uint64_t, SDR_ARRIVALS> arrivals() const;
-  /// Bytes of the device's and of the host's memory that it takes.
+  /// Bytes of the device's memory that it has taken.
   std::size_t device_bytes() const { return device_bytes_; }
+  static MemoryOfQueuePair memory_of(const QueuePairOptions& options);
 
   // For Backend.
 

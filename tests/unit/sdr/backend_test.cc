@@ -23,6 +23,18 @@ TEST(SdrBackend, MessagesLandInOrderAndSetTheirChunks) {
   EXPECT_EQ(box.backends[1]->errors(), 0u);
 }
 
+TEST(SdrBackend, TakesTheMemoryThatItSays) {
+  for (const std::uint32_t packets : {1u, 64u, 128u}) {
+    QueuePairOptions o = small_queue_pair();
+    o.mtu = 256, o.packets_a_chunk = packets;
+    const MemoryOfQueuePair of = QueuePair::memory_of(o);
+    SdrBox box(o);
+    EXPECT_EQ(box.qps[1]->device_bytes(), o.slots * of.device_a_message + of.device) << packets;
+    EXPECT_EQ(of.device_a_message, 64u + 256 / 8 + (packets > 64 ? 4 * 256 / packets : 0));
+    EXPECT_GT(of.host_a_message, 256 / packets);
+  }
+}
+
 TEST(SdrBackend, ASendWaitsForItsBuffer) {
   SdrBox box(small_queue_pair());
   Send* send = box.send(0, 5000);
