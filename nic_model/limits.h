@@ -43,7 +43,7 @@ inline constexpr std::uint32_t kTableEntriesMax = 1u << 20;
 /// Indirect keys that name indirect keys: hardware has a fixed depth, too.
 inline constexpr unsigned kIndirectDepthMax = 4;
 
-/// Packets that leave in one call where the port has no rate: one burst of a live port.
+/// Packets that leave in one call where the port has no rate or catches up: one burst of a live port.
 inline constexpr unsigned kSendBurst = 32;
 
 /// Neighbours whose MAC address is known or asked for; a gateway counts once.

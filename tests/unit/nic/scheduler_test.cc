@@ -195,6 +195,25 @@ TEST(NicScheduler, APortWithABucketCatchesUp) {
   EXPECT_LT(micros("128KiB"), 20);
 }
 
+// The largest bucket is more than a million small packets: no instant may be filled with them.
+TEST(NicScheduler, AHugeBucketDoesNotLeaveInOneInstant) {
+  NicBox box(
+      "up: false\nrate: 100Gbps\nlimiter: {port_burst: 1GiB}\n"
+      "neighbors: [{address: 10.0.0.2, mac: '02:00:00:00:00:02'}]");  // nobody answers
+  PairOptions options;
+  options.type = IBV_QPT_UC;  // nothing is waited for
+  options.mtu = IBV_MTU_256;
+  options.bytes = 16 << 20;
+  options.without_bytes = true;
+  box.connect(options);
+  box.run(100 * kMillisecond);
+  for (unsigned i = 0; i < 32; i++) box.post(0, i, IBV_WR_RDMA_WRITE, 0, 16 << 20);
+  box.run(100);
+  EXPECT_GE(box.count(0, "drop_tx_down"), 100u * nic_model::kSendBurst);
+  EXPECT_LE(box.count(0, "drop_tx_down"), 134u * nic_model::kSendBurst) << "a burst a call, and one a post";
+  box.disconnect();
+}
+
 TEST(NicScheduler, VerbsLimitTheRateOfAQueuePair) {
   Senders senders("rate: 10Gbps");
   const unsigned qp = senders.add(0);
