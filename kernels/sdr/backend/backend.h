@@ -99,7 +99,7 @@ class Backend final : public nic_model::HostProgram {
   sdr_route* routes_ = nullptr;  // in the device's memory, by queue pair of the NIC
   std::vector<Worker> workers_;
   std::vector<Sender> senders_;
-  std::vector<QueuePair*> starved_;
+  std::vector<QueuePair*> starved_, pumped_;  // pumped_: empty but while these are pumped
   Timer starved_timer_;
   std::uint32_t starved_owner_ = 0;
   std::vector<std::unique_ptr<QueuePair>> queue_pairs_, idle_;

@@ -36,8 +36,11 @@ bool Backend::order(Host& host, QueuePair& by, std::uint32_t channel, const sdr_
   return true;
 }
 
+// Who starves again stands in the other list, so that neither loses its room.
 void Backend::pump_starved(Host& host) {
-  for (QueuePair* one : std::exchange(starved_, {})) one->pump(host);
+  pumped_.swap(starved_);
+  for (QueuePair* one : pumped_) one->pump(host);
+  pumped_.clear();
 }
 
 // A worker may be in the midst of one: it ends it, and nothing comes of that, for its queue pairs are reset.
