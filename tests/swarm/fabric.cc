@@ -11,6 +11,7 @@
 #include "nic_model/rate/congestion_control.h"
 #include "runtime/component/registry.h"
 #include "tests/swarm/fabric_limits.h"
+#include "tests/swarm/fabric_text.h"
 #include "tests/swarm/workload_options.h"
 #include "tests/unit/contracts/random_fields.h"
 
@@ -19,11 +20,6 @@ namespace {
 
 constexpr int kDraws = 200;
 constexpr unsigned kWorkloadsMax = 3, kFaultyLinksMax = 2;
-
-bool says(const std::string& text, std::initializer_list<const char*> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](const char* word) { return text.find(word) != std::string::npos; });
-}
 
 Registry& registry_with_own() {
   static Registry* const registry = [] {
@@ -55,12 +51,14 @@ class FabricDrawing {
     yaml += links() + workloads();
     if (!control_.empty()) components.push_back(control_);
     const bool paced = says(yaml, {"dcqcn"}) && says(yaml, {"ecn"});  // down to where a window takes longer than timers
-    const bool hasty = says(
-        yaml, {"retransmission_timeout: 100000ns", "retransmission_timeout: 1000000ns",
-               "retransmission_timeout: 4000000ns", " timeout: 4", " timeout: 8", "local_ack_timeout: ", "cutoff: "});
+    const bool hasty = says(yaml, {"retransmission_timeout: 100000ns", "retransmission_timeout: 1000000ns",
+                                   "retransmission_timeout: 4000000ns", " timeout: 4", " timeout: 8", "cutoff: "}) ||
+                       has_short_ack_timeout(yaml);
     if (hasty || paced) promises.patient = false;
     // Each gap that reordering makes costs a try.
     if (!promises.ordered && says(yaml, {"retry_cnt"})) promises.patient = false;
+    // verbs_check's queue pairs are of all services in turn: what comes late may meet another's with the same number.
+    promises.apart = !says(yaml, {"type: verbs_check"}) && !services_share_groups(yaml);
     if (says(yaml, {"up: false"})) promises.faultless = promises.patient = false;
     if (says(nic_, {"up: false"})) promises.reliable = false;                 // a NIC that never answers is waited for
     if (says(yaml, {"UC", "inc_reduce_scatter"})) promises.reliable = false;  // sums are of datagrams, each sent once

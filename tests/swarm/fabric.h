@@ -19,6 +19,7 @@ struct FabricPromises {
   bool patient = true;    ///< nobody gives up, or sends again, before a response can be there
   bool reliable = true;   ///< no workload sends what is lost without a word
   bool genuine = true;    ///< who receives a packet of which a bit was flipped can tell
+  bool apart = true;      ///< no queue pair gets what is meant for one of another service
 };
 
 struct FabricScenario {

@@ -162,11 +162,7 @@ class FabricJudge {
                  "resp_invalid_requests", "resp_remote_access_errors", "resp_local_length_error", "cq_overruns",
                  "drop_bad_pkey", "drop_bad_qkey"},
                 "no workload asks for what cannot be had");
-    // verbs_check's queue pairs are of all services in turn: what comes late may meet another's with the same number.
-    // And workloads of UC and of UD may have joined the same multicast group.
-    if (!std::ranges::count(scenario_.components, "verbs_check") &&
-        scenario_.yaml.find("transport: uc") == std::string::npos)
-      expect_zero({"drop_wrong_service"}, "nobody's peer has another service");
+    if (scenario_.promises.apart) expect_zero({"drop_wrong_service"}, "nobody's peer has another service");
   }
 
   void clean() {

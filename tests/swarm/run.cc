@@ -10,6 +10,7 @@
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/parse.h"
 #include "tests/swarm/judge.h"
+#include "tests/unit/harness.h"
 
 namespace rocebox::swarm {
 namespace {

@@ -46,6 +46,10 @@ void limit_time() {
 struct Arguments {
   std::uint64_t first = 1, last = 20;
   std::size_t packets = 3000;
+  // Of a seed alone its configuration, whatever comes of it.
+  void show(const std::string& yaml) const {
+    if (first == last) fmt::print("{}---\n", yaml);
+  }
 };
 
 bool number(const char* text, std::uint64_t& value) {
@@ -90,6 +94,7 @@ std::string run_seed(std::uint64_t seed, const Arguments& arguments, Pool& pool,
   } catch (const std::exception& error) {
     mistakes = fmt::format("  {}\n", error.what());
   }
+  arguments.show(scenario->yaml);
   reached.insert(scenario->components.begin(), scenario->components.end());
   if (mistakes.empty()) return "";
   return fmt::format("seed {}:\n{}--- swarm --seed {} --packets {}\n{}---\n", seed, mistakes, seed, arguments.packets,
@@ -97,7 +102,8 @@ std::string run_seed(std::uint64_t seed, const Arguments& arguments, Pool& pool,
 }
 
 // What only making devices and workloads shows leads to another draw.
-std::string run_fabric_seed(std::uint64_t seed, Pool& pool, std::set<std::string>& reached, swarm::Looked& looked) {
+std::string run_fabric_seed(std::uint64_t seed, const Arguments& arguments, Pool& pool, std::set<std::string>& reached,
+                            swarm::Looked& looked) {
   std::string why;
   for (unsigned attempt = 0; attempt < kFabricTries; attempt++) {
     const auto scenario = swarm::make_fabric(seed, attempt);
@@ -111,6 +117,7 @@ std::string run_fabric_seed(std::uint64_t seed, Pool& pool, std::set<std::string
     } catch (const std::exception& error) {
       mistakes = fmt::format("  {}\n", error.what());
     }
+    arguments.show(scenario->yaml);
     reached.insert(scenario->components.begin(), scenario->components.end());
     if (mistakes.empty()) return "";
     return fmt::format("seed {}:\n{}--- swarm --seed {}\n{}---\n", seed, mistakes, seed, scenario->yaml);
@@ -137,7 +144,7 @@ int main(int argc, char** argv) {
   std::uint64_t failed = 0;
   for (std::uint64_t seed = arguments.first; seed <= arguments.last; seed++) {
     limit_time();
-    const std::string said = swarm::draws_fabric(seed) ? run_fabric_seed(seed, pool, reached, looked)
+    const std::string said = swarm::draws_fabric(seed) ? run_fabric_seed(seed, arguments, pool, reached, looked)
                                                        : run_seed(seed, arguments, pool, reached, looked);
     if (!said.empty()) failed++;
     fmt::print("{}", said);

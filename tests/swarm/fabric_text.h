@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a network's configuration says, as text: what was drawn is known by its words alone.
+#pragma once
+#include <algorithm>
+#include <initializer_list>
+#include <regex>
+#include <sstream>
+#include <string>
+
+namespace rocebox::swarm {
+
+inline bool says(const std::string& text, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return text.find(word) != std::string::npos; });
+}
+
+// Below 17 ms, as other timeouts that are in a hurry; 0 never fires.
+inline bool has_short_ack_timeout(const std::string& yaml) {
+  static const std::regex given("local_ack_timeout: ([0-9]+)");
+  return std::any_of(std::sregex_iterator(yaml.begin(), yaml.end(), given), std::sregex_iterator(),
+                     [](const std::smatch& one) {
+                       const int exponent = std::stoi(one[1]);
+                       return exponent > 0 && exponent < 12;
+                     });
+}
+
+// Workloads on multicast groups begin at the same address where they are given none: WRITEs of one and datagrams of
+// another come to the hosts of both.
+inline bool services_share_groups(const std::string& yaml) {
+  bool writes = false, datagrams = false;
+  std::istringstream rows(yaml);
+  for (std::string row; std::getline(rows, row);)
+    if (says(row, {"{type: multicast_"})) (says(row, {"transport: uc"}) ? writes : datagrams) = true;
+  return writes && datagrams;
+}
+
+}  // namespace rocebox::swarm
