@@ -10,7 +10,15 @@
 
 namespace rocebox::scr {
 
+namespace {
+
 static_assert(sizeof(rocebox_hints) == 64 && sizeof(rocebox_hint_row) == 32);
+
+bool is_other(const timespec& one, const timespec& other) {
+  return one.tv_sec != other.tv_sec || one.tv_nsec != other.tv_nsec;
+}
+
+}  // namespace
 
 HintsFile::HintsFile(const std::string& path, Nanos period, Stats& stats)
     : path_(path),
@@ -51,39 +59,51 @@ std::span<const HintsFile::Hint> HintsFile::look(Nanos now) {
 }
 
 void HintsFile::take_rows(const rocebox_hints& header) {
-  is_new_ = false;
+  is_new_ = has_torn_ = false;
   for (std::uint32_t i = 0; i < header.rows; i++) {
     const rocebox_hint_row& row = rows_[i];
-    if (row.sequence == seen_[i].told) continue;  // 0: nobody has written it
+    if (row.sequence == 0) continue;  // nobody has written it
+    // A file that was emptied and written again counts from the beginning: the same number may be of another hint.
+    if (row.sequence == seen_[i].told && row.check == seen_[i].check) continue;
     const bool whole =
         row.sequence % 2 == 0 && row.zero == 0 && row.check == rocebox_hint_check(row.sequence, row.qpn, row.weight);
     if (whole) {
       seen_[i].told = row.sequence;
+      seen_[i].check = row.check;
       hints_.push_back({row.qpn, row.weight});
       taken_.add();
       continue;
     }
-    is_new_ = true;  // it may be whole when it is looked at again
+    has_torn_ = true;
     if (seen_[i].torn == row.sequence) continue;
     seen_[i].torn = row.sequence;
     torn_.add();
   }
 }
 
-// Another one may have taken its place.
-bool HintsFile::is_open(Nanos now) {
-  struct stat about {};
-  if (file_ >= 0 && now >= same_until_) {
-    same_until_ = now + kHintsRetry;
-    if (fstat(file_, &about) != 0 || about.st_nlink == 0) {
-      close(file_);
-      file_ = -1;
-    }
+// Now and then: another file may have taken its place, or it has been written by other means than by who counts
+// changes. What was torn may be whole; who finishes a row counts a change, so that no look in between is missed.
+void HintsFile::check_file(Nanos now) {
+  if (now < same_until_) return;
+  same_until_ = now + kHintsRetry;
+  struct stat named {};
+  const bool is_same =
+      stat(path_.c_str(), &named) == 0 && named.st_dev == about_.st_dev && named.st_ino == about_.st_ino;
+  if (!is_same) {
+    close(file_);
+    file_ = -1;
+    return;
   }
+  is_new_ |= has_torn_ || is_other(named.st_mtim, about_.st_mtim) || is_other(named.st_ctim, about_.st_ctim);
+  about_ = named;
+}
+
+bool HintsFile::is_open(Nanos now) {
+  if (file_ >= 0) check_file(now);
   if (file_ >= 0) return true;
   if (now < retry_) return false;
   file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (file_ < 0 || fstat(file_, &about) != 0 || !S_ISREG(about.st_mode)) {
+  if (file_ < 0 || fstat(file_, &about_) != 0 || !S_ISREG(about_.st_mode)) {
     give_up(now, file_ < 0 ? missing_ : unusable_);
     return false;
   }

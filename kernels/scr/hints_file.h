@@ -2,6 +2,8 @@
 // HintsFile: hints that applications write into a file which they have mapped (include/rocebox_hints.h has its bytes).
 // It is read here and not mapped: who maps a file that somebody makes shorter dies of it.
 #pragma once
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -33,6 +35,7 @@ class HintsFile {
 
  private:
   bool is_open(Nanos now);
+  void check_file(Nanos now);
   void give_up(Nanos now, Counter& why);
   bool read(std::size_t from, std::size_t bytes, void* to) const;
   void take_rows(const rocebox_hints& header);
@@ -42,11 +45,14 @@ class HintsFile {
   Counter &missing_, &unusable_, &torn_, &taken_;
   Nanos next_, retry_ = 0, same_until_ = 0;
   int file_ = -1;
+  struct stat about_ {};  // the file, when it was looked at last
   std::uint32_t changes_ = 0;
   bool is_new_ = true;  // rows are to be read whatever `changes` says
+  bool has_torn_ = false;
   std::vector<rocebox_hint_row> rows_;
   struct Seen {
     std::uint32_t told = 0, torn = 0;  // sequences
+    std::uint64_t check = 0;           // of what was told
   };
   std::vector<Seen> seen_;
   std::vector<Hint> hints_;

@@ -61,6 +61,7 @@ static inline uint64_t rocebox_hint_check(uint32_t sequence, uint32_t qpn, uint6
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,47 +70,72 @@ static inline size_t rocebox_hints_bytes(uint32_t rows) {
   return sizeof(struct rocebox_hints) + rows * sizeof(struct rocebox_hint_row);
 }
 
-/* Maps the file, and makes it with `rows` where there is none. Null: errno says why; EINVAL: it is no file of hints. */
-static inline struct rocebox_hints* rocebox_hints_open(const char* path, uint32_t rows) {
-  const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0660);
-  struct rocebox_hints* hints = 0;
+/* One that is there is opened without O_CREAT, which Linux refuses in a sticky directory such as /dev/shm when the file
+ * is another user's (fs.protected_regular). */
+static inline int rocebox_hints_file(const char* path) {
+  for (;;) {
+    int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file >= 0 || errno != ENOENT) return file;
+    file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0660);
+    if (file >= 0 || errno != EEXIST) return file;
+  }
+}
+
+static inline int rocebox_hints_is_whole(const struct rocebox_hints* hints, size_t bytes) {
+  return memcmp(hints->magic, ROCEBOX_HINTS_MAGIC, sizeof hints->magic) == 0 &&
+         hints->version == ROCEBOX_HINTS_VERSION && hints->rows != 0 && hints->rows <= ROCEBOX_HINTS_ROWS_MAX &&
+         rocebox_hints_bytes(hints->rows) == bytes;
+}
+
+/* Of a file that nobody else opens meanwhile. One of zeros is begun: who made it has died. */
+static inline struct rocebox_hints* rocebox_hints_map(int file, uint32_t rows) {
+  static const char nothing[sizeof(struct rocebox_hints)];
+  struct rocebox_hints* hints;
   struct stat about;
   size_t bytes;
-  int why = 0;
-  if (file < 0) return 0;
+  int why;
+  if (fstat(file, &about) < 0) return 0;
+  bytes = about.st_size ? (size_t)about.st_size : rocebox_hints_bytes(rows);
+  if (!S_ISREG(about.st_mode) || bytes < rocebox_hints_bytes(1) ||
+      bytes > rocebox_hints_bytes(ROCEBOX_HINTS_ROWS_MAX)) {
+    errno = EINVAL;
+    return 0;
+  }
+  /* Room for all of it now: a write to a page for which a full file system has none would be a SIGBUS. */
+  do why = posix_fallocate(file, 0, (off_t)bytes);
+  while (why == EINTR);
+  if (why) {
+    if (about.st_size == 0 && ftruncate(file, 0) < 0) why = errno;
+    errno = why;
+    return 0;
+  }
+  hints = (struct rocebox_hints*)mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (hints == MAP_FAILED) return 0;
+  if (memcmp(hints, nothing, sizeof nothing) == 0) {
+    hints->version = ROCEBOX_HINTS_VERSION;
+    hints->rows = (uint32_t)((bytes - sizeof *hints) / sizeof hints->row[0]);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy(hints->magic, ROCEBOX_HINTS_MAGIC, sizeof hints->magic);
+  }
+  if (rocebox_hints_is_whole(hints, bytes)) return hints;
+  munmap(hints, bytes);
+  errno = EINVAL;
+  return 0;
+}
+
+/* Maps the file, and makes it with `rows` where there is none or an empty one. Any number of threads and processes may
+ * do so at once. Null: errno says why; EINVAL: it is no file of hints; ENOSPC: there is no room for it. */
+static inline struct rocebox_hints* rocebox_hints_open(const char* path, uint32_t rows) {
+  struct rocebox_hints* hints = 0;
+  int file, why;
   if (rows == 0) rows = ROCEBOX_HINTS_ROWS;
   if (rows > ROCEBOX_HINTS_ROWS_MAX) rows = ROCEBOX_HINTS_ROWS_MAX;
-  /* Two that make it at once: one after the other. */
-  struct flock whole;
-  memset(&whole, 0, sizeof whole);
-  whole.l_type = F_WRLCK;
-  if (fcntl(file, F_SETLKW, &whole) < 0 || fstat(file, &about) < 0) {
-    why = errno;
-  } else if (about.st_size == 0 && ftruncate(file, (off_t)rocebox_hints_bytes(rows)) < 0) {
-    why = errno;
-  } else {
-    bytes = about.st_size ? (size_t)about.st_size : rocebox_hints_bytes(rows);
-    if (bytes < rocebox_hints_bytes(1) || bytes > rocebox_hints_bytes(ROCEBOX_HINTS_ROWS_MAX)) {
-      why = EINVAL;
-    } else {
-      hints = (struct rocebox_hints*)mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-      if (hints == MAP_FAILED) {
-        why = errno;
-        hints = 0;
-      } else if (about.st_size == 0) {
-        hints->version = ROCEBOX_HINTS_VERSION;
-        hints->rows = rows;
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-        memcpy(hints->magic, ROCEBOX_HINTS_MAGIC, sizeof hints->magic);
-      } else if (memcmp(hints->magic, ROCEBOX_HINTS_MAGIC, sizeof hints->magic) != 0 ||
-                 hints->version != ROCEBOX_HINTS_VERSION || hints->rows == 0 || hints->rows > ROCEBOX_HINTS_ROWS_MAX ||
-                 rocebox_hints_bytes(hints->rows) != bytes) {
-        munmap(hints, bytes);
-        hints = 0;
-        why = EINVAL;
-      }
-    }
-  }
+  file = rocebox_hints_file(path);
+  if (file < 0) return 0;
+  do why = flock(file, LOCK_EX); /* of this opening, so that threads of one process wait for each other, too */
+  while (why < 0 && errno == EINTR);
+  if (why == 0) hints = rocebox_hints_map(file, rows);
+  why = errno;
   close(file); /* the lock goes with it */
   if (!hints) errno = why;
   return hints;

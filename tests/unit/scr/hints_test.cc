@@ -6,14 +6,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
+#include <utility>
 
 #include "kernels/scr/hints_file.h"
+#include "runtime/component/fields.h"
 #include "runtime/kernel/counter_set.h"
+#include "tests/unit/scr/hints_writer.h"
 
 namespace rocebox::scr {
 namespace {
@@ -158,6 +165,56 @@ TEST_F(ScrHints, AnotherFileInItsPlaceIsRead) {
   EXPECT_EQ(look(file, 100 * kMillisecond), "17=5");
 }
 
+TEST_F(ScrHints, AFileThatIsMovedOverItIsRead) {
+  Bytes bytes;
+  bytes.hint(0, 2, 17, 5);
+  write(bytes.bytes);
+  HintsFile file(path, kMicrosecond, stats);
+  EXPECT_EQ(look(file), "17=5");
+  // The old one is open elsewhere, as whoever has mapped it keeps it.
+  const int kept = open(path.c_str(), O_RDONLY);
+  const std::string there = std::exchange(path, (folder / "other.hints").string());
+  bytes.hint(0, 2, 17, 6);
+  write(bytes.bytes);
+  fs::create_hard_link(there, folder / "old.hints");
+  fs::rename(path, there);
+  path = there;
+  EXPECT_EQ(look(file, 100 * kMillisecond), "17=6");
+  fs::rename(path, folder / "away.hints");
+  EXPECT_EQ(look(file, 100 * kMillisecond), "");
+  EXPECT_EQ(stats.read("scr_hints_missing"), 1u);
+  close(kept);
+}
+
+// Nobody looked while it was empty: the same sequences and as many changes as before, and another hint.
+TEST_F(ScrHints, OneThatIsEmptiedAndWrittenAgainIsRead) {
+  Bytes bytes, again;
+  bytes.hint(0, 2, 17, 5);
+  bytes.hint(1, 2, 18, 1);
+  again.hint(0, 2, 17, 6);
+  again.hint(1, 2, 18, 1);
+  write(bytes.bytes);
+  HintsFile file(path, kMicrosecond, stats);
+  EXPECT_EQ(look(file), "17=5 18=1");
+  write(again.bytes);
+  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(1));  // where clocks of files are coarse
+  EXPECT_EQ(look(file, 100 * kMillisecond), "17=6");
+}
+
+// Whoever completes a row counts a change; the file of one that died is not read again and again.
+TEST_F(ScrHints, ATornOneIsNotReadEachPeriod) {
+  Bytes bytes;
+  bytes.hint(0, 2, 17, 5);
+  bytes.bytes[64 + 8] = 6;
+  write(bytes.bytes);
+  HintsFile file(path, kMicrosecond, stats);
+  EXPECT_EQ(look(file), "");
+  bytes.bytes[64 + 8] = 5;
+  write(bytes.bytes);
+  EXPECT_EQ(look(file), "") << "nobody has said that it has changed";
+  EXPECT_EQ(look(file, 100 * kMillisecond), "17=5") << "seldom it is looked at all the same";
+}
+
 TEST_F(ScrHints, ATornOneIsCountedOnceAndTakenWhenItIsWhole) {
   HintsFile file(path, kMicrosecond, stats);
   Bytes bytes;
@@ -188,7 +245,44 @@ TEST_F(ScrHints, NoiseTellsNothing) {
   EXPECT_EQ(stats.read("scr_hints_torn"), 300u * 16);
 }
 
-// The command, which is the C header's only caller here.
+// All of them have the file, and none finds it half made.
+TEST_F(ScrHints, ThreadsMayOpenANewFileAtOnce) {
+  for (unsigned round = 0; round < 50; round++) {
+    fs::remove(path);
+    std::array<int, 4> errors{};
+    {
+      std::vector<std::jthread> threads;
+      for (unsigned i = 0; i < errors.size(); i++)
+        threads.emplace_back([&, i] { errors[i] = rocebox_test_hint(path.c_str(), 17 + i, 1 + i, 0); });
+    }
+    for (const int error : errors) ASSERT_EQ(error, 0) << std::strerror(error) << ", round " << round;
+    HintsFile file(path, kMicrosecond, stats);
+    ASSERT_EQ(look(file).size(), std::strlen("17=1 18=2 19=3 20=4"));
+  }
+}
+
+TEST_F(ScrHints, AFileOfAnotherUserInAStickyDirectoryIsOpened) {
+  EXPECT_EQ(rocebox_test_hint(path.c_str(), 17, 3, kTestSticky), 0) << "it makes one";
+  EXPECT_EQ(rocebox_test_hint(path.c_str(), 17, 4, kTestSticky), 0) << "it opens one";
+  HintsFile file(path, kMicrosecond, stats);
+  EXPECT_EQ(look(file), "17=4");
+}
+
+TEST_F(ScrHints, AFullFileSystemIsAnErrorAndNoSignal) {
+  EXPECT_EQ(rocebox_test_hint(path.c_str(), 17, 3, kTestFull), ENOSPC);
+  EXPECT_EQ(fs::file_size(path), 0u) << "nothing that is taken for a file of hints";
+  EXPECT_EQ(rocebox_test_hint(path.c_str(), 17, 3, 0), 0) << "when there is room again";
+  // One with holes, as ftruncate makes it.
+  fs::remove(path);
+  std::ofstream(path).flush();
+  fs::resize_file(path, 64 + 32 * 8);
+  EXPECT_EQ(rocebox_test_hint(path.c_str(), 17, 3, kTestFull), ENOSPC);
+  EXPECT_EQ(rocebox_test_hint(path.c_str(), 17, 3, 0), 0) << "its maker has died before it was begun";
+  HintsFile file(path, kMicrosecond, stats);
+  EXPECT_EQ(look(file), "17=3");
+}
+
+// The command is the header's other caller.
 TEST_F(ScrHints, TheCommandWritesWhatIsRead) {
   const auto command = [&](const std::string& words) {
     const std::string output = (folder / "said").string();
