@@ -120,7 +120,9 @@ class Nic::NewOptions final : public Change {
   void apply(Kernel& kernel, Nanos now) override {
     auto& nic = static_cast<Nic&>(kernel);
     nic.core_.up = up_;
-    if (observer_) observer_->apply(*nic.observer_, now);
+    if (observer_)
+      observer_->apply(*nic.observer_, now,
+                       {nic.core_.count.rx_roce_bytes.read(), nic.core_.count.tx_roce_bytes.read()});
   }
 
  private:

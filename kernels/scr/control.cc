@@ -172,7 +172,7 @@ void Control::settle(Controls& controls) {
 class Control::NewParameters final : public nm::ObserverChange {
  public:
   explicit NewParameters(Policy::Values values) : values_(std::move(values)) {}
-  void apply(nm::Observer& observer, Nanos now) override {
+  void apply(nm::Observer& observer, Nanos now, const nm::PortBytes& /*bytes*/) override {
     static_cast<Control&>(observer).engine_->take(values_, now);
   }
 

@@ -56,10 +56,12 @@ Engine::Engine(const FrameworkConfig& config, const std::string& path, std::stri
       answers_(kEventsUnderWay),
       messages_(kEventsUnderWay),
       installs_(actions_waiting(flows_)),
-      probes_(actions_waiting(flows_)),
+      probes_(wants(SCR_RTT) ? probes_waiting(flows_) : actions_waiting(flows_)),
       sends_(actions_waiting(flows_)),
-      awaited_(kProbesWaiting),
-      host_look_(wants(SCR_KINDS) ? host_period_ : kNever) {}
+      awaited_(std::make_unique<Awaited[]>(std::size_t{flows_} * kProbesAwaited)),
+      host_look_(wants(SCR_KINDS) ? host_period_ : kNever) {
+  timeouts_.reserve(std::size_t{flows_} * kProbesAwaited);
+}
 
 // An event is under way to its thread for so long; many are at once, and none is taken together with others before it
 // has come. Null: it comes at once.
@@ -111,7 +113,7 @@ Nanos Engine::due() const {
   Nanos first =
       std::min({processors_.due(), front_of(installs_), front_of(probes_), front_of(sends_), timer_, host_look_});
   first = std::min({first, front_of(triggers_), front_of(answers_), front_of(messages_)});
-  return awaited_.empty() ? first : std::min(first, awaited_.front().until);
+  return std::min(first, timeouts_.next());
 }
 
 // Of a policy that has been stopped nothing is left.
@@ -121,7 +123,7 @@ void Engine::drain(Nanos now) {
     while (!ring->empty()) ring->pop();
   for (Ring<Event>* way : {&triggers_, &answers_, &messages_})
     while (!way->empty()) way->pop();
-  while (!awaited_.empty()) awaited_.pop();
+  while (!timeouts_.empty()) timeouts_.pop();
   while (processors_.due() != kNever) {
     std::uint32_t thread;
     const std::uint32_t key = processors_.take(thread);
@@ -149,8 +151,8 @@ void Engine::run(Nanos now, EngineOwner& owner) {
         acted = true;
       }
     if (acted || arrive_at(at)) continue;
-    if (!awaited_.empty() && awaited_.front().until == at) {
-      lose_probe();
+    if (timeouts_.next() == at) {
+      lose_probe(at);
     } else if (timer_ == at) {
       timer_ = kNever;
       put(host_event(at, SCR_NODE, SCR_HOST_TIMER));
@@ -242,43 +244,38 @@ void Engine::schedule(scr_action action, Nanos ends, EngineOwner& owner) {
   ring->push({at, action});
 }
 
+std::span<Engine::Awaited> Engine::awaited_of(std::uint32_t flow) {
+  return {&awaited_[std::size_t{flow} * kProbesAwaited], kProbesAwaited};
+}
+
 void Engine::await_probe(std::uint32_t flow, std::uint16_t port, Nanos now) {
-  if (awaited_.full()) return count_.wrong_actions.add();
-  Known& known = known_[flow];
+  const std::span<Awaited> probes = awaited_of(flow);
+  std::uint8_t& turn = known_[flow].next_probe;
   // One for each path: while one has no answer, the time of that one counts.
-  unsigned slot = 0;
-  while (slot < kAwaited && !(known.probes[slot].live && known.probes[slot].port == port)) slot++;
-  if (slot < kAwaited) return;
+  for (const Awaited& one : probes)
+    if (one.armed() && one.port == port) return;
   // A free place; where there is none, the next one in turn is not waited for any more.
-  slot = known.next_probe % kAwaited;
-  for (unsigned i = 0; i < kAwaited && known.probes[slot].live; i++) slot = (slot + 1) % kAwaited;
-  known.next_probe = static_cast<std::uint8_t>(slot + 1);
-  Awaited& one = known.probes[slot];
-  one.port = port;
-  one.live = true;
-  one.generation++;
-  awaited_.push({now + probe_timeout_, flow, port, static_cast<std::uint8_t>(slot), one.generation});
+  unsigned slot = turn % kProbesAwaited;
+  for (unsigned i = 0; i < kProbesAwaited && probes[slot].armed(); i++) slot = (slot + 1) % kProbesAwaited;
+  turn = static_cast<std::uint8_t>(slot + 1);
+  probes[slot].port = port;
+  timeouts_.arm(probes[slot], now + probe_timeout_, std::uint64_t{flow} * kProbesAwaited + slot);
 }
 
 void Engine::settle_probe(const Event& event) {
-  for (Awaited& one : known_[event.flow].probes)
-    if (one.live && one.port == event.udp_source_port) one.live = false;
+  for (Awaited& one : awaited_of(event.flow))
+    if (one.port == event.udp_source_port) timeouts_.cancel(one);
 }
 
-void Engine::lose_probe() {
-  const Probe probe = awaited_.front();
-  awaited_.pop();
-  Awaited& one = known_[probe.flow].probes[probe.slot];
-  if (!one.live || one.generation != probe.generation) return;
-  one.live = false;
-  count_.lost_probes.add();
+void Engine::lose_probe(Nanos at) {
   Event event{};
-  event.time = event.since = probe.until;
-  event.flow = probe.flow;
+  event.flow = static_cast<std::uint32_t>(timeouts_.first_order() / kProbesAwaited);
+  event.udp_source_port = static_cast<Awaited&>(timeouts_.pop()).port;
+  event.time = event.since = at;
   event.count = 1;
-  event.udp_source_port = probe.port;
   event.kind = SCR_RTT;
   event.detail = 1;
+  count_.lost_probes.add();
   put(event);
 }
 

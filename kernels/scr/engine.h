@@ -4,6 +4,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "kernels/scr/config.h"
@@ -12,6 +14,7 @@
 #include "kernels/scr/queues.h"
 #include "kernels/scr/ring.h"
 #include "runtime/kernel/counter.h"
+#include "runtime/kernel/deadline_heap.h"
 
 namespace rocebox::scr {
 
@@ -70,25 +73,16 @@ class Engine {
     Nanos at = 0;
     scr_action action{};
   };
-  struct Probe {
-    Nanos until = 0;
-    std::uint32_t flow = 0;
+  // A probe without an answer yet.
+  struct Awaited : Deadline {
     std::uint16_t port = 0;
-    std::uint8_t slot = 0, generation = 0;
   };
-  struct Awaited {
-    std::uint16_t port = 0;
-    std::uint8_t generation = 0;
-    bool live = false;
-  };
-  static constexpr unsigned kAwaited = 8;  // probes of one flow
   // Of a flow.
   struct Known {
     std::uint64_t rate = 0;
     std::uint32_t unchanged = 0;  // events since the last change
     std::uint32_t aside = 0;      // events in Known::waiting
     Event waiting{};              // put aside until there are enough
-    std::array<Awaited, kAwaited> probes{};
     std::uint8_t next_probe = 0;
   };
   Ring<Event>* way_of(const Event& event);
@@ -98,7 +92,8 @@ class Engine {
   bool put_aside(Event& event);
   void handle(const Event& event, Nanos at, Nanos ends, EngineOwner& owner);
   void schedule(scr_action action, Nanos ends, EngineOwner& owner);
-  void lose_probe();
+  std::span<Awaited> awaited_of(std::uint32_t flow);
+  void lose_probe(Nanos at);
   void settle_probe(const Event& event);
   static Nanos front_of(const Ring<Due>& ring) { return ring.empty() ? kNever : ring.front().at; }
   Nanos front_of(const Ring<Event>& way) const { return way.empty() ? kNever : way.front().time + latency_of(way); }
@@ -120,7 +115,8 @@ class Engine {
   /// On their way to threads: what the wire tells, answers to probes, what peers and the host tell.
   Ring<Event> triggers_, answers_, messages_;
   Ring<Due> installs_, probes_, sends_;  // each in the order of time
-  Ring<Probe> awaited_;
+  std::unique_ptr<Awaited[]> awaited_;   // kProbesAwaited of each flow
+  DeadlineHeap timeouts_;
   Nanos timer_ = kNever, host_look_;
 };
 

@@ -20,19 +20,23 @@ inline constexpr std::int64_t kThreadsMax = 256;
 /// round-trip times of different paths are never taken together, and a flow has as many probes under way.
 inline constexpr std::array<std::uint8_t, SCR_KINDS> kQueueDepth = {4, 2, 2, 4, 2, 8, 4, 8};
 
-/// Actions that one call of a program may ask for: a new flow changes the rate of each.
-constexpr std::uint32_t actions_max(std::uint32_t flows) { return 2 * flows + 64; }
+/// Probes of one flow that are waited for at once, each of another path: as many as a NIC has under way.
+inline constexpr std::uint32_t kProbesAwaited = 8;
 
-/// Actions that wait until they take effect; more take effect at once, which is counted.
-constexpr std::size_t actions_waiting(std::uint32_t flows) { return 2 * std::size_t{actions_max(flows)}; }
+/// Actions that one call of a program may ask for: a new flow changes the rate of each, and a round of path selection
+/// probes all paths of each and moves it.
+constexpr std::uint32_t actions_max(std::uint32_t flows) { return (kProbesAwaited + 2) * flows + 64; }
+
+/// Rates, paths and messages that wait until they take effect; more take effect at once, which is counted: two of each
+/// flow in each of two calls.
+constexpr std::size_t actions_waiting(std::uint32_t flows) { return 4 * std::size_t{flows} + 128; }
+
+/// The same of probes: a round of all.
+constexpr std::size_t probes_waiting(std::uint32_t flows) { return kProbesAwaited * std::size_t{flows} + 64; }
 
 /// Events that are under way to threads at once: with the paper's 7 us packets of 84 bytes at 400 Gbps are half as
 /// many.
 inline constexpr std::size_t kEventsUnderWay = 8192;
-
-/// Probes of all flows that are waited for: with the time-out of 100 us and a probe each microsecond of each of 8
-/// paths, more than a port sends. More are not sent, which is counted.
-inline constexpr std::size_t kProbesWaiting = 8192;
 
 /// Rows of hints in a configuration.
 inline constexpr std::size_t kHintsMax = 1024;

@@ -156,8 +156,9 @@ void Observe::response(std::uint32_t number, Packet packet, Nanos now) {
 // The flow's first request.
 void Observe::begin(std::uint32_t number, Nanos now) {
   if (process_) {
-    if (!port_is_told_) process_->port_changed({now, 0, 0});
+    if (!port_is_told_) process_->port_changed({now, 0, seen_bytes_});
     port_is_told_ = true;
+    if (!is_on()) return program_stops_.add();
     process_->new_flow(number, now);
     flows_[number].rate = static_cast<std::uint64_t>(DOCA_PCC_DEV_DEFAULT_RATE * rate_unit_);
     return;
@@ -218,6 +219,7 @@ class Observe::NewParameters final : public Change {
     if (!observe.process_ || observe.process_->stopped()) return;
     for (const pcc::ParameterValue& one : program_)
       if (!observe.process_->give(one, {now, 0, observe.seen_bytes_}).empty()) observe.refused_parameters_.add();
+    if (observe.process_->stopped()) observe.program_stops_.add();
   }
 
  private:

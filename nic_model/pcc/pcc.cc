@@ -62,11 +62,11 @@ void Pcc::on_queue_pair(Controls& controls, std::uint32_t qpn) {
   Flow& flow = flows_[qpn - first_qpn_];
   flow = {};
   flow.known = true;
-  if (!is_on()) return fallback_.on_queue_pair(controls, qpn);
+  if (!is_on()) return has_to_fall_back() ? fall_back(controls) : fallback_.on_queue_pair(controls, qpn);
   if (!port_is_told_) {
     port_is_told_ = true;
     process_->port_changed({controls.now(), controls.bytes_received(), controls.bytes_sent()});
-    if (!is_on()) return fall_back(controls);
+    if (!is_on()) return stops_.add(), fall_back(controls);
   }
   process_->new_flow(qpn - first_qpn_, controls.now());
   set_rate(controls, qpn, flow, DOCA_PCC_DEV_DEFAULT_RATE);
@@ -87,7 +87,7 @@ bool Pcc::tell(Controls& controls, const QpEvent& event, Flow& flow, doca_pcc_de
 
 void Pcc::on_event(Controls& controls, const QpEvent& event) {
   if (!is_on()) {
-    if (process_ && !has_fallen_back_) fall_back(controls);  // stopped between two events
+    if (has_to_fall_back()) fall_back(controls);
     if (fallback_.events() & event_bit(event.kind)) fallback_.on_event(controls, event);
     return;
   }
@@ -102,7 +102,7 @@ void Pcc::on_event(Controls& controls, const QpEvent& event) {
   events_.add();
   const Moment moment{controls.now(), controls.bytes_received(), controls.bytes_sent()};
   if (!process_->handle(event.qpn - first_qpn_, told, results, moment)) [[unlikely]]
-    return fall_back(controls);
+    return stops_.add(), fall_back(controls);
   obey(controls, event.qpn, flow, results);
 }
 
@@ -131,22 +131,24 @@ void Pcc::set_rate(Controls& controls, std::uint32_t qpn, Flow& flow, std::uint3
   controls.set_rate(qpn, rate * rate_unit_);
 }
 
+// Its flows are DCQCN's from now on, each from the port's rate.
 void Pcc::fall_back(Controls& controls) {
-  stops_.add();
   has_fallen_back_ = true;
   for (std::size_t i = 0; i < flows_.size(); i++)
     if (flows_[i].known) fallback_.on_queue_pair(controls, first_qpn_ + static_cast<std::uint32_t>(i));
 }
 
-// The program's own function is called, as when a user sets parameters of DOCA PCC.
+// The program's own function is called, as when a user sets parameters of DOCA PCC. One that goes wrong in it is
+// stopped at once; its flows go over to DCQCN in the NIC's next call.
 class Pcc::NewParameters final : public ObserverChange {
  public:
   explicit NewParameters(std::vector<ParameterValue> values) : values_(std::move(values)) {}
-  void apply(Observer& observer, Nanos now) override {
+  void apply(Observer& observer, Nanos now, const PortBytes& bytes) override {
     auto& pcc = static_cast<Pcc&>(observer);
     if (!pcc.is_on()) return;
     for (const ParameterValue& one : values_)
-      if (!pcc.process_->give(one, {now, 0, 0}).empty()) pcc.refused_parameters_.add();
+      if (!pcc.process_->give(one, {now, bytes.received, bytes.sent}).empty()) pcc.refused_parameters_.add();
+    if (!pcc.is_on()) pcc.stops_.add();
   }
 
  private:

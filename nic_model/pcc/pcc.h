@@ -34,6 +34,8 @@ class Pcc final : public Observer {
     bool known = false, wants_probe = false;
   };
   bool is_on() const { return process_ && !process_->stopped(); }
+  // It was stopped between two calls.
+  bool has_to_fall_back() const { return process_ && process_->stopped() && !has_fallen_back_; }
   bool tell(Controls& controls, const QpEvent& event, Flow& flow, doca_pcc_dev_event_t& told);
   void obey(Controls& controls, std::uint32_t qpn, Flow& flow, const doca_pcc_dev_results_t& results);
   bool probe(Controls& controls, std::uint32_t qpn, Flow& flow);

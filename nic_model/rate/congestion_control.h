@@ -28,13 +28,18 @@ struct NotificationPoint {
 
 inline constexpr char kCongestionControlKind[] = "congestion_control";
 
+/// What of RoCE went through a NIC's port so far, as packets were captured.
+struct PortBytes {
+  std::uint64_t received = 0, sent = 0;
+};
+
 /// New options for a running observer: checked and made ready beside it, then taken over between two of its NIC's
 /// calls.
 class ObserverChange {
  public:
   virtual ~ObserverChange() = default;
   /// As Change::apply().
-  virtual void apply(Observer& observer, Nanos now) = 0;
+  virtual void apply(Observer& observer, Nanos now, const PortBytes& bytes) = 0;
 };
 
 /// The options of a congestion control.

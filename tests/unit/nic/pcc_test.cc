@@ -285,6 +285,37 @@ TEST(Pcc, ANicWhoseProgramWasStoppedHasDcqcn) {
   }
 }
 
+// Outside of events, too: it is counted at once, and the next packet is DCQCN's.
+TEST(Pcc, AProgramThatIsStoppedByNewParametersIsCounted) {
+  PccBox box(probe_nic(", parameters: [{id: 0, value: 1000}]"));
+  box.connect({.psn = 100});
+  box.transfer();
+  const auto give = [&](const std::string& parameters) {
+    const auto options =
+        nic_test_options("nic", "address: 10.0.0.1\n" + probe_nic(", parameters: [" + parameters + "]"));
+    options->change(*box.nics[0])->apply(*box.nics[0], box.now);
+  };
+  give("{id: 0, value: 2000}");
+  EXPECT_GT(box.counted(kSent), 256u * 1024);
+  EXPECT_EQ(box.counted(kSent), box.count(0, "tx_roce_bytes")) << "the port's counters are true in this call, too";
+  EXPECT_EQ(box.count(0, "pcc_stops"), 0u);
+  give("{id: 0, value: 2000}, {id: 2, value: 20}");
+  EXPECT_EQ(box.count(0, "pcc_stops"), 1u);
+  EXPECT_EQ(box.count(0, "pcc_parameters_refused"), 1u);
+  box.transfer();
+  EXPECT_EQ(box.count(0, "pcc_stops"), 1u);
+  EXPECT_EQ(box.sides[0].qp->rate, static_cast<double>(kLine)) << "it has DCQCN";
+}
+
+TEST(Pcc, AProgramThatIsStoppedByItsPortIsCounted) {
+  PccBox box(probe_nic(", parameters: [{id: 2, value: 19}]"));
+  box.connect({.psn = 100});
+  EXPECT_EQ(box.count(0, "pcc_stops"), 1u);
+  EXPECT_GT(box.transfer(), 0);
+  EXPECT_EQ(box.count(0, "pcc_events"), 0u);
+  EXPECT_EQ(box.sides[0].qp->rate, static_cast<double>(kLine));
+}
+
 TEST(Pcc, WithoutAProgramAllIsDcqcns) {
   PccBox box("rate: 100Gbps\ncongestion_control: pcc",
              "delay: 1us\nevents: [{qpn: 17, psn: 203, source: 10.0.0.1, do: mark}]");

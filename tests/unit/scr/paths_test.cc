@@ -76,6 +76,52 @@ TEST(ScrPaths, AFlowGoesTheQuickestWay) {
   EXPECT_EQ(network.port, 5003);
 }
 
+// As many flows as SCR's experiments have, each with eight paths: every probe of a round leaves, and is waited for.
+TEST(ScrPaths, AThousandFlowsHaveEachAllTheirPaths) {
+  constexpr std::uint32_t kFlows = 1024, kPorts = 8, kRounds = 3;
+  constexpr Nanos kPeriod = kMillisecond;
+  FrameworkConfig config;
+  config.timing = {0, 0, 0, 0, 0, 0, 0};
+  config.probe_timeout = 5 * kPeriod;
+  EngineBox box(policy_path("paths"), {{"ports", kPorts}, {"first", 5000}, {"period", kPeriod}}, config);
+  std::map<std::pair<std::uint32_t, std::uint16_t>, unsigned> probed;
+  bool are_answered = true;
+  std::vector<Event> answers;
+  box.on_act = [&](const scr_action& action, Nanos at) {
+    if (action.kind != SCR_PROBE) return;
+    probed[{action.flow, action.udp_source_port}]++;
+    Event event{};
+    event.time = event.since = at;
+    event.kind = SCR_RTT;
+    event.count = 1;
+    event.flow = action.flow;
+    event.rtt = event.network_rtt = 5000;
+    event.udp_source_port = action.udp_source_port;
+    if (are_answered) answers.push_back(event);
+  };
+  for (std::uint32_t flow = 0; flow < kFlows; flow++) box.put(SCR_TX, flow, 1000, 1098);
+  Nanos now = 1000;
+  for (unsigned round = 0; round < kRounds; round++, now += kPeriod) {
+    are_answered = round + 1 < kRounds;
+    box.engine->run(now, box);
+    for (Event& event : answers) {
+      event.time = event.since = now;
+      box.engine->put(event);
+    }
+    answers.clear();
+  }
+  EXPECT_EQ(probed.size(), std::size_t{kFlows} * kPorts);
+  for (const auto& [path, count] : probed) EXPECT_GE(count, kRounds - 1) << path.first << " " << path.second;
+  EXPECT_EQ(box.count("scr_wrong_actions"), 0u);
+  EXPECT_EQ(box.count("scr_without_latency"), 0u);
+  EXPECT_EQ(box.count("scr_probes_lost"), 0u);
+  // Nobody answers the last round: all of it is lost, when its time is out and not before.
+  box.engine->run(now - kPeriod + config.probe_timeout - 1, box);
+  EXPECT_EQ(box.count("scr_probes_lost"), 0u);
+  box.engine->run(now - kPeriod + config.probe_timeout, box);
+  EXPECT_EQ(box.count("scr_probes_lost"), kFlows * kPorts);
+}
+
 TEST(ScrPaths, AFailedWayIsLeftWithinTheTimeout) {
   // The flow's thread keeps up: six events in 40 us, of 4 us each.
   constexpr Nanos kPeriod = 40'000, kGap = 20'000;

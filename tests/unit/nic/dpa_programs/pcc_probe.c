@@ -122,6 +122,7 @@ void doca_pcc_dev_user_port_info_changed(uint32_t portid) {
   ids[1] = DOCA_PCC_DEV_GET_PORT_COUNTER_ID(portid, DOCA_PCC_DEV_NIC_COUNTER_TYPE_TX_BYTES, 0);
   doca_pcc_dev_nic_counters_config(ids, 2, sampled);
   port_calls++;
+  if (doca_pcc_dev_get_algo_params(0, 0)[kMischief] == 19) misbehave(1, ids, ids, ids);
 }
 
 void doca_pcc_dev_user_init(uint32_t* disable_event_bitmask) {
@@ -151,7 +152,11 @@ void doca_pcc_dev_user_init(uint32_t* disable_event_bitmask) {
 doca_pcc_dev_error_t doca_pcc_dev_user_set_algo_params(uint32_t port_num, uint32_t algo_slot, uint32_t param_id_base,
                                                        uint32_t param_num, const uint32_t* new_param_values,
                                                        uint32_t* params) {
-  (void)port_num, (void)algo_slot, (void)params;
+  (void)port_num, (void)algo_slot;
+  doca_pcc_dev_nic_counters_sample();
+  doca_pcc_dev_get_counters(0, 0)[kReceived] = sampled[0];
+  doca_pcc_dev_get_counters(0, 0)[kSent] = sampled[1];
+  if (param_id_base == kMischief && new_param_values[0] == 20) misbehave(1, params, params, params);
   return param_num == 1 && param_id_base == kRate && new_param_values[0] == 13 ? DOCA_PCC_DEV_STATUS_FAIL
                                                                               : DOCA_PCC_DEV_STATUS_OK;
 }
