@@ -67,6 +67,18 @@ class EngineBox final : public EngineOwner {
     engine->put(event);
   }
 
+  /// The answer to a probe.
+  void put_rtt(std::uint32_t flow, Nanos at, std::uint32_t rtt) {
+    engine->run(at, *this);
+    Event event{};
+    event.time = event.since = at;
+    event.flow = flow;
+    event.kind = SCR_RTT;
+    event.count = 1;
+    event.rtt = event.network_rtt = rtt;
+    engine->put(event);
+  }
+
   /// Runs flows until `end`: packets of so many bytes, at the least of rate and demand (bits per second; 0: silent);
   /// all together send no more than the line.
   void run_flows(const std::vector<double>& demands, Nanos end, std::uint64_t bytes = 1098) {

@@ -188,21 +188,37 @@ TEST(ScrPeers, AHostIsToldOfByTimeOrByBytes) {
   EXPECT_EQ(told(1'000'001), 0u);
 }
 
-// Whatever peers say, to all policies that listen or not.
+// Whatever peers say and whatever comes beside it: no policy asks for a rate below its own floor or above the port's,
+// which the framework would have to bound, and count. `floor` is no policy's default, and above the framework's.
 TEST(ScrPeers, NoiseLeavesRatesBetweenTheFloorAndThePort) {
-  for (const char* policy : {"credits", "backpressure", "swift", "fair", "paths", "dcqcn_policy"}) {
-    SCOPED_TRACE(policy);
+  struct Row {
+    const char *policy, *floor;
+    unsigned rates_at_least;  // that it gives
+    bool comes_to_floor;
+  };
+  constexpr std::uint64_t kFloor = 7'000'000'000;
+  for (const Row& row : {Row{"credits", "floor", 500, true}, Row{"backpressure", "floor", 500, true},
+                         Row{"swift", "floor", 500, true}, Row{"fair", "min_rate", 8, false},
+                         Row{"paths", nullptr, 0, false}, Row{"dcqcn_policy", "rpg_min_rate", 500, false}}) {
+    SCOPED_TRACE(row.policy);
     std::mt19937_64 random(11);
     FrameworkConfig config = at_once();
     config.flows = 8;
-    EngineBox box(policy_path(policy), {}, config);
+    std::vector<ParameterValue> parameters;
+    if (row.floor) parameters.emplace_back(row.floor, static_cast<std::int64_t>(kFloor));
+    EngineBox box(policy_path(row.policy), parameters, config);
     Nanos at = 1000;
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 15000; i++) {
       at += static_cast<Nanos>(random() % 3000);
       const auto flow = static_cast<std::uint32_t>(random() % 8);
       const std::uint64_t bits = random() >> random() % 64;
-      if (random() % 4 == 0)
-        box.put(random() % 2 ? SCR_TX : SCR_RX, flow, at, 1098);
+      const auto noise = random() % 8;
+      if (noise < 2)
+        box.put(noise ? SCR_TX : SCR_RX, flow, at, 1098);
+      else if (noise == 2)
+        box.put(random() % 2 ? SCR_CNP : SCR_NACK, flow, at, 0, SCR_NACK_SEQUENCE);
+      else if (noise == 3)
+        box.put_rtt(flow, at, static_cast<std::uint32_t>(random() >> random() % 64));
       else
         box.put(SCR_PEER, flow, at, 0, static_cast<std::uint8_t>(random() % 3 ? 1 + random() % 3 : random()), 0, bits,
                 random());
@@ -210,11 +226,20 @@ TEST(ScrPeers, NoiseLeavesRatesBetweenTheFloorAndThePort) {
     box.engine->run(at + kMillisecond, box);
     EXPECT_FALSE(box.engine->stopped());
     EXPECT_EQ(box.count("scr_wrong_actions"), 0u);
-    for (const auto& [when, action] : box.actions)
-      if (action.kind == SCR_SET_RATE && action.value != 0) {
-        EXPECT_GE(action.value, kRateFloor);
-        EXPECT_LE(static_cast<double>(action.value), EngineBox::kLine);
-      }
+    std::uint64_t rates = 0, least = UINT64_MAX, most = 0;
+    for (const auto& [when, action] : box.actions) {
+      if (action.kind != SCR_SET_RATE || action.value == 0) continue;  // 0: the port's
+      rates++;
+      least = std::min(least, action.value);
+      most = std::max(most, action.value);
+    }
+    EXPECT_GE(rates, row.rates_at_least);
+    if (!row.floor) continue;
+    EXPECT_GE(least, kFloor);
+    EXPECT_LE(static_cast<double>(most), EngineBox::kLine);
+    if (row.comes_to_floor) {
+      EXPECT_LT(least, kFloor + kFloor / 8) << "the floor was tried";
+    }
   }
 }
 
