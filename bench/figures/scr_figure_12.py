@@ -1,33 +1,46 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""SCR's Figures 12 and 17: fairness and use of the port with many queue pairs, WRITE and READ.
+"""SCR's Figure 12: fairness and use of the port with many queue pairs that WRITE.
 
 usage: scr_figure_12.py BUILD_FOLDER
 
 The text: static and water filling have up to 1.88 times the index of the default (4 queue pairs, 0.51 to 0.96); all three use nearly all
-of the line; without the bound of 1 Gbps static does not beyond 100 flows (12b); READs are similar (17). Here flows are 8 and more.
+of the line; without the bound of 1 Gbps static does not beyond 100 flows (12b). Messages are of 4 KB to 1 MB, 4 at a time.
 """
 from closed_loops import arguments, run_all, table
-from scr_kit import gbps, jain
+from scr_kit import explain, gbps, jain
 
 ALGORITHMS = ("default", "static", "water filling")
 
 
+def point(verb, qps, algorithm):
+    return {"verb": verb, "qps": qps, "algorithm": algorithm, "time": f"{max(4, 3 * qps)}ms"}
+
+
+def rates_of(run):
+    return [gbps(run, f"f{i}") for i in range(8)]
+
+
 def main():
     options = arguments(__doc__)
-    points = [{"verb": verb, "qps": qps, "algorithm": algorithm, "time": f"{max(4, 3 * qps)}ms"} for verb in ("write_bw", "read_bw") for qps in (1, 4, 16)
-              for algorithm in range(3)]
+    points = [point("write_bw", qps, algorithm) for qps in (1, 4, 16) for algorithm in range(3)]
     points += [{"qps": 32, "time": "60ms", "algorithm": 1, "low_rate_loss": "30%", "bound": bound} for bound in (1_000_000_000, 100_000_000)]
     rows = []
-    for point, (run, *_) in zip(points, run_all(options, "scr/figure_12.yaml", points)):
-        rates = [gbps(run, f"f{i}") for i in range(8)]
-        name = ALGORITHMS[point["algorithm"]]
-        if "bound" in point:
-            name += f", bound {point['bound'] / 1e9:g} Gbps"
-        rows.append([point.get("verb", "write_bw"), 8 * point["qps"], name, f"{jain(rates):.3f}", f"{sum(rates):.1f}"])
-    table(("verb", "queue pairs", "algorithm", "Jain", "Gbps together"), rows)
-    gain = max(float(rows[i + k][3]) / float(rows[i][3]) for i in range(0, 9, 3) for k in (1, 2))
-    print(f"fairness against default, most: paper 1.88 (at 4 queue pairs), ours {gain:.2f}")
+    for one, (run, *_) in zip(points, run_all(options, "scr/figure_12.yaml", points)):
+        rates = rates_of(run)
+        name = ALGORITHMS[one["algorithm"]]
+        if "bound" in one:
+            name += f", bound {one['bound'] / 1e9:g} Gbps"
+        rows.append([8 * one["qps"], name, f"{jain(rates):.3f}", f"{sum(rates):.1f}"])
+    table(("queue pairs", "algorithm", "Jain", "Gbps together"), rows)
+    default, best = float(rows[0][2]), max(float(rows[i][2]) for i in (1, 2))
+    explain("index of the default with few queue pairs", 0.51, default,
+            "the greedy scheduler was fitted to Table 2 alone, where the longest message has 64 KB: a turn ends with 7 KB of one message, so that longer "
+            "ones get no more of the port; and there are eight flows here, of which one is small")
+    explain("index of static or water filling with few", 0.96, best, "")
+    explain("best of them against the default", 1.88, best / default, "the default is fairer here, and 1 is the most that there is")
+    print("paper: all use nearly all of the line; ours:", "so they do" if all(float(row[3]) > 85 for row in rows[:9]) else "NOT so")
+    print("paper: static without a bound does not beyond 100 flows; ours:", "so it is" if float(rows[10][3]) < 0.9 * float(rows[9][3]) else "NOT so")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ The text: the sender with credits takes what is left in all settings (20a, b); b
 by additive increase (20c).
 """
 from closed_loops import arguments, run_all, table
-from scr_kit import changes, gbps
+from scr_kit import changes, explain, gbps
 
 
 def main():
@@ -19,6 +19,9 @@ def main():
         background, granted = gbps(run, "background"), gbps(run, "granted")
         rows.append([one, f"{background:.1f}", f"{100 * 1024 / 1098 - background:.1f}", f"{granted:.1f}", f"{background + granted:.1f}"])
     table(("background senders", "Gbps", "left of the line", "ours", "together"), rows)
+    for one, _, left, ours, _ in rows:
+        explain(f"beside {one} senders, of what is left", float(left), float(ours),
+                "a receiver grants 95% of its port (`headroom`) less what it sees: the 5 points are of the port, and count for more the less is left", " Gbps")
     run = run_all(options, "scr/backpressure.yaml", [{}])[0][0]
     rates = [rate / 1e9 for _, _, rate in changes(run, "h0")]
     cuts = [i for i in range(1, len(rates)) if 0 < rates[i] < 0.6 * rates[i - 1]]

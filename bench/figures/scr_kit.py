@@ -7,6 +7,14 @@ def jain(rates):
     return sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates)) if any(rates) else 0.0
 
 
+def explain(what, paper, ours, why, unit=""):
+    """A number of the paper's text beside ours; where they are more than 10 points apart, why."""
+    points = 100 * (ours / paper - 1)
+    print(f"{what}: paper {paper:g}{unit}, ours {ours:.3g}{unit} ({points:+.0f}%)")
+    if abs(points) > 10:
+        print(f"  because {why}" if why else "  NOT explained")
+
+
 def kernel(run, device):
     """What the report has of the NIC of a device."""
     return next(iter(run.report["devices"][device]["kernels"].values()))

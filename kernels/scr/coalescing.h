@@ -37,11 +37,12 @@ struct StrategyRow {
   bool (*merge)(Event& waiting, const Event& next);
 };
 
-/// Only what tells of the same thing is ever taken together: the same detail, and of probes and of the node nothing.
+/// Only what tells of the same thing is ever taken together: the same detail, of probes the same path, and of the node
+/// its state alone, of which the newest counts.
 inline bool is_alike(const Event& waiting, const Event& next) {
   return waiting.detail == next.detail &&
          (next.kind != SCR_RTT || (waiting.udp_source_port == next.udp_source_port && next.detail == 0)) &&
-         (next.kind != SCR_HOST || next.flow != SCR_NODE);
+         (next.kind != SCR_HOST || next.flow != SCR_NODE || next.detail == SCR_HOST_PCIE);
 }
 
 inline bool accumulate(Event& waiting, const Event& next) {

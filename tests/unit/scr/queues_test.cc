@@ -73,6 +73,9 @@ TEST(ScrQueues, OnlyWhatIsAlikeIsTakenTogether) {
   EXPECT_EQ(queues.size(queues.key(0, SCR_NACK)), 2u);
   EXPECT_EQ(queues.size(queues.key(0, SCR_RTT)), 2u);
   EXPECT_EQ(queues.size(queues.key(SCR_NODE, SCR_HOST)), 2u);
+  queues.put(event_of(SCR_NODE, SCR_HOST, 5, 0, SCR_HOST_PCIE));
+  queues.put(event_of(SCR_NODE, SCR_HOST, 6, 0, SCR_HOST_PCIE));
+  EXPECT_EQ(queues.size(queues.key(SCR_NODE, SCR_HOST)), 3u) << "of its state the newest counts";
   EXPECT_EQ(queues.size(queues.key(1, SCR_NACK)), 0u) << "queues of other flows are others";
 }
 
