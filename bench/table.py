@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of claims, from the results of the benchmarks. usage: table.py RESULTS_FOLDER
-Reads parse*.json, icrc*.json, hash*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json, nic.json, sdr_messages.json, sdr_codec.json, dpa.json (Google Benchmark) and replay.json. Exit
+Reads parse*.json, icrc*.json, hash*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json, nic.json, sdr_messages.json, sdr_codec.json, dpa.json, scr.json (Google Benchmark) and replay.json. Exit
 status 1 when a claim fails."""
 import glob
 import json
@@ -22,6 +22,8 @@ OF_MEMCPY_NIC = (("WRITE 4096 B", 0.36, 0.4), ("WRITE 4096 B, ICRC left to the p
 # SDR: completions to bitmaps in millions a second, and the paper's, of 16 DPA threads; placing packets beside memcpy; the
 # Reed-Solomon code beside ISA-L, which it falls back to.
 M_SDR, M_SDR_PAPER, RATIO_SDR_PLACED, RATIO_SDR_CODE = 25.0, 15.0, 0.6, 0.95
+# SCR: events a second with 64 flows, and what one costs with 1024 beside that; of the interface in one call; packets that the kernel looks at.
+M_SCR_EVENTS, SLOWER_SCR, NS_SCR_CALL, M_SCR_PACKETS = 15.0, 2.0, 40.0, 4.0
 # What a kernel edits in a packet for its protocol's sake; addresses and ECN are reported beside.
 CLAIMED_EDITS = ("PSN", "destination QP", "UDP source port", "IPv6 address")
 # As stage_bench names them, in the order of a packet's way.
@@ -127,7 +129,11 @@ def kernel_rows(table, best):
         if row["flows"] not in empty:
             sys.exit(f"table: {row['label']}: no bump without kernels was measured with {row['flows']:.0f} flows")
         added = row["cycles"] - empty[row["flows"]]
-        table.row(f"{row['label']}, {row['flows']:.0f} flows  ({added:+.0f} cycles)", f"{1e3 / row['ns']:.2f} Mpps")
+        what = f"{row['label']}, {row['flows']:.0f} flows  ({added:+.0f} cycles)"
+        if row["label"].startswith("scr, "):
+            table.at_least(what, 1e3 / row["ns"], M_SCR_PACKETS, "Mpps")
+        else:
+            table.row(what, f"{1e3 / row['ns']:.2f} Mpps")
 
 
 def stage_rows(table, best):
@@ -281,6 +287,25 @@ def sdr_rows(table, folder):
             table.row(what, f"{ratio:.2f} x")
 
 
+def scr_rows(table, folder):
+    """SCR's events on one core, and what the interface of its programs adds to a call."""
+    ns, grain, cycles = {}, {}, {}
+    for row in repetitions(folder, "scr"):
+        name = row["name"].split("/repeats")[0]
+        ns[name] = min(row["cpu_time"], ns.get(name, row["cpu_time"]))
+        grain[name] = row.get("bytes_per_event", 0)
+        cycles[name] = min(row.get("cycles", 0), cycles.get(name, row.get("cycles", 0)))
+    if not ns:
+        return table.row("bench/micro/scr_bench", "skipped")
+    for how in "each_event", "with_coalescing":
+        table.at_least(f"scr, events through queues and water filling, {how.replace('_', ' ')}, 64 flows", 1e3 / ns[f"{how}/64"], M_SCR_EVENTS, "M/s")
+        table.at_most(f"scr, {how.replace('_', ' ')}, 1024 flows against 64", ns[f"{how}/1024"] / ns[f"{how}/64"], SLOWER_SCR, "x")
+    table.row("scr, bytes an event, 64, 256 and 1024 flows", ", ".join(f"{grain[f'with_coalescing/{flows}']:.0f}" for flows in (64, 256, 1024)))
+    through, direct = (ns[f"swift_{how}"] for how in ("through_the_interface", "called_directly"))
+    table.at_most(f"scr, a call of Swift through the interface  ({through:.1f} ns, {cycles['swift_through_the_interface']:.0f} cycles), beside {direct:.1f} ns", through - direct, NS_SCR_CALL, "ns")
+    table.at_most("pcc, a call of rtt_control with the program's own work", ns["pcc_through_the_interface"] - ns["pcc_events_alone"], NS_SCR_CALL, "ns")
+
+
 def replay_rows(table, result):
     texts = {"ratio, best": "best", "ratio, best, without start": "best, without start"}
     for key, text in texts.items():
@@ -311,6 +336,7 @@ def main():
     event_queue_rows(table, folder)
     nic_rows(table, folder)
     sdr_rows(table, folder)
+    scr_rows(table, folder)
     with open(os.path.join(folder, "replay.json")) as file:
         replay_rows(table, json.load(file))
     print((f"{table.failed} claims fail" if table.failed else "all claims that were measured hold")

@@ -40,6 +40,14 @@ constexpr Case kThemisCases[] = {
     {"themis, to the receiver's NIC, an ACK for 16 packets", nullptr, kThemisDestination, 1},
 };
 
+// Data come by the second port, their ACKs by the first.
+constexpr Case kScrCases[] = {
+    {"scr, data and ACKs, rates alone", "a <-> scr <-> b", "{scr: {}}", 1},
+    {"scr, data and ACKs, water filling", "a <-> scr <-> b", "{scr: {policy: fair}}", 1},
+    {"scr, data and ACKs, Swift", "a <-> scr <-> b", "{scr: {policy: swift}}", 1},
+    {"scr, data and ACKs, a program for PCC", "a <-> scr <-> b", "{scr: {pcc: {program: rtt_control}}}", 1},
+};
+
 std::unique_ptr<Device> make(const Case& which, const Traffic& traffic) {
   if (which.path) return make_bump(which.path, which.options);
   return device_of(fmt::format("{{switch: {}}}", with_connections(which.options, traffic, which.in != 0)));
@@ -79,6 +87,11 @@ void kernel(benchmark::State& state) { run(state, kCases[state.range(0)]); }
 BENCHMARK(kernel)
     ->ArgNames({"case", "flows"})
     ->ArgsProduct({benchmark::CreateDenseRange(0, std::size(kCases) - 1, 1), {1, 64, 1024}});
+
+void observed(benchmark::State& state) { run(state, kScrCases[state.range(0)], true); }
+BENCHMARK(observed)
+    ->ArgNames({"case", "flows"})
+    ->ArgsProduct({benchmark::CreateDenseRange(0, std::size(kScrCases) - 1, 1), {1, 64, 1024}});
 
 BENCHMARK(kernel)->ArgNames({"case", "flows"})->ArgsProduct({{0}, {512, 8192}});  // beside what follows
 

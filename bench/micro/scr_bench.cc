@@ -5,9 +5,12 @@
 
 #include <string>
 
+#include "bench/micro/packets.h"
 #include "kernels/scr/engine.h"
 #include "nic_model/dpa/library.h"
 #include "nic_model/dpa/program.h"
+#include "nic_model/pcc/events.h"
+#include "nic_model/pcc/process.h"
 #include "runtime/kernel/counter_set.h"
 
 namespace rocebox::bench {
@@ -80,6 +83,7 @@ void swift_through_the_interface(benchmark::State& state) {
   event.kind = SCR_TX;
   policy.handle(event, 0);
   Nanos now = 1000;
+  PerItem per_call(state, 1);
   for (auto _ : state) {
     now += 4000;
     benchmark::DoNotOptimize(policy.handle(rtt_event(now), now));
@@ -102,6 +106,7 @@ void swift_called_directly(benchmark::State& state) {
   scr::Event event{};
   event.kind = SCR_TX;
   handle(&node, &event);
+  PerItem per_call(state, 1);
   for (auto _ : state) {
     event = rtt_event(node.now += 4000);
     node.action_count = 0;
@@ -109,6 +114,44 @@ void swift_called_directly(benchmark::State& state) {
     benchmark::DoNotOptimize(node.action_count);
   }
 }
+// The same of a program for PCC: an answer to a probe, by rtt_control, whose state and rate are the same each time.
+class PccCall {
+ public:
+  static std::string path() { return dpa::library_path("rtt_control"); }
+  doca_pcc_dev_event_t& event() {
+    now_ += 4000;
+    event_ = nic_model::pcc::event_of(DOCA_PCC_DEV_EVNT_RTT, now_, 17, ++serial_);
+    nic_model::pcc::set_rtt(event_, now_ - 4000, now_ - 2000, now_ - 2000);
+    results.rate = DOCA_PCC_DEV_MAX_RATE / 2;
+    results.rtt_req = 0;
+    return event_;
+  }
+  nic_model::pcc::Moment moment() const { return {now_, 1, 1}; }
+  doca_pcc_dev_results_t results{};
+
+ private:
+  Nanos now_ = 1000;
+  std::uint32_t serial_ = 0;
+  doca_pcc_dev_event_t event_{};
+};
+
+void pcc_through_the_interface(benchmark::State& state) {
+  nic_model::pcc::Process process(PccCall::path(), dpa::Program::read(PccCall::path()),
+                                  {64, kLine, 0, 64, 100 * kMillisecond});
+  process.new_flow(0, 0);
+  PccCall call;
+  PerItem per_call(state, 1);
+  for (auto _ : state) benchmark::DoNotOptimize(process.handle(0, call.event(), call.results, call.moment()));
+}
+
+// Its events alone, which both have: the program asks for its tables by calls that need a process around them.
+void pcc_events_alone(benchmark::State& state) {
+  PccCall call;
+  PerItem per_call(state, 1);
+  for (auto _ : state) benchmark::DoNotOptimize(call.event());
+}
+BENCHMARK(pcc_through_the_interface)->Repetitions(5)->ReportAggregatesOnly(false);
+BENCHMARK(pcc_events_alone)->Repetitions(5)->ReportAggregatesOnly(false);
 BENCHMARK(swift_through_the_interface)->Repetitions(5)->ReportAggregatesOnly(false);
 BENCHMARK(swift_called_directly)->Repetitions(5)->ReportAggregatesOnly(false);
 
