@@ -55,10 +55,13 @@ class Collective final : public MeshWorkload {
 
  protected:
   void on_received(std::size_t number, Nanos now) override {
-    const FlowRecord& flow = flows()[number];
+    const FlowRecord flow = flows()[number];  // of which there may be more in a moment
     State& state = states_[flow.destination];
     state.came[step_of_[number]]++;
     try_next(flow.destination, now);
+    if (!schedule_->waits_for_sends()) return;
+    if (--states_[flow.source].leaving > 0) return;
+    mesh_.call(flow.source, 0, [this, host = flow.source](Nanos at) { try_next(host, at); });
   }
   bool all_begun() const override {
     return std::ranges::all_of(left_, [](unsigned left) { return left == 0; });
@@ -66,7 +69,8 @@ class Collective final : public MeshWorkload {
 
  private:
   struct State {
-    unsigned step = 0;  // that was begun
+    unsigned step = 0;     // that was begun
+    unsigned leaving = 0;  // of its sends, where the next step waits for them
     bool begun = false, done = false;
     std::vector<std::uint32_t> came;  // by step
   };
@@ -85,6 +89,7 @@ class Collective final : public MeshWorkload {
     std::vector<Schedule::Send> sends;
     state.begun = true;
     schedule_->sends(rank_of(host), ranks_, state.step, size_, sends);
+    state.leaving = static_cast<unsigned>(sends.size());
     for (const Schedule::Send& send : sends) {
       step_of_.push_back(state.step);
       mesh_.transfer(host, host_of(host % groups_, send.to), send.bytes, now);
@@ -93,7 +98,7 @@ class Collective final : public MeshWorkload {
   }
   void try_next(unsigned host, Nanos now) {
     State& state = states_[host];
-    if (!state.begun || state.done) return;
+    if (!state.begun || state.done || (schedule_->waits_for_sends() && state.leaving > 0)) return;
     if (state.came[state.step] < schedule_->receives(rank_of(host), ranks_, state.step)) return;
     if (++state.step < steps_) return begin_step(host, now);
     state.done = true;

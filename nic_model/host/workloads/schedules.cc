@@ -72,6 +72,7 @@ class KNomialSchedule final : public Schedule {
     const std::uint64_t apart = distance(ranks, step);
     return rank % apart == 0 && rank % (apart * radix_) != 0;
   }
+  bool waits_for_sends() const override { return true; }
 
  private:
   std::uint64_t distance(unsigned ranks, unsigned step) const {
@@ -97,6 +98,7 @@ class BinaryTreeSchedule final : public Schedule {
   unsigned receives(unsigned rank, unsigned, unsigned step) const override {
     return rank > 0 && step + 1 >= depth(rank) && step + 1 - depth(rank) < segments_;
   }
+  bool waits_for_sends() const override { return true; }
 
  private:
   static unsigned depth(unsigned rank) { return static_cast<unsigned>(std::bit_width(rank + 1)) - 1; }

@@ -21,6 +21,9 @@ class Schedule {
                      std::vector<Send>& out) const = 0;
   /// How many transfers come to `rank` in `step`.
   virtual unsigned receives(unsigned rank, unsigned ranks, unsigned step) const = 0;
+  /// Whether a step also waits until what the rank has sent in the one before is with its receivers: children of a tree
+  /// are served one after the other, so that the first one passes on what it has while the next one gets it.
+  virtual bool waits_for_sends() const { return false; }
 };
 
 // `size` is what each rank has in the end, or of a ReduceScatter in the beginning.
