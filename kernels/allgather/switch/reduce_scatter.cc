@@ -28,6 +28,7 @@ struct ScatterOptions {
   std::uint64_t bytes = 65536;
   std::int64_t mtu = 4096, generation = 0, float_qkey = 0x52440001, int_qkey = 0x52440002;
   bool whole_numbers = false;
+  Nanos timeout = kSecond;
   std::uint32_t qkey() const { return static_cast<std::uint32_t>(whole_numbers ? int_qkey : float_qkey); }
   std::uint32_t chunk_bytes() const { return static_cast<std::uint32_t>(mtu); }
   std::uint32_t chunks() const { return static_cast<std::uint32_t>((bytes + chunk_bytes() - 1) / chunk_bytes()); }
@@ -53,12 +54,13 @@ class Rank final : public HostProgram {
   }
   void on_start(Host& host) override;
   void on_completion(Host& host, CompletionQueue& cq) override;
-  void on_timer(Host& host, Timer&) override { post(host); }
+  void on_timer(Host& host, Timer& timer) override;
 
   const roce::IpAddress& address() const { return *host_.config().address; }
   std::uint32_t qpn() const { return qp_->number(); }
   std::uint32_t received() const { return received_; }
   std::uint64_t wrong() const { return wrong_; }
+  bool gave_up() const { return gave_up_; }
 
  private:
   void prepare(Host& host);
@@ -81,8 +83,9 @@ class Rank final : public HostProgram {
   unsigned owner_ = 0;       // whose block is being sent
   std::uint32_t chunk_ = 0;  // of it
   std::uint64_t wrong_ = 0;
-  bool may_send_ = false;
-  Timer timer_;
+  bool may_send_ = false, gave_up_ = false;
+  std::uint32_t seen_ = 0;  // received_ when the watchdog was armed
+  Timer timer_, watchdog_;
 };
 
 class IncReduceScatter final : public Workload {
@@ -111,8 +114,15 @@ class IncReduceScatter final : public Workload {
   void report(Report& report) const override {
     std::uint64_t wrong = 0;
     for (const auto& rank : ranks_) wrong += rank->wrong();
+    std::int64_t gave_up = 0, missing = 0;
+    for (const auto& rank : ranks_) {
+      gave_up += rank->gave_up();
+      if (rank->gave_up()) missing += options_.chunks() - rank->received();
+    }
     report.count("sums", static_cast<std::int64_t>(chunks_));
     report.count("wrong", static_cast<std::int64_t>(wrong));
+    report.count("reduction_timeout", gave_up);
+    report.count("sums_missing", missing);
     if (ended_ != kNever) report.duration("completion_time", ended_ - started_);
   }
 
@@ -130,6 +140,9 @@ class IncReduceScatter final : public Workload {
     chunks_++;
     if (ranks_[rank]->received() < options_.chunks()) return;
     flows_[rank].end = now;
+    is_done(now);
+  }
+  void is_done(Nanos now) {
     if (++done_ < ranks_.size()) return;
     ended_ = now;
     tell_finished(now);
@@ -177,7 +190,21 @@ void Rank::on_start(Host& host) {
     prepare(host);
     return all_.is_ready();
   }
-  if (may_send_) post(host);
+  if (!may_send_) return;
+  host.arm_timer(program_, watchdog_, host.now() + all_.options().timeout);
+  post(host);
+}
+
+// Sums of datagrams that were lost, or found no slot in a switch, never come.
+void Rank::on_timer(Host& host, Timer& timer) {
+  if (gave_up_) return;
+  if (&timer != &watchdog_) return post(host);
+  if (received_ != seen_) {
+    seen_ = received_;
+    return host.arm_timer(program_, watchdog_, host.now() + all_.options().timeout);
+  }
+  gave_up_ = true;
+  all_.is_done(host.now());
 }
 
 void Rank::post_receive(Host& host, std::uint32_t slot) {
@@ -234,7 +261,7 @@ void Rank::on_completion(Host& host, CompletionQueue& cq) {
         completed_ = static_cast<std::uint32_t>(all[i].wr_id);
     }
   host.arm(cq);
-  if (may_send_) post(host);
+  if (may_send_ && !gave_up_) post(host);
 }
 
 void Rank::receive(Host& host, const ibv_wc& completion) {
@@ -245,8 +272,9 @@ void Rank::receive(Host& host, const ibv_wc& completion) {
     wrong_++;
     return post_receive(host, static_cast<std::uint32_t>(completion.wr_id));
   }
+  if (gave_up_) return;  // too late
   came_[chunk] = true;
-  received_++;
+  if (++received_ == options.chunks()) host.cancel_timer(watchdog_);
   if (!host.config().header_only) look_at(static_cast<std::uint32_t>(completion.wr_id), chunk);
   all_.has_chunk(rank_, host.now());
 }
@@ -274,6 +302,8 @@ class IncReduceScatterOptions final : public WorkloadOptions {
     f.boolean("whole_numbers", options_.whole_numbers, "of 32 bits, in place of 32-bit floating point");
     f.integer("float_qkey", options_.float_qkey, {1, 0x7FFFFFFF}, "as the switches have it");
     f.integer("int_qkey", options_.int_qkey, {1, 0x7FFFFFFF}, "as the switches have it");
+    f.duration("timeout", options_.timeout, {kMicrosecond, 1000 * kSecond},
+               "a host gives its sums up when for so long none has come, since what is lost is not sent again");
     if (options_.bytes % 4 != 0 || options_.mtu % 4 != 0) f.refuse("bytes", "and `mtu` must be multiples of 4");
     if (options_.bytes > static_cast<std::uint64_t>(options_.mtu) * kChunksMax)
       f.refuse("bytes", "must be 8192 datagrams at most");

@@ -20,5 +20,19 @@ TEST(AllgatherWorkload, BuffersThatComeAgainAreRegisteredOnce) {
   }
 }
 
+// What is lost on the way to a switch's sums is not sent again: who misses it ends by name.
+TEST(AllgatherWorkload, SumsThatDoNotComeEndByName) {
+  Star star(3, "", "{delay: 1us, loss: 100%, match: {opcode: 0x65}}");
+  const auto options = workload_options("inc_reduce_scatter", "{bytes: 1000, mtu: 256, timeout: 5ms}");
+  const auto workload = options->make(star.all, 1);
+  star.run(*workload);
+  EXPECT_TRUE(workload->finished());
+  NumbersOf report;
+  workload->report(report);
+  EXPECT_EQ(report.values["reduction_timeout"], 3);
+  EXPECT_EQ(report.values["sums_missing"], 3 * 4);
+  EXPECT_EQ(report.values["sums"], 0);
+}
+
 }  // namespace
 }  // namespace rocebox::test
