@@ -31,25 +31,25 @@ std::uint8_t given(const Operation& operation, unsigned block, std::uint64_t off
 class MulticastWorkload final : public Workload, private Application {
  public:
   MulticastWorkload(std::span<const WorkloadHost> hosts, const WorkloadConfig& config, bool is_broadcast)
-      : config_(config), is_broadcast_(is_broadcast), team_(hosts, config.team, *this) {
+      : config_(config), is_broadcast_(is_broadcast), team_(hosts, config.team, *this, agreed(config, is_broadcast)) {
     const unsigned stopped = config.team.stop_at != StopAt::kNever;
     if (stopped && config.team.stop_rank >= static_cast<std::int64_t>(hosts.size()))
       throw ConfigError("`stop.rank` is none of its hosts");
-    if (is_broadcast && config.root >= static_cast<std::int64_t>(hosts.size()))
-      throw ConfigError("`root` is none of its hosts");
+    if (is_broadcast && config.root >= static_cast<std::int64_t>(team_.ranks()))
+      throw ConfigError("`root` is none of its ranks");
     const auto chunks = (config.size + config.team.chunk_bytes() - 1) / config.team.chunk_bytes() * blocks();
     if (chunks > config.team.layout().chunks_max())
       throw ConfigError(
           "its buffers have more chunks than the immediate has bits for: fewer `collective_bits` or "
           "`generation_bits` leave more");
-    left_ = static_cast<std::uint64_t>(config.iterations * config.team.communicators) * (team_.ranks() - stopped);
+    left_ = static_cast<std::uint64_t>(config.iterations * config.team.communicators) * (team_.here().size() - stopped);
   }
 
   void start(Nanos now) override {
     began_ = now;
     team_.connect();
   }
-  bool finished() const override { return left_ == 0; }
+  bool finished() const override { return finished_; }
   std::uint64_t progress() const override { return team_.progress(); }
   std::span<const FlowRecord> flows() const override { return {}; }
   void explain_waiting(Report& report, unsigned lines) const override { team_.explain_waiting(report, lines); }
@@ -61,6 +61,13 @@ class MulticastWorkload final : public Workload, private Application {
     std::vector<std::uint8_t> bytes;
     Buffer buffer;
   };
+  // What ranks in processes of their own have to have alike.
+  static std::uint64_t agreed(const WorkloadConfig& config, bool is_broadcast) {
+    const std::int64_t numbers[] = {config.chains, config.iterations, config.root, is_broadcast};
+    std::vector<std::uint64_t> all = {config.size};
+    for (const std::int64_t one : numbers) all.push_back(static_cast<std::uint64_t>(one));
+    return config.team.agreement(all);
+  }
   unsigned blocks() const { return is_broadcast_ ? 1 : team_.ranks(); }
   bool stopped(unsigned rank) const {
     return config_.team.stop_at != StopAt::kNever && static_cast<unsigned>(config_.team.stop_rank) == rank;
@@ -72,6 +79,12 @@ class MulticastWorkload final : public Workload, private Application {
   void begin(unsigned rank, unsigned communicator, std::uint32_t sequence, Nanos now);
   void check(unsigned rank, const Operation& operation);
   void on_connected(Nanos now) override;
+  void on_unconnected(const std::string& why, Nanos now) override;
+  void on_left(Nanos now) override { finish(now); }
+  void finish(Nanos now) {
+    finished_ = true;
+    tell_finished(now);
+  }
   void on_released(unsigned rank, const Operation& operation, End end, Nanos now) override;
 
   const WorkloadConfig config_;
@@ -84,6 +97,8 @@ class MulticastWorkload final : public Workload, private Application {
   };
   std::vector<Times> times_;  // by communicator and sequence
   std::map<End, std::uint64_t> ends_;
+  std::string error_;
+  bool finished_ = false;
   std::uint64_t left_ = 0, wrong_bytes_ = 0, wrong_blocks_ = 0;
   Nanos began_ = 0, connected_ = 0, ended_ = 0;
 };
@@ -103,9 +118,14 @@ void MulticastWorkload::on_connected(Nanos now) {
   connected_ = now;
   times_.resize(static_cast<std::size_t>(config_.iterations * config_.team.communicators));
   const auto first = std::min(config_.iterations, config_.team.outstanding);
-  for (unsigned rank = 0; rank < team_.ranks(); rank++)
+  for (const unsigned rank : team_.here())
     for (unsigned c = 0; c < static_cast<unsigned>(config_.team.communicators); c++)
       for (std::uint32_t sequence = 0; sequence < first; sequence++) begin(rank, c, sequence, now);
+}
+
+void MulticastWorkload::on_unconnected(const std::string& why, Nanos now) {
+  error_ = why;
+  finish(now);
 }
 
 void MulticastWorkload::begin(unsigned rank, unsigned communicator, std::uint32_t sequence, Nanos now) {
@@ -153,7 +173,9 @@ void MulticastWorkload::on_released(unsigned rank, const Operation& operation, E
   ended_ = now;
   const std::uint32_t next = operation.sequence + static_cast<std::uint32_t>(config_.team.outstanding);
   if (next < config_.iterations) begin(rank, operation.communicator, next, now);
-  if (--left_ == 0) tell_finished(now);
+  if (--left_ > 0) return;
+  if (team_.is_apart()) return team_.leave();
+  finish(now);
 }
 
 void MulticastWorkload::report(Report& report) const {
@@ -162,6 +184,11 @@ void MulticastWorkload::report(Report& report) const {
     report.count(name, static_cast<std::int64_t>(value));
   };
   count("ranks", team_.ranks());
+  if (team_.is_apart()) {
+    report.count("rank_number", team_.here().front());
+    report.text("error", error_);
+    count("goodbyes_missing", c.goodbyes_missing);
+  }
   count("released_whole", c.released_whole);
   for (const auto& [end, times] : ends_)
     if (end != End::kWhole) count(std::string(name_of(end)).c_str(), times);
@@ -183,6 +210,12 @@ void MulticastWorkload::report(Report& report) const {
     const double bytes = static_cast<double>(config_.size) * (is_broadcast_ ? 1 : team_.ranks() - 1);
     if (sum > 0)
       report.real("receive_bits_per_second", bytes * 8e9 * static_cast<double>(done) / static_cast<double>(sum));
+  }
+  // Figure 10's parts of the critical path: means over ranks and collectives.
+  if (const auto whole = static_cast<Nanos>(c.released_whole); whole > 0) {
+    report.duration("mean_barrier_time", static_cast<Nanos>(c.barrier_ns) / whole);
+    report.duration("mean_data_time", static_cast<Nanos>(c.data_ns) / whole);
+    report.duration("mean_handshake_time", static_cast<Nanos>(c.handshake_ns) / whole);
   }
   count("datagrams_sent", c.datagrams_sent);
   count("doorbells", c.doorbells);
@@ -220,7 +253,9 @@ class MulticastOptions final : public WorkloadOptions {
                 "chains of ranks that broadcast one after the other, side by side: M, of which each has P / M ranks");
     config_.team.fields(f);
   }
-  Range<std::int64_t> hosts() const override { return {2, kRanksMax}; }
+  Range<std::int64_t> hosts() const override {
+    return config_.team.ranks.empty() ? Range<std::int64_t>{2, kRanksMax} : Range<std::int64_t>{1, 1};
+  }
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
     return std::make_unique<MulticastWorkload>(hosts, config_, kIsBroadcast);
   }

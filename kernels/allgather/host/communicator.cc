@@ -46,11 +46,9 @@ void Communicator::make(nic_model::Host& host, nic_model::CompletionQueue& send_
 
 // The left neighbour's link to its right one is the other end, and the other way round.
 void Communicator::connect(nic_model::Host& host) {
-  for (const auto& subgroup : subgroups_) subgroup->run();
+  run();
   for (const auto& [whose, link] : links_) {
-    const LinkTo to = link->to() == LinkTo::kLeft    ? LinkTo::kRight
-                      : link->to() == LinkTo::kRight ? LinkTo::kLeft
-                                                     : LinkTo::kBarrier;
+    const LinkTo to = other_end(link->to());
     Rank& peer = rank_.team().rank(link->peer());
     link->other = &peer.communicator(number_).link(to, rank_.number());
     nic_model::ConnectOptions with;
@@ -61,6 +59,10 @@ void Communicator::connect(nic_model::Host& host) {
     with.min_rnr_timer = 1;
     nic_model::connect(host, *link->qp, {peer.address(), link->other->qp->number(), link->other->psn}, with);
   }
+}
+
+void Communicator::run() {
+  for (const auto& subgroup : subgroups_) subgroup->run();
 }
 
 std::uint64_t Communicator::begin_team(const Slot& slot) {

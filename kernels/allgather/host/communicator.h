@@ -34,6 +34,9 @@ class Communicator {
             nic_model::ReceiveQueue& receives);
   /// Connects them to those of the others, which are made.
   void connect(nic_model::Host& host);
+  /// All ranks are known: chunks may come.
+  void run();
+  const std::map<std::pair<LinkTo, unsigned>, std::unique_ptr<Link>>& links() const { return links_; }
   Link& link(LinkTo to, unsigned peer) { return *links_.at({to, peer}); }
 
   /// The collective whose chunk it is; null: none that is under way here.

@@ -65,9 +65,9 @@ void DpaReceiver::make_queues() {
 void DpaReceiver::run() {
   Team& team = communicator_.rank().team();
   for (unsigned r = 0; r < team.ranks(); r++) {
-    Rank& rank = team.rank(r);
-    senders_[r].qpn = rank.communicator(communicator_.number()).subgroup(number_).qpn();
-    std::memcpy(&senders_[r].address, rank.address().data() + 12, 4);
+    const Member& sender = team.member(r);
+    senders_[r].qpn = sender.qpns[communicator_.number() * communicator_.subgroups() + number_];
+    std::memcpy(&senders_[r].address, sender.address.data() + 12, 4);
   }
   // IPv4's source stands in the last 20 bytes of the GRH, IPv6's from byte 8 on.
   worker_->address_offset = roce::is_ipv4(communicator_.rank().address()) ? 32 : 20;

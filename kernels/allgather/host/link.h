@@ -12,6 +12,9 @@ namespace rocebox::allgather {
 
 /// What a link of a rank is for: the fetch ring's two, and those of the barrier.
 enum class LinkTo : std::uint8_t { kLeft, kRight, kBarrier };
+constexpr LinkTo other_end(LinkTo to) {
+  return to == LinkTo::kLeft ? LinkTo::kRight : to == LinkTo::kRight ? LinkTo::kLeft : LinkTo::kBarrier;
+}
 
 class Link {
  public:
@@ -37,7 +40,10 @@ class Link {
 
   nic_model::Qp* qp = nullptr;
   std::uint32_t psn = 0;  ///< the first that this side sends
-  Link* other = nullptr;  ///< at the peer
+  Link* other = nullptr;  ///< at the peer, where that is in this process
+  // Ranks in processes of their own:
+  bool is_asked = false, is_connected = false;     ///< by either side
+  bool has_goodbye = false, said_goodbye = false;  ///< the peer needs nothing any more; has been told so
   /// NICs without bytes: messages on their way to this side.
   std::deque<ControlMessage> without_bytes;
 
@@ -52,6 +58,8 @@ class Link {
     pump(host, has_bytes);
     return done;
   }
+  /// Posts what had to wait until it was connected.
+  void resume(nic_model::Host& host) { pump(host, true); }
   bool idle() const { return posted_.empty(); }
 
  private:

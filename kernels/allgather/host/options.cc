@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/allgather/host/options.h"
 
+#include <algorithm>
+
 #include "kernels/allgather/limits.h"
 #include "runtime/kernel/rate_queue.h"
 #include "runtime/roce/multicast.h"
@@ -12,6 +14,20 @@ namespace {
 constexpr std::string_view kTransports[] = {"ud", "uc"};
 constexpr std::string_view kReceivers[] = {"host", "dpa"};
 constexpr std::string_view kStops[] = {"never", "start", "barrier", "sending", "recovery", "handshake"};
+
+// Addresses of `ranks`, or why they are none.
+std::string read_ranks(const std::vector<std::string>& texts, std::vector<roce::IpAddress>& ranks) {
+  ranks.clear();
+  for (const std::string& text : texts) {
+    const std::optional<roce::IpAddress> address = roce::parse_address(text);
+    if (!address || roce::is_multicast(*address)) return "has `" + text + "`, which is no host's address";
+    if (std::ranges::find(ranks, *address) != ranks.end()) return "has `" + text + "` twice";
+    if (!ranks.empty() && roce::is_ipv4(ranks.front()) != roce::is_ipv4(*address)) return "mixes IPv4 and IPv6";
+    ranks.push_back(*address);
+  }
+  if (texts.size() == 1 || texts.size() > kRanksMax) return "must be 2 to " + std::to_string(kRanksMax) + " addresses";
+  return "";
+}
 
 }  // namespace
 
@@ -54,10 +70,41 @@ void TeamOptions::fields(Fields& f) {
              "a collective fails when for so long nothing has happened that others owe it");
   f.integer("retry_cnt", retry_cnt, {0, 7}, "times that a packet of a connection is sent again");
   f.integer("local_ack_timeout", timeout_exponent, {0, 31}, "4.096 us times two to this power until that");
+  std::vector<std::string> texts;
+  for (const roce::IpAddress& rank : ranks) texts.push_back(roce::address_text(rank));
+  f.texts(
+      "ranks", texts,
+      "addresses of all ranks, in order, where each is a workload of its own, in a process or namespace of its own: "
+      "this one is the rank of its host's address; left out: the ranks are its hosts");
+  if (const std::string why = read_ranks(texts, ranks); !why.empty()) f.refuse("ranks", why);
+  f.integer("port", port, {1, 65535}, "ranks: port of RDMA CM at which they find each other");
+  f.duration("join_timeout", join_timeout, {kMillisecond, 1000 * kSecond},
+             "ranks: how long the others are waited for, before the first collective and behind the last");
   f.group("stop", "a rank that stops, for trying what the others then do", [this](Fields& g) {
     g.integer("rank", stop_rank, {0, kRanksMax - 1}, "which");
     g.choice("at", stop_at, kStops, "where");
   });
+  if (stop_at != StopAt::kNever && !ranks.empty())
+    f.refuse("stop", "is of ranks in one process: with `ranks`, stop that rank's process");
+}
+
+// FNV-1a, of 64 bits each.
+std::uint64_t TeamOptions::agreement(std::span<const std::uint64_t> more) const {
+  std::uint64_t hash = 0xCBF29CE484222325;
+  const auto add = [&](std::uint64_t value) {
+    for (int byte = 0; byte < 8; byte++, value >>= 8) hash = (hash ^ (value & 0xFF)) * 0x100000001B3;
+  };
+  const auto add_address = [&](const roce::IpAddress& address) {
+    for (const std::uint8_t byte : address) add(byte);
+  };
+  for (const roce::IpAddress& rank : ranks) add_address(rank);
+  add_address(group_of(0, 0));
+  for (const std::int64_t number : {mtu, subgroups, communicators, collective_bits, generation_bits, qkey})
+    add(static_cast<std::uint64_t>(number));
+  add(chunk);
+  add(static_cast<std::uint64_t>(transport));
+  for (const std::uint64_t one : more) add(one);
+  return hash;
 }
 
 roce::IpAddress TeamOptions::group_of(unsigned communicator, unsigned subgroup) const {

@@ -3,7 +3,9 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/allgather/model/immediate.h"
 #include "runtime/component/fields.h"
@@ -40,12 +42,17 @@ struct TeamOptions {
   Nanos poll = kMicrosecond;
   std::int64_t stop_rank = 0;
   StopAt stop_at = StopAt::kNever;
+  std::vector<roce::IpAddress> ranks;  ///< of processes with a rank each; empty: all ranks are here
+  std::int64_t port = 18519;           ///< of RDMA CM, where they find each other
+  Nanos join_timeout = 60 * kSecond;
 
   ImmediateLayout layout() const {
     return {static_cast<unsigned>(32 - collective_bits - generation_bits), static_cast<unsigned>(collective_bits),
             static_cast<unsigned>(generation_bits)};
   }
   std::uint32_t chunk_bytes() const { return static_cast<std::uint32_t>(chunk ? chunk : mtu); }
+  /// A number of all that processes have to agree upon, and of `more` that their applications have.
+  std::uint64_t agreement(std::span<const std::uint64_t> more) const;
   /// The address of a communicator's subgroup: `group`, counted on.
   roce::IpAddress group_of(unsigned communicator, unsigned subgroup) const;
 };

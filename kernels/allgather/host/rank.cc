@@ -22,7 +22,28 @@ constexpr std::uint32_t tag_of(unsigned use, unsigned communicator, unsigned slo
 Rank::Rank(Team& team, unsigned number, nic_model::Host& host) : team_(team), number_(number), host_(host) {
   program_ = host.submit(*this);
   // The address that peers of its first neighbour's kind of address know it by.
-  address_ = host.config().source_for(*host.config().address);
+  address_ = host.config().source_for(team.is_apart() ? team.options().ranks.front() : *host.config().address);
+}
+
+void Rank::join() {
+  join_.emplace(*this);
+  join_->begin(program_);
+}
+
+std::vector<std::uint32_t> Rank::sending_qpns() const {
+  std::vector<std::uint32_t> qpns;
+  for (const auto& communicator : communicators_)
+    for (unsigned s = 0; s < communicator->subgroups(); s++) qpns.push_back(communicator->subgroup(s).qpn());
+  return qpns;
+}
+
+void Rank::arm_join(Nanos at) {
+  join_timer_.set_tag(tag_of(static_cast<unsigned>(TimerOf::kJoin), 0, 0));
+  host_.arm_timer(program_, join_timer_, at);
+}
+
+void Rank::on_connection_event(nic_model::Host&, const nic_model::ConnectionEvent& event) {
+  if (join_) join_->on_event(event);
 }
 
 void Rank::make() {
@@ -145,6 +166,8 @@ void Rank::on_timer(nic_model::Host&, Timer& timer) {
     case TimerOf::kWorker:
       workers_[slot]->busy = false;
       return work(slot);
+    case TimerOf::kJoin:
+      return join_->on_timer();
   }
 }
 
@@ -153,12 +176,15 @@ void Rank::on_control(const ibv_wc& wc) {
   Communicator& communicator = *communicators_[link.communicator()];
   const bool received = wc.opcode == IBV_WC_RECV;
   if (wc.status != IBV_WC_SUCCESS) {
+    if (join_ && join_->on_failure(link)) return;
     if (!communicator.has_failed()) communicator.fail(End::kConnection);
+    if (join_) join_->look_at_goodbyes();
     return;
   }
   if (received) return on_message(wc, link);
   if (communicator.has_failed()) return;
   const Link::Work work = link.complete(host_, team_.has_bytes());
+  if (join_ && join_->on_done(link, work)) return;
   if (work.is_read) communicator.slot(work.read.slot).on_read(work.read);
 }
 
@@ -172,6 +198,11 @@ void Rank::on_message(const ibv_wc& wc, Link& link) {
   }
   post_control_receive(wc.wr_id);
   if (wc.byte_len != sizeof message) return void(count.bad_messages++);
+  if (join_ && (message.type == static_cast<std::uint8_t>(MessageType::kMember) ||
+                message.type == static_cast<std::uint8_t>(MessageType::kGoodbye))) {
+    count.messages++;
+    return join_->on_message(link, message);
+  }
   communicators_[link.communicator()]->on_message(link, message);
 }
 

@@ -3,10 +3,12 @@
 #pragma once
 #include <deque>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "kernels/allgather/host/communicator.h"
+#include "kernels/allgather/host/join.h"
 #include "kernels/allgather/model/round_robin.h"
 #include "nic_model/host/workloads/programs.h"
 
@@ -15,7 +17,7 @@ namespace rocebox::allgather {
 class Rank final : public nic_model::HostProgram {
  public:
   enum class CqOf : std::uint8_t { kNone, kControl, kSends, kReceives, kCopies };
-  enum class TimerOf : std::uint8_t { kCutoff, kWatchdog, kWorker, kPoll };
+  enum class TimerOf : std::uint8_t { kCutoff, kWatchdog, kWorker, kPoll, kJoin };
 
   Rank(Team& team, unsigned number, nic_model::Host& host);
 
@@ -35,6 +37,14 @@ class Rank final : public nic_model::HostProgram {
   void run(std::function<void(nic_model::Host&)> what) { tasks_.add(host_, program_, std::move(what)); }
   /// All queue pairs of this side; in a call of the host.
   void make();
+  /// Where ranks are in processes of their own: finds the others; in a call of the host.
+  void join();
+  void leave() { join_->leave(); }
+  void explain_waiting(Report& report) const {
+    if (join_) join_->explain_waiting(report);
+  }
+  /// Of all communicators' subgroups, in order.
+  std::vector<std::uint32_t> sending_qpns() const;
 
   // For its communicators.
 
@@ -42,6 +52,8 @@ class Rank final : public nic_model::HostProgram {
   nic_model::Qp* create_qp(const nic_model::QpInit& init);
   void add_link(Link& link) { links_[link.qp->number()] = &link; }
   void arm(Timer& timer, const Communicator& communicator, unsigned slot, TimerOf use, Nanos after);
+  void arm_join(Nanos at);
+  void cancel_join() { host_.cancel_timer(join_timer_); }
   /// Whether it has stopped, which it does when it is to stop at `at`.
   bool stops(StopAt at);
   bool has_stopped() const { return has_stopped_; }
@@ -52,6 +64,7 @@ class Rank final : public nic_model::HostProgram {
   void on_start(nic_model::Host& host) override { tasks_.run(host); }
   void on_completion(nic_model::Host& host, nic_model::CompletionQueue& cq) override;
   void on_timer(nic_model::Host& host, Timer& timer) override;
+  void on_connection_event(nic_model::Host& host, const nic_model::ConnectionEvent& event) override;
 
  private:
   // A thread that receives: queues that it looks at in turn.
@@ -86,6 +99,8 @@ class Rank final : public nic_model::HostProgram {
   nic_model::CompletionQueue* control_cq_ = nullptr;
   nic_model::CompletionQueue* send_cq_ = nullptr;
   nic_model::ReceiveQueue* control_receives_ = nullptr;
+  std::optional<Join> join_;  // ranks in processes of their own
+  Timer join_timer_;
   nic_model::HostTasks tasks_;
   unsigned subgroups_made_ = 0;
   bool has_stopped_ = false;

@@ -27,6 +27,7 @@ void Slot::start(const Operation& operation, const Buffer& buffer) {
   buffer_ = buffer;
   key_ = rank.registrations().get(buffer);
   parts_leaving_ = 0;
+  began_ = met_ = whole_ = rank.host().now();
   reassembly_.emplace(Geometry(blocks, operation.block_bytes, options.chunk_bytes(), communicator_.subgroups()));
   CollectiveSetup setup{rank.number(), rank.team().ranks(), operation.root, operation.chains};
   collective_.emplace(setup, *reassembly_, *this);
@@ -92,6 +93,9 @@ bool Slot::deliver(const Link& from, const ControlMessage& message) {
       return by == LinkTo::kLeft && collective_->on_acknowledge(argument);
     case MessageType::kFinal:
       return by == LinkTo::kRight && collective_->on_final();
+    case MessageType::kMember:
+    case MessageType::kGoodbye:
+      break;  // of ranks in processes of their own, and no collective's
   }
   return false;
 }
@@ -164,6 +168,7 @@ void Slot::send_barrier(unsigned to, unsigned step) {
 void Slot::arm_cutoff() {
   Rank& rank = communicator_.rank();
   const TeamOptions& options = communicator_.options();
+  met_ = rank.host().now();
   const std::uint64_t rate = options.link_rate ? options.link_rate : rank.host().config().rate;
   const Nanos after = options.cutoff.value_or(cutoff_nanos(geometry().bytes(), rate, options.alpha));
   rank.arm(cutoff_timer, communicator_, number_, Rank::TimerOf::kCutoff, after);
@@ -209,6 +214,7 @@ void Slot::read(unsigned block) {
 }
 
 void Slot::send_final() {
+  whole_ = communicator_.rank().host().now();
   if (communicator_.rank().stops(StopAt::kHandshake)) return;
   send(LinkTo::kLeft, communicator_.left(), MessageType::kFinal, 0);
 }
@@ -221,6 +227,11 @@ void Slot::release(End end) {
   for (unsigned i = 0; i < communicator_.subgroups(); i++) communicator_.subgroup(i).close(rank.host(), *this);
   communicator_.set_active(*this, false);
   last_end_ = end;
+  if (end == End::kWhole) {
+    rank.count.barrier_ns += static_cast<std::uint64_t>(met_ - began_);
+    rank.count.data_ns += static_cast<std::uint64_t>(whole_ - met_);
+    rank.count.handshake_ns += static_cast<std::uint64_t>(rank.host().now() - whole_);
+  }
   (end == End::kWhole ? rank.count.released_whole : rank.count.released_failed)++;
   if (key_) rank.registrations().put(key_);
   key_ = 0;

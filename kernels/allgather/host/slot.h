@@ -82,6 +82,7 @@ class Slot final : public CollectiveActions {
   unsigned parts_leaving_ = 0;
   std::uint64_t left_address_ = 0;  // where the left neighbour's block may be read, and its key
   std::uint32_t left_key_ = 0;
+  Nanos began_ = 0, met_ = 0, whole_ = 0;  // of the application's call, the barrier's end, the last block
   std::uint64_t seen_progress_ = 0;
   End seen_wait_ = End::kNone, last_end_ = End::kNone;
 };

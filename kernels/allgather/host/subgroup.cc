@@ -184,11 +184,11 @@ void Subgroup::on_sent(nic_model::Host& host) {
 // Whether the datagram comes from that rank's queue pair: its number, and where there are bytes the source address, in
 // the GRH of IPv6 at 8 and in that of IPv4 at 32.
 bool Subgroup::is_from(const ibv_wc& wc, std::uint32_t slot, unsigned rank) const {
-  Rank& sender = communicator_.rank().team().rank(rank);
-  if (wc.src_qp != sender.communicator(communicator_.number()).subgroup(number_).qpn()) return false;
+  const Member& sender = communicator_.rank().team().member(rank);
+  if (wc.src_qp != sender.qpns[communicator_.number() * communicator_.subgroups() + number_]) return false;
   if (memory_.empty()) return true;
   const std::uint8_t* grh = memory_.data() + staging_.offset_of(slot);
-  const roce::IpAddress& address = sender.address();
+  const roce::IpAddress& address = sender.address;
   return roce::is_ipv4(address) ? std::memcmp(grh + 32, address.data() + 12, 4) == 0
                                 : std::memcmp(grh + 8, address.data(), 16) == 0;
 }

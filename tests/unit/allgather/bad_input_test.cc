@@ -173,6 +173,18 @@ TEST(AllgatherBadInput, CutoffFarTooEarlyAndFarTooLate) {
   }
 }
 
+TEST(AllgatherBadInput, ChunksThatComeTwiceAreTakenOnce) {
+  Star star(4, "", "{delay: 1us, duplicate: 50%, match: {opcode: 0x65}}");
+  Judge judge(star, plain(), {{0, 0, -1, 2, 5000}});
+  judge.run();
+  EXPECT_EQ(judge.whole, 4u);
+  EXPECT_EQ(judge.wrong, 0u);
+  const TeamCounters c = judge.team.counters();
+  EXPECT_EQ(c.chunks, 4u * 3 * 20);
+  EXPECT_EQ(c.copies, c.chunks);
+  EXPECT_GT(c.duplicates + c.stale, 0u);
+}
+
 TEST(AllgatherBadInput, StagingOverruns) {
   TeamOptions options = plain();
   options.staging = 4 * 296;

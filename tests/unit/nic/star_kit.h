@@ -62,6 +62,13 @@ class Star {
     while (!done() && fabric.next_deadline() < limit) fabric.run(now = fabric.next_deadline());
   }
 
+  /// From now on a host's wire has other options.
+  void link(unsigned host, const std::string& yaml) {
+    Kernel& kernel = devices[2 + 2 * host]->kernel(0);
+    const std::unique_ptr<Change> change = nic_test_options("link", yaml)->change(kernel);
+    change->apply(kernel, now);
+  }
+
   void run(Workload& workload) {
     workload.start(0);
     run([&] { return workload.finished(); }, 100 * kSecond);
@@ -83,15 +90,16 @@ inline std::unique_ptr<WorkloadOptions> workload_options(const std::string& name
   return std::unique_ptr<WorkloadOptions>(static_cast<WorkloadOptions*>(options_from(name, yaml).release()));
 }
 
-/// The numbers of a report.
+/// The numbers and texts of a report.
 struct NumbersOf final : Report {
   std::map<std::string, double> values;
+  std::map<std::string, std::string> texts;
   void count(std::string_view name, std::int64_t value) override {
     values[std::string(name)] = static_cast<double>(value);
   }
   void real(std::string_view name, double value) override { values[std::string(name)] = value; }
   void flag(std::string_view, bool) override {}
-  void text(std::string_view, std::string_view) override {}
+  void text(std::string_view name, std::string_view text) override { texts[std::string(name)] = text; }
   void duration(std::string_view name, std::int64_t nanos) override { count(name, nanos); }
   void object(std::string_view, const std::function<void(Report&)>&) override {}
   void table(std::string_view, std::size_t, const std::function<void(Report&, std::size_t)>&) override {}
