@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import bed
+from allgather_cases import AllgatherCases
 from conformance_cases import ConformanceCases
 from nic_cases import NicCases
 from verbs_cases import VerbsCases
@@ -25,7 +26,7 @@ OPCODES = {"ibv_rc_pingpong": "rc_send_", "ib_write_bw": "rc_rdma_write_", "ib_r
 IPV4_GID, IPV6_GID = 1, 2  # 0 is the link-local one
 
 
-class SoftRoce(ConformanceCases, VerbsCases, NicCases, bed.BedTest):
+class SoftRoce(AllgatherCases, ConformanceCases, VerbsCases, NicCases, bed.BedTest):
     counts = None
 
     def words(self, program, messages, roce_mtu, gid):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Makes what vm.py boots: a Debian kernel with Soft-RoCE, and an initramfs with this machine's rdma-core and perftest, and
-# with guest/verbs_check.c where it can be compiled.
+# with the programs of guest/ where they can be compiled.
 #   build_image.sh [--kernel-package FILE.deb] [FOLDER]
 # The kernel package is downloaded by apt and unpacked, not installed; nothing needs root. FOLDER (default:
 # $ROCEBOX_VM_IMAGES, or else rocebox/vm in $XDG_CACHE_HOME or ~/.cache) keeps images by a hash of all that goes into
@@ -19,6 +19,7 @@ modules=(virtio_pci virtio_net virtio_console rdma_rxe ib_uverbs rdma_ucm ib_uma
 programs=(dash busybox kmod timeout ip rdma ibv_devices ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong
           ibv_srq_pingpong ib_write_bw ib_read_bw ib_send_bw ib_atomic_bw ib_write_lat ib_read_lat ib_send_lat
           ib_atomic_lat rping ucmatose udaddy)
+own_programs=(verbs_check allgather_rank)  # in guest/, for tests/interop
 programs_if_here=(ethtool tc udpong mckey cmtime rdma_client rdma_server tcpdump)
 packages='qemu-system-x86 busybox-static cpio kmod iproute2 rdma-core ibverbs-providers ibverbs-utils perftest rdmacm-utils'
 
@@ -79,7 +80,7 @@ find_kernel() {
 }
 
 # Sets `headers` to where RDMA CM's C headers are: this machine's, or those of Debian's package, downloaded once and unpacked.
-# Empty: the image is made without verbs_check; `headers_why` says what is not here.
+# Empty: the image is made without own_programs; `headers_why` says what is not here.
 find_headers() {
   local room=$folder/download.$$ package
   headers='' headers_why=''
@@ -170,9 +171,11 @@ make_root() {
   printf '%s\n' "${modules[@]}" >"$root/etc/modules"
   install -m 755 "$here/guest/init" "$here/guest/agent" "$root/"
   if [ -n "$headers" ]; then
-    cc -O2 -o "$root/bin/verbs_check" -I "$headers" "$here/guest/verbs_check.c" -libverbs -l:librdmacm.so.1
+    for name in "${own_programs[@]}"; do
+      cc -O2 -o "$root/bin/$name" -I "$headers" "$here/guest/$name.c" -libverbs -l:librdmacm.so.1
+    done
   else
-    say "the image is made without verbs_check; $headers_why"
+    say "the image is made without ${own_programs[*]}; $headers_why"
   fi
 }
 

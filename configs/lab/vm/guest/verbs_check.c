@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <time.h>
 
+#define PROGRAM "verbs_check"
 #include "verbs_check_side.h"
 
 static struct rdma_event_channel* channel;

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One side of a case of verbs_check: its queue pair, its memory, and what has come. Only verbs_check.c includes this.
 #pragma once
-#include <arpa/inet.h>
-#include <endian.h>
-#include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <rdma/rdma_cma.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "group.h"
 
 enum { CASE = 1, READY, GO, DONE, RESULT };
 enum { RC, UC, UD };
@@ -47,15 +37,6 @@ static struct {
   uint32_t posted, completed, whole, wrong, status;
   int64_t last;
 } side;
-
-static void die(const char* what) {
-  fprintf(stderr, "verbs_check: %s: %s\n", what, strerror(errno));
-  exit(1);
-}
-
-static void need(bool good, const char* what) {
-  if (!good) die(what);
-}
 
 static bool is_atomic(void) { return side.verb == FETCH_ADD || side.verb == COMPARE_SWAP; }
 static bool is_send(void) { return side.verb == SEND || side.verb == SEND_WITH_IMM; }
@@ -106,71 +87,6 @@ static bool is_complete(void) {
   return counts[WHOLE] == side.messages;
 }
 
-// An address as a GID.
-static union ibv_gid gid_of(const struct sockaddr* address) {
-  union ibv_gid gid = {.raw = {[10] = 0xFF, [11] = 0xFF}};
-  if (address->sa_family == AF_INET6)
-    memcpy(gid.raw, &((const struct sockaddr_in6*)address)->sin6_addr, 16);
-  else
-    memcpy(gid.raw + 12, &((const struct sockaddr_in*)address)->sin_addr, 4);
-  return gid;
-}
-
-static bool is_ipv4(const union ibv_gid* gid) {
-  static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
-  return memcmp(gid->raw, mapped, sizeof mapped) == 0;
-}
-
-// The own GID from which `to` is reached: the connection's, or where that is of the other family any that is not
-// link-local.
-static uint8_t gid_index(const union ibv_gid* to) {
-  union ibv_gid own = gid_of(rdma_get_local_addr(id)), gid;
-  bool like_own = is_ipv4(&own) == is_ipv4(to);
-  for (int i = 0; ibv_query_gid(id->verbs, id->port_num, i, &gid) == 0; i++)
-    if (like_own ? memcmp(&gid, &own, sizeof gid) == 0
-                 : is_ipv4(&gid) == is_ipv4(to) && gid.raw[0] != 0xFE && gid.raw[0])
-      return (uint8_t)i;
-  errno = EADDRNOTAVAIL;
-  die("no GID of the group's family");
-  return 0;
-}
-
-static struct ibv_ah_attr path(const union ibv_gid* to) {
-  return (struct ibv_ah_attr){
-      .is_global = 1, .port_num = id->port_num, .grh = {.dgid = *to, .sgid_index = gid_index(to), .hop_limit = 64}};
-}
-
-// Linux's IP takes packets of groups only that a socket of this machine has joined.
-static void join_group(const union ibv_gid* group) {
-  unsigned interface = 0;
-  union ibv_gid own = gid_of(rdma_get_local_addr(id));
-  struct ifaddrs *all, *one;
-  need(getifaddrs(&all) == 0, "getifaddrs");
-  for (one = all; one; one = one->ifa_next) {
-    if (!one->ifa_addr || (one->ifa_addr->sa_family != AF_INET && one->ifa_addr->sa_family != AF_INET6)) continue;
-    union ibv_gid gid = gid_of(one->ifa_addr);
-    if (memcmp(&gid, &own, sizeof gid) == 0) interface = if_nametoindex(one->ifa_name);
-  }
-  freeifaddrs(all);
-  if (is_ipv4(group)) {
-    struct ip_mreqn request = {.imr_ifindex = (int)interface};
-    memcpy(&request.imr_multiaddr, group->raw + 12, 4);
-    side.socket = socket(AF_INET, SOCK_DGRAM, 0);
-    need(setsockopt(side.socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request) == 0, "IP_ADD_MEMBERSHIP");
-  } else {
-    struct ipv6_mreq request = {.ipv6mr_interface = interface};
-    memcpy(&request.ipv6mr_multiaddr, group->raw, 16);
-    side.socket = socket(AF_INET6, SOCK_DGRAM, 0);
-    need(setsockopt(side.socket, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof request) == 0, "IPV6_JOIN_GROUP");
-  }
-}
-
-static void post_receive(struct ibv_qp* qp, uint64_t number, void* place, uint32_t bytes, uint32_t lkey) {
-  struct ibv_sge sge = {(uintptr_t)place, bytes, lkey};
-  struct ibv_recv_wr request = {.wr_id = number, .sg_list = &sge, .num_sge = bytes ? 1 : 0}, *bad;
-  need(ibv_post_recv(qp, &request, &bad) == 0, "ibv_post_recv");
-}
-
 // Far from those of the cases before, of which a late packet may still come; each sixteenth case's go round.
 static uint32_t first_psn(void) { return (0xFFFFE0 + side.number * 0x100000) & 0xFFFFFF; }
 
@@ -216,7 +132,7 @@ static void connect_side(void) {
   struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTR,
                           .dest_qp_num = ntohl(side.peer.qpn),
                           .rq_psn = ntohl(side.peer.psn),
-                          .ah_attr = path(&peer),
+                          .ah_attr = path(id, &peer),
                           .max_dest_rd_atomic = RD_ATOMIC,
                           .min_rnr_timer = 12};
   for (a.path_mtu = IBV_MTU_256; 128u << a.path_mtu < side.mtu;) a.path_mtu++;
@@ -235,10 +151,10 @@ static void connect_side(void) {
   need(ibv_modify_qp(side.qp, &a, mask) == 0, "RTS");
   if (side.transport != UD) return;
   if (side.requests) {
-    struct ibv_ah_attr to = path(has_group() ? &group : &peer);
+    struct ibv_ah_attr to = path(id, has_group() ? &group : &peer);
     need((side.ah = ibv_create_ah(pd, &to)), "ibv_create_ah");
   } else if (has_group()) {
-    join_group(&group);
+    side.socket = join_group(id, &group);
     need(ibv_attach_mcast(side.qp, &group, 0) == 0, "ibv_attach_mcast");
   }
 }
