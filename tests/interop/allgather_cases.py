@@ -37,7 +37,7 @@ live: {{idle: interrupt}}   # the machine needs the cores
         self.addCleanup(self.end, process)
         return process
 
-    def test_d_soft_roce_is_a_rank_of_a_multicast_allgather(self):
+    def test_e_soft_roce_is_a_rank_of_a_multicast_allgather(self):
         if subprocess.run(self.left.command(["which", "allgather_rank"]), capture_output=True).returncode:
             self.skipTest("no allgather_rank in the machine: `build_image.sh` says why when it makes the image")
         for link in ("", LOSS):
