@@ -107,7 +107,7 @@ Watch::Watch() {
 }
 
 Watch::~Watch() {
-  if (has_timer_) timer_delete(static_cast<timer_t>(timer_));
+  if (timer_) timer_delete(static_cast<timer_t>(*timer_));
   watch_of_thread = nullptr;
   if (!signal_stack_) return;
   stack_t none{};
@@ -120,20 +120,19 @@ Watch::~Watch() {
 // cost more than the activation, and a core that sleeps has no ticks.
 void Watch::set_timer(std::int64_t limit_ns) {
   limit_ns_ = limit_ns;
-  if (!has_timer_) {
+  if (!timer_) {
     sigevent event{};
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = tick_signal();
     event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
     timer_t timer;
     if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) return;
-    timer_ = timer;  // the kernel's number: the first is null
-    has_timer_ = true;
+    timer_ = timer;
   }
   const std::int64_t tick_ns = limit_ns / kTicks;
   const timespec every = {tick_ns / 1'000'000'000, static_cast<long>(tick_ns % 1'000'000'000)};
   const itimerspec when = {every, every};
-  timer_settime(static_cast<timer_t>(timer_), 0, &when, nullptr);
+  timer_settime(static_cast<timer_t>(*timer_), 0, &when, nullptr);
 }
 
 void Watch::resume(Fiber& fiber, void (*exit)(), std::int64_t limit_ns) {

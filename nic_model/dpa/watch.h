@@ -5,6 +5,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "nic_model/dpa/fiber.h"
@@ -53,8 +54,7 @@ class Watch {
   void (*exit_)() = nullptr;
   Stop stop_;
   std::int64_t limit_ns_ = 0;
-  bool has_timer_ = false;
-  void* timer_ = nullptr;
+  std::optional<void*> timer_;  // the kernel's number: the first is null
   void* signal_stack_ = nullptr;
 };
 

@@ -53,11 +53,7 @@ void Join::begin(std::uint32_t program) {
 
 void Join::on_timer() {
   const Nanos now = rank_.host().now();
-  if (state_ == State::kLeaves && now >= deadline_) {
-    each_link([&](const Link& link) { rank_.count.goodbyes_missing += !link.has_goodbye; });
-    state_ = State::kLeft;
-    return rank_.team().application().on_left(now);
-  }
+  if (state_ == State::kLeaves && now >= deadline_) return end();
   if (state_ != State::kConnects && state_ != State::kTellsMembers) return;
   if (now >= deadline_) return fail(missing());
   connect_missing();
@@ -186,7 +182,10 @@ void Join::on_message(Link& link, const ControlMessage& message) {
   const auto subgroup = static_cast<std::uint32_t>(message.sequence);
   const auto whose = static_cast<unsigned>(message.argument);
   Team& team = rank_.team();
-  if (communicator != link.communicator()) return void(rank_.count.bad_messages++);
+  if (communicator != link.communicator()) {
+    rank_.count.bad_messages++;
+    return;
+  }
   if (message.type == static_cast<std::uint8_t>(MessageType::kGoodbye)) {
     link.has_goodbye = true;
     return look_at_goodbyes();
@@ -195,7 +194,10 @@ void Join::on_message(Link& link, const ControlMessage& message) {
   std::uint32_t* place = link.to() == LinkTo::kLeft && whose < team.ranks() && subgroup < subgroups
                              ? &team.member(whose).qpns[communicator * subgroups + subgroup]
                              : nullptr;
-  if (!place || *place != 0 || static_cast<std::uint32_t>(message.rkey) == 0) return void(rank_.count.bad_messages++);
+  if (!place || *place != 0 || static_cast<std::uint32_t>(message.rkey) == 0) {
+    rank_.count.bad_messages++;
+    return;
+  }
   *place = static_cast<std::uint32_t>(message.rkey);
   team.advanced();
   if (rank_.communicator(communicator).right() != whose) send_right(message);
@@ -247,7 +249,11 @@ void Join::look_at_goodbyes() {
   each_link([&](const Link& link) {
     all = all && ((link.has_goodbye && link.said_goodbye) || rank_.communicator(link.communicator()).has_failed());
   });
-  if (!all) return;
+  if (all) end();
+}
+
+// Nothing holds the process any more.
+void Join::end() {
   each_link([&](const Link& link) { rank_.count.goodbyes_missing += !link.has_goodbye; });
   state_ = State::kLeft;
   rank_.cancel_join();

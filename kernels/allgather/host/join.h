@@ -47,6 +47,7 @@ class Join {
   void on_connected(Link& link);
   void send_right(const ControlMessage& message);
   void look_at_members();
+  void end();
   void fail(const std::string& why);
   std::string missing() const;
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/allgather/host/options.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 
 #include "kernels/allgather/limits.h"
 #include "runtime/kernel/rate_queue.h"
@@ -88,23 +92,21 @@ void TeamOptions::fields(Fields& f) {
     f.refuse("stop", "is of ranks in one process: with `ranks`, stop that rank's process");
 }
 
-// FNV-1a, of 64 bits each.
 std::uint64_t TeamOptions::agreement(std::span<const std::uint64_t> more) const {
-  std::uint64_t hash = 0xCBF29CE484222325;
-  const auto add = [&](std::uint64_t value) {
-    for (int byte = 0; byte < 8; byte++, value >>= 8) hash = (hash ^ (value & 0xFF)) * 0x100000001B3;
-  };
+  std::vector<std::uint64_t> words(more.begin(), more.end());
   const auto add_address = [&](const roce::IpAddress& address) {
-    for (const std::uint8_t byte : address) add(byte);
+    std::uint64_t halves[2];
+    static_assert(sizeof halves == sizeof address);
+    std::memcpy(halves, address.data(), sizeof halves);
+    words.insert(words.end(), std::begin(halves), std::end(halves));
   };
   for (const roce::IpAddress& rank : ranks) add_address(rank);
   add_address(group_of(0, 0));
   for (const std::int64_t number : {mtu, subgroups, communicators, collective_bits, generation_bits, qkey})
-    add(static_cast<std::uint64_t>(number));
-  add(chunk);
-  add(static_cast<std::uint64_t>(transport));
-  for (const std::uint64_t one : more) add(one);
-  return hash;
+    words.push_back(static_cast<std::uint64_t>(number));
+  words.push_back(chunk);
+  words.push_back(static_cast<std::uint64_t>(transport));
+  return XXH3_64bits(words.data(), words.size() * sizeof words[0]);
 }
 
 roce::IpAddress TeamOptions::group_of(unsigned communicator, unsigned subgroup) const {
