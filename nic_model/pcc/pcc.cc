@@ -62,11 +62,12 @@ void Pcc::on_queue_pair(Controls& controls, std::uint32_t qpn) {
   Flow& flow = flows_[qpn - first_qpn_];
   flow = {};
   flow.known = true;
-  if (!is_on()) return has_to_fall_back() ? fall_back(controls) : fallback_.on_queue_pair(controls, qpn);
+  if (has_to_fall_back()) return fall_back(controls);
+  if (!is_on()) return fallback_.on_queue_pair(controls, qpn);
   if (!port_is_told_) {
     port_is_told_ = true;
     process_->port_changed({controls.now(), controls.bytes_received(), controls.bytes_sent()});
-    if (!is_on()) return stops_.add(), fall_back(controls);
+    if (!is_on()) return stop(controls);
   }
   process_->new_flow(qpn - first_qpn_, controls.now());
   set_rate(controls, qpn, flow, DOCA_PCC_DEV_DEFAULT_RATE);
@@ -102,7 +103,7 @@ void Pcc::on_event(Controls& controls, const QpEvent& event) {
   events_.add();
   const Moment moment{controls.now(), controls.bytes_received(), controls.bytes_sent()};
   if (!process_->handle(event.qpn - first_qpn_, told, results, moment)) [[unlikely]]
-    return stops_.add(), fall_back(controls);
+    return stop(controls);
   obey(controls, event.qpn, flow, results);
 }
 
@@ -129,6 +130,12 @@ bool Pcc::probe(Controls& controls, std::uint32_t qpn, Flow& flow) {
 void Pcc::set_rate(Controls& controls, std::uint32_t qpn, Flow& flow, std::uint32_t rate) {
   flow.rate = rate;
   controls.set_rate(qpn, rate * rate_unit_);
+}
+
+// In one of the NIC's calls.
+void Pcc::stop(Controls& controls) {
+  stops_.add();
+  fall_back(controls);
 }
 
 // Its flows are DCQCN's from now on, each from the port's rate.

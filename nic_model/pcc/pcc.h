@@ -40,6 +40,7 @@ class Pcc final : public Observer {
   void obey(Controls& controls, std::uint32_t qpn, Flow& flow, const doca_pcc_dev_results_t& results);
   bool probe(Controls& controls, std::uint32_t qpn, Flow& flow);
   void set_rate(Controls& controls, std::uint32_t qpn, Flow& flow, std::uint32_t rate);
+  void stop(Controls& controls);
   void fall_back(Controls& controls);
 
   const std::uint32_t first_qpn_;
