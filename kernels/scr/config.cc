@@ -47,7 +47,7 @@ void FrameworkConfig::fields(Fields& f) {
   f.file("file", file, "one of your own, in its place: a shared object compiled against rocebox_scr.h");
   f.list("parameters", parameters, SCR_PARAMETERS_MAX,
          "parameters of the policy that are to be other than it has them");
-  f.integer("flows", flows, {1, kFlowsMax}, "flows that the policy knows; others are left alone");
+  f.integer("flows", flows, {1, kFlowsMax}, "flows that the policy knows; others are DCQCN's");
   for (unsigned i = 0; i < 3; i++)
     f.integer(kThreadNames[i], threads[i], {1, kThreadsMax}, "threads that share out events of that domain");
   f.group("timing", "how long things take", [this](Fields& g) { timing_fields(g, timing); });

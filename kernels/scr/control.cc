@@ -31,7 +31,8 @@ Control::Control(const ControlConfig& config, const nm::ControlledNic& nic, Stat
     : first_qpn_(nic.first_qpn),
       hints_(config.hints),
       flows_(nic.queue_pairs),
-      flows_full_(stats.counter("scr_flows_full", "queue pairs that the policy does not know: there are too many")),
+      flows_full_(
+          stats.counter("scr_flows_full", "queue pairs that are DCQCN's, because the policy knows as many as it can")),
       bad_messages_(stats.counter("scr_bad_messages", "messages of peers that no policy sends")),
       wrong_hints_(stats.counter("scr_wrong_hints",
                                  "hints for queue pairs that the policy does not know, or of an absurd weight")),
@@ -60,22 +61,30 @@ void Control::on_queue_pair(Controls& controls, std::uint32_t qpn) {
   const Flow before = std::exchange(flow, {});
   flow.known = true;
   if (!is_on()) return fallback_.on_queue_pair(controls, qpn);
-  if (number >= engine_->flows()) return flows_full_.add();
+  if (number >= engine_->flows()) {
+    flows_full_.add();
+    return fallback_.on_queue_pair(controls, qpn);
+  }
   controls_ = &controls;
   engine_->tell(host_event(controls.now(), number, SCR_HOST_NEW_FLOW), *this);
   if (before.has_early_hint) tell_hint(qpn, before.early_weight, controls.now());
   settle(controls);
 }
 
+// DCQCN's: of those that the policy does not know, or of all when it has been stopped.
+void Control::fall_back(Controls& controls, const nm::QpEvent& event) {
+  if (!(fallback_.events() & event_bit(event.kind))) return;
+  const Nanos due = fallback_.due();
+  fallback_.on_event(controls, event);
+  if (!is_on() || fallback_.due() == due) return;
+  // It has set the NIC's one timer.
+  armed_ = kNever;
+  settle(controls);
+}
+
 void Control::on_event(Controls& controls, const nm::QpEvent& event) {
-  if (!is_on()) {
-    if (event.kind == nm::QpEventKind::kTx || event.kind == nm::QpEventKind::kCnp ||
-        event.kind == nm::QpEventKind::kNack)
-      fallback_.on_event(controls, event);
-    return;
-  }
   const std::uint32_t number = event.qpn - first_qpn_;
-  if (number >= engine_->flows()) return;
+  if (!is_on() || number >= engine_->flows()) return fall_back(controls, event);
   controls_ = &controls;
   engine_->run(controls.now(), *this);
   Flow& flow = flows_[number];
@@ -126,6 +135,7 @@ void Control::on_timer(Controls& controls) {
   armed_ = kNever;
   if (!is_on()) return fallback_.on_timer(controls);
   controls_ = &controls;
+  if (fallback_.due() <= controls.now()) fallback_.on_timer(controls);
   hint(controls);
   settle(controls);
 }
@@ -162,7 +172,7 @@ void Control::settle(Controls& controls) {
   controls_ = &controls;
   engine_->run(controls.now(), *this);
   if (!is_on()) return;
-  Nanos due = std::min(engine_->due(), hints_file_.due());
+  Nanos due = std::min({engine_->due(), hints_file_.due(), fallback_.due()});
   if (hints_told_ < hints_.size()) due = std::min(due, std::max(hints_[hints_told_].at, controls.now() + 1));
   if (due == armed_) return;
   armed_ = due;
@@ -224,7 +234,7 @@ bool Control::look_at_host(Event& event, Nanos) {
 }
 
 void Control::on_stop(Nanos) {
-  for (std::uint32_t i = 0; i < flows_.size(); i++)
+  for (std::uint32_t i = 0; i < engine_->flows(); i++)
     if (flows_[i].known) {
       fallback_.on_queue_pair(*controls_, first_qpn_ + i);
       if (flows_[i].responds) controls_->set_response_rate(first_qpn_ + i, 0);

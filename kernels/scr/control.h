@@ -49,6 +49,7 @@ class Control final : public nic_model::Observer, private EngineOwner {
   bool look_at_host(Event& event, Nanos now) override;
   void on_stop(Nanos now) override;
   bool is_on() const { return engine_ && !engine_->stopped(); }
+  void fall_back(Controls& controls, const nic_model::QpEvent& event);
   void settle(Controls& controls);
   void hint(Controls& controls);
   void hint_of_file(const HintsFile::Hint& hint, Nanos now);

@@ -31,6 +31,8 @@ void ObserveConfig::fields(Fields& f) {
   f.group("pcc", "a program for DOCA PCC in place of a policy: it handles each event at once",
           [this](Fields& g) { pcc.fields(g); });
   if (pcc.has_program() && has_policy()) f.refuse("pcc", "has a program, and there is a policy: one or the other");
+  if (pcc.notification.has_program())
+    f.refuse("pcc", "has a `notification_point`, which is a NIC's: this sends no answers");
   fixed = flatten_all(f.values());
   std::erase_if(fixed, [](const auto& option) {
     return std::ranges::any_of(kChangeable, [&](std::string_view name) { return is_within(option.first, name); });
@@ -54,6 +56,7 @@ Observe::Observe(const ObserveConfig& config, Stats& stats)
       wrong_rates_(stats.counter("pcc_wrong_rates", "rates of 0 or above the port's that a program asked for")),
       refused_parameters_(
           stats.counter("pcc_parameters_refused", "new values of parameters that it did not take while it ran")),
+      refused_mails_(stats.counter("pcc_mails_refused", "messages of the host that it did not take")),
       program_stops_(stats.counter("pcc_stops", "a program went wrong: its flows keep their last rate")),
       pairing_({.directions = static_cast<std::uint32_t>(2 * config.flows)}),
       flows_(static_cast<std::size_t>(2 * config.flows)),
@@ -67,6 +70,8 @@ Observe::Observe(const ObserveConfig& config, Stats& stats)
                             config.pcc.watchdog});
     for (const pcc::ParameterValue& one : process_->values_of(config.pcc.values()))
       if (const std::string why = process_->give(one, {}); !why.empty()) throw ConfigError(path + ": " + why);
+    if (!config.pcc.mailbox.empty()) process_->check_mailbox();
+    give({}, config.pcc.mailbox, 0);
   }
   if (!config.has_policy()) return;
   const auto [path, text] = nic_model::dpa::program_file(config.policy, config.file);
@@ -209,30 +214,41 @@ void Observe::tell_program(const Event& event, std::uint8_t syndrome) {
       static_cast<std::uint64_t>(std::clamp<std::uint32_t>(results.rate, 1, DOCA_PCC_DEV_MAX_RATE) * rate_unit_);
 }
 
-class Observe::NewParameters final : public Change {
+// As Pcc's.
+void Observe::give(std::span<const pcc::ParameterValue> values, const std::vector<std::string>& mailbox, Nanos now) {
+  if (!process_ || process_->stopped()) return;
+  const pcc::Moment moment{now, 0, seen_bytes_};
+  for (const pcc::ParameterValue& one : values)
+    if (!process_->give(one, moment).empty()) refused_parameters_.add();
+  for (const pcc::MailBytes& one : pcc::new_mails(mailbox_, mailbox))
+    if (!process_->mail(one, moment)) refused_mails_.add();
+  mailbox_ = mailbox;
+  if (process_->stopped()) program_stops_.add();
+}
+
+class Observe::NewOptions final : public Change {
  public:
-  NewParameters(Policy::Values policy, std::vector<pcc::ParameterValue> program)
-      : policy_(std::move(policy)), program_(std::move(program)) {}
+  NewOptions(Policy::Values policy, std::vector<pcc::ParameterValue> program, std::vector<std::string> mailbox)
+      : policy_(std::move(policy)), program_(std::move(program)), mailbox_(std::move(mailbox)) {}
   void apply(Kernel& kernel, Nanos now) override {
     auto& observe = static_cast<Observe&>(kernel);
     if (observe.engine_) observe.engine_->take(policy_, now);
-    if (!observe.process_ || observe.process_->stopped()) return;
-    for (const pcc::ParameterValue& one : program_)
-      if (!observe.process_->give(one, {now, 0, observe.seen_bytes_}).empty()) observe.refused_parameters_.add();
-    if (observe.process_->stopped()) observe.program_stops_.add();
+    observe.give(program_, mailbox_, now);
   }
 
  private:
   Policy::Values policy_;
   std::vector<pcc::ParameterValue> program_;
+  std::vector<std::string> mailbox_;
 };
 
 std::unique_ptr<Change> Observe::prepare(const ObserveConfig& config) const {
   if (const std::string other = first_difference(fixed_, config.fixed); !other.empty())
-    throw ConfigError("scr: `" + other + "` cannot be changed while it runs; only parameters can");
-  return std::make_unique<NewParameters>(
+    throw ConfigError("scr: `" + other + "` cannot be changed while it runs; only parameters and messages can");
+  if (process_ && !config.pcc.mailbox.empty()) process_->check_mailbox();
+  return std::make_unique<NewOptions>(
       engine_ ? engine_->values_of(config.values()) : Policy::Values(),
-      process_ ? process_->values_of(config.pcc.values()) : std::vector<pcc::ParameterValue>());
+      process_ ? process_->values_of(config.pcc.values()) : std::vector<pcc::ParameterValue>(), config.pcc.mailbox);
 }
 
 // Intervals that are over go to the report.
@@ -255,37 +271,6 @@ void Observe::act(const scr_action& action, Nanos now) {
   } else if (action.kind == SCR_PROBE || action.kind == SCR_SEND) {
     asked_of_.add();
   }
-}
-
-void Observe::report(Report& report) const {
-  if (engine_) engine_->report(report);
-  if (process_) process_->report(report);
-  std::vector<std::uint32_t> senders;
-  for (std::uint32_t i = 0; i < flows_.size(); i++)
-    if (flows_[i].packets) senders.push_back(i);
-  const auto name = [&](Report& r, std::uint32_t number) {
-    const flows::DirectionKey& key = pairing_.key(number);
-    r.text("source", roce::address_text(key.addresses.source));
-    r.text("destination", roce::address_text(key.addresses.destination));
-    r.count("qpn", key.destination_qp);
-  };
-  report.table("scr_flows", senders.size(), [&](Report& r, std::size_t i) {
-    const Flow& flow = flows_[senders[i]];
-    name(r, senders[i]);
-    r.count("packets", static_cast<std::int64_t>(flow.packets));
-    r.count("bytes", static_cast<std::int64_t>(flow.bytes));
-    r.count("policy_bits_per_second", static_cast<std::int64_t>(flow.rate));
-  });
-  std::vector<std::pair<std::uint32_t, const Sample*>> rows;
-  for (const std::uint32_t number : senders)
-    for (std::uint32_t i = 0; i < flows_[number].samples; i++)
-      rows.emplace_back(number, &samples_[std::size_t{number} * samples_max_ + i]);
-  report.table("scr_rates", rows.size(), [&](Report& r, std::size_t i) {
-    r.duration("at", rows[i].second->at);
-    name(r, rows[i].first);
-    r.count("seen_bits_per_second", static_cast<std::int64_t>(rows[i].second->seen));
-    r.count("policy_bits_per_second", static_cast<std::int64_t>(rows[i].second->policy));
-  });
 }
 
 }  // namespace rocebox::scr

@@ -4,6 +4,8 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/scr/engine.h"
@@ -16,7 +18,7 @@
 namespace rocebox::scr {
 
 struct ObserveConfig : FrameworkConfig {
-  static constexpr std::string_view kChangeable[] = {"parameters", "pcc.parameters"};
+  static constexpr std::string_view kChangeable[] = {"parameters", "pcc.parameters", "pcc.mailbox"};
   void fields(Fields& fields);
   nic_model::pcc::PccConfig pcc;  ///< a program for DOCA PCC in the policy's place
   FlatValues fixed;               ///< all options that cannot be changed while it runs
@@ -38,7 +40,7 @@ class Observe final : public Kernel, private EngineOwner {
   std::unique_ptr<Change> prepare(const ObserveConfig& config) const;
 
  private:
-  class NewParameters;
+  class NewOptions;
   static constexpr unsigned kAsked = 8;  // requests of a flow that asked for an ACK and wait for it: the last ones
   struct Asked {
     std::uint32_t psn = 0;
@@ -67,6 +69,7 @@ class Observe final : public Kernel, private EngineOwner {
   void put(Event& event, std::uint32_t flow, scr_kind kind, Nanos now, std::uint8_t syndrome = 0);
   void tell_program(const Event& event, std::uint8_t syndrome);
   void begin(std::uint32_t flow, Nanos now);
+  void give(std::span<const nic_model::pcc::ParameterValue> values, const std::vector<std::string>& mailbox, Nanos now);
   bool is_on() const { return (engine_ && !engine_->stopped()) || (process_ && !process_->stopped()); }
   void roll(std::uint32_t number, Nanos now);
 
@@ -75,12 +78,13 @@ class Observe final : public Kernel, private EngineOwner {
   const std::uint32_t samples_max_;
   const double rate_unit_;  // of a program's rates, bits per second
   Counter &packets_, &others_, &flows_full_, &unpaired_, &asked_of_, &wrong_rates_, &refused_parameters_,
-      &program_stops_;
+      &refused_mails_, &program_stops_;
   flows::Pairing pairing_;
   std::vector<Flow> flows_;
   std::unique_ptr<Sample[]> samples_;  // samples_max_ of each flow; written before they are read
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<nic_model::pcc::Process> process_;
+  std::vector<std::string> mailbox_;  // what the host has said to it so far
   bool port_is_told_ = false;
   std::uint64_t seen_bytes_ = 0;  // of requests
   Timer timer_;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "nic_model/dpa/program.h"
 #include "nic_model/pcc/process.h"
@@ -14,10 +15,45 @@ namespace rocebox::nic_model::pcc {
 namespace {
 
 // Those that come with rocebox, in the folder of device programs.
-constexpr std::string_view kPrograms[] = {"rtt_control"};
+constexpr std::string_view kPrograms[] = {"rtt_control", "load_control"};
+constexpr std::string_view kNotificationPrograms[] = {"load_np"};
 constexpr std::size_t kSettingsMax = 256;
 
+// Which program: one that comes with rocebox, or a file.
+void program_fields(Fields& f, std::string& program, InputFile& file, std::span<const std::string_view> known,
+                    std::string_view without) {
+  f.text("program", program, fmt::format("of those that come with rocebox: {}; {}", fmt::join(known, ", "), without));
+  f.file("file", file, "one of your own, in its place: a shared object compiled against the device side of DOCA PCC");
+  if (!program.empty() && !file.path.empty()) f.refuse("file", "and `program` are one or the other");
+  if (!program.empty() && std::ranges::find(known, program) == known.end())
+    f.refuse("program", fmt::format("is none of: {}", fmt::join(known, ", ")));
+  if (file.is_read) try {
+      Process::check(file.path, file.text);
+    } catch (const ConfigError& error) {
+      f.refuse("file", error.what());
+    }
+}
+
+void mailbox_field(Fields& f, std::vector<std::string>& mailbox, bool has_program) {
+  f.texts(
+      "mailbox", mailbox,
+      "messages of the host to the program, in their order, each bytes in hexadecimal: `01 00 00 00`; those that are "
+      "new in a change are sent then");
+  if (!has_program && !mailbox.empty()) f.refuse("mailbox", "is of a program");
+  if (mailbox.size() > kMailsMax) f.refuse("mailbox", fmt::format("has more than {} messages", kMailsMax));
+  for (const std::string& one : mailbox)
+    if (!mail_bytes(one))
+      f.refuse("mailbox",
+               fmt::format("has `{}`, which is not 1 to {} bytes of two hexadecimal digits each", one, kMailBytesMax));
+}
+
 }  // namespace
+
+void NotificationConfig::fields(Fields& f) {
+  program_fields(f, program, file, kNotificationPrograms, "without one probes are answered with three times");
+  f.integer("threads", threads, {1, 256}, "threads that share out queue pairs, as the program can ask");
+  mailbox_field(f, mailbox, has_program());
+}
 
 void ParameterConfig::fields(Fields& f) {
   f.integer("slot", slot, {0, 7}, "slot whose algorithm it is of");
@@ -26,24 +62,16 @@ void ParameterConfig::fields(Fields& f) {
 }
 
 void PccConfig::fields(Fields& f) {
-  f.text("program", program,
-         fmt::format("of those that come with rocebox: {}; without one all is left to DCQCN, the internal algorithm",
-                     fmt::join(kPrograms, ", ")));
-  f.file("file", file, "one of your own, in its place: a shared object compiled against the device side of DOCA PCC");
+  program_fields(f, program, file, kPrograms, "without one all is left to DCQCN, the internal algorithm");
   f.integer("slot", slot, {0, 15}, "slot of the program's whose algorithm flows have; 15: the internal algorithm's");
   f.integer("threads", threads, {1, 256}, "threads that share out flows, as the program can ask");
   f.list("parameters", parameters, kSettingsMax, "parameters that are to be other than the program has them");
   f.duration("watchdog", watchdog, {kMillisecond, 60 * kSecond},
              "CPU time that one event may take; then the program is stopped");
-  if (!program.empty() && !file.path.empty()) f.refuse("file", "and `program` are one or the other");
-  if (!program.empty() && std::ranges::find(kPrograms, program) == std::end(kPrograms))
-    f.refuse("program", fmt::format("is none of: {}", fmt::join(kPrograms, ", ")));
   if (!has_program() && !parameters.empty()) f.refuse("parameters", "are of a program");
-  if (file.is_read) try {
-      Process::check(file.path, file.text);
-    } catch (const ConfigError& error) {
-      f.refuse("file", error.what());
-    }
+  mailbox_field(f, mailbox, has_program());
+  f.group("notification_point", "a program that writes what the answers to peers' probes carry",
+          [this](Fields& g) { notification.fields(g); });
 }
 
 std::vector<ParameterValue> PccConfig::values() const {

@@ -18,8 +18,19 @@ struct ParameterConfig {
   std::int64_t slot = 0, id = 0, value = 0;
 };
 
+/// The notification point: a program that writes what answers to peers' probes carry.
+struct NotificationConfig {
+  void fields(Fields& fields);
+  bool has_program() const { return !program.empty() || !file.path.empty(); }
+
+  std::string program;
+  InputFile file;
+  std::int64_t threads = 1;
+  std::vector<std::string> mailbox;
+};
+
 struct PccConfig {
-  static constexpr std::string_view kChangeable[] = {"parameters"};
+  static constexpr std::string_view kChangeable[] = {"parameters", "mailbox", "notification_point.mailbox"};
   void fields(Fields& fields);
   std::vector<ParameterValue> values() const;
   const char* refuses(std::uint64_t line_rate) const { return line_rate == 0 ? "needs the port's `rate:`" : nullptr; }
@@ -30,6 +41,8 @@ struct PccConfig {
   InputFile file;
   std::int64_t slot = 0, threads = 64;
   std::vector<ParameterConfig> parameters;
+  std::vector<std::string> mailbox;  ///< messages of the host: bytes in hexadecimal
+  NotificationConfig notification;
   Nanos watchdog = 100 * kMillisecond;
 };
 

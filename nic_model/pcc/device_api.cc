@@ -112,6 +112,8 @@ DEVICE_API void doca_pcc_dev_trace_5(int format, std::uint64_t a, std::uint64_t 
 DEVICE_API void doca_pcc_dev_trace_flush() {}
 DEVICE_API unsigned doca_pcc_dev_thread_rank() { return pcc_self().thread_rank(); }
 
+DEVICE_API void doca_pcc_np_dev_set_response_prio(void*, std::uint32_t dscp) { pcc_self().set_response_dscp(dscp); }
+
 DEVICE_API std::uint64_t rocebox_pcc_microseconds() {
   return static_cast<std::uint64_t>(pcc_self().moment().now) / 1000;
 }

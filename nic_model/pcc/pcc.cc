@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "nic_model/dpa/library.h"
 #include "nic_model/pcc/events.h"
+#include "nic_model/pcc/notification.h"
 #include "runtime/component/component.h"
 
 namespace rocebox::nic_model::pcc {
@@ -28,6 +30,10 @@ doca_pcc_dev_event_type_enum kind_of(QpEventKind kind) {
   return DOCA_PCC_DEV_EVNT_NULL;
 }
 
+Moment moment_of(const Controls& controls) {
+  return {controls.now(), controls.bytes_received(), controls.bytes_sent()};
+}
+
 }  // namespace
 
 Pcc::Pcc(const PccConfig& config, const ControlledNic& nic, Stats& stats)
@@ -40,7 +46,23 @@ Pcc::Pcc(const PccConfig& config, const ControlledNic& nic, Stats& stats)
       wrong_rates_(stats.counter("pcc_wrong_rates", "rates of 0 or above the port's that it asked for")),
       stops_(stats.counter("pcc_stops", "it went wrong, and DCQCN took over")),
       refused_parameters_(
-          stats.counter("pcc_parameters_refused", "new values of parameters that it did not take while it ran")) {
+          stats.counter("pcc_parameters_refused", "new values of parameters that it did not take while it ran")),
+      refused_mails_(stats.counter("pcc_mails_refused", "messages of the host that a program did not take")),
+      answers_(stats.counter("pcc_np_answers", "probes of peers whose answers the notification point wrote")),
+      refused_answers_(stats.counter("pcc_np_refused", "probes of peers that it did not want answered")),
+      notification_stops_(
+          stats.counter("pcc_np_stops", "it went wrong; probes are answered with three times from then on")) {
+  const Moment at_first;
+  if (config.notification.has_program()) {
+    const auto [path, text] = dpa::program_file(config.notification.program, config.notification.file);
+    notification_ = std::make_unique<Process>(
+        path, text,
+        ProcessOptions{0, nic.line_rate, 0, static_cast<std::uint32_t>(config.notification.threads), config.watchdog,
+                       Role::kNotificationPoint});
+    if (!config.notification.mailbox.empty()) notification_->check_mailbox();
+    notification_mailbox_ = config.notification.mailbox;
+    give_notification(new_mails({}, notification_mailbox_), at_first);
+  }
   if (!config.has_program()) return;
   const auto [path, text] = dpa::program_file(config.program, config.file);
   process_ =
@@ -49,10 +71,12 @@ Pcc::Pcc(const PccConfig& config, const ControlledNic& nic, Stats& stats)
                                                static_cast<std::uint32_t>(config.threads), config.watchdog});
   for (const auto& [ours, theirs] : kKinds)
     if (!(process_->disabled() & bit_of(theirs))) wanted_ |= event_bit(ours);
-  const Moment at_first;
   for (const ParameterValue& one : process_->values_of(config.values()))
     if (std::string why = process_->give(one, at_first); !why.empty())
       throw ConfigError(fmt::format("`{}`: {}", path, why));
+  if (!config.mailbox.empty()) process_->check_mailbox();
+  mailbox_ = config.mailbox;
+  give({}, new_mails({}, mailbox_), at_first);
 }
 
 // What DCQCN takes when the program has been stopped is asked for from the start.
@@ -64,11 +88,8 @@ void Pcc::on_queue_pair(Controls& controls, std::uint32_t qpn) {
   flow.known = true;
   if (has_to_fall_back()) return fall_back(controls);
   if (!is_on()) return fallback_.on_queue_pair(controls, qpn);
-  if (!port_is_told_) {
-    port_is_told_ = true;
-    process_->port_changed({controls.now(), controls.bytes_received(), controls.bytes_sent()});
-    if (!is_on()) return stop(controls);
-  }
+  tell_port(*process_, port_is_told_, moment_of(controls));
+  if (!is_on()) return stop(controls);
   process_->new_flow(qpn - first_qpn_, controls.now());
   set_rate(controls, qpn, flow, DOCA_PCC_DEV_DEFAULT_RATE);
 }
@@ -81,7 +102,10 @@ bool Pcc::tell(Controls& controls, const QpEvent& event, Flow& flow, doca_pcc_de
   } else if (event.kind == QpEventKind::kNack) {
     set_nack(told, event.syndrome);
   } else if (event.kind == QpEventKind::kRtt) {
-    set_rtt(told, event.rtt->request_sent, event.rtt->request_received, event.rtt->response_sent);
+    if (const auto answer = read_answer(event.rtt->payload))
+      std::ranges::copy(*answer, told.answer);
+    else
+      set_rtt(told, event.rtt->request_sent, event.rtt->request_received, event.rtt->response_sent);
   }
   return (wanted_ & event_bit(event.kind)) != 0;
 }
@@ -101,8 +125,7 @@ void Pcc::on_event(Controls& controls, const QpEvent& event) {
   results.rate = flow.rate;
   process_->set_source_port(flow.source_port);
   events_.add();
-  const Moment moment{controls.now(), controls.bytes_received(), controls.bytes_sent()};
-  if (!process_->handle(event.qpn - first_qpn_, told, results, moment)) [[unlikely]]
+  if (!process_->handle(event.qpn - first_qpn_, told, results, moment_of(controls))) [[unlikely]]
     return stop(controls);
   obey(controls, event.qpn, flow, results);
 }
@@ -145,30 +168,79 @@ void Pcc::fall_back(Controls& controls) {
     if (flows_[i].known) fallback_.on_queue_pair(controls, first_qpn_ + static_cast<std::uint32_t>(i));
 }
 
-// The program's own function is called, as when a user sets parameters of DOCA PCC. One that goes wrong in it is
-// stopped at once; its flows go over to DCQCN in the NIC's next call.
-class Pcc::NewParameters final : public ObserverChange {
+void Pcc::tell_port(Process& process, bool& is_told, const Moment& moment) {
+  if (!std::exchange(is_told, true)) process.port_changed(moment);
+}
+
+// The answer as it would be without a program, once that has gone wrong.
+bool Pcc::on_rtt_request(Controls& controls, const RttRequest& request, RttAnswer& answer) {
+  if (!notification_ || notification_->stopped()) return true;
+  const Moment moment = moment_of(controls);
+  tell_port(*notification_, notification_port_is_told_, moment);
+  const auto said = notification_->answer(request.qpn - first_qpn_, request, moment);
+  if (notification_->stopped()) {
+    notification_stops_.add();
+    return true;
+  }
+  if (!said) {
+    refused_answers_.add();
+    return false;
+  }
+  answers_.add();
+  write_answer(answer.payload, *said);
+  if (said->dscp) answer.traffic_class = static_cast<std::uint8_t>(*said->dscp << 2 | (answer.traffic_class & 3));
+  return true;
+}
+
+// The program's own functions are called, as when a user sets parameters of DOCA PCC and its host application sends
+// messages. One that goes wrong in them is stopped at once; its flows go over to DCQCN in the NIC's next call.
+void Pcc::give(std::span<const ParameterValue> values, std::span<const MailBytes> mails, const Moment& moment) {
+  if (!is_on()) return;
+  for (const ParameterValue& one : values)
+    if (!process_->give(one, moment).empty()) refused_parameters_.add();
+  for (const MailBytes& one : mails)
+    if (!process_->mail(one, moment)) refused_mails_.add();
+  if (!is_on()) stops_.add();
+}
+
+void Pcc::give_notification(std::span<const MailBytes> mails, const Moment& moment) {
+  if (!notification_ || notification_->stopped()) return;
+  for (const MailBytes& one : mails)
+    if (!notification_->mail(one, moment)) refused_mails_.add();
+  if (notification_->stopped()) notification_stops_.add();
+}
+
+class Pcc::NewOptions final : public ObserverChange {
  public:
-  explicit NewParameters(std::vector<ParameterValue> values) : values_(std::move(values)) {}
+  NewOptions(std::vector<ParameterValue> values, std::vector<std::string> mailbox,
+             std::vector<std::string> notification_mailbox)
+      : values_(std::move(values)),
+        mailbox_(std::move(mailbox)),
+        notification_mailbox_(std::move(notification_mailbox)) {}
   void apply(Observer& observer, Nanos now, const PortBytes& bytes) override {
     auto& pcc = static_cast<Pcc&>(observer);
-    if (!pcc.is_on()) return;
-    for (const ParameterValue& one : values_)
-      if (!pcc.process_->give(one, {now, bytes.received, bytes.sent}).empty()) pcc.refused_parameters_.add();
-    if (!pcc.is_on()) pcc.stops_.add();
+    const Moment moment{now, bytes.received, bytes.sent};
+    pcc.give(values_, new_mails(pcc.mailbox_, mailbox_), moment);
+    pcc.give_notification(new_mails(pcc.notification_mailbox_, notification_mailbox_), moment);
+    pcc.mailbox_ = std::move(mailbox_);
+    pcc.notification_mailbox_ = std::move(notification_mailbox_);
   }
 
  private:
   std::vector<ParameterValue> values_;
+  std::vector<std::string> mailbox_, notification_mailbox_;
 };
 
 std::unique_ptr<ObserverChange> Pcc::prepare(const PccConfig& config) const {
-  if (!process_) return nullptr;
-  return std::make_unique<NewParameters>(process_->values_of(config.values()));
+  if (process_ && !config.mailbox.empty()) process_->check_mailbox();
+  if (notification_ && !config.notification.mailbox.empty()) notification_->check_mailbox();
+  return std::make_unique<NewOptions>(process_ ? process_->values_of(config.values()) : std::vector<ParameterValue>(),
+                                      config.mailbox, config.notification.mailbox);
 }
 
 void Pcc::report(Report& report) const {
   if (process_) process_->report(report);
+  if (notification_) report.object("notification_point", [this](Report& r) { notification_->report(r); });
 }
 
 Component pcc_component() {

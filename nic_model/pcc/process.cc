@@ -15,7 +15,7 @@ constexpr std::size_t kLinesKept = 64;
 constexpr std::uint32_t kCountersSampledMax = 64;
 constexpr std::uint32_t kRxBytes = 1, kTxBytes = 2;  // doca_pcc_dev_nic_port_counter_types_t
 constexpr std::uint64_t kFlowGuard = std::uint64_t{kGuard} << 32 | kGuard;
-constexpr std::string_view kApi[] = {"doca_pcc_dev_", "rocebox_pcc_", "rocebox_dpa_fence"};
+constexpr std::string_view kApi[] = {"doca_pcc_dev_", "doca_pcc_np_dev_", "rocebox_pcc_", "rocebox_dpa_fence"};
 
 thread_local Process* running_process = nullptr;
 
@@ -30,8 +30,17 @@ Process::Process(const std::string& path, std::string_view program, const Proces
       algo_(program_.function<Algo>("doca_pcc_dev_user_algo")),
       set_parameters_(program_.function<SetParameters>("doca_pcc_dev_user_set_algo_params")),
       port_changed_(program_.function<PortChanged>("doca_pcc_dev_user_port_info_changed")),
+      packet_handler_(program_.function<PacketHandler>("doca_pcc_dev_np_user_packet_handler")),
+      mailbox_(program_.function<Mailbox::Handler>("doca_pcc_dev_user_mailbox_handle")),
       flows_(options.flows),
       internal_rates_(options.flows) {
+  if (options.role == Role::kNotificationPoint) {
+    if (!packet_handler_)
+      throw ConfigError(
+          fmt::format("`{}` has no doca_pcc_dev_np_user_packet_handler, which a notification point has", path));
+    tables_.close();
+    return;
+  }
   if (!init_ || !algo_)
     throw ConfigError(fmt::format("`{}` has no {}, which a reaction point has", path,
                                   init_ ? "doca_pcc_dev_user_algo" : "doca_pcc_dev_user_init"));
@@ -57,6 +66,12 @@ void Process::call() {
       return port_changed_(0);
     case Call::kParameter:
       is_taken_ = set_parameters_(0, slot_, id_, 1, &value_, tables_.slot(0, slot_)->parameters) == 0;
+      return;
+    case Call::kProbe:
+      is_taken_ = packet_handler_(notification_.request(), notification_.response()) == 0;
+      return;
+    case Call::kMail:
+      is_taken_ = mailbox_.deliver();
       return;
   }
 }
@@ -102,6 +117,37 @@ bool Process::handle(std::uint32_t number, doca_pcc_dev_event_t& event, doca_pcc
   else if (const Tables::Slot* slot = tables_.slot(0, options_.slot); slot && tables_.is_overrun(*slot)) [[unlikely]]
     error_ = fmt::format("it wrote behind the parameters or counters of slot {}", options_.slot);
   return !stopped();
+}
+
+std::optional<NotificationAnswer> Process::answer(std::uint32_t flow, const RttRequest& request, const Moment& moment) {
+  if (stopped()) return {};
+  flow_ = flow;
+  is_taken_ = false;
+  notification_.begin(request, moment.now);
+  if (!run(Call::kProbe, moment)) return {};
+  if (notification_.is_overrun()) error_ = "it wrote beside the answer to a probe, or beside the probe";
+  if (stopped() || !is_taken_) return {};
+  return notification_.answer();
+}
+
+bool Process::mail(const MailBytes& message, const Moment& moment) {
+  if (stopped()) return false;
+  is_taken_ = false;
+  mailbox_.begin(message);
+  if (!run(Call::kMail, moment)) return false;
+  if (mailbox_.is_overrun()) error_ = "it wrote more than there is room for into the response to a message of the host";
+  if (stopped()) return false;
+  mailbox_.end(moment.now, is_taken_);
+  return is_taken_;
+}
+
+void Process::check_mailbox() const {
+  if (!mailbox_.is_there())
+    throw ConfigError(fmt::format("`{}` has no doca_pcc_dev_user_mailbox_handle, which `mailbox` needs", name()));
+}
+
+void Process::set_response_dscp(std::uint32_t dscp) {
+  if (call_ == Call::kProbe) notification_.set_dscp(dscp);
 }
 
 void Process::port_changed(const Moment& moment) {
@@ -167,8 +213,8 @@ void Process::say(std::string line) {
 void Process::configure_counters(const std::uint32_t* ids, std::uint32_t count, std::uint32_t* values) {
   if (count > kCountersSampledMax) fail("doca_pcc_dev_nic_counters_config: too many counters");
   for (std::uint32_t i = 0; i < count; i++) {
-    const std::uint32_t type = ids[i] >> 4 & 15;
-    if ((ids[i] & ~0xFFu) != 1u << 24 || (type != kRxBytes && type != kTxBytes))
+    const std::uint32_t type = ids[i] >> 4 & 15, rest = ids[i] & ~0xFFu;
+    if ((rest != 1u << 24 && rest != 0) || (type != kRxBytes && type != kTxBytes))
       fail("doca_pcc_dev_nic_counters_config: there is no counter of that name");
   }
   counter_ids_.assign(ids, ids + count);
@@ -190,6 +236,7 @@ void Process::report(Report& report) const {
   report.text("pcc_program", name());
   if (stopped()) report.text("pcc_error", error_);
   tables_.report(report);
+  mailbox_.report(report);
   report.table("pcc_lines", lines_.size(), [&](Report& r, std::size_t i) { r.text("line", lines_[i]); });
   if (lines_in_all_ > lines_.size())
     report.count("pcc_lines_not_kept", static_cast<std::int64_t>(lines_in_all_ - lines_.size()));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Process: a program of programmable congestion control that runs: its code and data, its flows' contexts, its tables.
-// It is called with events and says rates; what goes wrong in it stops it, and is named.
+// A reaction point is called with events and says rates, a notification point with probes and says what their answers
+// carry; both with messages of the host. What goes wrong in it stops it, and is named.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,8 +14,11 @@
 #include "nic_model/dpa/calls.h"
 #include "nic_model/dpa/program.h"
 #include "nic_model/pcc/include/doca_pcc_dev_data_structures.h"
+#include "nic_model/pcc/mailbox.h"
+#include "nic_model/pcc/notification.h"
 #include "nic_model/pcc/tables.h"
 #include "nic_model/rate/dcqcn.h"
+#include "nic_model/rate/observer.h"
 #include "runtime/kernel/report.h"
 #include "runtime/packet/packet.h"
 
@@ -24,12 +30,16 @@ struct Moment {
   std::uint64_t bytes_received = 0, bytes_sent = 0;  ///< of the port
 };
 
+/// Whose part of congestion control a program plays.
+enum class Role : std::uint8_t { kReactionPoint, kNotificationPoint };
+
 struct ProcessOptions {
   std::uint32_t flows = 0;      ///< that it has contexts for, from 0 on
   std::uint64_t line_rate = 0;  ///< bits per second
   std::uint32_t slot = 0;       ///< whose algorithm flows have
   std::uint32_t threads = 1;
   Nanos watchdog = 0;  ///< CPU time that a call may take
+  Role role = Role::kReactionPoint;
 };
 
 class Process {
@@ -54,6 +64,14 @@ class Process {
   std::uint16_t new_source_port() const { return new_source_port_; }
   /// That of the flow's last packet, for the program.
   void set_source_port(std::uint16_t port) { source_port_ = port; }
+
+  /// A notification point's: a probe has come for the flow. Empty: it is not to be answered, or the program has been
+  /// stopped.
+  std::optional<NotificationAnswer> answer(std::uint32_t flow, const RttRequest& request, const Moment& moment);
+  /// A message of the host. False: the program does not take it, or has been stopped.
+  bool mail(const MailBytes& message, const Moment& moment);
+  /// Throws ConfigError: it takes no messages.
+  void check_mailbox() const;
 
   /// The port has come up: tells the program, if it wants to know.
   void port_changed(const Moment& moment);
@@ -86,13 +104,15 @@ class Process {
   /// The internal algorithm handles the event that is being handled.
   void internal(doca_pcc_dev_results_t& results);
   void say(std::string line);
+  /// Of the answer to the probe that is being handled.
+  void set_response_dscp(std::uint32_t dscp);
   void configure_counters(const std::uint32_t* ids, std::uint32_t count, std::uint32_t* values);
   void sample_counters() const;
   /// Ends the call, and the program.
   [[noreturn]] void fail(const char* why);
 
  private:
-  enum class Call : std::uint8_t { kInit, kEvent, kPort, kParameter };
+  enum class Call : std::uint8_t { kInit, kEvent, kPort, kParameter, kProbe, kMail };
   // A context between two guards: 64 bytes.
   struct Flow {
     std::uint64_t before = 0;
@@ -105,6 +125,7 @@ class Process {
   using SetParameters = int (*)(std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, const std::uint32_t*,
                                 std::uint32_t*);
   using PortChanged = void (*)(std::uint32_t);
+  using PacketHandler = int (*)(doca_pcc_np_dev_request_packet*, doca_pcc_np_dev_response_packet*);
 
   bool run(Call call, const Moment& moment);
   void call();
@@ -117,6 +138,9 @@ class Process {
   Algo algo_;
   SetParameters set_parameters_;
   PortChanged port_changed_;
+  PacketHandler packet_handler_;
+  Mailbox mailbox_;
+  Notification notification_;
   std::vector<Flow> flows_;
   std::vector<DcqcnRate> internal_rates_;
   DcqcnConfig internal_config_;

@@ -47,8 +47,13 @@ void DcqcnObserver::on_event(Controls& controls, const QpEvent& event) {
 void DcqcnObserver::adopt(Controls& controls, std::uint32_t qpn, const DcqcnRate& rate) {
   controls.set_rate(qpn, rate.rate());
   if (!is_slow(rate) || std::ranges::find(slow_ones_, qpn) != slow_ones_.end()) return;
-  if (slow_ones_.empty()) controls.wake_at(controls.now() + config_.rpg_time_reset);
+  if (slow_ones_.empty()) wake(controls);
   slow_ones_.push_back(qpn);
+}
+
+void DcqcnObserver::wake(Controls& controls) {
+  due_ = controls.now() + config_.rpg_time_reset;
+  controls.wake_at(due_);
 }
 
 void DcqcnObserver::on_timer(Controls& controls) {
@@ -59,7 +64,8 @@ void DcqcnObserver::on_timer(Controls& controls) {
     controls.set_rate(qpn, rate.rate());
     return !is_slow(rate);
   });
-  if (!slow_ones_.empty()) controls.wake_at(controls.now() + config_.rpg_time_reset);
+  due_ = kNever;
+  if (!slow_ones_.empty()) wake(controls);
 }
 
 Component dcqcn_component() {

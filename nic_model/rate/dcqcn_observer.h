@@ -20,6 +20,8 @@ class DcqcnObserver final : public Observer {
   void on_event(Controls& controls, const QpEvent& event) override;
   /// Increases by time of queue pairs that send so seldom that their own packets do not show them in time.
   void on_timer(Controls& controls) override;
+  /// When on_timer() has something to do; kNever: it has not. For those who have it beside timers of their own.
+  Nanos due() const { return due_; }
 
  private:
   DcqcnRate& of(std::uint32_t qpn) { return rates_[qpn - first_qpn_]; }
@@ -29,11 +31,13 @@ class DcqcnObserver final : public Observer {
   const bool naks_say_loss_;
   bool is_slow(const DcqcnRate& rate) const { return rate.rate() < slow_; }
   void adopt(Controls& controls, std::uint32_t qpn, const DcqcnRate& rate);
+  void wake(Controls& controls);
 
   /// At less bits per second a packet takes longer than an increase by time is away.
   const double slow_;
   std::vector<DcqcnRate> rates_;
   std::vector<std::uint32_t> slow_ones_;  // their numbers
+  Nanos due_ = kNever;
 };
 
 Component dcqcn_component();

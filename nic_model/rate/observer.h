@@ -2,6 +2,7 @@
 // The observer of a NIC: who sees what packets tell of queue pairs, and sets their rates and paths: congestion control
 // and other policies (SCR, 4.2, 4.3.1). Without one a NIC asks one bit per packet.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -51,8 +52,26 @@ struct RttSample {
   std::uint16_t udp_source_port = 0;                     ///< which path it went
   std::array<std::uint8_t, kRttPayloadBytes> payload{};  ///< what the responder's program wrote
   Nanos rtt() const { return response_received - request_sent; }
-  /// Less the time that the responder took.
-  Nanos network_rtt() const { return rtt() - (response_sent - request_received); }
+  /// Less the time that the responder took, by its own word: nothing before the request came, and not more than all.
+  Nanos network_rtt() const {
+    const auto there = static_cast<std::uint64_t>(response_sent) - static_cast<std::uint64_t>(request_received);
+    return rtt() - std::clamp<Nanos>(static_cast<Nanos>(there), 0, std::max<Nanos>(rtt(), 0));
+  }
+};
+
+/// A peer's probe that has come, for reading while the observer is called.
+struct RttRequest {
+  std::uint32_t qpn = 0;                 ///< whom it is for
+  std::span<const std::uint8_t> packet;  ///< from its Ethernet header on
+  std::size_t udp_offset = 0;            ///< of its UDP header in the packet
+  std::size_t sent_offset = 0;           ///< of the time at which it was sent: 8 bytes, ns by the requester's clock
+  std::uint8_t hop_limit = 0;            ///< that it came with
+};
+
+/// What the answer to a probe is to carry.
+struct RttAnswer {
+  std::array<std::uint8_t, kRttPayloadBytes> payload{};
+  std::uint8_t traffic_class = 0;  ///< of IP; the queue pair's at first
 };
 
 struct QpEvent {
@@ -111,9 +130,10 @@ class Observer {
   virtual void on_queue_pair(Controls& /*controls*/, std::uint32_t /*qpn*/) {}
   virtual void on_event(Controls& controls, const QpEvent& event) = 0;
   virtual void on_timer(Controls& /*controls*/) {}
-  /// A peer's probe came for the queue pair: what the answer is to carry, zeros at first.
-  virtual void on_rtt_request(Controls& /*controls*/, std::uint32_t /*qpn*/,
-                              std::span<std::uint8_t, kRttPayloadBytes> /*payload*/) {}
+  /// A peer's probe came for the queue pair. False: it is not answered.
+  virtual bool on_rtt_request(Controls& /*controls*/, const RttRequest& /*request*/, RttAnswer& /*answer*/) {
+    return true;
+  }
   /// What the peer's observer sent: newer than all that came before. Its contents are anybody's who can forge the
   /// peer's address.
   virtual void on_peer_message(Controls& /*controls*/, std::uint32_t /*qpn*/,

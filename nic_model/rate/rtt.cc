@@ -2,6 +2,7 @@
 #include "nic_model/rate/rtt.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "nic_model/rate/datagram.h"
@@ -83,18 +84,35 @@ Counter& RttProber::on_request(Context& context, Packet packet, const Probe& ask
   probe.destination_qp = asked.source_qp;
   probe.source_qp = asked.destination_qp;
   probe.request_received = probe.response_sent = static_cast<std::uint64_t>(context.now());
-  std::memset(probe.payload, 0, sizeof probe.payload);
   const auto qpn = static_cast<std::uint32_t>(asked.destination_qp);
+  const Qp& qp = *core_.find(qpn);
+  RttAnswer answer;
+  answer.traffic_class = qp.attributes.traffic_class;
   if (core_.observer) {
     Controls controls(context, core_);
-    core_.observer->on_rtt_request(controls, qpn, std::span<std::uint8_t, kRttPayloadBytes>(probe.payload));
+    if (!core_.observer->on_rtt_request(controls, request_of(packet, qpn), answer)) return core_.count.answered;
   }
+  std::ranges::copy(answer.payload, probe.payload);
   roce::Mac mac;
   std::copy_n(packet.header<roce::Ethernet>(0)->source, mac.size(), mac.begin());
-  const Qp& qp = *core_.find(qpn);
-  if (send(context, qp.attributes.remote, mac, qp.attributes.traffic_class, kRttUdpPort, udp_source_port, probe))
+  if (send(context, qp.attributes.remote, mac, answer.traffic_class, kRttUdpPort, udp_source_port, probe))
     responses_sent_.add();
   return core_.count.answered;
+}
+
+// What the observer may see of it.
+RttRequest RttProber::request_of(Packet packet, std::uint32_t qpn) {
+  const PacketMeta& meta = packet.meta();
+  const bool is_ipv4 = meta.ip_version == 4;
+  const std::size_t udp_offset = meta.l3_offset + (is_ipv4 ? sizeof(roce::Ipv4) : sizeof(roce::Ipv6));
+  const std::size_t bytes = udp_offset + sizeof(roce::Udp) + sizeof(Probe);
+  const std::uint8_t hop_limit =
+      is_ipv4 ? packet.header<roce::Ipv4>(meta.l3_offset)->ttl : packet.header<roce::Ipv6>(meta.l3_offset)->hop_limit;
+  return {qpn,
+          {packet.data(), bytes},
+          udp_offset,
+          udp_offset + sizeof(roce::Udp) + offsetof(Probe, request_sent),
+          hop_limit};
 }
 
 Counter& RttProber::on_response(Context& context, Packet packet, const Probe& probe) {

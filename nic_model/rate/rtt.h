@@ -23,6 +23,7 @@ class RttProber {
  private:
   struct Probe;
   Counter& on_request(Context& context, Packet packet, const Probe& probe, std::uint16_t udp_source_port);
+  static RttRequest request_of(Packet packet, std::uint32_t qpn);
   Counter& on_response(Context& context, Packet packet, const Probe& probe);
   bool send(Context& context, const roce::IpAddress& to, const roce::Mac& mac, std::uint8_t traffic_class,
             std::uint16_t source_port, std::uint16_t destination_port, const Probe& probe);

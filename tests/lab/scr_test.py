@@ -49,8 +49,8 @@ class Scr(bed.BedTest):
         process.name = re.match(r"rocebox run (\S+): ", said).group(1)
         return process
 
-    def begin(self, flows, control, link):
-        """One WRITE after the other in each of the flows, whose options these are; the bump and both NICs."""
+    def begin(self, flows, control, link, far=""):
+        """One WRITE after the other in each of the flows, whose options these are; the bump and both NICs. `far`: more of the second one's."""
         ports = "".join(f"  {port}: {{af_packet: {end}, rx_descriptors: 2048}}\n" for port, end in (("a", self.left_end), ("z", self.right_end)))
         kernels = f"{{wan: {{type: link, {link}}}, scr: {{interval: {INTERVAL}ns, samples: 1024}}}}"
         bump = self.start_with(ports, f"bump: {{path: a <-> wan <-> scr <-> z, kernels: {kernels}}}", more="live: {idle: interrupt}\n")
@@ -59,7 +59,7 @@ class Scr(bed.BedTest):
         def workloads(**more):
             rows = [{**common, **one, "port": 18515 + i, **more} for i, one in enumerate(flows)]
             return "".join(f"  f{i}: {{{', '.join(f'{key}: {value}' for key, value in row.items())}}}\n" for i, row in enumerate(rows))
-        serves = self.nic(self.right, "10.99.0.12", "      rate: 1Gbps\n", workloads())
+        serves = self.nic(self.right, "10.99.0.12", "      rate: 1Gbps\n" + far, workloads())
         asks = self.nic(self.left, "10.99.0.11", control, workloads(address="10.99.0.12", duration="3600s"))
         return bump, asks, serves
 
@@ -191,13 +191,15 @@ class Scr(bed.BedTest):
         return subprocess.run([bed.ROCEBOX, "reload", process.name], capture_output=True, text=True, timeout=bed.HANGS)
 
     def test_a_program_for_pcc_takes_parameters_while_it_runs(self):
-        """rtt_control: under a target that no packet meets at its least rate, a twentieth of the port; then with one that all meet at the port's."""
+        """rtt_control: under a target that no packet meets at its least rate, a twentieth of the port; then with one that all meet at the port's.
+        What it is told are answers of a notification point at the other end, which gets a message of its host meanwhile."""
         port = 40e6
+        far = "      congestion_control: pcc\n      pcc: {notification_point: {program: load_np, mailbox: []}}\n"
         control = f"""      rate: {port:.0f}bps
       congestion_control: pcc
       pcc: {{program: rtt_control, parameters: [{{id: 0, value: 1000}}, {{id: 1, value: 20000}}, {{id: 4, value: 52429}}, {{id: 6, value: 1000000000}}]}}
 """
-        bump, asks, serves = self.begin([{"size": "16KiB"}], control, "delay: 1ms")
+        bump, asks, serves = self.begin([{"size": "16KiB"}], control, "delay: 1ms", far)
         self.until(lambda: self.counters(asks)["pcc_rtt_requests"] > 20, "probes are sent")
         self.passes(bump, 1.3)
         config = self.dir / "10.99.0.11.yaml"
@@ -207,11 +209,17 @@ class Scr(bed.BedTest):
         done = self.reload(asks, config, f"rate: {port:.0f}bps", "rate: 300Mbps")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("stays in force", done.stderr)
+        done = self.reload(serves, self.dir / "10.99.0.12.yaml", "mailbox: []", "mailbox: [64 00 00 00, 64 00]")  # 100 Mbit/s, and half of a number
+        self.assertEqual(done.returncode, 0, done.stderr)
         self.passes(bump, 1.6)
-        shows, report, _ = self.end(bump, asks, serves)
+        shows, report, answers = self.end(bump, asks, serves)
         nic, [rates] = report["devices"]["nic"]["kernels"]["nic"], self.series(shows)
         self.assertEqual((nic["counters"]["pcc_stops"], nic["counters"]["pcc_parameters_refused"]), (0, 0))
         self.assertEqual(nic["pcc_parameters"][0]["value"], 1000000000)
+        there = answers["devices"]["nic"]["kernels"]["nic"]
+        self.assertEqual((there["counters"]["pcc_np_stops"], there["counters"]["pcc_mails_refused"]), (0, 1))
+        self.assertGreaterEqual(there["counters"]["pcc_np_answers"], nic["counters"]["rtt_responses_received"])
+        self.assertEqual([row["is_taken"] for row in there["notification_point"]["pcc_mailbox"]], [True, False])
         seconds = [self.mean(rates, end, 1) for end in sorted(rates)[4:]]
         self.assertLess(min(seconds), 0.15 * port, seconds)
         self.assertGreater(seconds[-1], 0.7 * port, seconds)

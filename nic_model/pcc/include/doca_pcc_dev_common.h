@@ -18,6 +18,9 @@
 #ifndef __NV_DPA_CX8
 #define __NV_DPA_CX8 21000
 #endif
+#ifndef __NV_DPA_CX9
+#define __NV_DPA_CX9 22000
+#endif
 #ifndef __NV_DPA
 #define __NV_DPA __NV_DPA_BF3
 #endif
@@ -42,6 +45,18 @@ typedef enum {
   DOCA_PCC_DEV_NIC_COUNTER_TYPE_RX_BYTES = 1,
   DOCA_PCC_DEV_NIC_COUNTER_TYPE_TX_BYTES = 2,
 } doca_pcc_dev_nic_port_counter_types_t;
+
+/* Names of counters before there were planes. */
+typedef enum {
+  DOCA_PCC_DEV_NIC_COUNTER_PORT0_RX_BYTES = 0x10,
+  DOCA_PCC_DEV_NIC_COUNTER_PORT1_RX_BYTES = 0x11,
+  DOCA_PCC_DEV_NIC_COUNTER_PORT2_RX_BYTES = 0x12,
+  DOCA_PCC_DEV_NIC_COUNTER_PORT3_RX_BYTES = 0x13,
+  DOCA_PCC_DEV_NIC_COUNTER_PORT0_TX_BYTES = 0x20,
+  DOCA_PCC_DEV_NIC_COUNTER_PORT1_TX_BYTES = 0x21,
+  DOCA_PCC_DEV_NIC_COUNTER_PORT2_TX_BYTES = 0x22,
+  DOCA_PCC_DEV_NIC_COUNTER_PORT3_TX_BYTES = 0x23,
+} doca_pcc_dev_nic_counter_ids_t;
 
 /* The name of a counter, for doca_pcc_dev_nic_counters_config: bits 0 to 3 the port, 4 to 7 the type, 8 to 11 the
  * plane, and bit 24. */

@@ -43,9 +43,10 @@ typedef struct doca_pcc_dev_results {
 } doca_pcc_dev_results_t;
 
 /* Flags of TX events. */
-#define DOCA_PCC_DEV_TX_FLAG_ACK_EXPECTED 1 /* never set */
-#define DOCA_PCC_DEV_TX_FLAG_OVERLOADED 2   /* never set */
-#define DOCA_PCC_DEV_TX_FLAG_RTT_REQ_SENT 4 /* the probe that was asked for has left */
+#define DOCA_PCC_DEV_TX_FLAG_ACK_EXPECTED 1  /* never set */
+#define DOCA_PCC_DEV_TX_FLAG_OVERLOADED 2    /* never set */
+#define DOCA_PCC_DEV_TX_FLAG_RTT_REQ_SENT 4  /* the probe that was asked for has left */
+#define DOCA_PCC_DEV_TX_FLAG_IS_REQUESTOR 32 /* never set */
 
 /* Rates are shares of the port's, with so many bits of fraction. */
 #define DOCA_PCC_DEV_LOG_MAX_RATE 20

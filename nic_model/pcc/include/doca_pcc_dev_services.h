@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text for people, and which thread it is. */
+/* Text for people, messages of the host, and which thread it is. */
 #ifndef ROCEBOX_DOCA_PCC_DEV_SERVICES_H
 #define ROCEBOX_DOCA_PCC_DEV_SERVICES_H
 
@@ -17,6 +17,11 @@ void doca_pcc_dev_trace_flush(void);
 
 /* From 0 on. All events of one flow come to one thread. */
 unsigned int doca_pcc_dev_thread_rank(void);
+
+/* The program's, if it wants messages of the host, whose form is its own: handles one, and may write a response of up
+ * to max_response_size bytes and say its size, which is 0 before. Not DOCA_PCC_DEV_STATUS_OK: the host is told so. */
+doca_pcc_dev_error_t doca_pcc_dev_user_mailbox_handle(void* request, uint32_t request_size, uint32_t max_response_size,
+                                                      void* response, uint32_t* response_size) __attribute__((weak));
 
 #ifdef __cplusplus
 }

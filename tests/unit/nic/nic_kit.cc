@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/unit/nic/nic_kit.h"
 
+#include "runtime/roce/headers.h"
+#include "runtime/roce/ipv4_checksum.h"
+
 #include <gtest/gtest.h>
+
+#include <cstring>
 
 namespace rocebox::test {
 
@@ -184,6 +189,39 @@ std::string NicBox::state() const {
     });
   }
   return text;
+}
+
+void put_number(std::uint8_t* at, std::uint64_t value, unsigned bytes) {
+  for (unsigned i = 0; i < bytes; i++) at[i] = static_cast<std::uint8_t>(value >> 8 * (bytes - 1 - i));
+}
+
+void NicBox::inject(unsigned side, const ForgedDatagram& of) {
+  const std::size_t bytes = of.payload.size();
+  std::vector<std::uint8_t> b(42 + bytes);
+  put_number(&b[0], 0x02720A000000 | of.destination, 6);
+  put_number(&b[6], 0x02720A000000 | of.source, 6);
+  put_number(&b[12], 0x0800, 2);
+  put_number(&b[14], 0x4500, 2);
+  put_number(&b[16], 28 + bytes, 2);
+  put_number(&b[22], 64u << 8 | 17, 2);
+  put_number(&b[26], 0x0A000000u | of.source, 4);
+  put_number(&b[30], 0x0A000000u | of.destination, 4);
+  roce::store_ipv4_checksum(*reinterpret_cast<roce::Ipv4*>(&b[14]));
+  put_number(&b[34], of.source_port, 2);
+  put_number(&b[36], of.destination_port, 2);
+  put_number(&b[38], 8 + bytes, 2);
+  std::copy(of.payload.begin(), of.payload.end(), b.begin() + 42);
+  std::uint32_t sum = 17 + 8 + static_cast<std::uint32_t>(bytes);  // RFC 768
+  for (std::size_t i = 26; i < b.size(); i += 2)
+    sum += static_cast<std::uint32_t>(b[i] << 8 | (i + 1 < b.size() ? b[i + 1] : 0));
+  sum = (sum & 0xFFFF) + (sum >> 16);
+  sum = (sum & 0xFFFF) + (sum >> 16);
+  put_number(&b[40], ~sum ^ of.checksum_off, 2);
+  PacketPtr packet = pool.allocate(static_cast<std::uint32_t>(b.size()));
+  std::memcpy(packet->data(), b.data(), b.size());
+  std::vector<Packet> one = {packet.release()};
+  fabric.inject({side, 0}, one);
+  fabric.run(now);
 }
 
 }  // namespace rocebox::test

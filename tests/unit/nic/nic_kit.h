@@ -83,6 +83,16 @@ struct PairOptions {
   bool without_bytes = false;  ///< the region keeps extents alone
 };
 
+/// A UDP datagram over IPv4 between the NICs of a box, written byte by byte.
+struct ForgedDatagram {
+  std::uint8_t source = 1, destination = 2;  ///< 10.0.0.x
+  std::uint16_t source_port = 0xC000, destination_port = 0;
+  std::uint16_t checksum_off = 0;  ///< bits of the checksum that are wrong
+  std::vector<std::uint8_t> payload;
+};
+/// A number in network order.
+void put_number(std::uint8_t* at, std::uint64_t value, unsigned bytes);
+
 class NicBox {
  public:
   /// `nic` are options of both NICs beside their addresses, `link` those of the wire, `far` more of side 1's NIC.
@@ -101,6 +111,8 @@ class NicBox {
            std::uint64_t remote_offset = 0, int flags = IBV_SEND_SIGNALED, std::function<void(ibv_send_wr&)> more = {});
   int post_receive(unsigned side, std::uint64_t id, std::uint64_t offset, std::uint32_t bytes);
   void run(Nanos span = 10 * kSecond);
+  /// It comes to a side from the wire, now.
+  void inject(unsigned side, const ForgedDatagram& datagram);
 
   std::uint64_t count(unsigned side, std::string_view name) const;
   /// Where both queue pairs stand, for messages of failed tests.

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "runtime/roce/headers.h"
-#include "runtime/roce/ipv4_checksum.h"
 #include "tests/unit/nic/nic_kit.h"
 
 namespace rocebox::test::observing {
@@ -35,9 +34,10 @@ class Recorder final : public nic_model::Observer {
     woken.push_back(controls.now());
     if (wake) wake(controls);
   }
-  void on_rtt_request(Controls&, std::uint32_t qpn, std::span<std::uint8_t, nic_model::kRttPayloadBytes> to) override {
-    to[0] = 7;
-    to[31] = static_cast<std::uint8_t>(qpn);
+  bool on_rtt_request(Controls&, const nic_model::RttRequest& request, nic_model::RttAnswer& answer) override {
+    answer.payload[0] = 7;
+    answer.payload[31] = static_cast<std::uint8_t>(request.qpn);
+    return true;
   }
   std::vector<QpEvent> of(QpEventKind kind) const {
     std::vector<QpEvent> some;
@@ -252,86 +252,6 @@ TEST(Observer, ProbesThatAreDamagedOrDoubledGiveNoSample) {
   EXPECT_GT(answered, asked / 4);
   EXPECT_LT(answered, asked);
   EXPECT_GT(dropped, 20u);
-}
-
-// A message to the observer of the second NIC, as nic_model/rate/README.md has it, and what is wrong with it.
-struct PeerMessage {
-  const char* name;
-  const char* counter;
-  std::uint8_t source = 1;  // 10.0.0.x
-  std::uint8_t magic = 'R', version = 1, reserved = 0, checksum_off = 0;
-  std::uint32_t destination_qp_off = 0, source_qp_off = 0;
-  std::uint64_t sent = 1000;
-  std::size_t bytes = 128;
-};
-const PeerMessage kPeerMessages[] = {
-    {.name = "another form", .counter = "drop_peer_message_damaged", .magic = 'X'},
-    {.name = "another version", .counter = "drop_peer_message_damaged", .version = 2},
-    {.name = "no zeros", .counter = "drop_peer_message_damaged", .reserved = 1},
-    {.name = "a wrong checksum", .counter = "drop_peer_message_damaged", .checksum_off = 1},
-    {.name = "shorter than it is", .counter = "drop_peer_message_damaged", .bytes = 126},
-    {.name = "another address", .counter = "drop_peer_message_stranger", .source = 9},
-    {.name = "no such queue pair", .counter = "drop_peer_message_stranger", .destination_qp_off = 7},
-    {.name = "another queue pair's", .counter = "drop_peer_message_stranger", .source_qp_off = 7},
-    {.name = "of the past", .counter = "drop_peer_message_old", .sent = 500},
-    {.name = "doubled", .counter = "drop_peer_message_old"},
-};
-
-void inject(NicBox& box, const PeerMessage& of) {
-  const auto put = [](std::uint8_t* at, std::uint64_t value, unsigned bytes) {
-    for (unsigned i = 0; i < bytes; i++) at[i] = static_cast<std::uint8_t>(value >> 8 * (bytes - 1 - i));
-  };
-  std::vector<std::uint8_t> b(42 + of.bytes);
-  put(&b[0], 0x02720A000002, 6);
-  put(&b[6], 0x02720A000001, 6);
-  put(&b[12], 0x0800, 2);
-  put(&b[14], 0x4500, 2);
-  put(&b[16], 28 + of.bytes, 2);
-  put(&b[22], 64u << 8 | 17, 2);
-  put(&b[26], 0x0A000000u | of.source, 4);
-  put(&b[30], 0x0A000002, 4);
-  roce::store_ipv4_checksum(*reinterpret_cast<roce::Ipv4*>(&b[14]));
-  put(&b[34], 0xC000, 2);
-  put(&b[36], 49792, 2);
-  put(&b[38], 8 + of.bytes, 2);
-  std::memcpy(&b[42], "RBPM", 4);
-  b[42] = of.magic;
-  b[46] = of.version;
-  put(&b[50], box.sides[1].qp->number() + of.destination_qp_off, 4);
-  put(&b[54], box.sides[0].qp->number() + of.source_qp_off, 4);
-  put(&b[58], of.sent, 8);
-  b[73] = of.reserved;
-  std::uint32_t sum = 17 + 8 + static_cast<std::uint32_t>(of.bytes);  // RFC 768
-  for (std::size_t i = 26; i < b.size(); i += 2) sum += static_cast<std::uint32_t>(b[i] << 8 | b[i + 1]);
-  sum = (sum & 0xFFFF) + (sum >> 16);
-  sum = (sum & 0xFFFF) + (sum >> 16);
-  put(&b[40], ~sum ^ of.checksum_off, 2);
-  PacketPtr packet = box.pool.allocate(static_cast<std::uint32_t>(b.size()));
-  std::memcpy(packet->data(), b.data(), b.size());
-  std::vector<Packet> one = {packet.release()};
-  box.fabric.inject({1, 0}, one);
-  box.fabric.run(box.now);
-}
-
-TEST(Observer, MessagesMustBeItsPeersAndNew) {
-  for (const PeerMessage& row : kPeerMessages) {
-    SCOPED_TRACE(row.name);
-    NicBox box("rate: 100Gbps\ndcqcn: {enabled: true}");
-    box.connect();
-    inject(box, {});
-    ASSERT_EQ(box.count(1, "peer_messages_received"), 1u);
-    inject(box, row);
-    EXPECT_EQ(box.count(1, row.counter), 1u);
-    EXPECT_EQ(box.count(1, "peer_messages_received"), 1u);
-    PeerMessage next;
-    next.sent = 1001;
-    inject(box, next);
-    EXPECT_EQ(box.count(1, "peer_messages_received"), 2u) << "the peer's next one is told";
-  }
-  NicBox unobserved;
-  unobserved.connect();
-  inject(unobserved, {});
-  EXPECT_EQ(unobserved.count(1, "drop_peer_message_unwanted"), 1u);
 }
 
 }  // namespace

@@ -227,11 +227,25 @@ TEST(ScrControl, WhatGoesWrongEndsInDcqcn) {
   EXPECT_NE(report_of(box, 0)["policy_error"].get<std::string>().find("SEGV"), std::string::npos);
 }
 
-TEST(ScrControl, FlowsBeyondTheTableAreLeftAloneAndCounted) {
-  NicBox box(probe_nic("{name: rate, value: 1000000}", ", flows: 1"));
+// The policy's flow goes at 1 Mbit/s; the one that it has no room for at the port's rate, and by DCQCN from a mark on,
+// whose timer leaves the policy's alone.
+TEST(ScrControl, FlowsBeyondTheTableAreDcqcnsAndCounted) {
+  NicBox box(probe_nic("{name: rate, value: 1000000}", ", flows: 1, host_period: 100us"),
+             "delay: 1us\nforward: {events: [{qpn: 18, relative_psn: 3, do: mark}]}");
   box.connect();
-  box.connect();  // a second pair
-  EXPECT_GE(box.count(0, "scr_flows_full") + box.count(1, "scr_flows_full"), 1u);
+  box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 16 * 1024);
+  box.run(kMillisecond);
+  EXPECT_EQ(box.sides[0].qp->rate, 1e6);
+  box.connect();
+  EXPECT_EQ(box.count(0, "scr_flows_full"), 1u);
+  EXPECT_EQ(box.sides[0].qp->rate, 100e9);
+  const std::uint64_t looks = counter_of(box, 0, "pcie_looks");
+  box.post(0, 2, IBV_WR_RDMA_WRITE, 0, 64 * 1024);
+  box.run(kMillisecond);
+  EXPECT_EQ(box.completions(0).size(), 2u);
+  EXPECT_EQ(box.count(0, "rp_cnp_handled"), 1u);
+  EXPECT_LT(box.sides[0].qp->rate, 100e9);
+  EXPECT_NEAR(static_cast<double>(counter_of(box, 0, "pcie_looks") - looks), 10, 2) << "the policy's own time goes on";
 }
 
 // The program beside the model: the same packets and notifications, the same rates.
