@@ -27,6 +27,7 @@ void Requester::recover(Context& context, std::uint32_t psn, std::uint32_t came)
     }
     if (roce::psn_distance(came, highest_came_) > 0) highest_came_ = came;
   }
+  if (has_to_resend()) deadline_ = kNever;  // until it leaves
   core_.wake(context, qp_);
 }
 
@@ -54,10 +55,15 @@ std::uint32_t Requester::next_hole() {
 
 PacketPtr Requester::resend(Context& context) {
   const std::uint32_t psn = next_hole();
-  if (roce::psn_distance(psn, una_) < 0) return {};
+  if (roce::psn_distance(psn, una_) < 0) {
+    if (deadline_ == kNever && has_outstanding()) arm_retransmission(context);
+    return {};
+  }
   const std::uint32_t index = index_of(psn);
   // What go-back-N after a timeout has not sent yet comes in its turn.
   if (index == end_ || roce::psn_distance(psn, next_psn()) >= 0) return {};
+  if (roce::psn_distance(psn, ack_asked_) > 0) ack_asked_ = psn;
+  arm_retransmission(context);
   if (!may_go_on(context, index)) return {};
   const SendWork& work = at(index);
   PacketPtr packet =

@@ -196,7 +196,6 @@ PacketPtr Requester::send_request(Context& context, SendWork& work) {
   if (!packet) return {};
   if (is_paced()) [[unlikely]]
     pace(context, *packet);
-  if (ack_req) ack_asked_ = psn;
   if (work.is_read_or_atomic()) {
     if (reads_sent_ == reads_count_) reads_[(reads_first_ + reads_count_++) % kRdAtomicMax] = current_;
     reads_sent_++;
@@ -205,6 +204,10 @@ PacketPtr Requester::send_request(Context& context, SendWork& work) {
     packet_++;
   }
   const std::uint32_t end = roce::psn_add(work.first_psn, packet_);
+  if (ack_req) {
+    ack_asked_ = roce::psn_add(end, -1);
+    if (deadline_ == kNever) arm_retransmission(context);
+  }
   if (roce::psn_distance(end, sent_end_) > 0)
     sent_end_ = end;
   else
@@ -213,9 +216,7 @@ PacketPtr Requester::send_request(Context& context, SendWork& work) {
     current_++;
     packet_ = 0;
   }
-  if (reliable) {
-    if (deadline_ == kNever) arm_retransmission(context);
-  } else if (is_last) {
+  if (!reliable && is_last) {
     una_ = sent_end_;
     complete_done(context);
   }
@@ -282,7 +283,8 @@ Nanos Requester::timeout() const {
   return qp_.attributes.timeout ? Nanos{4096} << (qp_.attributes.timeout & 31) : kNever;
 }
 
-// The timer stays where it is when the deadline moves away: it looks when it fires.
+// Of what asks for a response, from when it leaves: what waits for its turn or its rate has nothing to wait for (IB
+// specification, 9.7.6.1.3). The timer stays where it is when the deadline moves away: it looks when it fires.
 void Requester::arm_retransmission(Context& context) {
   const Nanos wait = timeout();
   deadline_ = wait == kNever ? kNever : context.now() + wait;

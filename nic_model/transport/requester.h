@@ -111,6 +111,9 @@ class Requester {
   void seek(std::uint32_t psn);
   std::uint32_t index_of(std::uint32_t psn) const;
   void go_back(Context& context, std::uint32_t psn);
+  void ask_anew(std::uint32_t psn);
+  // Whether a packet that asked for a response has left, and its response has not come.
+  bool expects_response() const { return roce::psn_distance(ack_asked_, una_) >= 0; }
   bool retry(Context& context);
   // recovery.cc
   void recover(Context& context, std::uint32_t psn, std::uint32_t came);
@@ -136,7 +139,7 @@ class Requester {
   std::uint32_t next_psn_ = 0;                 // of the next work request that is read
   std::uint32_t una_ = 0;                      // oldest PSN without a response
   std::uint32_t sent_end_ = 0;                 // behind the highest PSN that was ever sent
-  std::uint32_t ack_asked_ = 0;                // PSN of the last packet that asked for an ACK
+  std::uint32_t ack_asked_ = 0;                // last PSN of the last packet that asked for a response
   unsigned reads_count_ = 0, reads_sent_ = 0;  // of reads_
   bool resends_ = false;                       // there may be something in `again_`, or `recovers_`
   bool recovers_ = false;  // selective: until all that was sent when the first NAK came is acknowledged

@@ -32,8 +32,11 @@ void Requester::acknowledged(Context& context, std::uint32_t end) {
   retries_ = qp_.attributes.retry_cnt;
   rnr_retries_ = qp_.attributes.rnr_retry;
   // What was to be sent again may have arrived meanwhile.
-  if (current_ != end_ && roce::psn_distance(una_, next_psn()) > 0) seek(una_);
-  if (has_outstanding())
+  if (current_ != end_ && roce::psn_distance(una_, next_psn()) > 0) {
+    seek(una_);
+    ask_anew(una_);
+  }
+  if (expects_response())
     arm_retransmission(context);
   else
     deadline_ = kNever;
@@ -89,9 +92,14 @@ void Requester::seek(std::uint32_t psn) {
 
 void Requester::go_back(Context& context, std::uint32_t psn) {
   seek(psn);
-  ack_asked_ = roce::psn_add(psn, -static_cast<std::int64_t>(core_.config.ack_every));
-  arm_retransmission(context);
+  ask_anew(psn);
   core_.wake(context, qp_);
+}
+
+// What was asked of `psn` and all behind it is asked again when it leaves again, and has until then no deadline.
+void Requester::ask_anew(std::uint32_t psn) {
+  ack_asked_ = roce::psn_add(psn, -static_cast<std::int64_t>(core_.config.ack_every));
+  deadline_ = kNever;
 }
 
 // False: the last try was the last one, and the queue pair has failed.
@@ -190,23 +198,18 @@ void Requester::not_ready(Context& context, std::uint32_t psn, unsigned timer_co
   }
   if (rnr_retries_ != 7) rnr_retries_--;  // 7 is for ever
   seek(psn);
-  ack_asked_ = roce::psn_add(psn, -static_cast<std::int64_t>(core_.config.ack_every));
+  ask_anew(psn);
   rnr_until_ = context.now() + roce::rnr_timer_nanos(timer_code);
-  deadline_ = kNever;
   context.arm(qp_.rnr_timer, rnr_until_);
 }
 
 void Requester::on_rnr_timer(Context& context) {
-  if (!qp_.can_send()) return;
-  if (has_outstanding()) arm_retransmission(context);
-  core_.wake(context, qp_);
+  if (qp_.can_send()) core_.wake(context, qp_);
 }
 
 void Requester::on_retransmit_timer(Context& context) {
   if (deadline_ == kNever || !qp_.can_send() || !has_outstanding()) return;
   if (context.now() < deadline_) return context.arm(qp_.retransmit_timer, deadline_);
-  // What was to be sent again has not left yet, at a low rate or behind others: it cannot be lost.
-  if (next_psn() == una_) return arm_retransmission(context);
   core_.count.local_ack_timeout_err.add();
   again_.clear();
   recovers_ = resends_ = false;

@@ -50,11 +50,13 @@ class FabricDrawing {
     }
     yaml += links() + workloads();
     if (!control_.empty()) components.push_back(control_);
-    const bool paced = says(yaml, {"dcqcn"}) && says(yaml, {"ecn"});  // down to where a window takes longer than timers
     const bool hasty = says(yaml, {"retransmission_timeout: 100000ns", "retransmission_timeout: 1000000ns",
                                    "retransmission_timeout: 4000000ns", " timeout: 4", " timeout: 8", "cutoff: "}) ||
                        has_short_ack_timeout(yaml);
-    if (hasty || paced) promises.patient = false;
+    if (hasty) promises.patient = false;
+    // Direct placement throws away what is no WRITE, and says so once, or when something comes behind it.
+    if (!promises.ordered && says(nic_, {"recovery: rnic_sr", "recovery: selective", "recovery: timeout_only"}))
+      promises.prompt = false;
     // Each gap that reordering makes costs a try.
     if (!promises.ordered && says(yaml, {"retry_cnt"})) promises.patient = false;
     // verbs_check's queue pairs are of all services in turn: what comes late may meet another's with the same number.

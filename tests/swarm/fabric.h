@@ -17,6 +17,7 @@ struct FabricPromises {
   bool faultless = true;  ///< no link loses, changes or repeats a packet, or lets one overtake another
   bool ordered = true;    ///< packets of a flow go one way, so that none overtakes another
   bool patient = true;    ///< nobody gives up, or sends again, before a response can be there
+  bool prompt = true;     ///< what was thrown away behind a gap is asked for again, whatever comes after it
   bool reliable = true;   ///< no workload sends what is lost without a word
   bool genuine = true;    ///< who receives a packet of which a bit was flipped can tell
   bool apart = true;      ///< no queue pair gets what is meant for one of another service
