@@ -121,6 +121,7 @@ class Collective final : public MeshWorkload {
 enum class Kind : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast };
 constexpr std::string_view kReduceAlgorithms[] = {"ring", "halving_doubling"};
 constexpr std::string_view kGatherAlgorithms[] = {"ring", "linear", "recursive_doubling"};
+constexpr std::string_view kExchangeAlgorithms[] = {"linear", "pairwise"};
 constexpr std::string_view kBroadcastAlgorithms[] = {"k_nomial", "binary_tree"};
 
 template <Kind kKind>
@@ -139,6 +140,9 @@ class CollectiveOptions final : public WorkloadOptions {
       f.choice(
           "algorithm", algorithm_, kGatherAlgorithms,
           "ring; linear, in which each sends its part to each other; or recursive doubling among 2, 4, 8, ... hosts");
+    if constexpr (kKind == Kind::kAllToAll)
+      f.choice("algorithm", algorithm_, kExchangeAlgorithms,
+               "linear, in which each sends to all others at once; or pairwise: in step k to the one k places further");
     if constexpr (kKind == Kind::kBroadcast) {
       f.choice("algorithm", algorithm_, kBroadcastAlgorithms, "k_nomial tree, or a binary tree");
       f.integer("radix", radix_, {2, 64}, "k of the k-nomial tree");
@@ -166,7 +170,7 @@ class CollectiveOptions final : public WorkloadOptions {
       case Kind::kReduceScatter:
         return ring_schedule(1);
       case Kind::kAllToAll:
-        return all_to_all_schedule();
+        return algorithm_ == 0 ? all_to_all_schedule() : pairwise_schedule();
       case Kind::kBroadcast:
         return algorithm_ == 0 ? k_nomial_schedule(static_cast<unsigned>(radix_))
                                : binary_tree_schedule(static_cast<unsigned>(segments_));

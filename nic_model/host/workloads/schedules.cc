@@ -51,6 +51,16 @@ class AllToAllSchedule final : public Schedule {
   unsigned receives(unsigned, unsigned ranks, unsigned) const override { return ranks - 1; }
 };
 
+class PairwiseSchedule final : public Schedule {
+ public:
+  unsigned steps(unsigned ranks) const override { return ranks - 1; }
+  void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size, std::vector<Send>& out) const override {
+    out.push_back({(rank + step + 1) % ranks, share(size, ranks)});
+  }
+  unsigned receives(unsigned, unsigned, unsigned) const override { return 1; }
+  bool waits_for_sends() const override { return true; }
+};
+
 // The farthest first, as MPI's libraries have it: in the step of distance d = k^i multiples of k d send to those 1, 2,
 // ... k - 1 times d further. A rank's parent is the rank without its lowest digit, to the base k, that is not zero: of
 // ranks in the order of racks most edges stay within a rack.
@@ -111,6 +121,7 @@ std::unique_ptr<Schedule> ring_schedule(unsigned phases) { return std::make_uniq
 std::unique_ptr<Schedule> halving_doubling_schedule() { return std::make_unique<HalvingDoublingSchedule>(); }
 std::unique_ptr<Schedule> doubling_schedule() { return std::make_unique<DoublingSchedule>(); }
 std::unique_ptr<Schedule> all_to_all_schedule() { return std::make_unique<AllToAllSchedule>(); }
+std::unique_ptr<Schedule> pairwise_schedule() { return std::make_unique<PairwiseSchedule>(); }
 std::unique_ptr<Schedule> k_nomial_schedule(unsigned radix) { return std::make_unique<KNomialSchedule>(radix); }
 std::unique_ptr<Schedule> binary_tree_schedule(unsigned segments) {
   return std::make_unique<BinaryTreeSchedule>(segments);

@@ -36,6 +36,8 @@ std::unique_ptr<Schedule> halving_doubling_schedule();
 std::unique_ptr<Schedule> doubling_schedule();
 /// S / n from each to each other at once, beginning with the next one.
 std::unique_ptr<Schedule> all_to_all_schedule();
+/// S / n from each to the one k places further in step k, one step after the other, as MPI's pairwise exchange.
+std::unique_ptr<Schedule> pairwise_schedule();
 /// From rank 0: in each step a rank that has all sends it to `radix` - 1 others, so that there are `radix` times as
 /// many.
 std::unique_ptr<Schedule> k_nomial_schedule(unsigned radix);

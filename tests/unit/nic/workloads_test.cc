@@ -26,6 +26,7 @@ TEST(Workloads, CollectivesMoveWhatTheyMust) {
                           Case{"broadcast", "{size: 8MiB, algorithm: binary_tree, segments: 5}", 35, 7ull * 8 << 20},
                           Case{"reduce_scatter", "{size: 8MiB, groups: 2}", 8 * 3, 8ull * 3 << 21},
                           Case{"all_to_all", "size: 8MiB", 8 * 7, 8ull * 7 << 20},
+                          Case{"all_to_all", "{size: 8MiB, algorithm: pairwise}", 8 * 7, 8ull * 7 << 20},
                           Case{"permutation", "{size: 1MiB, order: random}", 8, 8ull << 20},
                           Case{"incast", "size: 1MiB", 7, 7ull << 20}}) {
     Star star(8, "header_only: true", "delay: 1us");
@@ -37,6 +38,22 @@ TEST(Workloads, CollectivesMoveWhatTheyMust) {
     std::uint64_t bytes = 0;
     for (const FlowRecord& flow : workload->flows()) bytes += flow.bytes;
     EXPECT_EQ(bytes, one.bytes) << one.name << one.yaml;
+  }
+}
+
+// In step k each sends to the one k places further, and each step waits for the one before.
+TEST(Workloads, APairwiseExchangeIsOneTransferAfterTheOther) {
+  Star star(6, "header_only: true", "delay: 1us");
+  const auto options = workload_options("all_to_all", "{size: 6MiB, algorithm: pairwise}");
+  const auto workload = options->make(star.all, 7);
+  star.run(*workload);
+  ASSERT_EQ(workload->flows().size(), 6u * 5);
+  Nanos free[6] = {};
+  unsigned step[6] = {};
+  for (const FlowRecord& flow : workload->flows()) {
+    EXPECT_EQ(flow.destination, (flow.source + ++step[flow.source]) % 6);
+    EXPECT_GE(flow.start, free[flow.source]);
+    free[flow.source] = flow.end;
   }
 }
 
