@@ -80,9 +80,14 @@ void Engine::put(const Event& event) {
   if (event.kind == SCR_RTT && event.detail == 0) settle_probe(event);
   Ring<Event>* way = way_of(event);
   if (!way) return arrive(event, event.time);
-  if (!way->full()) return way->push(event);
-  count_.late_actions.add();
-  arrive(event, event.time);
+  if (way->full()) [[unlikely]] {
+    // The oldest comes at once: none may overtake another.
+    count_.late_actions.add();
+    const Event oldest = way->front();
+    way->pop();
+    arrive(oldest, event.time);
+  }
+  way->push(event);
 }
 
 void Engine::arrive(Event event, Nanos at) {
@@ -238,8 +243,11 @@ void Engine::schedule(scr_action action, Nanos ends, EngineOwner& owner) {
     at += timing_.rtt_request;
   }
   if (ring->full()) [[unlikely]] {
+    // The oldest takes effect at once: an older rate must not come after a newer one.
     count_.late_actions.add();
-    return owner.act(action, ends);
+    const scr_action oldest = ring->front().action;
+    ring->pop();
+    owner.act(oldest, ends);
   }
   ring->push({at, action});
 }

@@ -153,6 +153,16 @@ TEST(ScrFair, WhoLeavesGivesBackAndWhoComesHasAShare) {
   EXPECT_NEAR(box.rates[0], 50e9, 1e9);
 }
 
+// All flows come at once, each makes others' rates new ones: more are under way than there is room for. None overtakes
+// another all the same, so that each flow ends with the newest.
+TEST(ScrFair, ManyFlowsThatComeTogetherEndWithTheNewestRates) {
+  EngineBox box(policy_path("fair"), {{"algorithm", 1}});
+  for (std::uint32_t flow = 0; flow < 128; flow++) box.put(SCR_TX, flow, 1000 + flow * 88, 1098);
+  box.engine->run(kMillisecond / 2, box);
+  EXPECT_GT(box.count("scr_without_latency"), 0u);
+  for (std::uint32_t flow = 0; flow < 128; flow++) EXPECT_EQ(box.rates[flow], 1e9) << flow;
+}
+
 TEST(ScrFair, NoFlowHasLessThanTheBound) {
   constexpr std::size_t kFlows = 200;  // 500 Mbit/s each would be fair
   for (const std::int64_t algorithm : {1, 2}) {
