@@ -55,6 +55,7 @@ struct FrameworkConfig {
   Nanos probe_timeout = 100 * kMicrosecond;
   Nanos host_period = 20 * kMicrosecond;
   Nanos watchdog = 100 * kMillisecond;
+  std::int64_t budget = nic_model::dpa::kBlocksMax;
   std::int64_t trace = 0;
 };
 

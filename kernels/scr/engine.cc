@@ -47,7 +47,7 @@ Engine::Engine(const FrameworkConfig& config, const std::string& path, std::stri
       probe_timeout_(config.probe_timeout),
       host_period_(config.host_period),
       count_(stats),
-      policy_(path, program, {flows_, line_rate, config.watchdog}, config.values()),
+      policy_(path, program, {flows_, line_rate, config.watchdog, config.budget}, config.values()),
       wanted_(policy_.events()),
       queues_(flows_, config.strategies(), config.ceiling),
       processors_(threads_of(config), queues_.keys()),

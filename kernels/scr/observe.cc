@@ -67,7 +67,7 @@ Observe::Observe(const ObserveConfig& config, Stats& stats)
         path, text,
         pcc::ProcessOptions{static_cast<std::uint32_t>(2 * config.flows), config.rate,
                             static_cast<std::uint32_t>(config.pcc.slot), static_cast<std::uint32_t>(config.pcc.threads),
-                            config.pcc.watchdog});
+                            config.pcc.watchdog, pcc::Role::kReactionPoint, config.pcc.budget});
     for (const pcc::ParameterValue& one : process_->values_of(config.pcc.values()))
       if (const std::string why = process_->give(one, {}); !why.empty()) throw ConfigError(path + ": " + why);
     if (!config.pcc.mailbox.empty()) process_->check_mailbox();

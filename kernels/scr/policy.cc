@@ -22,8 +22,8 @@ Policy::Policy(const std::string& path, std::string_view program, const PolicyOp
                const std::vector<ParameterValue>& parameters)
     : options_(options),
       program_(path, program, kApi),
-      calls_(
-          program_, [](void* policy) { static_cast<Policy*>(policy)->call(); }, this, options.watchdog),
+      calls_(program_, [](void* policy) { static_cast<Policy*>(policy)->call(); }, this,
+             {options.watchdog, options.budget}),
       init_(program_.function<decltype(init_)>("scr_init")),
       handle_(program_.function<decltype(handle_)>("scr_handle")),
       actions_(std::make_unique_for_overwrite<scr_action[]>(actions_max(options.flows))) {

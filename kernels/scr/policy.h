@@ -25,8 +25,9 @@ using ParameterValue = std::pair<std::string, std::int64_t>;
 
 struct PolicyOptions {
   std::uint32_t flows = 0;
-  std::uint64_t line_rate = 0;  ///< bits per second
-  Nanos watchdog = 0;           ///< CPU time that a call may take
+  std::uint64_t line_rate = 0;                       ///< bits per second
+  Nanos watchdog = 0;                                ///< CPU time that a call may take
+  std::int64_t budget = nic_model::dpa::kBlocksMax;  ///< blocks of code that it may run through
 };
 
 class Policy {

@@ -10,12 +10,19 @@
 
 namespace rocebox::nic_model::dpa {
 
+/// Blocks of code that one call may run through, unless a configuration says otherwise: some 10 ms.
+inline constexpr std::int64_t kBlocksMax = 10'000'000;
+
 class Calls {
  public:
   using Function = void (*)(void* owner);
-  /// `function` makes the call that `owner` has in mind, on the stack that is kept for it. A call may take
-  /// `watchdog_ns` of CPU time, see Watch. `program` must live as long.
-  Calls(const Program& program, Function function, void* owner, std::int64_t watchdog_ns);
+  /// What a call may take: CPU time, see Watch; and blocks of code, which a program counts that was compiled with
+  /// -fsanitize-coverage=trace-pc, so that it is stopped at the same place in each run.
+  struct Limits {
+    std::int64_t watchdog_ns, blocks;
+  };
+  /// `function` makes the call that `owner` has in mind, on the stack that is kept for it. `program` must live as long.
+  Calls(const Program& program, Function function, void* owner, const Limits& limits);
 
   /// One call. False: it was stopped, and the program must not be called any more.
   bool run();
@@ -23,6 +30,8 @@ class Calls {
   std::string why() const;
   /// From the call: ends it, as if it had been stopped.
   [[noreturn]] void leave() { fiber_.leave(); }
+  /// The program that runs on this thread, if one does, has come to a block of code there.
+  static void count_block(const void* where);
 
  private:
   static void loop(void* calls);
@@ -31,7 +40,9 @@ class Calls {
   const Program& program_;
   Function function_;
   void* owner_;
-  std::int64_t watchdog_ns_;
+  const Limits limits_;
+  std::int64_t blocks_left_ = 0;
+  const void* exhausted_at_ = nullptr;  // where there were none left
   Fiber fiber_;
   bool has_returned_ = true;
 };

@@ -44,6 +44,7 @@ struct PccConfig {
   std::vector<std::string> mailbox;  ///< messages of the host: bytes in hexadecimal
   NotificationConfig notification;
   Nanos watchdog = 100 * kMillisecond;
+  std::int64_t budget = dpa::kBlocksMax;
 };
 
 }  // namespace rocebox::nic_model::pcc

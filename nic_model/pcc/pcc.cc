@@ -58,17 +58,17 @@ Pcc::Pcc(const PccConfig& config, const ControlledNic& nic, Stats& stats)
     notification_ = std::make_unique<Process>(
         path, text,
         ProcessOptions{0, nic.line_rate, 0, static_cast<std::uint32_t>(config.notification.threads), config.watchdog,
-                       Role::kNotificationPoint});
+                       Role::kNotificationPoint, config.budget});
     if (!config.notification.mailbox.empty()) notification_->check_mailbox();
     notification_mailbox_ = config.notification.mailbox;
     give_notification(new_mails({}, notification_mailbox_), at_first);
   }
   if (!config.has_program()) return;
   const auto [path, text] = dpa::program_file(config.program, config.file);
-  process_ =
-      std::make_unique<Process>(path, text,
-                                ProcessOptions{nic.queue_pairs, nic.line_rate, static_cast<std::uint32_t>(config.slot),
-                                               static_cast<std::uint32_t>(config.threads), config.watchdog});
+  process_ = std::make_unique<Process>(
+      path, text,
+      ProcessOptions{nic.queue_pairs, nic.line_rate, static_cast<std::uint32_t>(config.slot),
+                     static_cast<std::uint32_t>(config.threads), config.watchdog, Role::kReactionPoint, config.budget});
   for (const auto& [ours, theirs] : kKinds)
     if (!(process_->disabled() & bit_of(theirs))) wanted_ |= event_bit(ours);
   for (const ParameterValue& one : process_->values_of(config.values()))

@@ -24,8 +24,8 @@ thread_local Process* running_process = nullptr;
 Process::Process(const std::string& path, std::string_view program, const ProcessOptions& options)
     : options_(options),
       program_(path, program, kApi),
-      calls_(
-          program_, [](void* process) { static_cast<Process*>(process)->call(); }, this, options.watchdog),
+      calls_(program_, [](void* process) { static_cast<Process*>(process)->call(); }, this,
+             {options.watchdog, options.budget}),
       init_(program_.function<Init>("doca_pcc_dev_user_init")),
       algo_(program_.function<Algo>("doca_pcc_dev_user_algo")),
       set_parameters_(program_.function<SetParameters>("doca_pcc_dev_user_set_algo_params")),

@@ -40,6 +40,7 @@ struct ProcessOptions {
   std::uint32_t threads = 1;
   Nanos watchdog = 0;  ///< CPU time that a call may take
   Role role = Role::kReactionPoint;
+  std::int64_t budget = dpa::kBlocksMax;  ///< blocks of code that a call may run through
 };
 
 class Process {

@@ -174,6 +174,10 @@ class Bandwidth final : public Perftest {
     report.real("average_bits_per_second",
                 static_cast<double>(messages_) * static_cast<double>(config_.size) * 8 / seconds);
     report.real("messages_per_second", static_cast<double>(messages_) / seconds);
+    // Of workloads that begin together these are of one window, whatever each has still to end behind it.
+    if (config_.duration)
+      report.real("in_duration_bits_per_second", static_cast<double>(in_duration_) * static_cast<double>(config_.size) *
+                                                     8e9 / static_cast<double>(config_.duration));
   }
 
  private:
@@ -217,6 +221,7 @@ class Bandwidth final : public Perftest {
     const std::int64_t before = pair.completed;
     pair.completed = std::min(pair.posted, (pair.completed / config_.cq_mod + 1) * config_.cq_mod);
     messages_ += pair.completed - before;
+    if (host.now() - start_ <= config_.duration) in_duration_ += pair.completed - before;
     flow_.bytes = static_cast<std::uint64_t>(messages_) * config_.size;
     fill(host, side, wc.wr_id);
     look_whether_done(host, pair);
@@ -230,6 +235,7 @@ class Bandwidth final : public Perftest {
   }
 
   std::int64_t messages_ = 0, sending_ = 0;
+  std::int64_t in_duration_ = 0;  // that were completed until posting ended
 };
 
 // One message there, one back; a READ is both.

@@ -61,6 +61,34 @@ TEST(PccNames, AreThereForEachGeneration) {
   }
 }
 
+// A program that counts its blocks of code is stopped by their number, at the same place in each run, long before its
+// CPU time is used up; one that stays below is not.
+TEST(PccBudget, StopsByBlocksThatTheProgramCounts) {
+  constexpr std::uint32_t kMischief = 2, kForEver = 4;  // of pcc_probe.c
+  const std::string path = program("pcc_probe_counted");
+  std::vector<std::string> errors;
+  for (const std::int64_t budget : {1000, 1000, 2000}) {
+    Process one(path, nic_model::dpa::Program::read(path),
+                ProcessOptions{4, kLine, 0, 4, 1000 * kSecond, Role::kReactionPoint, budget});
+    const Moment moment;
+    const auto tell = [&] {
+      doca_pcc_dev_event_t event{};
+      event.general.ev_type = DOCA_PCC_DEV_EVNT_ROCE_TX;
+      event.serial = 1;
+      doca_pcc_dev_results_t results{};
+      return one.handle(0, event, results, moment);
+    };
+    one.new_flow(0, 0);
+    for (unsigned i = 0; i < 100; i++) ASSERT_TRUE(tell()) << "each call has them anew";
+    EXPECT_EQ(one.set_parameter(0, kMischief, kForEver, moment), "");
+    EXPECT_FALSE(tell());
+    errors.push_back(one.error());
+  }
+  EXPECT_EQ(errors[0].find("it ran through more than 1000 blocks of code, in misbehave"), 0u) << errors[0];
+  EXPECT_EQ(errors[0], errors[1]);
+  EXPECT_EQ(errors[2].find("it ran through more than 2000 blocks of code, in misbehave"), 0u) << errors[2];
+}
+
 // Asks with each packet, keeps what it is told.
 class Asker final : public nic_model::Observer {
  public:

@@ -90,6 +90,10 @@ TEST(Workloads, PerftestMeasuresWhatTheWireAllows) {
   const double limited = run("write_bw", "{size: 64KiB, iters: 100, rate_limit: 10Gbps}")["average_bits_per_second"];
   EXPECT_NEAR(limited, 1e10, 2e8);
   EXPECT_EQ(run("write_bw", "{size: 64KiB, duration: 1ms, connection: UC}")["messages"] > 150, true);
+  // What was there at 1 ms, at most one message of 128 less than the wire had taken.
+  const double in_time = run("write_bw", "{size: 64KiB, duration: 1ms, tx_depth: 64}")["in_duration_bits_per_second"];
+  EXPECT_LT(in_time, 1e11 * share);
+  EXPECT_GT(in_time, 1e11 * share - 65536 * 8 * 1e3 - 1e9);
   // Two wires of 1 us, and a packet through three serialisers of 100 Gbit/s.
   for (const char* name : {"write_lat", "send_lat"}) EXPECT_NEAR(run(name, "iters: 20")["t_typical"], 2020, 20) << name;
   EXPECT_NEAR(run("read_lat", "iters: 20")["t_typical"], 4040, 40);
