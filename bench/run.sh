@@ -51,6 +51,10 @@ if ((${#micro[@]})); then  # has rounds of its own
       --benchmark_out="$results/$name.json" --benchmark_out_format=json &> "$results/log" ||
       { cat "$results/log" >&2; exit 2; }
   done
+  if ! grep -q '"instructions"' "$results/scr.json" && command -v valgrind > /dev/null; then  # no counter of the machine's
+    python3 "$root/bench/micro/instructions.py" "$build/bench/scr_bench" swift_through_the_interface swift_called_directly \
+      pcc_through_the_interface pcc_called_directly=1000 pcc_events_alone > "$results/instructions_of_calls.json" || exit 2
+  fi
 fi
 echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), CPU $cpu, load $(cut -d' ' -f1 /proc/loadavg)"
 status=0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of claims, from the results of the benchmarks. usage: table.py RESULTS_FOLDER
-Reads parse*.json, icrc*.json, hash*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json, nic.json, sdr_messages.json, sdr_codec.json, dpa.json, scr.json (Google Benchmark) and replay.json. Exit
+Reads parse*.json, icrc*.json, hash*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json, nic.json, sdr_messages.json, sdr_codec.json, dpa.json, scr.json (Google Benchmark), instructions_of_calls.json (instructions.py) and replay.json. Exit
 status 1 when a claim fails."""
 import glob
 import json
@@ -287,23 +287,41 @@ def sdr_rows(table, folder):
             table.row(what, f"{ratio:.2f} x")
 
 
+def scr_call(table, what, rows, names, calls=1):
+    """One call through the interface and one without, and what is between them. `rows`: of times in ns, cycles, and instructions where they are
+    counted; `names`: the benchmarks, and perhaps that of what is to be taken off the first; `calls`: in an iteration of the second."""
+    def of(row, name, each=1):
+        return row[name] / each - (row[names[2]] if len(names) > 2 and name == names[0] else 0)
+    ns, cycles, instructions = rows
+    time = [of(ns, names[0]), of(ns, names[1], calls)]
+    said = [f"{time[i]:.1f} ns, {of(cycles, names[i]):.0f} cycles, " + (f"{of(instructions, names[i]):.0f} instructions" if instructions else "instructions not counted")
+            for i in (0, 1)]
+    table.at_most(f"{what}  ({said[0]}), beside it called directly  ({said[1]})", time[0] - time[1], NS_SCR_CALL, "ns")
+
+
 def scr_rows(table, folder):
-    """SCR's events on one core, and what the interface of its programs adds to a call."""
-    ns, grain, cycles = {}, {}, {}
+    """SCR's events on one core, and what the interfaces of its programs add to a call."""
+    ns, grain, cycles, instructions = {}, {}, {}, {}
     for row in repetitions(folder, "scr"):
         name = row["name"].split("/repeats")[0]
         ns[name] = min(row["cpu_time"], ns.get(name, row["cpu_time"]))
         grain[name] = row.get("bytes_per_event", 0)
         cycles[name] = min(row.get("cycles", 0), cycles.get(name, row.get("cycles", 0)))
+        if "instructions" in row:
+            instructions[name] = min(row["instructions"], instructions.get(name, row["instructions"]))
     if not ns:
         return table.row("bench/micro/scr_bench", "skipped")
     for how in "each_event", "with_coalescing":
         table.at_least(f"scr, events through queues and water filling, {how.replace('_', ' ')}, 64 flows", 1e3 / ns[f"{how}/64"], M_SCR_EVENTS, "M/s")
         table.at_most(f"scr, {how.replace('_', ' ')}, 1024 flows against 64", ns[f"{how}/1024"] / ns[f"{how}/64"], SLOWER_SCR, "x")
     table.row("scr, bytes an event, 64, 256 and 1024 flows", ", ".join(f"{grain[f'with_coalescing/{flows}']:.0f}" for flows in (64, 256, 1024)))
-    through, direct = (ns[f"swift_{how}"] for how in ("through_the_interface", "called_directly"))
-    table.at_most(f"scr, a call of Swift through the interface  ({through:.1f} ns, {cycles['swift_through_the_interface']:.0f} cycles), beside {direct:.1f} ns", through - direct, NS_SCR_CALL, "ns")
-    table.at_most("pcc, a call of rtt_control with the program's own work", ns["pcc_through_the_interface"] - ns["pcc_events_alone"], NS_SCR_CALL, "ns")
+    counted = os.path.join(folder, "instructions_of_calls.json")
+    if not instructions and os.path.exists(counted):
+        with open(counted) as file:
+            instructions = json.load(file)
+    rows = ns, cycles, instructions
+    scr_call(table, "scr, a call of Swift through the interface", rows, ("swift_through_the_interface", "swift_called_directly"))
+    scr_call(table, "pcc, a call of rtt_control through the interface", rows, ("pcc_through_the_interface", "pcc_called_directly", "pcc_events_alone"), 1000)
 
 
 def replay_rows(table, result):

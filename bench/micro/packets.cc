@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/micro/packets.h"
 
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -62,6 +66,20 @@ Packet make_packet(const roce::Underlay& underlay, std::uint8_t opcode, std::uin
   PacketPtr packet = allocate(roce::built_bytes(spec));
   roce::build(*packet, spec);
   return packet.release();
+}
+
+std::optional<std::uint64_t> instructions() {
+  static const int kCounter = [] {
+    perf_event_attr about{};
+    about.size = sizeof about;
+    about.type = PERF_TYPE_HARDWARE;
+    about.config = PERF_COUNT_HW_INSTRUCTIONS;
+    about.exclude_kernel = about.exclude_hv = 1;
+    return static_cast<int>(syscall(SYS_perf_event_open, &about, 0, -1, -1, 0));
+  }();
+  std::uint64_t count = 0;
+  if (kCounter < 0 || read(kCounter, &count, sizeof count) != sizeof count) return {};
+  return count;
 }
 
 }  // namespace rocebox::bench

@@ -5,6 +5,7 @@
 #include <rte_cycles.h>
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -30,14 +31,22 @@ roce::Underlay underlay(std::uint8_t ip_version, std::mt19937& random);
 Packet make_packet(const roce::Underlay& underlay, std::uint8_t opcode, std::uint32_t payload_bytes,
                    std::mt19937& random);
 
-/// Times a loop in time-stamp cycles, and reports `ns` and `cycles` for each of `items` things done in an iteration.
-/// The cycle is that of the time-stamp counter, which does not follow the clock of the core.
+/// Instructions of this thread outside of the kernel since some time; nothing where the machine does not let us count
+/// (perf_event_open, and many virtual machines have no counter).
+std::optional<std::uint64_t> instructions();
+
+/// Times a loop in time-stamp cycles, and reports `ns`, `cycles`, and where they can be counted `instructions`, for
+/// each of `items` things done in an iteration. The cycle is that of the time-stamp counter, which does not follow the
+/// clock of the core.
 class PerItem {
  public:
-  PerItem(benchmark::State& state, std::uint64_t items) : state_(state), items_(items), start_(rte_rdtsc()) {}
+  PerItem(benchmark::State& state, std::uint64_t items)
+      : state_(state), items_(items), instructions_(instructions()), start_(rte_rdtsc()) {}
   ~PerItem() {
     const auto done = static_cast<double>(state_.iterations()) * static_cast<double>(items_);
     const auto cycles = static_cast<double>(rte_rdtsc() - start_);
+    if (const auto now = instructions(); now && instructions_)
+      state_.counters["instructions"] = static_cast<double>(*now - *instructions_) / done;
     state_.counters["cycles"] = cycles / done;
     state_.counters["ns"] = cycles / done / static_cast<double>(rte_get_tsc_hz()) * 1e9;
   }
@@ -46,7 +55,9 @@ class PerItem {
 
  private:
   benchmark::State& state_;
-  std::uint64_t items_, start_;
+  std::uint64_t items_;
+  std::optional<std::uint64_t> instructions_;
+  std::uint64_t start_;
 };
 
 }  // namespace rocebox::bench

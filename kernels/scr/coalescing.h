@@ -42,7 +42,8 @@ struct StrategyRow {
 inline bool is_alike(const Event& waiting, const Event& next) {
   return waiting.detail == next.detail &&
          (next.kind != SCR_RTT || (waiting.udp_source_port == next.udp_source_port && next.detail == 0)) &&
-         (next.kind != SCR_HOST || next.flow != SCR_NODE || next.detail == SCR_HOST_PCIE);
+         (next.kind != SCR_HOST || next.flow != SCR_NODE || next.detail == SCR_HOST_PCIE ||
+          next.detail == SCR_HOST_NIC);
 }
 
 inline bool accumulate(Event& waiting, const Event& next) {

@@ -228,6 +228,14 @@ void Control::act(const scr_action& action, Nanos now) {
 }
 
 bool Control::look_at_host(Event& event, Nanos) {
+  if (event.detail == SCR_HOST_NIC) {
+    const nm::NicUse use = controls_->nic_use();
+    event.value = use.wire_bytes_sent;
+    event.value2 = use.pcie_bytes_read;
+    event.ready_flows = use.ready_queue_pairs;
+    event.staged_bytes = use.staged_bytes;
+    return true;
+  }
   event.value = static_cast<std::uint64_t>(controls_->pcie_latency());
   event.value2 = controls_->wire_bytes_received();
   return true;

@@ -59,7 +59,7 @@ Engine::Engine(const FrameworkConfig& config, const std::string& path, std::stri
       probes_(wants(SCR_RTT) ? probes_waiting(flows_) : actions_waiting(flows_)),
       sends_(actions_waiting(flows_)),
       awaited_(std::make_unique<Awaited[]>(std::size_t{flows_} * kProbesAwaited)),
-      host_look_(wants(SCR_KINDS) ? host_period_ : kNever) {
+      host_look_(wants(SCR_KINDS) || wants(SCR_KINDS + 1) ? host_period_ : kNever) {
   timeouts_.reserve(std::size_t{flows_} * kProbesAwaited);
 }
 
@@ -143,6 +143,12 @@ void Engine::take(const Policy::Values& values, Nanos now) {
   put(host_event(now, SCR_NODE, SCR_HOST_PARAMETERS));
 }
 
+void Engine::look_at(scr_host what, unsigned wanted, Nanos at, EngineOwner& owner) {
+  if (!wants(wanted)) return;
+  Event event = host_event(at, SCR_NODE, what);
+  if (owner.look_at_host(event, at)) put(event);
+}
+
 // At one instant: what takes effect, then what comes, then what is handled.
 void Engine::run(Nanos now, EngineOwner& owner) {
   for (Nanos at; (at = due()) <= now;) {
@@ -163,7 +169,8 @@ void Engine::run(Nanos now, EngineOwner& owner) {
       put(host_event(at, SCR_NODE, SCR_HOST_TIMER));
     } else if (host_look_ == at) {
       host_look_ = at + host_period_;
-      if (Event event = host_event(at, SCR_NODE, SCR_HOST_PCIE); owner.look_at_host(event, at)) put(event);
+      look_at(SCR_HOST_PCIE, SCR_KINDS, at, owner);
+      look_at(SCR_HOST_NIC, SCR_KINDS + 1, at, owner);
     } else {
       dispatch(at, owner);
     }

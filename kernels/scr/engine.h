@@ -29,7 +29,8 @@ class EngineOwner {
  public:
   /// What the policy asked for takes effect: rates within the port's, flows that are. Probes are the owner's to send.
   virtual void act(const scr_action& action, Nanos now) = 0;
-  /// The state of the node, in the event; false: there is none. Asked for each host_period.
+  /// The state of the node that the event's detail names, in the event; false: there is none. Asked for each
+  /// host_period.
   virtual bool look_at_host(Event& /*event*/, Nanos /*now*/) { return false; }
   /// The policy has been stopped.
   virtual void on_stop(Nanos now) = 0;
@@ -88,6 +89,7 @@ class Engine {
   Ring<Event>* way_of(const Event& event);
   Nanos latency_of(const Ring<Event>& way) const;
   void arrive(Event event, Nanos at);
+  void look_at(scr_host what, unsigned wanted, Nanos at, EngineOwner& owner);
   void dispatch(Nanos at, EngineOwner& owner);
   bool put_aside(Event& event);
   void handle(const Event& event, Nanos at, Nanos ends, EngineOwner& owner);

@@ -37,7 +37,7 @@ Policy::Policy(const std::string& path, std::string_view program, const PolicyOp
   node_.action_most = actions_max(options.flows);
   node_.guard = kGuard;
   if (!run(Call::kInit) || !is_whole()) throw ConfigError(fmt::format("`{}`: {}", path, error_));
-  events_ = node_.events & (2 * SCR_HOST_STATE - 1);
+  events_ = node_.events & (2 * SCR_NIC_STATE - 1);
 }
 
 void Policy::check(const std::string& path, std::string_view program) { dpa::Program::check(path, program, kApi); }

@@ -20,6 +20,13 @@ std::uint64_t Controls::wire_bytes_received() const {
 }
 Nanos Controls::pcie_latency() const { return core_.transmitter.pcie_latency(); }
 
+NicUse Controls::nic_use() const {
+  const auto ready = std::ranges::count_if(core_.qps, [](const auto& qp) { return qp && qp->is_ready; });
+  return {core_.count.tx_roce_bytes.read() + core_.count.tx_roce_packets.read() * core_.config.overhead,
+          core_.transmitter.pcie_bytes(), static_cast<std::uint32_t>(ready),
+          static_cast<std::uint32_t>(core_.transmitter.staged_bytes())};
+}
+
 bool Controls::set_response_rate(std::uint32_t qpn, double bits_per_second) {
   Qp* qp = core_.find(qpn);
   if (!qp) return false;

@@ -84,6 +84,14 @@ struct QpEvent {
   const RttSample* rtt = nullptr;     ///< kRtt
 };
 
+/// How much of the NIC is in use.
+struct NicUse {
+  std::uint64_t wire_bytes_sent = 0;    ///< of RoCE's so far, with what each packet takes of the wire besides
+  std::uint64_t pcie_bytes_read = 0;    ///< of host memory so far; 0: PCIe is not modelled
+  std::uint32_t ready_queue_pairs = 0;  ///< that have something to send
+  std::uint32_t staged_bytes = 0;       ///< of packets that were chosen and have not left
+};
+
 /// What an observer may do, in its calls.
 class Controls {
  public:
@@ -98,6 +106,8 @@ class Controls {
   std::uint64_t wire_bytes_received() const;
   /// How long the last read of host memory took; 0: PCIe is not modelled, or nothing was read.
   Nanos pcie_latency() const;
+  /// Looks at each queue pair.
+  NicUse nic_use() const;
   /// The queue pair's requests leave at most at so many bits per second, frames' overhead counted, from the next packet
   /// on: between kRateMin and the port's rate. 0: as fast as the port takes them. False: there is none of that number.
   bool set_rate(std::uint32_t qpn, double bits_per_second);

@@ -196,6 +196,7 @@ Nanos Transmitter::read(Nanos now, Packet packet) {
                packet.meta().payload_bytes * 8e9 / static_cast<double>(pcie.bandwidth);
   const Nanos ready = static_cast<Nanos>(pcie_free_) + pcie.read_latency;
   pcie_latency_ = ready - now;
+  pcie_bytes_ += packet.meta().payload_bytes;
   return ready;
 }
 

@@ -46,6 +46,10 @@ class Transmitter {
   void run(Context& context, Core& core);
   /// How long the last read of a packet's data took; 0: none did.
   Nanos pcie_latency() const { return pcie_latency_; }
+  /// What was read of host memory, where PCIe is modelled.
+  std::uint64_t pcie_bytes() const { return pcie_bytes_; }
+  /// Of packets that were chosen and have not left.
+  std::uint64_t staged_bytes() const { return staged_bytes_; }
   /// Brings what run() needs nearer, where `timer` is this one's.
   void prefetch(const Timer& timer) const;
   bool owns(const Timer& timer) const { return &timer == &timer_; }
@@ -93,6 +97,7 @@ class Transmitter {
   std::uint64_t staged_bytes_ = 0;
   double pcie_free_ = 0;  // when all data that were asked for have come over PCIe, its latency aside
   Nanos pcie_latency_ = 0;
+  std::uint64_t pcie_bytes_ = 0;
   PacketPtr leaving_;  // its last bit is being sent until the timer fires
 };
 

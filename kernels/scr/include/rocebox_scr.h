@@ -30,11 +30,14 @@ enum scr_kind {
 };
 enum scr_nack { SCR_NACK_RNR, SCR_NACK_SEQUENCE, SCR_NACK_FATAL };
 enum scr_host {
-  SCR_HOST_NEW_FLOW,  /* the flow can send from now on; its number may have been another's. At once, without latency */
-  SCR_HOST_TIMER,     /* scr_wake_at */
-  SCR_HOST_PCIE,      /* value: the last read's latency over PCIe in ns; value2: bytes received by the port so far */
-  SCR_HOST_HINT,      /* value: the flow's weight, as an application says; 0: it has ended */
-  SCR_HOST_PARAMETERS /* node->parameters are other ones from now on */
+  SCR_HOST_NEW_FLOW,   /* the flow can send from now on; its number may have been another's. At once, without latency */
+  SCR_HOST_TIMER,      /* scr_wake_at */
+  SCR_HOST_PCIE,       /* value: the last read's latency over PCIe in ns; value2: bytes received by the port so far */
+  SCR_HOST_HINT,       /* value: the flow's weight, as an application says; 0: it has ended */
+  SCR_HOST_PARAMETERS, /* node->parameters are other ones from now on */
+  SCR_HOST_NIC /* value: bytes that the port has sent so far, as the wire has them; value2: bytes read from host memory
+                  over PCIe so far; ready_flows: queue pairs with something to send; staged_bytes: chosen, and not sent
+                  yet */
 };
 /* Kinds of peer messages; a program may have others, up to 255. */
 enum scr_message { SCR_CREDIT = 1, SCR_UTILISATION = 2, SCR_BACKPRESSURE = 3 };
@@ -42,14 +45,23 @@ enum scr_message { SCR_CREDIT = 1, SCR_UTILISATION = 2, SCR_BACKPRESSURE = 3 };
 #define SCR_FLOWS_MAX 16384 /* node->flows is never more: tables of a program can have a fixed size */
 #define SCR_NODE UINT32_MAX /* the flow of events that are of no flow */
 #define SCR_EVENT(kind) (1u << (kind))
-#define SCR_HOST_STATE SCR_EVENT(SCR_KINDS) /* SCR_HOST_PCIE is wanted, too, each host_period */
+#define SCR_HOST_STATE SCR_EVENT(SCR_KINDS)    /* SCR_HOST_PCIE is wanted, too, each host_period */
+#define SCR_NIC_STATE SCR_EVENT(SCR_KINDS + 1) /* and SCR_HOST_NIC */
 
 struct scr_event {
   int64_t time;  /* of the newest thing that it tells of */
   int64_t since; /* of the oldest */
   uint64_t bytes, value, value2;
   uint32_t flow, count; /* count: how many events of the collector it was made of */
-  uint32_t psn, rtt, network_rtt;
+  uint32_t psn;
+  union {
+    uint32_t rtt;
+    uint32_t ready_flows;
+  };
+  union {
+    uint32_t network_rtt;
+    uint32_t staged_bytes;
+  };
   uint16_t udp_source_port;
   uint8_t kind, detail;
 };

@@ -56,6 +56,25 @@ TEST(ScrControl, ThePolicyIsToldOfBothSides) {
   EXPECT_EQ(box.count(0, "scr_tx_bytes_handled"), 8 * (14u + 20 + 8 + 12 + 1024 + 4 + 24) + 16);
 }
 
+// Table 3: what of the NIC is in use, PCIe's bytes, and of two queue pairs with something to send.
+TEST(ScrControl, ThePolicyIsToldOfTheNic) {
+  NicBox box("scheduler: {policy: greedy}\npcie: {bandwidth: 200Gbps, read_latency: 600ns}\n" +
+             probe_nic("", ", host_period: 200us"));
+  box.connect();
+  const nic_model::Qp* first = box.sides[0].qp;
+  box.connect();
+  EXPECT_NE(first, box.sides[0].qp);
+  for (unsigned i = 0; i < 8; i++) box.post(0, i, IBV_WR_RDMA_WRITE, 0, 512 * 1024);
+  box.run(kMillisecond);
+  EXPECT_NEAR(static_cast<double>(counter_of(box, 0, "nic_looks")), static_cast<double>(box.now) / 200e3, 2);
+  EXPECT_EQ(counter_of(box, 0, "read"), 8u * 512 * 1024);
+  EXPECT_EQ(counter_of(box, 0, "sent"), 4096 * (14u + 20 + 8 + 12 + 1024 + 4 + 24) + 8 * 16);
+  EXPECT_EQ(counter_of(box, 0, "most_ready"), 1u) << "what is posted on one queue pair goes one after the other";
+  EXPECT_GT(counter_of(box, 0, "most_staged"), 30'000u);
+  EXPECT_LE(counter_of(box, 0, "most_staged"), 60u * 1024 + 2048);
+  EXPECT_EQ(counter_of(box, 1, "read"), 0u) << "ACKs have no data";
+}
+
 TEST(ScrControl, RatesAndPathsTakeEffect) {
   NicBox box(probe_nic("{name: rate, value: 2000000000}, {name: source_port, value: 50505}", ", trace: 8"));
   box.connect();

@@ -45,6 +45,7 @@ class EngineBox final : public EngineOwner {
     if (on_act) on_act(action, at);
   }
   bool look_at_host(Event& event, Nanos at) override {
+    if (event.detail != SCR_HOST_PCIE) return false;
     event.value = pcie_latency;
     event.value2 = static_cast<std::uint64_t>(port_rate * static_cast<double>(at) / 8e9);
     return true;

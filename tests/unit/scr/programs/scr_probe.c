@@ -10,9 +10,10 @@ const struct scr_parameter scr_parameters[] = {{"rate", "given at each TX event;
                                                {"wake", "after the first TX event, ns", 0, 0, 1000000000},
                                                {"source_port", "set at each TX event", 0, 0, 65535},
                                                {0, 0, 0, 0, 0}};
-const char* const scr_counters[] = {"tx",     "rx",     "ack",        "nack",      "cnp",        "rtt",      "peer",
-                                    "host",   "bytes",  "new_flows",  "lost",      "last_value", "last_rtt", "timers",
-                                    "events", "detail", "pcie_looks", "last_port", 0};
+const char* const scr_counters[] = {"tx",        "rx",     "ack",    "nack",       "cnp",         "rtt",
+                                    "peer",      "host",   "bytes",  "new_flows",  "lost",        "last_value",
+                                    "last_rtt",  "timers", "events", "detail",     "pcie_looks",  "last_port",
+                                    "nic_looks", "sent",   "read",   "most_ready", "most_staged", 0};
 static int* volatile nowhere = (int*)8;
 static uint64_t total; /* a global of this copy's own */
 
@@ -46,11 +47,19 @@ void scr_handle(struct scr_node* node, const struct scr_event* event) {
   node->counters[14] = ++total;
   node->counters[15] = event->detail;
   if (event->kind == SCR_PEER) node->counters[11] = event->value;
-  if (event->kind == SCR_RTT) node->counters[event->detail ? 10 : 12] = event->detail ? node->counters[10] + 1 : event->rtt;
+  if (event->kind == SCR_RTT)
+    node->counters[event->detail ? 10 : 12] = event->detail ? node->counters[10] + 1 : event->rtt;
   if (event->kind == SCR_RTT) node->counters[17] = event->udp_source_port;
   if (event->kind == SCR_HOST && event->detail == SCR_HOST_NEW_FLOW) node->counters[9]++;
   if (event->kind == SCR_HOST && event->detail == SCR_HOST_TIMER) node->counters[13]++;
   if (event->kind == SCR_HOST && event->detail == SCR_HOST_PCIE) node->counters[16]++;
+  if (event->kind == SCR_HOST && event->detail == SCR_HOST_NIC) {
+    node->counters[18]++;
+    node->counters[19] = event->value;
+    node->counters[20] = event->value2;
+    if (event->ready_flows > node->counters[21]) node->counters[21] = event->ready_flows;
+    if (event->staged_bytes > node->counters[22]) node->counters[22] = event->staged_bytes;
+  }
   if (event->kind == SCR_HOST && event->detail == SCR_HOST_HINT) node->counters[11] = event->value;
   if (event->kind != SCR_TX) return;
   if (node->counters[SCR_TX] == 1) misbehave(node);
