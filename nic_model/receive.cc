@@ -26,6 +26,12 @@ void Nic::process(Context& context, Port, Batch& batch) {
   settle(context);
 }
 
+void Nic::prefetch_arrival(Port /*in*/, Packet packet) const {
+  if (packet.meta().status != ParseStatus::kRoce) return;
+  const Qp* qp = core_.find(roce::qpn_and_psn(packet).destination_qp);
+  if (qp) qp->prefetch_to_receive(roce::opcode_info(packet.meta().opcode).has(roce::kIsResponse));
+}
+
 // Of thousands of queue pairs the cache has few: what a packet needs of its own is asked for some packets before, and
 // what that points to a little later. No queue pair goes in between: only programs destroy some, in settle().
 void Nic::receive_burst(Context& context, Batch& batch) {

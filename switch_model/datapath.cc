@@ -28,17 +28,17 @@ Datapath::Counters::Counters(Stats& stats)
 Datapath::Datapath(const Config& config, Stats& stats, bool strict)
     : info_(config.info),
       count_(stats),
+      traffic_(config.traffic_manager, info_, stats),
+      strict_(strict),
+      transmissions_(info_.port_count()),
+      recirculation_delay_(config.recirculation_delay),
+      waiting_(kLoopPackets),
+      generator_(config.applications, info_, stats),
       layout_(info_.pipes),
       violations_(count_.strict_violations),
-      traffic_(config.traffic_manager, info_, stats),
-      generator_(config.applications, info_, stats),
       names_(config.programs),
-      waiting_(kLoopPackets),
-      recirculation_delay_(config.recirculation_delay),
-      transmissions_(info_.port_count()),
       profile_(config.profile),
-      accepted_(config.accept_unjudged),
-      strict_(strict) {
+      accepted_(config.accept_unjudged) {
   groups_ = groups_of(config);
   for (Port port = 0; port < info_.port_count(); port++) pipe_of_.push_back(info_.pipe_of(port));
   due_ports_.reserve(kSwitchPortsMax);
@@ -63,6 +63,7 @@ Datapath::Datapath(const Config& config, Stats& stats, bool strict)
 void Datapath::process(Context& context, Port in, Batch& batch) {
   begin(context);
   const unsigned size = batch.size();
+  if (size == 1 && !traffic_.idle()) return process_one(context, in, batch);
   for (unsigned i = 0; i < size; i++) {
     PacketState& p = ingress_[i] = {};
     p.packet = batch[i];
@@ -75,6 +76,30 @@ void Datapath::process(Context& context, Port in, Batch& batch) {
   if (all_plain(size, context.now())) return pass_plain(leaving, size);
   for (unsigned i = 0; i < size; i++) manage(leaving, ingress_[i], {i, false});
   finish(leaving);
+}
+
+// The same for one packet, where it may wait: what goes on to one port is not gathered first.
+void Datapath::process_one(Context& context, Port in, Batch& batch) {
+  PacketState& p = ingress_[0] = {};
+  p.packet = batch[0];
+  p.ingress_port = in;
+  p.pipe = pipe_of_[in];
+  classify(context, in, {&p, 1});
+  run(context, Gress::kIngress, {&p, 1});
+  Leaving leaving{context, &batch};
+  constexpr Cause kItself{0, false};
+  if (!is_plain(p) || p.egress_port >= pipe_of_.size()) {
+    manage(leaving, p, kItself);
+    return finish(leaving);
+  }
+  if (admit(leaving, p, kItself)) {
+    queueing_[0] = {context.now(), 0, 0};
+    p.pipe = pipe_of_[p.egress_port];
+    run(context, Gress::kEgress, {&p, 1});
+    leave(leaving, p, kItself);
+  }
+  if (!pauses_.empty()) send_pauses(leaving, kBatchMax);
+  arm_loops(context);
 }
 
 // Whether every packet goes on to one port and nothing waits: then egress works on them where they are, in the pipes of

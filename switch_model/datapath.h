@@ -24,6 +24,7 @@ class Datapath final : public Kernel {
   void process(Context& context, Port in, Batch& batch) override;
   void on_timer(Context& context, Timer& timer) override;
   void prefetch(const Timer& timer) const override;
+  void prefetch_arrival(Port in, Packet packet) const override;
   void report(Report& report) const override;
   void stimuli(std::vector<Stimulus>& all) const override;
   /// Options that programs let be changed while they run.
@@ -75,6 +76,7 @@ class Datapath final : public Kernel {
   std::span<const Port> members_of(std::uint16_t number) const;
   void run(Context& context, Gress gress, std::span<PacketState> packets);
   void run_timer(Context& context, unsigned program, Timer& timer);
+  void process_one(Context& context, Port in, Batch& batch);
   bool all_plain(unsigned size, Nanos now);
   void pass_plain(Leaving& leaving, unsigned size);
   void take_next_hop(PacketState& p, Nanos now) const;
@@ -109,40 +111,41 @@ class Datapath final : public Kernel {
   void collect_pauses(Context& context, unsigned after);
   void send_pauses(Leaving& leaving, unsigned before);
 
+  // What each packet needs stands close together, and before what is large.
   const SwitchInfo info_;
   Counters count_;
-  Layout layout_;
-  NextHops next_hops_;
-  DynamicGroups dynamic_groups_;
-  Violations violations_;
-  Strict accesses_{violations_};  // in strict mode
   TrafficManager traffic_;
-  PacketGenerator generator_;
-  std::vector<std::string> names_;
-  std::vector<std::unique_ptr<Program>> programs_;
-  std::vector<unsigned> controls_[2];  // programs with an ingress, with an egress control
-  std::array<std::array<RandomStream, kStreams>, kProgramsMax> random_;
-  RandomStream marks_;
+  bool strict_;
+  bool shares_ = false;  // replicas have their bytes together: what writes them in egress makes sure that it may
   bool seeded_ = false;
-  std::vector<Group> groups_;
   std::vector<std::uint8_t> pipe_of_;  // by port
-  std::array<PacketState, kBatchMax> ingress_, egress_;
-  std::array<Cause, kBatchMax> causes_;
-  std::array<Queueing, kBatchMax> queueing_;  // of egress_, where packets may wait
-  StateSlab waiting_;
+  std::vector<unsigned> controls_[2];  // programs with an ingress, with an egress control
+  std::vector<std::unique_ptr<Program>> programs_;
   StateQueue mirrors_, recirculated_;
-  Generated generated_;
-  std::vector<Port> due_ports_;  // to be served behind all packets of the instant
-  Timer instant_timer_, recirculation_timer_, pause_timer_, generator_timer_;
-  Nanos recirculation_delay_;
   std::vector<Transmission> transmissions_;  // by port
   std::vector<Pause> pauses_;                // decided in this call, not yet sent
+  std::vector<Port> due_ports_;              // to be served behind all packets of the instant
+  Generated generated_;
+  NextHops next_hops_;
+  Timer instant_timer_, recirculation_timer_, pause_timer_, generator_timer_;
+  Nanos recirculation_delay_;
+  RandomStream marks_;
+  std::array<std::array<RandomStream, kStreams>, kProgramsMax> random_;
+  std::vector<Group> groups_;
+  DynamicGroups dynamic_groups_;
+  StateSlab waiting_;
+  PacketGenerator generator_;
+  std::array<Queueing, kBatchMax> queueing_;  // of egress_, where packets may wait
+  std::array<Cause, kBatchMax> causes_;
+  std::array<PacketState, kBatchMax> ingress_, egress_;
+  Layout layout_;
+  Violations violations_;
+  Strict accesses_{violations_};  // in strict mode
+  std::vector<std::string> names_;
   Profile profile_;
   std::vector<Usage> used_;  // by stage
   FlatValues fixed_options_;
   std::vector<std::string> accepted_;  // resources that need not be judged
-  bool strict_;
-  bool shares_;  // replicas have their bytes together: what writes them in egress makes sure that it may
 };
 
 }  // namespace rocebox::switch_model

@@ -50,6 +50,8 @@ inline constexpr unsigned kQueuesPerPort = 8;
 /// Flows that `forward` remembers the way of, 16 bytes each: with 8192 of them at once, every eighth shares its place
 /// with another one. A power of two.
 inline constexpr std::size_t kRecentFlows = std::size_t{1} << 16;
+/// Places for them in use before the first have to share: a page of memory.
+inline constexpr std::size_t kRecentFlowsAtFirst = 256;
 
 /// Violations of the hardware's discipline that are kept with their words; more are counted.
 inline constexpr std::size_t kViolationsKept = 32;

@@ -76,6 +76,8 @@ class Program {
   virtual bool has_egress() const = 0;
   /// Its egress control writes bytes of packets behind Pass::own only.
   virtual bool owns_what_it_writes() const = 0;
+  /// Brings what ingress() will read for a packet that comes soon, and is parsed, nearer. Changes nothing.
+  virtual void prefetch(Packet packet) const = 0;
   /// The control plane: learning, ageing. `pass` has no packets.
   virtual void on_timer(Pass& pass, Timer& timer) = 0;
   /// Adds to the report what counters do not say.
@@ -135,6 +137,7 @@ inline constexpr ComponentKind kPrograms = {kProgramKind,
 ///   template <class Access> void ingress(Access&, Pass&);
 ///   template <class Access> void egress(Access&, Pass&);
 ///   void on_timer(Pass&, Timer&);
+///   void prefetch(Packet) const;  // what ingress() will read for that packet, which comes soon; changes nothing
 ///   void report(Report&) const;
 ///   void stimuli(std::vector<Stimulus>&) const;
 ///   static constexpr bool kOwnsWhatItWrites = true;  // see Pass::own; else replicas of multicast groups are copies
@@ -170,6 +173,9 @@ class ProgramOf final : public Program {
   bool owns_what_it_writes() const override {
     if constexpr (requires { P::kOwnsWhatItWrites; }) return P::kOwnsWhatItWrites;
     return false;
+  }
+  void prefetch(Packet packet) const override {
+    if constexpr (requires(const P& p) { p.prefetch(packet); }) program_.prefetch(packet);
   }
   void on_timer(Pass& pass, Timer& timer) override {
     if constexpr (requires(P & p) { p.on_timer(pass, timer); }) program_.on_timer(pass, timer);

@@ -67,12 +67,11 @@ void Datapath::serve(Context& context, Port port) {
   const Nanos now = context.now();
   if (transmission.packet && traffic_.ends_at(port, now) <= now) context.emit(std::move(transmission.packet), port);
   Leaving leaving{context, nullptr};
-  PacketState p;
-  Queueing queueing;
-  while (traffic_.next(port, now, p, queueing)) {
+  while (traffic_.next(port, now, egress_[leaving.size], queueing_[leaving.size])) {
     if (!traffic_.pauses().empty()) collect_pauses(context, 0);
-    queueing_[leaving.size] = queueing;
-    put_now(leaving, p, {0, true});
+    egress_[leaving.size].pipe = pipe_of_[port];
+    causes_[leaving.size] = {0, true};
+    if (++leaving.size == kBatchMax) egress(leaving);
   }
   finish(leaving);
   const Nanos wake = traffic_.wake_at(port, now);
@@ -86,6 +85,10 @@ void Datapath::prefetch(const Timer& timer) const {
   if (port >= transmissions_.size()) return;
   traffic_.prefetch(static_cast<Port>(port));
   if (const PacketPtr& packet = transmissions_[port].packet) packet->prefetch();
+}
+
+void Datapath::prefetch_arrival(Port /*in*/, Packet packet) const {
+  for (const unsigned i : controls_[static_cast<std::size_t>(Gress::kIngress)]) programs_[i]->prefetch(packet);
 }
 
 void Datapath::arm_port(Context& context, Port port, Nanos at) { context.arm_by(transmissions_[port].timer, at); }

@@ -54,11 +54,11 @@ bool Context::emit_at(Packet packet, Port out, Nanos at) { return pipeline_.leav
 
 // A packet of which it is known when it leaves is handed over at once where that changes nothing else.
 bool Pipeline::leave_ahead(unsigned stage, Packet packet, Port out, Nanos at) {
-  if (!is_one_kernel_ || !ahead_sink_ || trace_ || probe_ || !emitted_[stage].empty() || packet.meta().shared)
+  if (!is_one_kernel_ || !ahead_sink_.take || trace_ || probe_ || !emitted_[stage].empty() || packet.meta().shared)
     return false;
   if (packet.meta().status == ParseStatus::kUnparsed) roce::parse(packet);
   const std::uint32_t bytes = packet.wire_bytes();
-  if (!ahead_sink_(out, packet, now_, at)) return false;
+  if (!ahead_sink_.take(ahead_sink_.owner, out, packet, now_, at)) return false;
   Ahead& ahead = ahead_[out];
   if (ahead.bytes) count_ahead(out);
   ahead = {at, bytes};

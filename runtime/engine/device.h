@@ -29,6 +29,10 @@ class Device {
   virtual Nanos next_deadline() const = 0;
   /// Brings what step() will need for the timer that is due next nearer. Changes nothing.
   virtual void prefetch() const {}
+  /// The same for a packet that is about to come in by `in`.
+  virtual void prefetch_arrival(Port /*in*/, Packet /*packet*/) const {}
+  /// Memory of the device that each step() reads and writes, for its life; asked for once.
+  virtual std::span<const std::byte> hot() const { return {}; }
   virtual void set_sink(Sink sink) = 0;
   virtual void set_batch_max(unsigned packets) = 0;
   /// Who takes what leaves by port `out` only reads its bytes: they may be other packets', too.
@@ -49,6 +53,12 @@ class Device {
   virtual LinePath* line_path() { return nullptr; }
   /// Null when no host is behind it.
   virtual HostSide* host_side() { return nullptr; }
+  /// step() with one packet, which is parsed and has its identity; next_deadline().
+  virtual Nanos step_one(Nanos now, Port in, Packet packet) {
+    const Arrivals arrivals{in, {&packet, 1}};
+    step(now, {&arrivals, 1});
+    return next_deadline();
+  }
   /// `sink` takes over what is said to leave later; none: nothing is (Context::emit_at).
   virtual void set_ahead_sink(AheadSink /*sink*/) {}
   /// Counts by name what has happened before `before` and was only noted, as short cuts do.

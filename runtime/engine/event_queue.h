@@ -17,6 +17,8 @@ class Event : private Deadline {
  public:
   /// When it is due; kNever when it is not armed.
   Nanos at() const { return at_; }
+  /// Another one that is due then, where EventQueue::near() says so of this one.
+  const Event* behind() const { return next_; }
 
  private:
   friend class EventQueue;
@@ -92,12 +94,25 @@ class EventQueue {
     }
   }
 
-  /// Hands those that are near, and due next, to `each`, which changes nothing.
-  template <class Each>
-  void look_ahead(const Each& each) const {
-    if (first_near_ == kNever) return;
-    for (const Event* event = slots_[static_cast<std::size_t>(first_near_) % kSlots]; event; event = event->next_)
-      each(*event);
+  /// Takes out the one that is due at `now`, where there is one, and nothing else is due by then; else null.
+  Event* take_only(Nanos now) {
+    if (first_near_ != now || far_.next() <= now) return nullptr;
+    const auto slot = static_cast<std::size_t>(now) % kSlots;
+    Event* only = slots_[slot];
+    if (only->next_) return nullptr;
+    now_ = now;
+    slots_[slot] = nullptr;
+    only->before_ = nullptr;
+    only->at_ = kNever;
+    near_--;
+    unmark(slot);
+    first_near_ = near_ ? look(now) : kNever;
+    return only;
+  }
+
+  /// One of those that are near and due next; Event::behind() leads to the others. Null: nothing is near.
+  const Event* near() const {
+    return first_near_ == kNever ? nullptr : slots_[static_cast<std::size_t>(first_near_) % kSlots];
   }
 
   /// Time has come to `now`, and nothing is due before: what is near is reckoned from here.

@@ -8,27 +8,22 @@
 #include "runtime/kernel/delay_way.h"
 
 namespace rocebox {
-namespace {
-
-// RoCEv2 that has been parsed and has its identity.
-bool is_known(Packet packet) {
-  const PacketMeta& meta = packet.meta();
-  return meta.status == ParseStatus::kRoce && meta.identity != 0;
-}
-
-}  // namespace
-
 Fabric::~Fabric() {
   for (const auto& member : members_)
-    for (const Inbox& inbox : member->inboxes)
-      for (Packet packet : inbox.packets) rte_pktmbuf_free(packet.mbuf());
+    for (const Inbox& inbox : member->inboxes) {
+      if (inbox.one) rte_pktmbuf_free(inbox.one.mbuf());
+      for (Packet packet : inbox.many->packets) rte_pktmbuf_free(packet.mbuf());
+    }
 }
 
-void Fabric::Inbox::add(Port port, std::span<const Packet> more) {
-  if (more.size() == 1)
-    packets.push_back(more[0]);
-  else
-    packets.insert(packets.end(), more.begin(), more.end());
+void Fabric::Inbox::add_more(Port port, std::span<const Packet> more) {
+  auto& [packets, runs] = *many;
+  has_more = true;
+  if (Packet first = std::exchange(one, Packet())) {
+    packets.push_back(first);
+    runs.push_back({one_port, 1});
+  }
+  packets.insert(packets.end(), more.begin(), more.end());
   if (runs.empty() || runs.back().port != port)
     runs.push_back({port, packets.size()});
   else
@@ -36,8 +31,9 @@ void Fabric::Inbox::add(Port port, std::span<const Packet> more) {
 }
 
 void Fabric::Inbox::clear() {
-  packets.clear();
-  runs.clear();
+  has_more = false;
+  many->packets.clear();
+  many->runs.clear();
 }
 
 void Fabric::number(Part& part, bool is_way) {
@@ -49,10 +45,11 @@ void Fabric::number(Part& part, bool is_way) {
 unsigned Fabric::add(Device& device) {
   const auto device_number = static_cast<unsigned>(members_.size());
   Member& added = *members_.emplace_back(std::make_unique<Member>());
+  added.fabric = this;
   added.device = &device;
+  added.hot = device.hot();
   added.device_number = device_number;
   added.wires.resize(device.ports().size());
-  device.set_identities(identities_);
   added.line = device.line_path();
   for (Port in = 0; added.line && in < 2; in++) {
     Way& way = added.ways[in];
@@ -64,16 +61,19 @@ unsigned Fabric::add(Device& device) {
   number(added, false);
   for (DeviceSet& round : rounds_) round.resize(parts_.size());
   device.set_sink([this, &added](Port out, std::span<Packet> packets, Nanos now) { leave(added, out, packets, now); });
-  if (device_number == 0)
-    alone_ = true;
-  else
+  if (device_number == 0) {
+    alone_ = true;  // what comes to it comes anew: it parses and numbers all
+  } else {
     end_alone();
+    device.set_identities(identities_);
+  }
   if (!alone_) schedule(added, device.next_deadline());  // what kernels armed at their start
   return device_number;
 }
 
 void Fabric::end_alone() {
   if (!std::exchange(alone_, false)) return;
+  member(0).device->set_identities(identities_);
   schedule(member(0), member(0).device->next_deadline());
 }
 
@@ -87,12 +87,14 @@ void Fabric::set_wire(FabricPort from, FabricPort to) {
   Member &left = member(from.device), &entered = member(to.device);
   left.wires[from.port] = {&entered, entered.line ? &entered.ways[to.port] : nullptr, to.port};
   if (left.line) left.ways[from.port ^ 1].wire = left.wires[from.port];
+  left.look_for_short_cuts();
 }
 
 void Fabric::tap(FabricPort port, Tap tap) {
   Member& tapped = member(port.device);
   tapped.taps.resize(tapped.wires.size());
   tapped.taps[port.port] = std::move(tap);
+  tapped.look_for_short_cuts();
 }
 
 void Fabric::let_output_share() {
@@ -113,7 +115,7 @@ void Fabric::leave(Member& from, Port out, std::span<Packet> packets, Nanos now)
 void Fabric::carry(Way& into, std::span<Packet> packets, Nanos now) {
   DelayWay& way = *into.way;
   for (Packet& packet : packets) {
-    if (!way.is_open() || into.line->waits) {
+    if (!way.is_open() || into.waits) {
       deliver(*into.line, into.in, packets.subspan(static_cast<std::size_t>(&packet - packets.data())));
       break;
     }
@@ -138,8 +140,7 @@ bool Fabric::leave_ahead(Member& from, Port out, Packet packet, Nanos now, Nanos
   if (!wire.way || (!from.taps.empty() && from.taps[out])) return false;
   Way& into = *wire.way;
   const DelayWay& way = *into.way;
-  if (!way.is_open() || !way.gives() || way.is_watched() || way.last_comes() > now || into.line->waits ||
-      !is_known(packet))
+  if (!way.is_open() || !way.gives() || way.is_watched() || way.last_comes() > now || into.waits || !is_known(packet))
     return false;
   put(into, packet, at);
   return true;
@@ -147,13 +148,14 @@ bool Fabric::leave_ahead(Member& from, Port out, Packet packet, Nanos now, Nanos
 
 void Fabric::let_send_ahead() {
   for (const auto& member : members_)
-    member->device->set_ahead_sink([this, from = member.get()](Port out, Packet packet, Nanos now, Nanos at) {
-      return leave_ahead(*from, out, packet, now, at);
-    });
+    member->device->set_ahead_sink({member.get(), [](void* owner, Port out, Packet packet, Nanos now, Nanos at) {
+                                      Member& from = *static_cast<Member*>(owner);
+                                      return from.fabric->leave_ahead(from, out, packet, now, at);
+                                    }});
 }
 
 void Fabric::deliver(Member& to, Port in, std::span<const Packet> packets) {
-  to.waits = true;
+  if (to.line) to.set_waits(true);
   to.inboxes[turn_].add(in, packets);
   rounds_[turn_].add(to.number);
 }
@@ -164,23 +166,74 @@ void Fabric::advance_to(Nanos now) {
   while (next_deadline() < now) run(next_deadline());
 }
 
+inline void Fabric::Way::prefetch_first() const {
+  way->prefetch();
+  if (to) to->prefetch();
+}
+
+// Asks for what the next one needs of those that come behind this instant, and for the one after it: memory needs as
+// long as some devices, so one is looked at with each part of this instant. What is looked at may be armed anew
+// meanwhile; then others are.
+inline void Fabric::look_ahead() {
+  if (!next_) return;
+  const Part& part = static_cast<const Part&>(*next_);
+  if (part.is_way)
+    static_cast<const Way&>(part).prefetch();
+  else
+    static_cast<const Member&>(part).device->prefetch();
+  next_ = next_->behind();
+  if (next_) __builtin_prefetch(next_, 1);
+}
+
 void Fabric::run(Nanos now) {
   now_ = now;
   if (alone_) {
     if (next_deadline() <= now) wake(0);
   } else {
-    wake_ups_.take_due(now, [this](Event& due) { rounds_[turn_].add(static_cast<Part&>(due).number); });
-    wake_ups_.advance(now);
-    // Of those that come behind this instant: memory needs as long as some of its devices.
-    wake_ups_.look_ahead([](const Event& due) {
+    if (rounds_[turn_].empty())
+      if (Event* only = wake_ups_.take_only(now)) {
+        next_ = wake_ups_.near();
+        if (next_ && static_cast<const Part*>(next_)->is_way) static_cast<const Way*>(next_)->prefetch_first();
+        look_ahead();
+        run_only(static_cast<Part&>(*only), now);
+        return run_rounds(now);
+      }
+    wake_ups_.take_due(now, [this](Event& due) {
       const Part& part = static_cast<const Part&>(due);
-      if (part.is_way)
-        __builtin_prefetch(static_cast<const Way&>(part).way, 1);
-      else
-        static_cast<const Member&>(part).device->prefetch();
+      rounds_[turn_].add(part.number);
+      if (part.is_way) static_cast<const Way&>(part).prefetch_first();
     });
+    wake_ups_.advance(now);
+    next_ = wake_ups_.near();
+    if (next_) __builtin_prefetch(next_, 1);
   }
   run_rounds(now);
+}
+
+// An instant in which one thing is due, as most are: the rounds that it makes without what gathers and orders many.
+void Fabric::run_only(Part& part, Nanos now) {
+  if (!part.is_way) {
+    Member& member = static_cast<Member&>(part);
+    return step(member, member.inboxes[turn_ ^ 1], now);
+  }
+  Way& from = static_cast<Way&>(part);
+  DelayWay& way = *from.way;
+  if (!way.gives() || way.size() == 0 || way.is_watched() || !from.to || !counts_late_ || way.second_at() <= now)
+    return release(from, now);
+  const Packet packet = way.take();
+  if (way.size()) wake_ups_.arm(from, way.next_at());
+  work_++;
+  enter(*from.to, from.to_port, packet, now);
+}
+
+// A step of a device with one packet.
+void Fabric::enter(Member& entered, Port in, Packet packet, Nanos now) {
+  work_ += 2;
+  if (is_known(packet)) [[likely]]
+    return schedule(entered, entered.device->step_one(now, in, packet));
+  const Arrivals arrivals{in, {&packet, 1}};
+  entered.device->step(now, {&arrivals, 1});
+  schedule(entered, entered.device->next_deadline());
 }
 
 void Fabric::run(Nanos now, FabricPort to, std::span<Packet> packets) {
@@ -206,6 +259,7 @@ void Fabric::run_rounds(Nanos now) {
     turn_ ^= 1;
     round.take_all([&](unsigned number) {
       Part& part = *parts_[number];
+      look_ahead();
       if (part.is_way)
         release(static_cast<Way&>(part), now);
       else
@@ -215,21 +269,34 @@ void Fabric::run_rounds(Nanos now) {
 }
 
 void Fabric::step(Member& stepped, Inbox& inbox, Nanos now) {
-  work_ += 1 + inbox.packets.size();
-  if (inbox.runs.size() == 1) {
-    const Arrivals arrivals{inbox.runs[0].port, inbox.packets};
+  if (inbox.has_more || alone_) return step_many(stepped, inbox, now);
+  if (const Packet packet = std::exchange(inbox.one, Packet())) {
+    enter(stepped, inbox.one_port, packet, now);
+  } else {
+    work_++;
+    stepped.device->step(now, {});
+    schedule(stepped, stepped.device->next_deadline());
+  }
+  if (stepped.line) stepped.set_waits(!stepped.inboxes[turn_].empty());
+}
+
+void Fabric::step_many(Member& stepped, Inbox& inbox, Nanos now) {
+  if (inbox.one) inbox.add_more(inbox.one_port, {});
+  work_ += 1 + inbox.many->packets.size();
+  if (inbox.many->runs.size() == 1) {
+    const Arrivals arrivals{inbox.many->runs[0].port, inbox.many->packets};
     stepped.device->step(now, {&arrivals, 1});
   } else {
     arrivals_.clear();
     std::size_t first = 0;
-    for (const Inbox::Run& run : inbox.runs) {
-      arrivals_.push_back({run.port, {inbox.packets.data() + first, run.end - first}});
+    for (const Inbox::Run& run : inbox.many->runs) {
+      arrivals_.push_back({run.port, {inbox.many->packets.data() + first, run.end - first}});
       first = run.end;
     }
     stepped.device->step(now, arrivals_);
   }
   inbox.clear();
-  stepped.waits = !stepped.inboxes[turn_].packets.empty();
+  if (stepped.line) stepped.set_waits(!stepped.inboxes[turn_].empty());
   if (!alone_) schedule(stepped, stepped.device->next_deadline());
 }
 
@@ -243,10 +310,12 @@ void Fabric::release(Way& from, Nanos now) {
     Packet packet = way.take();
     if (way.is_watched()) [[unlikely]]
       from.line->line->goes(packet);
-    if (from.wire.to && !from.wire.way && from.line->taps.empty()) [[likely]]
-      deliver(*from.wire.to, from.wire.port, {&packet, 1});
-    else
+    if (from.to) [[likely]] {
+      from.to->device->prefetch_arrival(from.to_port, packet);
+      deliver(*from.to, from.to_port, {&packet, 1});
+    } else {
       leave(*from.line, from.in ^ 1, {&packet, 1}, now);
+    }
   } while (way.next_at() <= now);
   if (way.size()) wake_ups_.arm(from, way.next_at());
   if (!counts_late_) from.line->device->settle(now + 1);

@@ -2,13 +2,16 @@
 // Fabric: devices joined by wires, and the event queue. Shared by all drives.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/engine/device.h"
 #include "runtime/engine/device_set.h"
 #include "runtime/engine/event_queue.h"
+#include "runtime/kernel/delay_way.h"
 
 namespace rocebox {
 
@@ -80,15 +83,32 @@ class Fabric {
   void settle(Nanos before);
 
  private:
-  // What arrives in one round, in order: a run of packets for each change of port.
+  static constexpr std::size_t kCacheLine = 64;
+  // What arrives in one round, in order: a run of packets for each change of port. One packet, as nearly always, stands
+  // in the inbox itself.
   struct Inbox {
     struct Run {
       Port port;
       std::size_t end;  // of its packets: where the next run begins
     };
-    std::vector<Packet> packets;
-    std::vector<Run> runs;
-    void add(Port port, std::span<const Packet> more);
+    struct Many {
+      std::vector<Packet> packets;
+      std::vector<Run> runs;
+    };
+    Packet one;  // empty: none, or they are below
+    Port one_port = 0;
+    bool has_more = false;
+    std::unique_ptr<Many> many = std::make_unique<Many>();
+    bool empty() const { return !one && !has_more; }
+    void add(Port port, std::span<const Packet> more) {
+      if (more.size() == 1 && empty()) {
+        one = more[0];
+        one_port = port;
+      } else {
+        add_more(port, more);
+      }
+    }
+    void add_more(Port port, std::span<const Packet> more);
     void clear();
   };
   struct Member;
@@ -103,26 +123,54 @@ class Fabric {
     unsigned number = 0;
     bool is_way = false;
   };
-  // One direction of a line: packets that it carries cost no step.
-  struct Way : Part {
+  // One direction of a line: packets that it carries cost no step. What each of them needs is one line of the cache.
+  struct alignas(kCacheLine) Way : Part {
+    Port in = 0;
+    Port to_port = 0;    // of `to`
+    bool waits = false;  // something is in an inbox of the line: it goes first
     DelayWay* way = nullptr;
+    Member* to = nullptr;  // to whom they are handed; null: the wire leads to another line or nowhere, or it has a tap
     Member* line = nullptr;
     Wire wire;  // by which they leave
-    Port in = 0;
+    // What taking the first packet needs, and then what the device that gets it does.
+    void prefetch() const {
+      way->prefetch_itself();
+      __builtin_prefetch(to, 1);
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(to) + kCacheLine, 1);
+    }
+    void prefetch_first() const;
   };
-  struct Member : Part {
+  struct alignas(kCacheLine) Member : Part {
     Device* device = nullptr;
-    LinePath* line = nullptr;      // of the device
-    bool waits = false;            // something in an inbox of a line: it goes first
-    std::vector<Wire> wires;       // by port
-    std::array<Inbox, 2> inboxes;  // of this round and the next, by turns
-    std::vector<Tap> taps;         // by port; empty where none of the device's ports has one
+    LinePath* line = nullptr;        // of the device
+    std::array<Inbox, 2> inboxes;    // of this round and the next, by turns
+    std::span<const std::byte> hot;  // of the device, see Device::hot()
+    std::vector<Wire> wires;         // by port
+    std::vector<Tap> taps;           // by port; empty where none of the device's ports has one
+    Fabric* fabric = nullptr;
     unsigned device_number = 0;
     std::array<Way, 2> ways;  // of a line, by input
+    void prefetch() const {
+      __builtin_prefetch(device);
+      for (std::size_t i = 0; i < hot.size(); i += kCacheLine) __builtin_prefetch(&hot[i], 1);
+    }
+    void set_waits(bool waits) {
+      for (Way& way : ways) way.waits = waits;
+    }
+    void look_for_short_cuts() {
+      for (Way& way : ways) {
+        way.to = way.wire.way || !taps.empty() ? nullptr : way.wire.to;
+        way.to_port = way.wire.port;
+      }
+    }
   };
 
   void run_rounds(Nanos now);
+  void run_only(Part& part, Nanos now);
+  void look_ahead();
   void step(Member& stepped, Inbox& inbox, Nanos now);
+  void step_many(Member& stepped, Inbox& inbox, Nanos now);
+  void enter(Member& entered, Port in, Packet packet, Nanos now);
   void release(Way& way, Nanos now);
   void leave(Member& from, Port out, std::span<Packet> packets, Nanos now);
   void carry(Way& way, std::span<Packet> packets, Nanos now);
@@ -144,6 +192,7 @@ class Fabric {
   Nanos now_ = 0, settled_ = 0;
   bool counts_late_ = false;
   EventQueue wake_ups_;              // one of each part at most: its next deadline
+  const Event* next_ = nullptr;      // of those that are due behind this instant, the next one to be looked at
   std::array<DeviceSet, 2> rounds_;  // parts with something to do, in this round and the next, by turns
   unsigned turn_ = 0;                // of the round that comes next
   std::vector<Arrivals> arrivals_;   // of the device that is stepped

@@ -48,6 +48,12 @@ Pipeline::Pipeline(std::vector<Stage> stages, std::vector<Edge> inputs, Pool& po
   for (auto& list : emitted_) list.reserve(kEmittedReserved);
   is_one_kernel_ = are_one_kernel(stages_, inputs_);
   ahead_.resize(is_one_kernel_ ? stages_[0].outputs.size() : 0);
+  if (is_one_kernel_) {
+    Stage& only = stages_[0];
+    alone_ = {only.kernel.get(), host_side(),  &only.seed,
+              &packets_in_[0],   &emitted_[0], static_cast<unsigned>(only.outputs.size()),
+              pass_[0]};
+  }
   timers_.reserve(kTimersReserved);
   for (unsigned i = 0; i < stages_.size(); i++) {
     Context context(*this, i, now_, &stages_[i].seed);
@@ -62,7 +68,7 @@ void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
   for (const Host& host : hosts_) look_at(host);
   for (const Arrivals& arrival : arrivals) {
     books_.in.add(arrival.packets.size());
-    if (is_one_kernel_ && arrival.packets.size() == 1 && !trace_ && !probe_) {
+    if (arrival.packets.size() == 1 && is_alone()) {
       run_alone(arrival.in, arrival.packets[0]);
       continue;
     }
@@ -81,6 +87,19 @@ void Pipeline::step(Nanos now, std::span<const Arrivals> arrivals) {
     }
   }
   if (next_deadline() <= now_) fire_timers();
+}
+
+void Pipeline::step_alone(Nanos now, Port in, Packet packet) {
+  if (now < now_) broken("time went back", "step", static_cast<std::uint64_t>(now_ - now));
+  now_ = now;
+  if (next_deadline() <= now_) [[unlikely]]
+    fire_timers();
+  if (alone_.host && alone_.host->has_posted()) [[unlikely]]
+    look_at(hosts_[0]);
+  books_.in.add();
+  run_alone(in, packet);
+  if (next_deadline() <= now_) [[unlikely]]
+    fire_timers();
 }
 
 void Pipeline::look_at(const Host& host) {
@@ -121,19 +140,18 @@ void Pipeline::run(Edge at, Batch& batch, unsigned hops) {
 // What run() does for one packet where one kernel is all there is and nobody looks on: the switches and NICs of a
 // fabric.
 void Pipeline::run_alone(Port in, Packet packet) {
-  Stage& stage = stages_[0];
   Batch batch;
   batch.packets_[0] = packet;
   batch.size_ = 1;
-  batch.start(pass_[0][in & 1]);
-  packets_in_[0].add();
-  Context context(*this, 0, now_, &stage.seed, &batch);
-  stage.kernel->process(context, in, batch);
+  batch.start(alone_.pass[in & 1]);
+  alone_.packets_in->add();
+  Context context(*this, 0, now_, alone_.seed, &batch);
+  alone_.kernel->process(context, in, batch);
   const Port verdict = batch.verdicts_[0];
-  if (!emitted_[0].empty() || verdict == Batch::kDropped) [[unlikely]]
+  if (!alone_.emitted->empty() || verdict == Batch::kDropped) [[unlikely]]
     return distribute(0, batch, 1);
   if (verdict == Batch::kTaken) return;
-  if (verdict >= stage.outputs.size()) broken("a kernel sent to an output that it does not have", stage.name, verdict);
+  if (verdict >= alone_.outputs) broken("a kernel sent to an output that it does not have", stages_[0].name, verdict);
   books_.out.add();
   hand_over(verdict, {&packet, 1});
 }

@@ -55,7 +55,10 @@ using Sink = std::function<void(Port out, std::span<Packet> packets, Nanos now)>
 
 /// Takes over a packet that leaves by `out` at `at`, later than `now`; false: it wants it then, and nothing has
 /// happened.
-using AheadSink = std::function<bool(Port out, Packet packet, Nanos now, Nanos at)>;
+struct AheadSink {
+  void* owner = nullptr;
+  bool (*take)(void* owner, Port out, Packet packet, Nanos now, Nanos at) = nullptr;
+};
 
 /// The packets and bytes of one device port.
 struct PortCounters {
@@ -76,6 +79,12 @@ struct Conservation {
   std::uint64_t held() const { return in + made - out - dropped; }
 };
 
+/// Parsed RoCEv2 with its identity: what devices of a fabric hand to each other, nearly always.
+inline bool is_known(Packet packet) {
+  const PacketMeta& meta = packet.meta();
+  return meta.status == ParseStatus::kRoce && meta.identity != 0;
+}
+
 /// Broken invariants end the run with the values that show it, in release too.
 [[noreturn]] void broken(const char* what, std::string_view who, std::uint64_t value);
 
@@ -88,7 +97,7 @@ class Pipeline {
   /// What leaves is counted in `ports`, one for each output, from now on.
   void count_sent(PortCounters* ports) { ports_ = ports; }
   /// From now on kernels may say ahead that a packet leaves (Context::emit_at).
-  void set_ahead_sink(AheadSink sink) { ahead_sink_ = std::move(sink); }
+  void set_ahead_sink(AheadSink sink) { ahead_sink_ = sink; }
   /// Counts what was said ahead and has left before `before`.
   void settle(Nanos before);
   /// Where packets that kernels make get their identity from; its own, until set before the first step().
@@ -104,6 +113,11 @@ class Pipeline {
   /// parsed and have their metadata filled. A drive may call again with the same `now` when another device hands over
   /// without delay.
   void step(Nanos now, std::span<const Arrivals> arrivals);
+
+  /// Whether it is one kernel, whose ports are its own, and nobody looks on.
+  bool is_alone() const { return is_one_kernel_ && !trace_ && !probe_; }
+  /// step() with one packet, where is_alone().
+  void step_alone(Nanos now, Port in, Packet packet);
 
   /// Books packets that went from an input straight to an output without step().
   void count_wire(std::uint64_t packets) {
@@ -136,6 +150,15 @@ class Pipeline {
     const auto& timer = static_cast<const Timer&>(timers_.first());
     __builtin_prefetch(&timer, 1);
     stages_[timers_.first_order() >> kStageShift].kernel->prefetch(timer);
+  }
+  /// The same for a packet that is about to come in by `in`.
+  void prefetch_arrival(Port in, Packet packet) const {
+    if (is_one_kernel_ && is_known(packet)) alone_.kernel->prefetch_arrival(in, packet);
+  }
+  /// Of this object, what each step_alone() uses.
+  std::span<const std::byte> hot() const {
+    const auto* start = reinterpret_cast<const std::byte*>(this);
+    return {start, reinterpret_cast<const std::byte*>(&stages_)};
   }
 
   /// May be asked for on any thread.
@@ -191,6 +214,33 @@ class Pipeline {
   bool traces_drop(Packet packet) const { return trace_ && (trace_->every_drop || packet.meta().traced); }
   void trace_verdict(unsigned stage, const Batch& batch, unsigned i, const TraceInfo& info, Packet packet);
 
+  // Of the only kernel, where there is one and its ports are the device's: what stands in several places else.
+  struct Alone {
+    Kernel* kernel = nullptr;
+    HostSide* host = nullptr;  // null: it has none
+    std::uint64_t* seed = nullptr;
+    Counter* packets_in = nullptr;
+    std::vector<Emitted>* emitted = nullptr;
+    unsigned outputs = 0;
+    std::array<Port, 2> pass{};
+  } alone_;
+  Nanos now_ = 0;
+  struct {
+    Counter in, made, out, dropped;
+  } books_;
+  bool is_one_kernel_ = false;
+  PortCounters* ports_ = nullptr;  // null: nobody counts what leaves
+  TraceSink* trace_ = nullptr;
+  Probe* probe_ = nullptr;
+  DeadlineHeap timers_;
+  std::uint64_t timer_sequence_ = 0;
+  AheadSink ahead_sink_;
+  // What an output sends, said ahead, until it has left and is counted.
+  struct Ahead {
+    Nanos at = 0;
+    std::uint32_t bytes = 0;  // 0: nothing
+  };
+  std::vector<Ahead> ahead_;  // by output
   std::vector<Stage> stages_;
   std::vector<std::array<Port, 2>> pass_;  // by stage: the pass port for inputs 0 and 1 (others: 0)
   std::vector<Edge> inputs_;
@@ -201,25 +251,8 @@ class Pipeline {
   PacketIdentities own_identities_;
   PacketIdentities* identities_ = &own_identities_;
   Sink sink_;
-  // What an output sends, said ahead, until it has left and is counted.
-  struct Ahead {
-    Nanos at = 0;
-    std::uint32_t bytes = 0;  // 0: nothing
-  };
-  AheadSink ahead_sink_;
-  std::vector<Ahead> ahead_;  // by output
-  bool is_one_kernel_ = false;
-  PortCounters* ports_ = nullptr;  // null: nobody counts what leaves
-  TraceSink* trace_ = nullptr;
-  Probe* probe_ = nullptr;
-  DeadlineHeap timers_;
   std::size_t timers_reserved_ = kTimersReserved;
-  std::uint64_t timer_sequence_ = 0;
-  Nanos now_ = 0;
   unsigned batch_max_ = kBatchMax;
-  struct {
-    Counter in, made, out, dropped;
-  } books_;
   std::bitset<256> shared_outputs_;
   Counter& drop_hop_limit_;
   Counter& drop_no_packet_;

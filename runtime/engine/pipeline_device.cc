@@ -105,10 +105,25 @@ void PipelineDevice::enter(Nanos now, const Arrivals& arrival) {
     PacketMeta& meta = arrival.packets[0].meta();
     if (meta.status != ParseStatus::kUnparsed && meta.identity != 0) return enter_one(now, arrival.in, meta);
   }
-  if (all_new)
+  if (all_new) {
     roce::parse(arrival.packets);
-  else
+    count_entering<true>(now, arrival);
+  } else {
     roce::parse_new(arrival.packets);
+    count_entering<false>(now, arrival);
+  }
+  if (!trace_) [[likely]]
+    return;
+  for (Packet packet : arrival.packets) {
+    packet.meta().traced = trace_->follows(packet);
+    if (trace_->every_port || packet.meta().traced)
+      trace_->record({now, {}, TraceVerdict::kArrive, arrival.in, nullptr, trace_info(packet), packet});
+  }
+}
+
+// What is parsed gets its metadata and is counted; where all are new none is asked whether it is.
+template <bool kAllNew>
+void PipelineDevice::count_entering(Nanos now, const Arrivals& arrival) {
   std::uint64_t bytes = 0, run = 0;  // packets of one status in a row are counted at once
   std::uint64_t last = pipeline_->identities().last;
   ParseStatus status = ParseStatus::kUnparsed;
@@ -116,7 +131,7 @@ void PipelineDevice::enter(Nanos now, const Arrivals& arrival) {
     PacketMeta& meta = packet.meta();
     meta.arrival = now;
     meta.input = arrival.in;
-    if (all_new || meta.identity == 0) meta.identity = ++last;
+    if (kAllNew || meta.identity == 0) meta.identity = ++last;
     meta.made = 0;
     bytes += meta.wire_bytes;
     if (meta.status != status) {
@@ -129,13 +144,6 @@ void PipelineDevice::enter(Nanos now, const Arrivals& arrival) {
   pipeline_->identities().last = last;
   if (run) status_counters_[static_cast<std::size_t>(status)]->add(run);
   port_counters_[arrival.in].came(arrival.packets.size(), bytes);
-  if (!trace_) [[likely]]
-    return;
-  for (Packet packet : arrival.packets) {
-    packet.meta().traced = trace_->follows(packet);
-    if (trace_->every_port || packet.meta().traced)
-      trace_->record({now, {}, TraceVerdict::kArrive, arrival.in, nullptr, trace_info(packet), packet});
-  }
 }
 
 // What step() does for a packet, but for what the next device writes anew and what settle() counts.
@@ -167,6 +175,13 @@ void PipelineDevice::settle(Nanos before) {
 void PipelineDevice::step(Nanos now, std::span<const Arrivals> arrivals) {
   for (const Arrivals& arrival : arrivals) enter(now, arrival);
   pipeline_->step(now, arrivals);
+}
+
+Nanos PipelineDevice::step_one(Nanos now, Port in, Packet packet) {
+  if (trace_ || !pipeline_->is_alone()) return Device::step_one(now, in, packet);
+  enter_one(now, in, packet.meta());
+  pipeline_->step_alone(now, in, packet);
+  return pipeline_->next_deadline();
 }
 
 void PipelineDevice::set_trace(TraceSink* trace) {

@@ -33,13 +33,19 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   void step(Nanos now, std::span<const Arrivals> arrivals) override;
   Nanos next_deadline() const override { return pipeline_->next_deadline(); }
   void prefetch() const override { pipeline_->prefetch(); }
+  void prefetch_arrival(Port in, Packet packet) const override {
+    __builtin_prefetch(&port_counters_[in], 1);
+    pipeline_->prefetch_arrival(in, packet);
+  }
+  std::span<const std::byte> hot() const override { return pipeline_->hot(); }
   void set_sink(Sink sink) override { pipeline_->set_sink(std::move(sink)); }
   void set_batch_max(unsigned packets) override { pipeline_->set_batch_max(packets); }
   void allow_shared(Port out) override { pipeline_->allow_shared(out); }
   void set_identities(PacketIdentities& identities) override { pipeline_->set_identities(identities); }
   void set_trace(TraceSink* trace) override;
   void set_probe(Probe* probe) override;
-  void set_ahead_sink(AheadSink sink) override { pipeline_->set_ahead_sink(std::move(sink)); }
+  Nanos step_one(Nanos now, Port in, Packet packet) override;
+  void set_ahead_sink(AheadSink sink) override { pipeline_->set_ahead_sink(sink); }
   void settle(Nanos before) override;
   Kernel& kernel(unsigned number) override { return *pipeline_->stages()[number].kernel; }
   const DeviceBooks& books() const override { return *this; }
@@ -49,6 +55,8 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
 
  private:
   void enter(Nanos now, const Arrivals& arrival);
+  template <bool kAllNew>
+  void count_entering(Nanos now, const Arrivals& arrival);
   void enter_one(Nanos now, Port in, PacketMeta& meta);
 
   Conservation conservation() const override { return pipeline_->conservation(); }

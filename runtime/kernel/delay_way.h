@@ -15,7 +15,7 @@ namespace rocebox {
 
 /// A ring of packets in the order in which they leave, and the count of those that took the short cut. Who counts them
 /// by name does so later (see DelayLine::settle): that costs no packet anything.
-class DelayWay {
+class alignas(RTE_CACHE_LINE_SIZE) DelayWay {
  public:
   struct Entry {  // trivial, so that making room touches no memory; the way owns the packet
     Nanos at;
@@ -62,13 +62,14 @@ class DelayWay {
   /// The first, which is due. Only when gives().
   Packet take() {
     const Packet packet(pop().packet);
-    prefetch();  // of which nothing is in the cache any more when it is due
     counted_.taken++;
     counted_.taken_bytes += packet.wire_bytes();
     return packet;
   }
   /// When the first leaves; kNever when there is none.
   Nanos next_at() const { return count_ ? entries_[head_].at : kNever; }
+  /// The same of the second.
+  Nanos second_at() const { return count_ > 1 ? entries_[index(1)].at : kNever; }
   /// When the last that was put on it comes, which may lie ahead: a port sends one packet at a time.
   Nanos last_comes() const { return last_comes_; }
 
@@ -87,6 +88,12 @@ class DelayWay {
 
   std::uint32_t size() const { return count_; }
   std::uint32_t capacity() const { return capacity_; }
+  /// Fetches what take() needs into the cache, but for the packet.
+  void prefetch_itself() const {
+    const auto* start = reinterpret_cast<const std::uint8_t*>(this);
+    __builtin_prefetch(start, 1);
+    __builtin_prefetch(start + RTE_CACHE_LINE_SIZE, 1);
+  }
   /// Fetches the first, whose time comes, into the cache.
   void prefetch() const {
     if (count_) Packet(entries_[head_].packet).prefetch();

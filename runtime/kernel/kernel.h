@@ -127,6 +127,8 @@ class Kernel {
   /// Brings what on_timer(timer) needs nearer: it is soon to be called. Changes nothing. Where hundreds of devices take
   /// turns, nothing of one is in the cache any more when its turn comes.
   virtual void prefetch(const Timer& /*timer*/) const {}
+  /// The same for process() with a packet that is about to come in by `in`, and is parsed.
+  virtual void prefetch_arrival(Port /*in*/, Packet /*packet*/) const {}
   /// What is behind a device that hosts use: null for all others. Asked for once, before start().
   virtual HostSide* host_side() { return nullptr; }
   /// Called when its host_side() has posted; what is posted before it returns must be seen by it or lead to another

@@ -156,6 +156,9 @@ class Forward {
     }
   }
 
+  void prefetch(Packet packet) const {
+    if (routes_ && RecentFlows::concerns(packet.meta())) recent_.prefetch(RecentFlows::key_of(packet));
+  }
   void on_timer(Pass& pass, Timer& timer) { bridge_.on_timer(pass, timer); }
   void report(Report& report) const { bridge_.report(report); }
   void stimuli(std::vector<Stimulus>& all) const { all.insert(all.end(), stimuli_.begin(), stimuli_.end()); }

@@ -45,14 +45,26 @@ class RecentFlows {
     std::memcpy(&key.source_port, data + meta.udp_offset, sizeof key.source_port);
     return key;
   }
-  /// The place of a flow; it may hold another one.
+  /// The place of a flow, or the one that it would take, whose flow is another one.
   Flow& place(const Key& key) {
-    return flows_[rte_hash_crc_8byte(key.addresses, key.source_port) & (kRecentFlows - 1)];
+    const std::uint32_t hash = hash_of(key);
+    Flow* line = &flows_[start_of_line(hash)];
+    for (unsigned i = 0; i < kLine; i++)
+      if (holds(line[i], key)) return line[i];
+    for (unsigned i = 0; i < kLine; i++)
+      if (!is_in_use(line[i])) return line[i];
+    return line[hash >> kHashShift];
   }
+  void prefetch(const Key& key) const { __builtin_prefetch(&flows_[start_of_line(hash_of(key))]); }
   bool holds(const Flow& place, const Key& key) const {
     return place.addresses == key.addresses && place.source_port_and_round == both(key);
   }
-  void remember(const Key& key, Way way) { place(key) = {key.addresses, both(key), way}; }
+  void remember(const Key& key, Way way) {
+    Flow& flow = place(key);
+    const bool taken = is_in_use(flow) && !holds(flow, key);
+    flow = {key.addresses, both(key), way};
+    if (taken) displace();
+  }
   /// Routes have changed.
   void forget() {
     if (++round_ != 0) return;
@@ -61,10 +73,25 @@ class RecentFlows {
   }
 
  private:
+  static constexpr unsigned kLine = 4;        // places of a line of the cache
+  static constexpr unsigned kHashShift = 30;  // the hash's bits for one of them
+  static std::uint32_t hash_of(const Key& key) { return rte_hash_crc_8byte(key.addresses, key.source_port); }
+  std::size_t start_of_line(std::uint32_t hash) const { return hash & mask_ & ~(kLine - 1); }
+  bool is_in_use(const Flow& flow) const { return static_cast<std::uint16_t>(flow.source_port_and_round) == round_; }
   std::uint32_t both(const Key& key) const { return std::uint32_t{key.source_port} << 16 | round_; }
 
-  static_assert((kRecentFlows & (kRecentFlows - 1)) == 0);
+  // As few places as the flows need, so that they share lines and pages of memory: twice as many when a quarter of them
+  // has lost its flow to another one. What then stands elsewhere is looked up anew.
+  void displace() {
+    if (++displaced_ <= mask_ / 4 || mask_ + 1 == kRecentFlows) return;
+    mask_ = 2 * mask_ + 1;
+    displaced_ = 0;
+  }
+
+  static_assert((kRecentFlows & (kRecentFlows - 1)) == 0 && (kRecentFlowsAtFirst & (kRecentFlowsAtFirst - 1)) == 0 &&
+                kRecentFlowsAtFirst <= kRecentFlows);
   flows::ZeroedArray<Flow> flows_;
+  std::uint32_t mask_ = kRecentFlowsAtFirst - 1, displaced_ = 0;
   std::uint16_t round_ = 1;  // of what is remembered since the last change; places are empty with 0
 };
 static_assert(sizeof(RecentFlows::Flow) == 16, "four in a cache line");

@@ -196,8 +196,7 @@ bool TrafficManager::next(Port number, Nanos now, PacketState& p, Queueing& queu
 void TrafficManager::prefetch(Port number) const {
   const PortState& port = ports_[number];
   __builtin_prefetch(&port, 1);
-  __builtin_prefetch(reinterpret_cast<const std::uint8_t*>(&port) + RTE_CACHE_LINE_SIZE, 1);
-  __builtin_prefetch(&port.queues[0].bytes, 1);
+  __builtin_prefetch(&port.queues[0], 1);
 }
 
 Nanos TrafficManager::wake_at(Port number, Nanos now) const {

@@ -135,6 +135,26 @@ TEST(RecentFlows, AreForgottenForGood) {
   }
 }
 
+// Few flows have few places, and there are more where many need them.
+TEST(RecentFlows, FindPlacesForMany) {
+  RecentFlows flows;
+  constexpr std::uint16_t kFlows = 8192;
+  const auto key = [](std::uint16_t i) { return RecentFlows::Key{0x0A0000010A000101 + i * 0x100000001u, i}; };
+  unsigned held = 0;
+  for (unsigned round = 0; round < 16; round++) {
+    held = 0;
+    for (std::uint16_t i = 0; i < kFlows; i++) {
+      if (flows.holds(flows.place(key(i)), key(i))) {
+        held++;
+        ASSERT_EQ(flows.place(key(i)).way.hop, i % 7) << i;
+      } else {
+        flows.remember(key(i), {1, static_cast<std::uint16_t>(i % 7)});
+      }
+    }
+  }
+  EXPECT_GT(held, kFlows / 8 * 7);
+}
+
 // The header's checksum against the sum as RFC 791 words it.
 bool checksum_holds(const roce::Ipv4& ip) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(&ip);
