@@ -113,12 +113,13 @@ void Pipeline::look_at(const Host& host) {
 void Pipeline::fire_timers() {
   const std::size_t most = timers_.size() + kTimersPerInstantMax;
   for (std::size_t fired = 0; timers_.next() <= now_; fired++) {
-    Timer& timer = static_cast<Timer&>(timers_.pop());
+    Timer& timer = static_cast<Timer&>(timers_.take_first());
     const unsigned number = timer.stage_;
     Stage& stage = stages_[number];
     if (fired == most) broken("a kernel re-arms for now without end", stage.name, fired);
     Context context(*this, number, now_, &stage.seed);
     stage.kernel->on_timer(context, timer);
+    timers_.close();
     send_emitted(number);
   }
 }

@@ -43,6 +43,13 @@ class BasicDeadlineHeap {
   /// `what` is due at `at`, in place of when it was before; equal times go by `order`.
   void arm(Deadline& what, Nanos at, std::uint64_t order) {
     const Entry entry{at, order, &what};
+    if (open_) [[unlikely]] {
+      if (what.place_ == 0) {
+        open_ = false;
+        return sink(1, entry);
+      }
+      close();
+    }
     if (what.place_ == 0) {
       entries_.push_back(entry);
       return rise(entries_.size() - 1, entry);
@@ -52,20 +59,29 @@ class BasicDeadlineHeap {
   }
   void cancel(Deadline& what) {
     if (what.place_ == 0) return;
+    close();
     const std::size_t place = what.place_;
     what.place_ = 0;
-    const Entry last = entries_.back();
-    entries_.pop_back();
-    if (empty()) next_ = kNever;
-    if (place == entries_.size()) return;
-    if (last.before(entries_[place])) return rise(place, last);
-    sink(place, last);
+    remove(place);
   }
   /// Takes out the earliest.
   Deadline& pop() {
-    Deadline& first = *entries_[1].what;
-    cancel(first);
+    Deadline& first = take_first();
+    close();
     return first;
+  }
+  /// The same, and leaves its place open until close(): what is armed next takes it, as what has happened mostly arms
+  /// something anew, and one way through the heap does for both. Until then nothing else is asked of it.
+  Deadline& take_first() {
+    Deadline& first = *entries_[1].what;
+    first.place_ = 0;
+    open_ = true;
+    return first;
+  }
+  void close() {
+    if (!open_) return;
+    open_ = false;
+    remove(1);
   }
   /// The earliest, and the order that it was armed with; there must be one.
   const Deadline& first() const { return *entries_[1].what; }
@@ -83,6 +99,14 @@ class BasicDeadlineHeap {
   static std::size_t parent(std::size_t place) { return (place - 2) / kArity + 1; }
   static std::size_t first_child(std::size_t place) { return (place - 1) * kArity + 2; }
 
+  void remove(std::size_t place) {
+    const Entry last = entries_.back();
+    entries_.pop_back();
+    if (empty()) next_ = kNever;
+    if (place == entries_.size()) return;
+    if (last.before(entries_[place])) return rise(place, last);
+    sink(place, last);
+  }
   void put(std::size_t place, const Entry& entry) {
     entries_[place] = entry;
     if (place == 1) next_ = entry.at;
@@ -110,6 +134,7 @@ class BasicDeadlineHeap {
 
   std::vector<Entry> entries_;  // from 1
   Nanos next_ = kNever;         // what is asked for all the time
+  bool open_ = false;           // the first has been taken out of its place
 };
 
 using DeadlineHeap = BasicDeadlineHeap<4>;

@@ -24,17 +24,36 @@ void run_against_model(std::uint32_t seed) {
   std::vector<std::tuple<Nanos, std::uint64_t, std::size_t>> armed(kThings);
   BasicDeadlineHeap<kArity> heap;
   Model model;
-  for (std::uint64_t step = 0; step < 20'000; step++) {
+  std::uint64_t step = 0;
+  const auto arm = [&](std::size_t i) {
+    if (things[i].armed()) model.erase(armed[i]);
+    armed[i] = {static_cast<Nanos>(random() % 100), random() % 3 << 48 | step++, i};
+    heap.arm(things[i], std::get<0>(armed[i]), std::get<1>(armed[i]));
+    model.insert(armed[i]);
+  };
+  const auto take_first = [&] {
+    const std::size_t first = std::get<2>(*model.begin());
+    EXPECT_EQ(&heap.take_first(), &things[first]);
+    model.erase(model.begin());
+    return first;
+  };
+  for (unsigned turn = 0; turn < 20'000; turn++) {
     const std::size_t i = random() % kThings;
-    switch (random() % 4) {
+    switch (random() % 5) {
       case 0:
-      case 1: {
-        if (things[i].armed()) model.erase(armed[i]);
-        armed[i] = {static_cast<Nanos>(random() % 100), random() % 3 << 48 | step, i};
-        heap.arm(things[i], std::get<0>(armed[i]), std::get<1>(armed[i]));
-        model.insert(armed[i]);
+      case 1:
+        arm(i);
         break;
-      }
+      case 4:  // what is taken out arms itself anew, or others, or cancels one
+        if (model.empty()) break;
+        if (const std::size_t first = take_first(); random() % 2) arm(first);
+        if (random() % 2) arm(i);
+        if (random() % 4 == 0) {
+          if (things[i].armed()) model.erase(armed[i]);
+          heap.cancel(things[i]);
+        }
+        heap.close();
+        break;
       case 2:
         if (things[i].armed()) model.erase(armed[i]);
         heap.cancel(things[i]);
