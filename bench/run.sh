@@ -53,7 +53,8 @@ if ((${#micro[@]})); then  # has rounds of its own
   done
   if ! grep -q '"instructions"' "$results/scr.json" && command -v valgrind > /dev/null; then  # no counter of the machine's
     python3 "$root/bench/micro/instructions.py" "$build/bench/scr_bench" swift_through_the_interface swift_called_directly \
-      pcc_through_the_interface pcc_called_directly=1000 pcc_events_alone > "$results/instructions_of_calls.json" || exit 2
+      pcc_through_the_interface pcc_called_directly=1000 pcc_events_alone > "$results/instructions_of_calls.json" ||
+      rm -f "$results/instructions_of_calls.json"
   fi
 fi
 echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), CPU $cpu, load $(cut -d' ' -f1 /proc/loadavg)"

@@ -294,7 +294,7 @@ def scr_call(table, what, rows, names, calls=1):
         return row[name] / each - (row[names[2]] if len(names) > 2 and name == names[0] else 0)
     ns, cycles, instructions = rows
     time = [of(ns, names[0]), of(ns, names[1], calls)]
-    said = [f"{time[i]:.1f} ns, {of(cycles, names[i]):.0f} cycles, " + (f"{of(instructions, names[i]):.0f} instructions" if instructions else "instructions not counted")
+    said = [f"{time[i]:.1f} ns, {of(cycles, names[i]):.0f} cycles, " + (f"{of(instructions, names[i]):.0f} instructions" if set(names) <= set(instructions) else "instructions not counted")
             for i in (0, 1)]
     table.at_most(f"{what}  ({said[0]}), beside it called directly  ({said[1]})", time[0] - time[1], NS_SCR_CALL, "ns")
 
