@@ -46,10 +46,10 @@ def main():
     sustained = full.rate >= FULL * full.arriving
     behind = below.rate < FULL * below.arriving
     # Gbit/s of the line, of which payload is 97%: so much of what comes the threads are done with.
-    kept_up = LINE * full.rate / full.arriving / 1e9
+    kept_up, below_line = (LINE * point.rate / point.arriving / 1e9 for point in (full, below))
     statements([["16 threads, 1/16 of the DPA, sustain the line from 512 KiB on, Gbit/s", f"{LINE / 1e9:.0f}", f"{kept_up:.0f}",
                  error(kept_up, LINE / 1e9) + (", holds" if sustained else ", does not hold")],
-                ["below 512 KiB behind RC Writes, for what a receive costs", "yes", f"{below.gbps():.0f} Gbit/s at 256 KiB",
+                ["below 512 KiB behind RC Writes, for what a receive costs", "yes", f"{below_line:.0f} Gbit/s at 256 KiB",
                  "holds" if behind else "does not hold: the model has no such cost"]])
     print(f"\nFor the text to be right a receive takes between {FULL_SIZE // 2 * 8 / LINE * 1e6:.1f} and {FULL_SIZE * 8 / LINE * 1e6:.1f} us"
           " where the server posts one after the other.")

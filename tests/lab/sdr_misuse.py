@@ -106,4 +106,5 @@ def main():
     print(lines, "mistakes")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -129,6 +129,12 @@ class SdrTest(bed.BedTest):
                            timeout=bed.HANGS)
         self.assertRegex(said, r"^\d\d mistakes\n$")
 
+    def test_threads_call_at_once(self):
+        env = {**os.environ, "SDR_CONFIG": str(self.config(1))}
+        said = self.within(self.left, bed.PYTHON, str(bed.HERE / "sdr_threads.py"), str(BUILD / "libsdr.so"), env=env,
+                           timeout=bed.HANGS)
+        self.assertEqual(said, "done\n")
+
 
 def main():
     global MESSAGES

@@ -156,8 +156,10 @@ sdr_context* sdr_context_create(const char* dev_name, sdr_dev_attr* attr) {
     context->environment = environment;
     context->channels = attr->num_channels;
     context->queue_pairs_max = 1u << attr->log_max_qps;
-    std::string error;
+    const Handles::Value value = Handles::get().add(HandleKind::kContext, context);
+    std::string error = value ? "" : kNoHandles;
     device.call([&](nic_model::Host& host) {
+      if (!error.empty()) return;
       try {
         context->backend =
             &device.take_backend(host, attr->num_channels, std::min(environment.senders, attr->num_channels));
@@ -165,8 +167,12 @@ sdr_context* sdr_context_create(const char* dev_name, sdr_dev_attr* attr) {
         error = why.what();
       }
     });
-    if (!error.empty()) return ObjectPool<libsdr::Context>::get().give_back(context), fail("sdr_context_create", error);
-    made = give<sdr_context>(Handles::get().add(HandleKind::kContext, context));
+    if (!error.empty()) {
+      Handles::get().remove(value);
+      ObjectPool<libsdr::Context>::get().give_back(context);
+      return fail("sdr_context_create", error);
+    }
+    made = give<sdr_context>(value);
     return SDR_SUCCESS + 0;
   });
   return made;
@@ -175,7 +181,7 @@ sdr_context* sdr_context_create(const char* dev_name, sdr_dev_attr* attr) {
 int sdr_context_destroy(sdr_context* ctx) {
   auto* context = find<libsdr::Context>(HandleKind::kContext, ctx);
   if (!context) return fail(__func__, "that is no context");
-  Handles::get().remove(reinterpret_cast<Handles::Value>(ctx));
+  if (!Handles::get().remove(reinterpret_cast<Handles::Value>(ctx))) return fail(__func__, "it is destroyed already");
   context->device->call([&](nic_model::Host& host) {
     for (const Handles::Value value : std::exchange(context->queue_pairs, {}))
       if (auto* qp = static_cast<QueuePair*>(Handles::get().find(HandleKind::kQueuePair, value))) {
@@ -206,15 +212,20 @@ sdr_qp* sdr_qp_create(sdr_context* ctx, sdr_qp_attr* attr) {
     auto* qp = ObjectPool<QueuePair>::get().take();
     std::string error;
     context->device->call([&](nic_model::Host& host) {
-      if (context->queue_pairs.size() >= context->queue_pairs_max)
+      const Handles::Value value = Handles::get().add(HandleKind::kQueuePair, qp);
+      if (!value)
+        error = kNoHandles;
+      else if (context->queue_pairs.size() >= context->queue_pairs_max)
         error = "there are 2^log_max_qps queue pairs already";
       else
         qp->core = context->backend->create(host, options, error);
-      if (!error.empty()) return;
+      if (!error.empty()) {
+        Handles::get().remove(value);
+        return;
+      }
       qp->context = context;
       qp->sends = attr->send_enable, qp->receives = attr->recv_enable;
       qp->reliable = 0;
-      const Handles::Value value = Handles::get().add(HandleKind::kQueuePair, qp);
       context->queue_pairs.push_back(value);
       made = give<sdr_qp>(value);
     });
@@ -227,7 +238,7 @@ int sdr_qp_destroy(sdr_qp* handle) {
   auto* qp = find<QueuePair>(HandleKind::kQueuePair, handle);
   if (!qp) return fail(__func__, "that is no queue pair");
   const auto value = reinterpret_cast<Handles::Value>(handle);
-  Handles::get().remove(value);
+  if (!Handles::get().remove(value)) return fail(__func__, "it is destroyed already");
   qp->context->device->call([&](nic_model::Host& host) {
     std::erase(qp->context->queue_pairs, value);
     destroy(host, *qp);
@@ -278,14 +289,17 @@ sdr_mr* sdr_mr_reg(sdr_context* ctx, void* addr, size_t length, sdr_access_flags
       return fail("sdr_mr_reg", "it needs a context, memory of at least a byte, and flags that there are");
     auto* memory = ObjectPool<Memory>::get().take();
     memory->context = context;
+    const Handles::Value value = Handles::get().add(HandleKind::kMemory, memory);
     context->device->call([&](nic_model::Host&) {
-      memory->key = context->backend->add_memory(addr, length, flags & SDR_ACCESS_REMOTE_WRITE);
+      memory->key = value ? context->backend->add_memory(addr, length, flags & SDR_ACCESS_REMOTE_WRITE) : 0;
       if (!memory->key) return;
-      const Handles::Value value = Handles::get().add(HandleKind::kMemory, memory);
       context->memory.push_back(value);
       made = give<sdr_mr>(value);
     });
-    return made ? SDR_SUCCESS + 0 : fail("sdr_mr_reg", "the NIC has no more memory keys");
+    if (made) return SDR_SUCCESS + 0;
+    Handles::get().remove(value);
+    ObjectPool<Memory>::get().give_back(memory);
+    return fail("sdr_mr_reg", value ? "the NIC has no more memory keys" : kNoHandles);
   });
   return made;
 }
@@ -294,7 +308,7 @@ int sdr_mr_dereg(sdr_mr* mr) {
   auto* memory = find<Memory>(HandleKind::kMemory, mr);
   if (!memory) return fail(__func__, "that is no memory");
   const auto value = reinterpret_cast<Handles::Value>(mr);
-  Handles::get().remove(value);
+  if (!Handles::get().remove(value)) return fail(__func__, "it is deregistered already");
   memory->context->device->call([&](nic_model::Host&) {
     std::erase(memory->context->memory, value);
     memory->context->backend->remove_memory(memory->key);

@@ -28,13 +28,14 @@ Handles::Value Handles::add(HandleKind kind, void* object) {
   return value;
 }
 
-void Handles::remove(Value value) {
+bool Handles::remove(Value value) {
   const std::lock_guard lock(change_);
   const std::size_t place = value >> 8 & 0xFFFFFF;
   Entry* entry = at(place);
-  if (!entry || entry->value.load() != value) return;
+  if (!value || !entry || entry->value.load() != value) return false;
   entry->value.store(0, std::memory_order_release);
   free_.push_back(place);
+  return true;
 }
 
 void* Handles::find(HandleKind kind, Value value) const {

@@ -19,9 +19,10 @@ class Handles {
   using Value = std::uintptr_t;
   static Handles& get();
 
-  /// 0: there are too many.
+  /// 0: there are as many as there can be. Add a handle before what it stands for is begun, or that cannot be undone.
   Value add(HandleKind kind, void* object);
-  void remove(Value value);
+  /// False: it is gone already, so another thread has removed it.
+  bool remove(Value value);
   /// Null: it is none of that kind.
   void* find(HandleKind kind, Value value) const;
 

@@ -23,13 +23,20 @@ QueuePair* usable(sdr_qp* handle, const char* call, bool sends, const void* a, c
   return why ? nullptr : qp;
 }
 
-// A handle of a message that was begun. In calls of the NIC.
-sdr_send_handle* add_send(QueuePair& qp, sdr::Send* send, bool streams) {
+// Begins a message and gives out its handle, or neither. In calls of the NIC.
+sdr::Status start(QueuePair& qp, const std::uint32_t* user, bool streams, sdr::Send*& send, sdr_send_handle** out) {
   auto* made = ObjectPool<SendHandle>::get().take();
-  made->qp = &qp, made->core = send, made->streams = streams;
   const Handles::Value value = Handles::get().add(HandleKind::kSend, made);
+  const sdr::Status status = value ? qp.core->start_send(user, send) : sdr::Status::kRetry;
+  if (status != sdr::Status::kSuccess) {
+    Handles::get().remove(value);
+    ObjectPool<SendHandle>::get().give_back(made);
+    return status;
+  }
+  made->qp = &qp, made->core = send, made->streams = streams;
   qp.handles.push_back(value);
-  return give<sdr_send_handle>(value);
+  *out = give<sdr_send_handle>(value);
+  return status;
 }
 
 }  // namespace
@@ -43,11 +50,15 @@ int sdr_recv_post(sdr_qp* handle, sdr_recv_wr* wr, sdr_recv_handle** out) {
     sdr::Status status = sdr::Status::kError;
     qp->context->device->call([&](nic_model::Host& host) {
       sdr::Receive* made = nullptr;
-      status = qp->core->post_receive(host, wr->address, wr->max_length, wr->lkey, made);
-      if (status != sdr::Status::kSuccess) return;
       auto* receive = ObjectPool<ReceiveHandle>::get().take();
-      receive->qp = qp, receive->core = made, receive->bitmap = made->bitmap, receive->chunks = made->chunks;
       const Handles::Value value = Handles::get().add(HandleKind::kReceive, receive);
+      status = value ? qp->core->post_receive(host, wr->address, wr->max_length, wr->lkey, made) : sdr::Status::kRetry;
+      if (status != sdr::Status::kSuccess) {
+        Handles::get().remove(value);
+        ObjectPool<ReceiveHandle>::get().give_back(receive);
+        return;
+      }
+      receive->qp = qp, receive->core = made, receive->bitmap = made->bitmap, receive->chunks = made->chunks;
       qp->handles.push_back(value);
       *out = give<sdr_recv_handle>(value);
     });
@@ -115,11 +126,10 @@ int sdr_send_post(sdr_qp* handle, sdr_send_wr* wr, sdr_send_handle** out) {
       status = core.fits(core.next_send(), wr->local_addr, wr->length, wr->lkey, wr->remote_offset);
       sdr::Send* send = nullptr;
       const bool has_user = wr->opcode == SDR_WR_WRITE_WITH_IMM;
-      if (status == sdr::Status::kSuccess) status = core.start_send(has_user ? &wr->imm_value : nullptr, send);
+      if (status == sdr::Status::kSuccess) status = start(*qp, has_user ? &wr->imm_value : nullptr, false, send, out);
       if (status != sdr::Status::kSuccess) return;
       core.add(host, *send, wr->local_addr, wr->length, wr->lkey, wr->remote_offset);
       core.end_send(host, *send);
-      *out = add_send(*qp, send, false);
     });
     return code_of(status, "sdr_send_post", kCannotSend);
   });
@@ -132,8 +142,7 @@ int sdr_streaming_send_start(sdr_qp* handle, sdr_send_start_wr* wr, sdr_send_han
     sdr::Status status = sdr::Status::kError;
     qp->context->device->call([&](nic_model::Host&) {
       sdr::Send* send = nullptr;
-      status = qp->core->start_send(wr->opcode == SDR_WR_WRITE_WITH_IMM ? &wr->imm_value : nullptr, send);
-      if (status == sdr::Status::kSuccess) *out = add_send(*qp, send, true);
+      status = start(*qp, wr->opcode == SDR_WR_WRITE_WITH_IMM ? &wr->imm_value : nullptr, true, send, out);
     });
     return code_of(status, "sdr_streaming_send_start", "the queue pair is not connected, or broken");
   });

@@ -82,6 +82,8 @@ Out* give(Handles::Value value) {
   return reinterpret_cast<Out*>(value);
 }
 
+inline constexpr const char* kNoHandles = "there are as many handles as there can be";
+
 /// One line on standard error; SDR_ERROR.
 int fail(std::string_view call, std::string_view why);
 

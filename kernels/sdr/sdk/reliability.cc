@@ -48,16 +48,18 @@ int post(const char* call, sdr_reliable* handle, bool sends, std::uint64_t addr,
       return fail(call, "it needs a reliable queue pair, a length and where to write");
     QueuePair& qp = *reliable->qp;
     if (!(sends ? qp.sends : qp.receives)) return fail(call, "the queue pair was not made for that");
-    bool registered = false;
+    const char* error = nullptr;
     auto* transfer = ObjectPool<Transfer>::get().take();
     qp.context->device->call([&](nic_model::Host& host) {
-      registered = qp.context->backend->has_memory(lkey, addr, length, !sends);
-      if (!registered) return;
+      if (!qp.context->backend->has_memory(lkey, addr, length, !sends))
+        error = sends ? "the memory is not registered" : "the memory is not registered for remote writes";
+      const Handles::Value value = error ? 0 : Handles::get().add(HandleKind::kTransfer, transfer);
+      if (!error && !value) error = kNoHandles;
+      if (error) return;
       static_cast<sdr::Transfer&>(*transfer) = sdr::Transfer();
       transfer->address = addr, transfer->length = length, transfer->key = lkey;
       transfer->qp = &qp;
       transfer->over = 0;
-      const Handles::Value value = Handles::get().add(HandleKind::kTransfer, transfer);
       qp.handles.push_back(value);
       *out = give<sdr_transfer>(value);
       if (sends)
@@ -65,9 +67,9 @@ int post(const char* call, sdr_reliable* handle, bool sends, std::uint64_t addr,
       else
         reliable->core->receiver.receive(host, *transfer);
     });
-    if (registered) return SDR_SUCCESS + 0;
+    if (!error) return SDR_SUCCESS + 0;
     ObjectPool<Transfer>::get().give_back(transfer);
-    return fail(call, sends ? "the memory is not registered" : "the memory is not registered for remote writes");
+    return fail(call, error);
   });
 }
 
@@ -81,19 +83,25 @@ sdr_reliable* sdr_reliable_create(sdr_qp* handle, const sdr_reliable_attr* attr)
     auto* qp = find<QueuePair>(HandleKind::kQueuePair, handle);
     if (!qp || !attr) return fail("sdr_reliable_create", "it needs a queue pair and attributes");
     const sdr::ReliableOptions options = options_of(*attr, qp->core->options());
-    bool free = false;
+    const char* error = nullptr;
     qp->context->device->call([&](nic_model::Host&) {
-      free = qp->reliable.load() == 0 && qp->handles.empty();
-      if (!free) return;
+      if (qp->reliable.load() != 0 || !qp->handles.empty()) {
+        error = "the queue pair is a reliable one's already, or has messages under way";
+        return;
+      }
       auto* reliable = ObjectPool<Reliable>::get().take();
+      const Handles::Value value = Handles::get().add(HandleKind::kReliable, reliable);
+      if (!value) {
+        ObjectPool<Reliable>::get().give_back(reliable);
+        error = kNoHandles;
+        return;
+      }
       reliable->qp = qp;
       reliable->core = std::make_unique<sdr::ReliableQueuePair>(*qp->core, options, on_over, on_over);
-      const Handles::Value value = Handles::get().add(HandleKind::kReliable, reliable);
       qp->reliable = value;
       made = give<sdr_reliable>(value);
     });
-    return free ? SDR_SUCCESS + 0
-                : fail("sdr_reliable_create", "the queue pair is a reliable one's already, or has messages under way");
+    return error ? fail("sdr_reliable_create", error) : SDR_SUCCESS + 0;
   });
   return made;
 }
