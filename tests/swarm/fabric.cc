@@ -52,7 +52,7 @@ class FabricDrawing {
     if (!control_.empty()) components.push_back(control_);
     const bool hasty = says(yaml, {"retransmission_timeout: 100000ns", "retransmission_timeout: 1000000ns",
                                    "retransmission_timeout: 4000000ns", " timeout: 4", " timeout: 8", "cutoff: "}) ||
-                       has_short_ack_timeout(yaml);
+                       has_short_ack_timeout(yaml) || has_short_queue(yaml);
     if (hasty) promises.patient = false;
     // Direct placement throws away what is no WRITE, and says so once, or when something comes behind it.
     if (!promises.ordered && says(nic_, {"recovery: rnic_sr", "recovery: selective", "recovery: timeout_only"}))

@@ -24,6 +24,14 @@ inline bool has_short_ack_timeout(const std::string& yaml) {
                      });
 }
 
+// Of a link: shorter than a window, most of which is lost there, asked for and lost again.
+inline bool has_short_queue(const std::string& yaml) {
+  static const std::regex given("[{ ]queue: ([0-9]+)B");
+  constexpr long kWindowBytes = 64 * 1024;
+  return std::any_of(std::sregex_iterator(yaml.begin(), yaml.end(), given), std::sregex_iterator(),
+                     [](const std::smatch& one) { return std::stol(one[1]) < kWindowBytes; });
+}
+
 // Workloads on multicast groups begin at the same address where they are given none: WRITEs of one and datagrams of
 // another come to the hosts of both.
 inline bool services_share_groups(const std::string& yaml) {

@@ -119,7 +119,7 @@ class Mesh::Endpoint final : public HostProgram {
     ConnectionId id = 0;
     const roce::IpAddress to = destination.host_->config().source_for(*host.config().address);
     if (host.connections().connect(program_, to, PortSpace::kTcp, destination.port_, c.near, options, id))
-      mesh_.failed_++;
+      mesh_.refused(c, "nothing could be asked");
     else
       asked_[id] = &c;
   }
@@ -132,7 +132,9 @@ class Mesh::Endpoint final : public HostProgram {
     if (event.type == ConnectionEventType::kEstablished)
       mesh_.became_ready(host, c);
     else
-      mesh_.failed_++;
+      mesh_.refused(c, event.type == ConnectionEventType::kUnreachable ? "no answer"
+                       : event.type == ConnectionEventType::kRejected  ? "rejected"
+                                                                       : "its queue pair cannot be moved to RTS");
   }
 
   void prepare(Host& host) {
@@ -268,6 +270,11 @@ void Mesh::became_ready(Host& host, Connection& c) {
   if (c.is_awaited && --awaited_ == 0) when_connected_(host.now());
 }
 
+void Mesh::refused(const Connection& c, const char* why) {
+  failed_++;
+  if (error_.empty()) error_ = fmt::format("no connection from host {} to host {}: {}", c.source, c.destination, why);
+}
+
 void Mesh::connect_all(std::span<const std::pair<unsigned, unsigned>> pairs, std::function<void(Nanos now)> then) {
   when_connected_ = std::move(then);
   for (const auto& [source, destination] : pairs) {
@@ -327,6 +334,8 @@ void Mesh::received(unsigned host, std::uint32_t number, Nanos now) {
 }
 
 void Mesh::explain_waiting(Report& report, unsigned lines) const {
+  if (awaited_ > 0) report.count("connections_awaited", static_cast<std::int64_t>(awaited_));
+  if (!error_.empty()) report.text("error", error_);
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < flows_.size() && open.size() < lines; i++)
     if (flows_[i].end == kNever) open.push_back(i);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,8 @@ class Mesh {
   std::uint64_t unexpected() const { return unexpected_; }
   /// Queue pairs that failed, and those that RDMA CM could not connect.
   std::uint64_t failed() const { return failed_; }
+  /// The first connection that RDMA CM could not make; empty: none.
+  const std::string& error() const { return error_; }
   void explain_waiting(Report& report, unsigned lines) const;
 
  private:
@@ -61,6 +64,7 @@ class Mesh {
   void connect_by_call(Connection& connection);
   void connect_by_cm(Connection& connection);
   void became_ready(Host& host, Connection& connection);
+  void refused(const Connection& connection, const char* why);
   void post(Host& host, Connection& connection);
   void received(unsigned host, std::uint32_t number, Nanos now);
 
@@ -75,6 +79,7 @@ class Mesh {
   std::vector<std::uint64_t> places_;  // of flows_: where in the receiver's memory
   std::size_t unfinished_ = 0;
   std::uint64_t bytes_received_ = 0, misplaced_ = 0, unexpected_ = 0, failed_ = 0;
+  std::string error_;
 };
 
 }  // namespace rocebox::nic_model
