@@ -26,3 +26,5 @@ test_packages=(libgtest-dev libbenchmark-dev tshark python3 python3-scapy python
                clang-format libclang-rt-14-dev git iproute2 procps iputils-ping iperf3 ethtool man-db groff-base systemd
                dpkg-dev file qemu-system-x86 busybox-static cpio kmod rdma-core ibverbs-providers ibverbs-utils perftest
                rdmacm-utils python3-prometheus-client dpdk)
+# What single options of the command take, and nobody needs before he gives them: figures of `--plot` (python3-matplotlib), sweeps
+# under `mpirun` (openmpi-bin). Nothing installs them. Without them the tests of figures are skipped, and those of sweeps play the ranks.
