@@ -135,6 +135,7 @@ class Fabric {
     // What taking the first packet needs, and then what the device that gets it does.
     void prefetch() const {
       way->prefetch_itself();
+      if (!to) return;
       __builtin_prefetch(to, 1);
       __builtin_prefetch(reinterpret_cast<const std::byte*>(to) + kCacheLine, 1);
     }
