@@ -194,6 +194,7 @@ int run(const RunArguments& arguments) {
   const RecorderEndpoints endpoints(recorder);
   packets_flow();
   live.start();
+  live.see_links();  // before it is said to run: who hears that may set one down
   const std::string status = status_line(config, cores, observers);
   if (!arguments.report.quiet) fmt::print(stderr, "rocebox run {}\n", config::printable(status));
   live.watch_links();

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <utility>
 
 namespace rocebox {
 namespace {
@@ -54,18 +55,23 @@ int LinkWatch::open_news() {
   return -1;
 }
 
-void LinkWatch::start(int news) {
-  wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+void LinkWatch::begin(int news) {
   news_ = news;  // opened before the first look, so that nothing is missed
+  look();
+}
+
+void LinkWatch::start() {
+  wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   thread_ = std::thread([this] { work(); });
 }
 
 void LinkWatch::stop() {
-  if (!thread_.joinable()) return;
-  eventfd_write(wake_, 1);
-  thread_.join();
-  close(wake_);
-  if (news_ >= 0) close(news_);
+  if (thread_.joinable()) {
+    eventfd_write(wake_, 1);
+    thread_.join();
+    close(wake_);
+  }
+  if (news_ >= 0) close(std::exchange(news_, -1));
 }
 
 std::uint64_t LinkWatch::down_events(std::size_t port) const { return logs_[port].down_events(); }

@@ -29,8 +29,12 @@ class LinkWatch {
 
   /// A socket on which the kernel tells of interfaces; -1: it does not.
   static int open_news();
-  /// From now on. Ports are not to be started or ended meanwhile. `news`: what open_news() gives; closed by stop().
-  void start(int news = open_news());
+  /// Sees what the links are; whatever changes from now on is a change. `news`: what open_news() gives; closed by
+  /// stop().
+  void begin(int news = open_news());
+  /// Looks, and says what it sees, on a thread from now on. Behind begin(). Ports are not to be started or ended
+  /// meanwhile.
+  void start();
   void stop();
 
   /// How often the link of a port went down, or its interface away. On any thread.

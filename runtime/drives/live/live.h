@@ -38,7 +38,9 @@ class Live {
   /// Which interface went away, where `live: port_lost:` says that the run ends then; empty: none did. Nothing tells
   /// when it changes, nor when failed() or ended() do.
   std::string lost() const;
-  /// Says on standard error what becomes of the ports' links, until stop().
+  /// What the ports' links are when it returns is known: what changes from now on is counted.
+  void see_links() { link_watch_->begin(); }
+  /// Says on standard error what becomes of them, until stop().
   void watch_links() { link_watch_->start(); }
   /// Says on standard error which of the ports' interfaces other runs use, too, and lets them know of this one, whose
   /// name is `run`.

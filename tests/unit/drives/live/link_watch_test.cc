@@ -54,9 +54,10 @@ class ScriptedPort final : public LivePort {
   }
   // Whether all was done, and the watch has looked twice more: by then it has taken what it was told.
   bool is_done() const { return looks_ >= steps_.size() + 2; }
+  std::size_t looks() const { return looks_; }
 
   int index = kFirst;
-  std::string said;  // by the watch, whose thread does the steps, too
+  std::string said;  // by the watch, whose thread does the steps, too, but for the first ones
 
  private:
   ssize_t send_bytes(const void* bytes, std::size_t size) const { return ::send(told_on_, bytes, size, 0); }
@@ -82,7 +83,8 @@ Seen watched(std::vector<ScriptedPort::Step> steps) {
   ports.push_back(std::move(made));
   const Clock clock;
   LinkWatch watch(ports, clock, false, [&](const std::string& line) { port.said += line + '\n'; });
-  watch.start(ends[1]);
+  watch.begin(ends[1]);
+  watch.start();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!port.is_done() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -93,6 +95,25 @@ Seen watched(std::vector<ScriptedPort::Step> steps) {
 }
 
 using Port = ScriptedPort;
+
+TEST(LinkWatch, ALinkThatGoesDownBeforeItsThreadBeginsWentDown) {
+  std::vector<std::unique_ptr<LivePort>> ports;
+  std::vector<Port::Step> steps = {[](Port&) { return LinkState::kUp; }, [](Port&) { return LinkState::kDown; }};
+  auto made = std::make_unique<ScriptedPort>(-1, std::move(steps));
+  const ScriptedPort& port = *made;
+  ports.push_back(std::move(made));
+  const Clock clock;
+  LinkWatch watch(ports, clock, false, [](const std::string&) {});
+  watch.begin(-1);
+  EXPECT_EQ(port.looks(), 1u);
+  EXPECT_EQ(watch.down_events(0), 0u);
+  watch.start();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!port.is_done() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  watch.stop();
+  EXPECT_EQ(watch.down_events(0), 1u);
+}
 
 TEST(LinkWatch, ALinkThatWentDownBetweenTwoLooksIsTold) {
   const Seen seen = watched({[](Port&) { return LinkState::kUp; },
