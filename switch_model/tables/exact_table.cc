@@ -12,12 +12,18 @@
 #include "switch_model/tables/names.h"
 
 namespace rocebox::switch_model {
+namespace {
 
-HashIndex::HashIndex(std::uint32_t capacity, std::uint32_t key_bytes, HashFunction hash) {
+constexpr std::uint32_t kEntriesLeast = 8;  // of an rte_hash
+
+}  // namespace
+
+HashIndex::HashIndex(std::uint32_t capacity, std::uint32_t key_bytes, HashFunction hash)
+    : capacity_(capacity), places_(std::max<std::uint32_t>(capacity, kEntriesLeast) + 1) {
   const std::string name = table_name();
   rte_hash_parameters parameters{};
   parameters.name = name.c_str();
-  parameters.entries = std::max(capacity, 8u);
+  parameters.entries = places_ - 1;
   parameters.key_len = key_bytes;
   parameters.socket_id = -1;  // any
   parameters.hash_func = hash;
@@ -29,9 +35,12 @@ HashIndex::HashIndex(std::uint32_t capacity, std::uint32_t key_bytes, HashFuncti
 }
 
 HashIndex::~HashIndex() { rte_hash_free(hash_); }
-HashIndex::HashIndex(HashIndex&& other) noexcept : hash_(std::exchange(other.hash_, nullptr)) {}
+HashIndex::HashIndex(HashIndex&& other) noexcept
+    : hash_(std::exchange(other.hash_, nullptr)), capacity_(other.capacity_), places_(other.places_) {}
 HashIndex& HashIndex::operator=(HashIndex&& other) noexcept {
   std::swap(hash_, other.hash_);
+  std::swap(capacity_, other.capacity_);
+  std::swap(places_, other.places_);
   return *this;
 }
 
@@ -49,6 +58,7 @@ void HashIndex::find_bulk(const void** keys, std::uint32_t* hashes, std::uint32_
 }
 
 std::uint32_t HashIndex::insert(const void* key) {
+  if (size() >= capacity_) return find(key);  // rte_hash has room left where the capacity is small
   const int entry = rte_hash_add_key(hash_, key);
   return entry < 0 ? kMiss : static_cast<std::uint32_t>(entry);
 }

@@ -56,9 +56,13 @@ class HashIndex {
   std::uint32_t insert(const void* key);
   bool erase(const void* key);
   std::uint32_t size() const;
+  /// Every entry is below; more than the capacity where that is small.
+  std::uint32_t places() const { return places_; }
 
  private:
   rte_hash* hash_ = nullptr;
+  std::uint32_t capacity_ = 0;
+  std::uint32_t places_ = 0;
 };
 
 /// `Key` is plain bytes without padding; `Value` is the action data. The datapath looks up; the control plane
@@ -81,7 +85,7 @@ class ExactTable : public ResourceHandle {
   ExactTable(Layout& layout, std::string_view name, At at, std::uint32_t capacity, std::uint64_t per_flow = 0)
       : index_(capacity, sizeof(Key),
                [](const void* key, std::uint32_t, std::uint32_t) { return hash_of(*static_cast<const Key*>(key)); }),
-        rows_(std::size_t{capacity} + 2),
+        rows_(std::size_t{index_.places()} + 1),
         recent_(std::bit_ceil(2 * std::size_t{capacity})),
         capacity_(capacity) {
     layout.declare(*this, {{},
@@ -141,7 +145,7 @@ class ExactTable : public ResourceHandle {
   std::uint32_t size() const { return index_.size(); }
   std::uint32_t capacity() const { return capacity_; }
   /// Every entry is below.
-  std::uint32_t rows() const { return capacity_ + 1; }
+  std::uint32_t rows() const { return index_.places(); }
 
  private:
   // Where they are not larger than a cache line they lie in one.

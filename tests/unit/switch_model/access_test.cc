@@ -205,6 +205,24 @@ TEST(ExactTable, FillsToItsCapacityAndForgets) {
   EXPECT_EQ(table.size(), 1000u);
 }
 
+// rte_hash has more places than such a table, and gives all of them out in turn.
+TEST(ExactTable, OfFewEntriesHoldsAsManyAsItSays) {
+  for (std::uint32_t capacity = 1; capacity <= 9; capacity++) {
+    Layout layout(1);
+    ExactTable<std::uint64_t, std::uint64_t> table(layout, "t", {Gress::kIngress, 0}, capacity);
+    for (std::uint64_t first = 0; first < 50; first++) {
+      for (std::uint64_t key = first; key < first + capacity; key++) {
+        const std::uint32_t entry = table.insert(key, ~key);
+        ASSERT_LT(entry, table.rows());
+        ASSERT_EQ(table.value(entry), ~key);
+      }
+      ASSERT_EQ(table.insert(first + capacity, 1), kMiss) << "of " << capacity;
+      ASSERT_EQ(table.size(), capacity);
+      ASSERT_TRUE(table.erase(first));
+    }
+  }
+}
+
 // Batches of lookups between insertions and erasures, over more keys than the table has entries.
 TEST(ExactTable, KnowsAtAnyTimeWhatAMapKnows) {
   Layout layout(1);
