@@ -66,7 +66,7 @@ void FrameworkConfig::fields(Fields& f) {
              "CPU time that one event may take; then the policy is stopped");
   f.integer("budget", budget, {1, std::int64_t{1} << 40},
             "blocks of code that one event may run through, where the policy counts them "
-            "(cc -fsanitize-coverage=trace-pc); then it is stopped");
+            "(gcc -fsanitize-coverage=trace-pc; clang: trace-pc,no-prune); then it is stopped");
   f.integer("trace", trace, {0, 1 << 20}, "changes of rates and paths that are listed in the report, the first ones");
   if (!policy.empty() && !file.path.empty()) f.refuse("file", "and `policy` are one or the other");
   if (!policy.empty() && std::ranges::find(kPolicies, policy) == std::end(kPolicies))

@@ -17,7 +17,7 @@ class Calls {
  public:
   using Function = void (*)(void* owner);
   /// What a call may take: CPU time, see Watch; and blocks of code, which a program counts that was compiled with
-  /// -fsanitize-coverage=trace-pc, so that it is stopped at the same place in each run.
+  /// -fsanitize-coverage=trace-pc (of clang: trace-pc,no-prune), so that it is stopped at the same place in each run.
   struct Limits {
     std::int64_t watchdog_ns, blocks;
   };

@@ -70,7 +70,7 @@ void PccConfig::fields(Fields& f) {
              "CPU time that one event may take; then the program is stopped");
   f.integer("budget", budget, {1, std::int64_t{1} << 40},
             "blocks of code that one event may run through, where the program counts them "
-            "(cc -fsanitize-coverage=trace-pc); then it is stopped");
+            "(gcc -fsanitize-coverage=trace-pc; clang: trace-pc,no-prune); then it is stopped");
   if (!has_program() && !parameters.empty()) f.refuse("parameters", "are of a program");
   mailbox_field(f, mailbox, has_program());
   f.group("notification_point", "a program that writes what the answers to peers' probes carry",

@@ -69,7 +69,7 @@ TEST(PccBudget, StopsByBlocksThatTheProgramCounts) {
   std::vector<std::string> errors;
   for (const std::int64_t budget : {1000, 1000, 2000}) {
     Process one(path, nic_model::dpa::Program::read(path),
-                ProcessOptions{4, kLine, 0, 4, 1000 * kSecond, Role::kReactionPoint, budget});
+                ProcessOptions{4, kLine, 0, 4, 20 * kSecond, Role::kReactionPoint, budget});
     const Moment moment;
     const auto tell = [&] {
       doca_pcc_dev_event_t event{};
