@@ -110,6 +110,9 @@ class Readme(RoceboxTest):
             done = subprocess.run([sys.executable, "-B", str(ROOT / "configs/quickstart.py"), *words], capture_output=True, text=True)
             self.assertEqual(done.returncode, status)
             self.assertIn("usage: quickstart.py ROCEBOX", done.stdout if status == 0 else done.stderr)
+        done = subprocess.run([ROOT / "configs/quickstart.sh", "--seed", "7", "--help"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("usage: quickstart.py ROCEBOX", done.stdout)
 
 
 if __name__ == "__main__":
