@@ -15,30 +15,18 @@ thread_local Calls* running = nullptr;
 }  // namespace
 
 Calls::Calls(const Program& program, Function function, void* owner, const Limits& limits)
-    : program_(program), function_(function), owner_(owner), limits_(limits), fiber_(kStackBytes) {
-  fiber_.start(&Calls::loop, this);
-}
-
-// The program's stack: one call after another, each between two pauses.
-void Calls::loop(void* calls) {
-  auto& self = *static_cast<Calls*>(calls);
-  for (;;) {
-    self.function_(self.owner_);
-    self.has_returned_ = true;
-    self.fiber_.pause();
-  }
-}
+    : program_(program), function_(function), owner_(owner), limits_(limits), fiber_(kStackBytes) {}
 
 // In place of what was stopped.
 void Calls::stopped() { running->leave(); }
 
 bool Calls::run() {
-  has_returned_ = false;
   blocks_left_ = limits_.blocks;
   running = this;
-  Watch::of_this_thread().resume(fiber_, &Calls::stopped, limits_.watchdog_ns);
+  const bool has_returned =
+      Watch::of_this_thread().call(fiber_, function_, owner_, &Calls::stopped, limits_.watchdog_ns);
   running = nullptr;
-  return has_returned_;
+  return has_returned;
 }
 
 void Calls::count_block(const void* where) {

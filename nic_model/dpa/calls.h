@@ -34,7 +34,6 @@ class Calls {
   static void count_block(const void* where);
 
  private:
-  static void loop(void* calls);
   static void stopped();
 
   const Program& program_;
@@ -44,7 +43,6 @@ class Calls {
   std::int64_t blocks_left_ = 0;
   const void* exhausted_at_ = nullptr;  // where there were none left
   Fiber fiber_;
-  bool has_returned_ = true;
 };
 
 }  // namespace rocebox::nic_model::dpa

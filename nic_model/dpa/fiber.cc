@@ -27,6 +27,10 @@
 #ifdef ROCEBOX_DPA_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
+#if defined(__x86_64__) && !defined(ROCEBOX_DPA_ASAN) && !defined(ROCEBOX_DPA_TSAN)
+#define ROCEBOX_DPA_CALLS  // on the stack of a fiber; elsewhere they are switches
+#include <xmmintrin.h>
+#endif
 
 namespace rocebox::nic_model::dpa {
 
@@ -88,7 +92,113 @@ Fiber::~Fiber() {
 #endif
 }
 
+#ifdef ROCEBOX_DPA_CALLS
+namespace {
+
+// Calls `entry` with `argument` on the stack that ends at `top`. `outside` is where the caller's own goes on: written
+// before the stack is another, so that whatever interrupts can leave(). Debuggers see through it by the frame pointer.
+__attribute__((naked, noinline)) bool call_on([[maybe_unused]] void** outside, [[maybe_unused]] void* top,
+                                              [[maybe_unused]] Fiber::Entry entry, [[maybe_unused]] void* argument) {
+  asm(R"(
+    pushq %rbp
+    .cfi_def_cfa_offset 16
+    .cfi_offset %rbp, -16
+    movq %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    .cfi_offset %rbx, -24
+    .cfi_offset %r12, -32
+    .cfi_offset %r13, -40
+    .cfi_offset %r14, -48
+    .cfi_offset %r15, -56
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    movq %rcx, %rdi
+    callq *%rdx
+    movl $1, %eax
+    leaq -40(%rbp), %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    .cfi_def_cfa %rsp, 8
+    retq
+  )");
+}
+
+// call_on() returns false.
+__attribute__((naked, noinline, noreturn)) void leave_to([[maybe_unused]] void* outside) {
+  asm(R"(
+    movq %rdi, %rsp
+    xorl %eax, %eax
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    retq
+  )");
+}
+
+// Rounding and which exceptions fault, of both units: a program may leave others behind.
+struct FloatingPoint {
+  static constexpr unsigned kFlags = 0x3F;  // what has happened so far
+  unsigned vector = _mm_getcsr();
+  unsigned short x87 = x87_now();
+  static unsigned short x87_now() {
+    unsigned short word;
+    asm volatile("fnstcw %0" : "=m"(word));
+    return word;
+  }
+  void restore() const {
+    if (((_mm_getcsr() ^ vector) & ~kFlags) != 0) [[unlikely]]
+      _mm_setcsr(vector);
+    if (x87_now() != x87) {
+      asm volatile("fldcw %0" : : "m"(x87));
+    }
+  }
+};
+
+}  // namespace
+
+bool Fiber::call(Entry entry, void* argument) {
+  const FloatingPoint before;
+  is_called_ = true;
+  const bool has_returned = call_on(&outside_, stack_.data() + stack_.size(), entry, argument);
+  before.restore();
+  return has_returned;
+}
+#else
+bool Fiber::call(Entry entry, void* argument) {
+  if (!is_called_)
+    start(
+        [](void* fiber) {
+          auto& self = *static_cast<Fiber*>(fiber);
+          for (;;) {
+            self.called_(self.called_with_);
+            self.has_returned_ = true;
+            self.pause();
+          }
+        },
+        this);
+  is_called_ = true;
+  called_ = entry;
+  called_with_ = argument;
+  has_returned_ = false;
+  resume();
+  return has_returned_;
+}
+#endif
+
 void Fiber::start(Entry entry, void* argument) {
+  is_called_ = false;
   entry_ = entry;
   argument_ = argument;
 #ifdef ROCEBOX_DPA_ASAN
@@ -111,6 +221,9 @@ void Fiber::pause() {
 }
 
 void Fiber::leave() {
+#ifdef ROCEBOX_DPA_CALLS
+  if (is_called_) leave_to(outside_);
+#endif
   Switch::before_returning(*this, true);
   jump_fcontext(outside_, nullptr);
   std::abort();  // start() was not called before resume()

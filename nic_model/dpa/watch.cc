@@ -85,6 +85,8 @@ std::string Stop::text() const {
 }
 
 Watch& Watch::of_this_thread() {
+  if (watch_of_thread) [[likely]]
+    return *watch_of_thread;
   static thread_local Watch watch;
   return watch;
 }
@@ -135,7 +137,7 @@ void Watch::set_timer(std::int64_t limit_ns) {
   timer_settime(static_cast<timer_t>(*timer_), 0, &when, nullptr);
 }
 
-void Watch::resume(Fiber& fiber, void (*exit)(), std::int64_t limit_ns) {
+inline void Watch::begin(Fiber& fiber, void (*exit)(), std::int64_t limit_ns) {
   if (limit_ns != limit_ns_) [[unlikely]]
     set_timer(limit_ns);
   stop_ = Stop();
@@ -143,9 +145,24 @@ void Watch::resume(Fiber& fiber, void (*exit)(), std::int64_t limit_ns) {
   turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   running_.store(&fiber, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  fiber.resume();
+}
+
+inline void Watch::end() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   running_.store(nullptr, std::memory_order_relaxed);
+}
+
+void Watch::resume(Fiber& fiber, void (*exit)(), std::int64_t limit_ns) {
+  begin(fiber, exit, limit_ns);
+  fiber.resume();
+  end();
+}
+
+bool Watch::call(Fiber& fiber, Fiber::Entry entry, void* argument, void (*exit)(), std::int64_t limit_ns) {
+  begin(fiber, exit, limit_ns);
+  const bool has_returned = fiber.call(entry, argument);
+  end();
+  return has_returned;
 }
 
 void Watch::on_fault(int signal, void* info, void* context) {

@@ -37,6 +37,8 @@ class Watch {
   /// `limit_ns` of CPU time, and is stopped up to a quarter of that later, by the operating system's clock ticks: a
   /// limit of fewer than eight of those is as long as they are.
   void resume(Fiber& fiber, void (*exit)(), std::int64_t limit_ns);
+  /// The same of one call on the fiber's stack: see Fiber::call().
+  bool call(Fiber& fiber, Fiber::Entry entry, void* argument, void (*exit)(), std::int64_t limit_ns);
   const Stop& stop() const { return stop_; }
 
  private:
@@ -44,6 +46,8 @@ class Watch {
   static void on_fault(int signal, void* info, void* context);
   static void on_tick(int signal, void* info, void* context);
   void set_timer(std::int64_t limit_ns);
+  void begin(Fiber& fiber, void (*exit)(), std::int64_t limit_ns);
+  void end();
 
   struct Handlers;
   // Written by the thread, read by handlers on it.

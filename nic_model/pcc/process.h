@@ -114,8 +114,8 @@ class Process {
 
  private:
   enum class Call : std::uint8_t { kInit, kEvent, kPort, kParameter, kProbe, kMail };
-  // A context between two guards: 64 bytes.
-  struct Flow {
+  // A context between two guards: a line of the cache.
+  struct alignas(64) Flow {
     std::uint64_t before = 0;
     doca_pcc_dev_algo_ctxt_t context{};
     std::uint64_t after = 0;

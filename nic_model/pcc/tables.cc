@@ -50,7 +50,9 @@ bool Tables::assign(std::uint32_t port, std::uint32_t number, std::uint32_t algo
   if (!of.declared) return false;
   Slot& slot = slots_[port][number];
   auto* words = reinterpret_cast<std::uint32_t*>(memory_.data()) + (port * slots_[0].size() + number) * kSlotWords;
-  slot = {algorithm, true, enabled, words, words + of.parameters.size() + 1};
+  slot = {algorithm, true, enabled, words, words + of.parameters.size() + 1, nullptr, nullptr};
+  slot.parameters_guard = slot.parameters + of.parameters.size();
+  slot.counters_guard = slot.counters + of.counters.size();
   for (std::size_t i = 0; i < of.parameters.size(); i++) slot.parameters[i] = of.parameters[i].at_first;
   slot.parameters[of.parameters.size()] = kGuard;
   std::fill_n(slot.counters, of.counters.size(), 0);
@@ -87,10 +89,6 @@ std::vector<ParameterValue> Tables::values_at_first() const {
     }
   }
   return all;
-}
-
-bool Tables::is_overrun(const Slot& slot) const {
-  return slot.parameters[parameters(slot)] != kGuard || slot.counters[counters(slot)] != kGuard;
 }
 
 void Tables::report(Report& report) const {

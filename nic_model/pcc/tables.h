@@ -44,6 +44,7 @@ class Tables {
     std::uint32_t algorithm = 0;
     bool assigned = false, enabled = false;
     std::uint32_t *parameters = nullptr, *counters = nullptr;
+    const std::uint32_t *parameters_guard = nullptr, *counters_guard = nullptr;  // behind them
   };
   /// Null: there is none of that number, or nothing stands there.
   const Slot* slot(std::uint32_t port, std::uint32_t number) const;
@@ -58,7 +59,9 @@ class Tables {
   /// Of port 0, those that can be changed, as the program had them at first.
   std::vector<ParameterValue> values_at_first() const;
   /// Whether the program has written behind an array of the slot.
-  bool is_overrun(const Slot& slot) const;
+  static bool is_overrun(const Slot& slot) {
+    return *slot.parameters_guard != kGuard || *slot.counters_guard != kGuard;
+  }
   /// Port 0's slots.
   void report(Report& report) const;
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cfenv>
 #include <ctime>
 
 #include "nic_model/dpa/fiber.h"
@@ -45,6 +46,59 @@ bool is_stopped(Fiber::Entry entry, std::int64_t limit_ns = kLimitNs) {
   Watch& watch = Watch::of_this_thread();
   watch.resume(made, &leave, limit_ns);
   return watch.stop().is_watchdog;
+}
+
+// One call after another, each on the empty stack, with what the caller has in its registers left alone.
+TEST(DpaFiber, CallsReturnAndLeaveTheCallerAsItWas) {
+  Fiber made(64 * 1024);
+  fiber = &made;
+  struct Call {
+    const void* stack = nullptr;
+    std::uint64_t sum = 0;
+  } call;
+  const int rounding = fegetround();
+  const void* first = nullptr;
+  for (int i = 1; i <= 3; i++) {
+    EXPECT_TRUE(made.call(
+        [](void* argument) {
+          auto& self = *static_cast<Call*>(argument);
+          self.stack = __builtin_frame_address(0);
+          for (int n = 0; n < 100; n++) self.sum = self.sum * 3 + 1;
+          fesetround(FE_UPWARD);
+        },
+        &call));
+    EXPECT_TRUE(made.is_at(call.stack));
+    if (i == 1) first = call.stack;
+    EXPECT_EQ(call.stack, first);
+    EXPECT_EQ(fegetround(), rounding);
+  }
+  std::uint64_t sum = 0;
+  for (int n = 0; n < 300; n++) sum = sum * 3 + 1;
+  EXPECT_EQ(call.sum, sum);
+}
+
+volatile bool does_leave = true;
+int deeper(int depth) {
+  if (depth > 0) return deeper(depth - 1) + 1;
+  if (does_leave) leave();
+  return 0;
+}
+
+// What is written after it in the frame of the caller would be lost if its stack or its registers were others.
+TEST(DpaFiber, ACallIsLeftFromAnyDepth) {
+  for (int depth = 0; depth < 300; depth += 100) {
+    Fiber made(64 * 1024);
+    fiber = &made;
+    int before = depth + 1;
+    EXPECT_FALSE(made.call(
+        [](void* argument) {
+          fesetround(FE_DOWNWARD);
+          *static_cast<int*>(argument) += deeper(*static_cast<int*>(argument) - 1);
+        },
+        &before));
+    EXPECT_EQ(before, depth + 1);
+    EXPECT_EQ(fegetround(), FE_TONEAREST);
+  }
 }
 
 TEST(DpaWatch, WhatGivesWayInTimeGoesOn) {
