@@ -52,45 +52,47 @@ Engine::Engine(const FrameworkConfig& config, const std::string& path, std::stri
       queues_(flows_, config.strategies(), config.ceiling),
       processors_(threads_of(config), queues_.keys()),
       known_(flows_),
-      triggers_(kEventsUnderWay),
-      answers_(kEventsUnderWay),
-      messages_(kEventsUnderWay),
-      installs_(actions_waiting(flows_)),
-      probes_(wants(SCR_RTT) ? probes_waiting(flows_) : actions_waiting(flows_)),
-      sends_(actions_waiting(flows_)),
-      awaited_(std::make_unique<Awaited[]>(std::size_t{flows_} * kProbesAwaited)),
-      host_look_(wants(SCR_KINDS) || wants(SCR_KINDS + 1) ? host_period_ : kNever) {
+      aside_(is_stable_wanted_ ? flows_ : 0),
+      ways_{Ring<Event>(kEventsUnderWay), Ring<Event>(kEventsUnderWay), Ring<Event>(kEventsUnderWay)},
+      latency_{timing_.trigger, timing_.rtt_response, timing_.message},
+      actions_{Ring<Due>(actions_waiting(flows_)),
+               Ring<Due>(wants(SCR_RTT) ? probes_waiting(flows_) : actions_waiting(flows_)),
+               Ring<Due>(actions_waiting(flows_))},
+      awaited_(std::make_unique<Awaited[]>(std::size_t{flows_} * kProbesAwaited)) {
   timeouts_.reserve(std::size_t{flows_} * kProbesAwaited);
+  due_.fill(kNever);
+  set_due(kHostLook, wants(SCR_KINDS) || wants(SCR_KINDS + 1) ? host_period_ : kNever);
 }
 
-// An event is under way to its thread for so long; many are at once, and none is taken together with others before it
-// has come. Null: it comes at once.
-Ring<Event>* Engine::way_of(const Event& event) {
-  Ring<Event>& way = event.kind == SCR_RTT ? answers_ : event.kind < SCR_RTT ? triggers_ : messages_;
-  return latency_of(way) == 0 || (event.kind == SCR_RTT && event.detail) ? nullptr : &way;
+void Engine::set_due(Source source, Nanos at) {
+  due_[source] = at;
+  Nanos first = due_[0];
+  for (unsigned i = 1; i < kSources; i++) first = std::min(first, due_[i]);
+  soonest_ = first;
 }
 
-Nanos Engine::latency_of(const Ring<Event>& way) const {
-  return &way == &triggers_ ? timing_.trigger : &way == &answers_ ? timing_.rtt_response : timing_.message;
-}
-
+// An event is under way to its thread for its latency; many are at once, and none is taken together with others before
+// it has come.
 void Engine::put(const Event& event) {
   if (!wants(event.kind)) return;
   count_.collected.add();
   if (event.kind == SCR_RTT && event.detail == 0) settle_probe(event);
-  Ring<Event>* way = way_of(event);
-  if (!way) return arrive(event, event.time);
-  if (way->full()) [[unlikely]] {
+  const Source source = event.kind == SCR_RTT ? kAnswers : event.kind < SCR_RTT ? kTriggers : kMessages;
+  const Nanos latency = latency_[source - kTriggers];
+  if (latency == 0 || (event.kind == SCR_RTT && event.detail)) return arrive(event, event.time);
+  Ring<Event>& way = ways_[source - kTriggers];
+  if (way.full()) [[unlikely]] {
     // The oldest comes at once: none may overtake another.
     count_.late_actions.add();
-    const Event oldest = way->front();
-    way->pop();
-    arrive(oldest, event.time);
+    arrive(way.front(), event.time);
+    way.pop();
+    set_due(source, way.empty() ? kNever : way.front().time + latency);
   }
-  way->push(event);
+  if (way.empty()) set_due(source, event.time + latency);
+  way.push(event);
 }
 
-void Engine::arrive(Event event, Nanos at) {
+void Engine::arrive(const Event& event, Nanos at) {
   const EventQueues::Put how = queues_.put(event);
   if (how == EventQueues::Put::kOverfull) count_.overfull.add();
   if (how != EventQueues::Put::kQueued) return;
@@ -98,15 +100,20 @@ void Engine::arrive(Event event, Nanos at) {
   if (queues_.size(key) == 1) processors_.add(key, at);
 }
 
-// One event that comes to its queue then; false: there is none.
-bool Engine::arrive_at(Nanos at) {
-  for (Ring<Event>* way : {&triggers_, &answers_, &messages_})
-    if (front_of(*way) == at) {
-      const Event event = way->front();
-      way->pop();
-      return arrive(event, at), true;
-    }
-  return false;
+// The first of them comes to its queue.
+void Engine::take_event(Source source, Nanos at) {
+  Ring<Event>& way = ways_[source - kTriggers];
+  arrive(way.front(), at);
+  way.pop();
+  set_due(source, way.empty() ? kNever : way.front().time + latency_[source - kTriggers]);
+}
+
+void Engine::take_action(Source source, Nanos at, EngineOwner& owner) {
+  Ring<Due>& ring = actions_[source];
+  const scr_action action = ring.front().action;
+  ring.pop();
+  set_due(source, ring.empty() ? kNever : ring.front().at);
+  owner.act(action, at);
 }
 
 void Engine::tell(const Event& event, EngineOwner& owner) {
@@ -114,21 +121,15 @@ void Engine::tell(const Event& event, EngineOwner& owner) {
   if (wants(event.kind)) handle(event, event.time, event.time, owner);
 }
 
-Nanos Engine::due() const {
-  Nanos first =
-      std::min({processors_.due(), front_of(installs_), front_of(probes_), front_of(sends_), timer_, host_look_});
-  first = std::min({first, front_of(triggers_), front_of(answers_), front_of(messages_)});
-  return std::min(first, timeouts_.next());
-}
-
 // Of a policy that has been stopped nothing is left.
 void Engine::drain(Nanos now) {
-  timer_ = host_look_ = kNever;
-  for (Ring<Due>* ring : {&installs_, &probes_, &sends_})
-    while (!ring->empty()) ring->pop();
-  for (Ring<Event>* way : {&triggers_, &answers_, &messages_})
-    while (!way->empty()) way->pop();
+  for (Ring<Due>& ring : actions_)
+    while (!ring.empty()) ring.pop();
+  for (Ring<Event>& way : ways_)
+    while (!way.empty()) way.pop();
   while (!timeouts_.empty()) timeouts_.pop();
+  due_.fill(kNever);
+  soonest_ = kNever;
   while (processors_.due() != kNever) {
     std::uint32_t thread;
     const std::uint32_t key = processors_.take(thread);
@@ -152,36 +153,48 @@ void Engine::look_at(scr_host what, unsigned wanted, Nanos at, EngineOwner& owne
 // At one instant: what takes effect, then what comes, then what is handled.
 void Engine::run(Nanos now, EngineOwner& owner) {
   for (Nanos at; (at = due()) <= now;) {
-    if (policy_.stopped()) return drain(now);
-    bool acted = false;
-    for (Ring<Due>* ring : {&installs_, &probes_, &sends_})
-      if (!acted && front_of(*ring) == at) {
-        const scr_action action = ring->front().action;
-        ring->pop();
-        owner.act(action, at);
-        acted = true;
-      }
-    if (acted || arrive_at(at)) continue;
-    if (timeouts_.next() == at) {
-      lose_probe(at);
-    } else if (timer_ == at) {
-      timer_ = kNever;
-      put(host_event(at, SCR_NODE, SCR_HOST_TIMER));
-    } else if (host_look_ == at) {
-      host_look_ = at + host_period_;
-      look_at(SCR_HOST_PCIE, SCR_KINDS, at, owner);
-      look_at(SCR_HOST_NIC, SCR_KINDS + 1, at, owner);
-    } else {
+    if (policy_.stopped()) [[unlikely]]
+      break;
+    if (at != soonest_) {
       dispatch(at, owner);
+      continue;
     }
+    unsigned source = 0;
+    while (due_[source] != at) source++;
+    settle(static_cast<Source>(source), at, owner);
   }
-  if (policy_.stopped()) drain(now);
+  if (policy_.stopped()) [[unlikely]]
+    drain(now);
+}
+
+void Engine::settle(Source source, Nanos at, EngineOwner& owner) {
+  switch (source) {
+    case kInstalls:
+    case kProbes:
+    case kSends:
+      return take_action(source, at, owner);
+    case kTriggers:
+    case kAnswers:
+    case kMessages:
+      return take_event(source, at);
+    case kTimeouts:
+      return lose_probe(at);
+    case kTimer:
+      set_due(kTimer, kNever);
+      return put(host_event(at, SCR_NODE, SCR_HOST_TIMER));
+    case kHostLook:
+      set_due(kHostLook, at + host_period_);
+      look_at(SCR_HOST_PCIE, SCR_KINDS, at, owner);
+      return look_at(SCR_HOST_NIC, SCR_KINDS + 1, at, owner);
+    case kSources:
+      return;
+  }
 }
 
 void Engine::dispatch(Nanos at, EngineOwner& owner) {
   std::uint32_t thread;
   const std::uint32_t key = processors_.take(thread);
-  Event event = queues_.take(key);
+  Event& event = queues_.take(key);
   if (queues_.size(key)) processors_.add(key, at);
   if (is_stable_wanted_ && event.kind == SCR_TX && put_aside(event)) {
     count_.put_aside.add();
@@ -194,15 +207,16 @@ void Engine::dispatch(Nanos at, EngineOwner& owner) {
 // rate_stable: of a flow whose rate has not changed for long, events are handled so many at a time.
 bool Engine::put_aside(Event& event) {
   Known& flow = known_[event.flow];
+  Event& waiting = aside_[event.flow];
   if (flow.aside) {
-    accumulate(flow.waiting, event);
-    event = flow.waiting;
+    accumulate(waiting, event);
+    event = waiting;
   }
   if (flow.unchanged < stable_after_ || flow.aside + 1 >= stable_events_) {
     flow.aside = 0;
     return false;
   }
-  flow.waiting = event;
+  waiting = event;
   flow.aside++;
   return true;
 }
@@ -220,17 +234,17 @@ void Engine::handle(const Event& event, Nanos at, Nanos ends, EngineOwner& owner
     count_.stops.add();
     return owner.on_stop(at);
   }
-  count_.wrong_actions.add(policy_.actions_lost() - lost);
+  if (lost != policy_.actions_lost()) [[unlikely]]
+    count_.wrong_actions.add(policy_.actions_lost() - lost);
   for (const scr_action& action : policy_.actions()) schedule(action, ends, owner);
 }
 
 void Engine::schedule(scr_action action, Nanos ends, EngineOwner& owner) {
   if (action.kind == SCR_WAKE) {
-    timer_ = std::max(static_cast<Nanos>(action.value), ends);
-    return;
+    return set_due(kTimer, std::max(static_cast<Nanos>(action.value), ends));
   }
   if (action.flow >= flows_ || action.kind > SCR_WAKE) return count_.wrong_actions.add();
-  Ring<Due>* ring = &sends_;
+  Source source = kSends;
   Nanos at = ends;
   if (action.kind == SCR_SET_RATE) {
     if (action.value > line_rate_ || (action.value && action.value < kRateFloor)) {
@@ -243,20 +257,20 @@ void Engine::schedule(scr_action action, Nanos ends, EngineOwner& owner) {
     flow.rate = action.value;
   }
   if (action.kind == SCR_SET_RATE || action.kind == SCR_SET_PORT) {
-    ring = &installs_;
+    source = kInstalls;
     at += timing_.install;
   } else if (action.kind == SCR_PROBE) {
-    ring = &probes_;
+    source = kProbes;
     at += timing_.rtt_request;
   }
-  if (ring->full()) [[unlikely]] {
+  Ring<Due>& ring = actions_[source];
+  if (ring.full()) [[unlikely]] {
     // The oldest takes effect at once: an older rate must not come after a newer one.
     count_.late_actions.add();
-    const scr_action oldest = ring->front().action;
-    ring->pop();
-    owner.act(oldest, ends);
+    take_action(source, ends, owner);
   }
-  ring->push({at, action});
+  if (ring.empty()) set_due(source, at);
+  ring.push({at, action});
 }
 
 std::span<Engine::Awaited> Engine::awaited_of(std::uint32_t flow) {
@@ -275,17 +289,20 @@ void Engine::await_probe(std::uint32_t flow, std::uint16_t port, Nanos now) {
   turn = static_cast<std::uint8_t>(slot + 1);
   probes[slot].port = port;
   timeouts_.arm(probes[slot], now + probe_timeout_, std::uint64_t{flow} * kProbesAwaited + slot);
+  set_due(kTimeouts, timeouts_.next());
 }
 
 void Engine::settle_probe(const Event& event) {
   for (Awaited& one : awaited_of(event.flow))
     if (one.port == event.udp_source_port) timeouts_.cancel(one);
+  set_due(kTimeouts, timeouts_.next());
 }
 
 void Engine::lose_probe(Nanos at) {
   Event event{};
   event.flow = static_cast<std::uint32_t>(timeouts_.first_order() / kProbesAwaited);
   event.udp_source_port = static_cast<Awaited&>(timeouts_.pop()).port;
+  set_due(kTimeouts, timeouts_.next());
   event.time = event.since = at;
   event.count = 1;
   event.kind = SCR_RTT;

@@ -2,6 +2,7 @@
 // Engine: the event-driven framework of SCR (4.3) as a pure object: collected events go through queues to threads,
 // which run the policy; what it asks for comes out when its time has come. Whoever owns it says what time it is.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -56,7 +57,7 @@ class Engine {
   /// The owner has sent the probe, or could not: it is waited for.
   void await_probe(std::uint32_t flow, std::uint16_t port, Nanos now);
   /// When run() has something to do.
-  Nanos due() const;
+  Nanos due() const { return std::min(soonest_, processors_.due()); }
   /// All that is due by `now`, in the order of time.
   void run(Nanos now, EngineOwner& owner);
 
@@ -82,24 +83,36 @@ class Engine {
   struct Known {
     std::uint64_t rate = 0;
     std::uint32_t unchanged = 0;  // events since the last change
-    std::uint32_t aside = 0;      // events in Known::waiting
-    Event waiting{};              // put aside until there are enough
+    std::uint32_t aside = 0;      // events in aside_, put there until there are enough
     std::uint8_t next_probe = 0;
   };
-  Ring<Event>* way_of(const Event& event);
-  Nanos latency_of(const Ring<Event>& way) const;
-  void arrive(Event event, Nanos at);
+  // What is due besides threads; at one instant the first goes first. Then threads have their turn.
+  enum Source : std::uint8_t {
+    kInstalls,
+    kProbes,
+    kSends,
+    kTriggers,
+    kAnswers,
+    kMessages,
+    kTimeouts,
+    kTimer,
+    kHostLook,
+    kSources
+  };
+  static constexpr unsigned kWays = kTimeouts - kTriggers;
+  void set_due(Source source, Nanos at);
+  void take_action(Source source, Nanos at, EngineOwner& owner);
+  void take_event(Source source, Nanos at);
+  void arrive(const Event& event, Nanos at);
   void look_at(scr_host what, unsigned wanted, Nanos at, EngineOwner& owner);
   void dispatch(Nanos at, EngineOwner& owner);
+  void settle(Source source, Nanos at, EngineOwner& owner);
   bool put_aside(Event& event);
   void handle(const Event& event, Nanos at, Nanos ends, EngineOwner& owner);
   void schedule(scr_action action, Nanos ends, EngineOwner& owner);
   std::span<Awaited> awaited_of(std::uint32_t flow);
   void lose_probe(Nanos at);
   void settle_probe(const Event& event);
-  static Nanos front_of(const Ring<Due>& ring) { return ring.empty() ? kNever : ring.front().at; }
-  Nanos front_of(const Ring<Event>& way) const { return way.empty() ? kNever : way.front().time + latency_of(way); }
-  bool arrive_at(Nanos at);
   void drain(Nanos now);
 
   const Timing timing_;
@@ -114,12 +127,16 @@ class Engine {
   EventQueues queues_;
   Processors processors_;
   std::vector<Known> known_;
-  /// On their way to threads: what the wire tells, answers to probes, what peers and the host tell.
-  Ring<Event> triggers_, answers_, messages_;
-  Ring<Due> installs_, probes_, sends_;  // each in the order of time
-  std::unique_ptr<Awaited[]> awaited_;   // kProbesAwaited of each flow
+  std::vector<Event> aside_;  // of each flow
+  // By Source, from kTriggers on. On their way to threads: what the wire tells, answers to probes, what peers and the
+  // host tell.
+  std::array<Ring<Event>, kWays> ways_;
+  const std::array<Nanos, kWays> latency_;
+  std::array<Ring<Due>, 3> actions_;    // by Source, each in the order of time
+  std::unique_ptr<Awaited[]> awaited_;  // kProbesAwaited of each flow
   DeadlineHeap timeouts_;
-  Nanos timer_ = kNever, host_look_;
+  std::array<Nanos, kSources> due_;  // of each source
+  Nanos soonest_ = kNever;           // of all of them
 };
 
 }  // namespace rocebox::scr

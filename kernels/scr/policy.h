@@ -81,7 +81,7 @@ class Policy {
   std::vector<scr_parameter> parameters_;
   std::vector<const char*> counters_;
   scr_node node_{};
-  scr_event event_{};  // a copy, which the program may spoil
+  alignas(64) scr_event event_{};  // a copy, which the program may spoil
   std::unique_ptr<scr_action[]> actions_;
   std::uint32_t events_ = 0;
   Call call_ = Call::kInit;

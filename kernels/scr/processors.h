@@ -32,38 +32,38 @@ class Processors {
       first += threads[pool];
     }
     threads_ = std::make_unique<Thread[]>(count_);
+    for (std::uint32_t key = 0; key < keys; key++) {
+      const Range& pool = pools_[static_cast<unsigned>(pool_of(key % SCR_KINDS))];
+      waits_[key].thread = pool.first + key / SCR_KINDS % pool.count;
+    }
     due_.reserve(count_);
   }
 
   std::uint32_t threads() const { return count_; }
   /// Whose events of that queue are: of a flow always the same one's.
-  std::uint32_t thread_of(std::uint32_t key) const {
-    const Range& pool = pools_[static_cast<unsigned>(pool_of(key % SCR_KINDS))];
-    return pool.first + key / SCR_KINDS % pool.count;
-  }
+  std::uint32_t thread_of(std::uint32_t key) const { return waits_[key].thread; }
 
   /// An event of that queue can be handled from `ready` on.
   void add(std::uint32_t key, Nanos ready) {
-    const std::uint32_t number = thread_of(key);
-    Thread& thread = threads_[number];
-    Lane& lane = thread.lane;
     // Several of one queue stand here once: who takes the first adds the next.
-    waits_[key] = {ready, kNone};
-    if (lane.last == kNone)
-      lane.first = key;
-    else
-      waits_[lane.last].next = key;
+    Wait& wait = waits_[key];
+    wait.ready = ready;
+    wait.next = kNone;
+    Lane& lane = threads_[wait.thread].lane;
+    const bool is_first = lane.last == kNone;
+    (is_first ? lane.first : waits_[lane.last].next) = key;
     lane.last = key;
-    arm(number);
+    if (is_first && wait.thread != taken_) arm(wait.thread);
   }
   /// When the next event can be handled.
   Nanos due() const { return due_.next(); }
-  /// The queue whose event is handled then; `thread` is whose it is. There must be one.
+  /// The queue whose event is handled then; `thread` is whose it is. There must be one. Before due() is asked again,
+  /// that thread is busy().
   std::uint32_t take(std::uint32_t& thread) {
     thread = static_cast<std::uint32_t>(due_.first_order());
-    Thread& one = threads_[thread];
-    due_.pop();
-    Lane& lane = one.lane;
+    due_.take_first();
+    taken_ = thread;
+    Lane& lane = threads_[thread].lane;
     const std::uint32_t key = lane.first;
     lane.first = waits_[key].next;
     if (lane.first == kNone) lane.last = kNone;
@@ -72,7 +72,11 @@ class Processors {
   /// The thread that took one is busy until then.
   void busy(std::uint32_t number, Nanos until) {
     threads_[number].free_at = until;
-    arm(number);
+    taken_ = kNone;
+    if (threads_[number].lane.first != kNone)
+      arm(number);
+    else
+      due_.close();
   }
 
  private:
@@ -80,6 +84,7 @@ class Processors {
   struct Wait {
     Nanos ready = 0;
     std::uint32_t next = kNone;
+    std::uint32_t thread = 0;
   };
   struct Lane {
     std::uint32_t first = kNone, last = kNone;
@@ -91,16 +96,16 @@ class Processors {
   struct Range {
     std::uint32_t first = 0, count = 0;
   };
-  Nanos ready(const Lane& lane) const { return lane.first == kNone ? kNever : waits_[lane.first].ready; }
+  // A thread that something waits for.
   void arm(std::uint32_t number) {
     Thread& thread = threads_[number];
-    const Nanos first = ready(thread.lane);
-    if (first != kNever) due_.arm(thread, std::max(first, thread.free_at), number);
+    due_.arm(thread, std::max(waits_[thread.lane.first].ready, thread.free_at), number);
   }
 
   std::vector<Wait> waits_;
   std::array<Range, 3> pools_;
   std::uint32_t count_;
+  std::uint32_t taken_ = kNone;  // the thread between take() and busy()
   std::unique_ptr<Thread[]> threads_;
   DeadlineHeap due_;
 };

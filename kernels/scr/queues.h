@@ -2,7 +2,9 @@
 // EventQueues: a queue for each flow and kind of event, between the collectors, which put, and the multiplexer, which
 // takes (SCR, 4.3.2). One producer and one consumer, both on the NIC's core, so that no lock is needed.
 #pragma once
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +22,7 @@ class EventQueues {
       : flows_(flows), ceiling_(ceiling), strategies_(strategies), queues_(std::size_t{flows + 1} * SCR_KINDS) {
     std::uint32_t at = 0;
     for (unsigned kind = 0; kind < SCR_KINDS; kind++) {
+      static_assert(std::ranges::all_of(kQueueDepth, [](unsigned depth) { return std::has_single_bit(depth); }));
       offset_[kind] = at;
       at += kQueueDepth[kind];
     }
@@ -40,12 +43,13 @@ class EventQueues {
   };
   Put put(const Event& event) {
     const unsigned kind = event.kind;
-    Queue& queue = queues_[key(event.flow, kind)];
-    Event* const first = &events_[std::size_t{key(event.flow, kind) / SCR_KINDS} * stride_ + offset_[kind]];
+    const std::uint32_t number = key(event.flow, kind);
+    Queue& queue = queues_[number];
+    Slot* const first = &events_[std::size_t{number / SCR_KINDS} * stride_ + offset_[kind]];
     const unsigned depth = kQueueDepth[kind];
-    const StrategyRow& strategy = kStrategies[static_cast<unsigned>(strategies_[kind])];
     if (queue.size) {
-      Event& last = first[(queue.head + queue.size - 1u) % depth];
+      const StrategyRow& strategy = kStrategies[static_cast<unsigned>(strategies_[kind])];
+      Event& last = first[(queue.head + queue.size - 1u) & (depth - 1)].event;
       const bool fits = last.bytes + event.bytes <= ceiling_;
       if (fits && is_alike(last, event) && strategy.merge(last, event)) return Put::kMerged;
       if (queue.size == depth) {
@@ -54,15 +58,15 @@ class EventQueues {
         return Put::kOverfull;
       }
     }
-    first[(queue.head + queue.size++) % depth] = event;
+    first[(queue.head + queue.size++) & (depth - 1)].event = event;
     return Put::kQueued;
   }
-  /// The oldest of that queue, which is not empty.
-  Event take(std::uint32_t key) {
+  /// The oldest of that queue, which is not empty; until the next put().
+  Event& take(std::uint32_t key) {
     Queue& queue = queues_[key];
     const unsigned kind = key % SCR_KINDS, depth = kQueueDepth[kind];
-    const Event event = events_[std::size_t{key / SCR_KINDS} * stride_ + offset_[kind] + queue.head];
-    queue.head = static_cast<std::uint8_t>((queue.head + 1u) % depth);
+    Event& event = events_[std::size_t{key / SCR_KINDS} * stride_ + offset_[kind] + queue.head].event;
+    queue.head = static_cast<std::uint8_t>((queue.head + 1u) & (depth - 1));
     queue.size--;
     return event;
   }
@@ -72,13 +76,17 @@ class EventQueues {
   struct Queue {
     std::uint8_t head = 0, size = 0;
   };
+  struct alignas(64) Slot {
+    Event event;
+  };
+  static_assert(sizeof(Slot) == 64, "an event is a line of the cache");
   const std::uint32_t flows_;
   const std::uint64_t ceiling_;
   const Strategies strategies_;
   std::array<std::uint32_t, SCR_KINDS> offset_{};
   std::uint32_t stride_ = 0;
   std::vector<Queue> queues_;
-  std::vector<Event> events_;
+  std::vector<Slot> events_;
 };
 
 }  // namespace rocebox::scr

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "kernels/scr/processors.h"
+#include "kernels/scr/ring.h"
 
 namespace rocebox::scr {
 namespace {
@@ -77,6 +78,30 @@ TEST(ScrQueues, OnlyWhatIsAlikeIsTakenTogether) {
   queues.put(event_of(SCR_NODE, SCR_HOST, 6, 0, SCR_HOST_PCIE));
   EXPECT_EQ(queues.size(queues.key(SCR_NODE, SCR_HOST)), 3u) << "of its state the newest counts";
   EXPECT_EQ(queues.size(queues.key(1, SCR_NACK)), 0u) << "queues of other flows are others";
+}
+
+// Up to its capacity, whether it grows while it goes round or not.
+TEST(ScrQueues, ARingIsFirstInFirstOut) {
+  for (const std::size_t capacity : {5u, 256u, 1500u}) {
+    std::mt19937 random(static_cast<unsigned>(capacity));
+    Ring<int> ring(capacity);
+    std::deque<int> model;
+    bool was_full = false;
+    for (int i = 0; i < 20000; i++) {
+      ASSERT_EQ(ring.empty(), model.empty());
+      ASSERT_EQ(ring.full(), model.size() == capacity);
+      was_full |= ring.full();
+      if (!ring.full() && random() % 16 < (i < 10000 ? 10 : 7)) {
+        ring.push(i);
+        model.push_back(i);
+      } else if (!ring.empty()) {
+        ASSERT_EQ(ring.front(), model.front());
+        ring.pop();
+        model.pop_front();
+      }
+    }
+    EXPECT_TRUE(was_full);
+  }
 }
 
 // No byte is lost, whatever comes, and an event is above the ceiling only where the queue is full.
