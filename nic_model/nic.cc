@@ -142,18 +142,18 @@ std::unique_ptr<Change> Nic::prepare(const NicConfig& config) const {
 void Nic::resolve(Context& context, Qp& qp) {
   const roce::IpAddress& remote = qp.attributes.remote;
   const roce::IpAddress own = config_.source_for(remote);
-  qp.peer_ipv4 = 0;
-  if (roce::is_ipv4(remote) && roce::is_ipv4(own) && !qp.is(IBV_QPT_UD)) {
-    auto* both = reinterpret_cast<std::uint8_t*>(&qp.peer_ipv4);
-    std::copy_n(remote.begin() + 12, 4, both);
-    std::copy_n(own.begin() + 12, 4, both + 4);
-  }
+  qp.peer_ipv4 = 0;  // until the way is known all of its packets are looked at
   qp.loops_back = remote == own;
   const bool is_group = roce::is_multicast(remote);
   const roce::Mac known = is_group ? roce::multicast_mac(remote) : config_.mac_address();
   const roce::Mac* mac = is_group || qp.loops_back ? &known : neighbors_.resolve(context, remote);
   qp.path_known = mac != nullptr;
   if (!mac) return;
+  if (roce::is_ipv4(remote) && roce::is_ipv4(own) && !qp.is(IBV_QPT_UD)) {
+    auto* both = reinterpret_cast<std::uint8_t*>(&qp.peer_ipv4);
+    std::copy_n(remote.begin() + 12, 4, both);
+    std::copy_n(own.begin() + 12, 4, both + 4);
+  }
   roce::Underlay underlay;
   underlay.source_mac = config_.mac_address();
   underlay.destination_mac = *mac;
@@ -168,6 +168,13 @@ void Nic::resolve(Context& context, Qp& qp) {
   underlay.tos = static_cast<std::uint8_t>(notifies.value_or(NotificationPoint{}).cnp_dscp << 2);
   qp.notification_headers = Headers(underlay);
   core_.wake(context, qp);
+}
+
+// A neighbour has become known.
+void Nic::resolve_waiting(Context& context) {
+  connections_.on_neighbor(context);
+  for (const auto& qp : core_.qps)
+    if (qp && !qp->path_known && qp->can_receive() && !qp->is(IBV_QPT_UD)) resolve(context, *qp);
 }
 
 // What waits for the way to a neighbour that does not answer fails; whoever posts again has it asked again.

@@ -60,6 +60,7 @@ class Nic final : public Kernel {
   Counter& receive_checked(Context& context, Packet packet);
   Counter& receive_from_peer(Context& context, Qp& qp, Packet packet);
   void resolve(Context& context, Qp& qp);
+  void resolve_waiting(Context& context);
   void give_up(Context& context);
   // What a call's work has led to beside packets: failures, and events of programs, who may post again.
   void settle(Context& context) {

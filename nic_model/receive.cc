@@ -83,10 +83,7 @@ Counter& Nic::receive_other(Context& context, Packet packet) {
   if (Counter* end = peer_messages_.on_packet(context, packet)) return *end;
   bool found = false;
   const bool used = neighbors_.on_packet(context, packet, found);
-  if (found) connections_.on_neighbor(context);
-  if (found)
-    for (const auto& qp : core_.qps)
-      if (qp && !qp->path_known && qp->can_receive() && !qp->is(IBV_QPT_UD)) resolve(context, *qp);
+  if (found) resolve_waiting(context);
   return used ? core_.count.answered : core_.count.drop_no_protocol;
 }
 
@@ -144,6 +141,9 @@ Counter& Nic::receive_checked(Context& context, Packet packet) {
   if (!qp->can_receive()) return count.drop_qp_state;
   if (info.service == roce::Service::kUd) return qp->responder.on_datagram(context, packet);
   if (addresses.source != qp->attributes.remote) return count.drop_wrong_peer;
+  // A peer knows the way here and counts its retries. Where this side's question or its answer was lost it need not
+  // wait until that is asked again.
+  if (!qp->path_known && neighbors_.hear(addresses.source, packet.data() + sizeof(roce::Mac))) resolve_waiting(context);
   return receive_from_peer(context, *qp, packet);
 }
 

@@ -111,6 +111,11 @@ bool Neighbors::learn(const roce::IpAddress& address, const std::uint8_t* mac, b
   return true;
 }
 
+bool Neighbors::hear(const roce::IpAddress& sender, const std::uint8_t* mac) {
+  bool found = false;
+  return !(mac[0] & 1) && next_hop(sender) == sender && learn(sender, mac, found) && found;
+}
+
 bool Neighbors::on_packet(Context& context, Packet packet, bool& found) {
   found = false;
   const auto* ethernet = packet.header<roce::Ethernet>(0);

@@ -15,6 +15,9 @@ class Neighbors {
 
   /// The MAC address of the next hop to `destination`. Null: it is being asked for, and found() will say.
   const roce::Mac* resolve(Context& context, const roce::IpAddress& destination);
+  /// A packet of `sender` has come from `mac`. True: its address was being asked for, with no gateway in between, and
+  /// is known now.
+  bool hear(const roce::IpAddress& sender, const std::uint8_t* mac);
   /// A packet that is not RoCE. True: it was answered, or something was learnt; `found` says whether a neighbour was.
   bool on_packet(Context& context, Packet packet, bool& found);
   /// True: some neighbour has not said its MAC address, however often it was asked.

@@ -296,6 +296,8 @@ int Host::create_ah(AddressHandle& handle, const roce::IpAddress& destination, s
   return 0;
 }
 
+bool Host::is_resolving(const Qp& qp) const { return !qp.path_known && !neighbors_.has_given_up(qp.attributes.remote); }
+
 int Host::attach_mcast(Qp& qp, const roce::IpAddress& group) {
   return qp.is(IBV_QPT_RC) ? EINVAL : core_.groups.attach(group, qp.number());
 }

@@ -61,6 +61,8 @@ class Host final : public HostSide, public dpa::Environment {
   void destroy_qp(Qp& qp);
   /// ibv_modify_qp: EINVAL for a transition that there is not, or for attributes that are missing or out of range.
   int modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask);
+  /// Whether the way to a connected queue pair's peer is still being asked for, which Linux's ibv_modify_qp waits for.
+  bool is_resolving(const Qp& qp) const;
   int post_send(Qp& qp, const ibv_send_wr* list, const ibv_send_wr** bad, const AddressHandle* address = nullptr);
   int post_receive(Qp& qp, const ibv_recv_wr* list, const ibv_recv_wr** bad);
   int post_receive(ReceiveQueue& shared, const ibv_recv_wr* list, const ibv_recv_wr** bad);

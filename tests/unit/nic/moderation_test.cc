@@ -139,5 +139,28 @@ TEST(Neighbors, APeerThatNobodyKnowsTheWayToFailsWhatIsPosted) {
   EXPECT_EQ(box.sides[0].qp->attributes.state, IBV_QPS_ERR);
 }
 
+// All that side 0 asks and answers is lost at first. It knows side 1 by that one's question; side 1 has to answer its
+// WRITE within eight timeouts of 1 ms, and would ask again only after a second. Of what a gateway hands on nothing is
+// learnt.
+TEST(Neighbors, APeerIsKnownByWhatItSends) {
+  for (const bool has_gateway : {false, true}) {
+    NicBox box("rate: 100Gbps", "{delay: 1us, forward: {loss: 100%}}", 1,
+               has_gateway ? "prefix_bits: 32\ngateway: 10.0.0.9" : "");
+    box.connect({.timeout = 8});
+    box.run(kMillisecond);
+    ASSERT_TRUE(box.sides[0].qp->path_known);
+    ASSERT_FALSE(box.sides[1].qp->path_known);
+    Kernel& wire = box.devices[2]->kernel(0);
+    nic_test_options("link", "{delay: 1us, forward: {loss: 0%}}")->change(wire)->apply(wire, box.now);
+    box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 64);
+    box.run(100 * kMillisecond);
+    EXPECT_EQ(box.sides[1].qp->path_known, !has_gateway);
+    ASSERT_EQ(box.completions(0).size(), 1u);
+    EXPECT_EQ(box.completions(0)[0].status, has_gateway ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS);
+    EXPECT_EQ(box.count(0, "local_ack_timeout_err"), has_gateway ? 8u : 0u);
+    EXPECT_EQ(box.count(1, "arp_requests_sent"), 1u);
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::test::moderating

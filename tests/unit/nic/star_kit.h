@@ -16,10 +16,11 @@ namespace rocebox::test {
 
 class Star {
  public:
-  /// `nic` and `link` are further options of all NICs and wires; `link_of` those of one host's wire.
+  /// `nic` and `link` are further options of all NICs and wires; `link_of` those of one host's wire. `packets` are all
+  /// that there are at a time.
   Star(unsigned hosts, const std::string& nic, const std::string& link, std::uint64_t seed = 1,
-       const std::map<unsigned, std::string>& link_of = {})
-      : pool({.small = 32768, .large = 64, .giant = 2}),
+       const std::map<unsigned, std::string>& link_of = {}, unsigned packets = 32768)
+      : pool({.small = packets, .large = 64, .giant = 2}),
         fabric([](FabricPort, std::span<Packet>, Nanos) {}),
         seed_(seed) {
     std::string ports;
