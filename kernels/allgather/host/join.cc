@@ -237,6 +237,7 @@ bool Join::on_done(Link& link, const Link::Work& work) {
 
 // Who has said goodbye may be gone before its last acknowledgement has come.
 bool Join::on_failure(Link& link) {
+  if (state_ == State::kLeft) return true;
   if (state_ != State::kLeaves || !link.has_goodbye) return false;
   link.said_goodbye = true;
   look_at_goodbyes();
@@ -252,11 +253,13 @@ void Join::look_at_goodbyes() {
   if (all) end();
 }
 
-// Nothing holds the process any more.
+// Nothing holds the process any more. Its connections end by name, so that a peer whose last acknowledgement was lost
+// need not try again as often as it may.
 void Join::end() {
   each_link([&](const Link& link) { rank_.count.goodbyes_missing += !link.has_goodbye; });
   state_ = State::kLeft;
   rank_.cancel_join();
+  for (const auto& [id, link] : connections_) rank_.host().connections().disconnect(id);
   rank_.team().application().on_left(rank_.host().now());
 }
 

@@ -13,6 +13,8 @@ constexpr std::uint32_t kControlReceives = 1024;  // of all connections together
 // Where control messages are received without bytes: beyond all buffers and staging rings.
 constexpr std::uint64_t kControlAddress = std::uint64_t{3} << 62;
 
+constexpr Nanos kLookForPathsMax = kMillisecond;
+
 constexpr std::uint32_t tag_of(unsigned use, unsigned communicator, unsigned slot) {
   return use << 28 | communicator << 14 | slot;
 }
@@ -81,6 +83,23 @@ void Rank::make() {
   }
   host_.arm(*control_cq_);
   host_.arm(*send_cq_);
+}
+
+void Rank::connect() {
+  for (const auto& communicator : communicators_) communicator->connect(host_);
+  look_for_paths();
+}
+
+// A collective's time-outs count what others owe, not how often a neighbour has to be asked for its address.
+void Rank::look_for_paths() {
+  const bool resolves = std::ranges::any_of(communicators_, [this](const auto& communicator) {
+    return std::ranges::any_of(communicator->links(),
+                               [this](const auto& link) { return host_.is_resolving(*link.second->qp); });
+  });
+  if (!resolves) return team_.on_rank_connected(host_.now());
+  paths_timer_.set_tag(tag_of(static_cast<unsigned>(TimerOf::kPaths), 0, 0));
+  host_.arm_timer(program_, paths_timer_, host_.now() + look_again_);
+  look_again_ = std::min(2 * look_again_, kLookForPathsMax);
 }
 
 nic_model::CompletionQueue* Rank::create_cq(std::uint32_t entries, Subgroup& subgroup, CqOf use) {
@@ -168,6 +187,8 @@ void Rank::on_timer(nic_model::Host&, Timer& timer) {
       return work(slot);
     case TimerOf::kJoin:
       return join_->on_timer();
+    case TimerOf::kPaths:
+      return look_for_paths();
   }
 }
 

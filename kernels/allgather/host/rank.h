@@ -17,7 +17,7 @@ namespace rocebox::allgather {
 class Rank final : public nic_model::HostProgram {
  public:
   enum class CqOf : std::uint8_t { kNone, kControl, kSends, kReceives, kCopies };
-  enum class TimerOf : std::uint8_t { kCutoff, kWatchdog, kWorker, kPoll, kJoin };
+  enum class TimerOf : std::uint8_t { kCutoff, kWatchdog, kWorker, kPoll, kJoin, kPaths };
 
   Rank(Team& team, unsigned number, nic_model::Host& host);
 
@@ -37,6 +37,9 @@ class Rank final : public nic_model::HostProgram {
   void run(std::function<void(nic_model::Host&)> what) { tasks_.add(host_, program_, std::move(what)); }
   /// All queue pairs of this side; in a call of the host.
   void make();
+  /// Connects them to those of the others, which are made, and tells the team when the ways to all are known, or cannot
+  /// be; in a call of the host.
+  void connect();
   /// Where ranks are in processes of their own: finds the others; in a call of the host.
   void join();
   void leave() { join_->leave(); }
@@ -79,6 +82,7 @@ class Rank final : public nic_model::HostProgram {
     Subgroup* subgroup = nullptr;
     unsigned worker = 0, queue = 0;  // of kReceives
   };
+  void look_for_paths();
   void work(unsigned worker);
   void on_control(const ibv_wc& wc);
   void on_message(const ibv_wc& wc, Link& link);
@@ -100,7 +104,8 @@ class Rank final : public nic_model::HostProgram {
   nic_model::CompletionQueue* send_cq_ = nullptr;
   nic_model::ReceiveQueue* control_receives_ = nullptr;
   std::optional<Join> join_;  // ranks in processes of their own
-  Timer join_timer_;
+  Timer join_timer_, paths_timer_;
+  Nanos look_again_ = kMicrosecond;  // for ways to others; longer each time
   nic_model::HostTasks tasks_;
   unsigned subgroups_made_ = 0;
   bool has_stopped_ = false;

@@ -64,12 +64,12 @@ void Team::connect_here() {
       rank.make();
       members_[rank.number()].qpns = rank.sending_qpns();
       if (++made_ < ranks()) return;
-      for (const auto& other : ranks_)
-        other->run([this, &other = *other](nic_model::Host& host) {
-          for (unsigned i = 0; i < other.communicators(); i++) other.communicator(i).connect(host);
-          if (++connected_ == ranks()) application_.on_connected(host.now());
-        });
+      for (const auto& other : ranks_) other->run([&other = *other](nic_model::Host&) { other.connect(); });
     });
+}
+
+void Team::on_rank_connected(Nanos now) {
+  if (++connected_ == ranks()) application_.on_connected(now);
 }
 
 void Team::start(unsigned rank, const Operation& operation, const Buffer& buffer) {

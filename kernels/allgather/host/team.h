@@ -103,6 +103,8 @@ class Team {
 
   // For ranks.
 
+  /// All that a rank in this process is connected to can be reached, or is known not to be.
+  void on_rank_connected(Nanos now);
   Rank& rank(unsigned number) { return *ranks_[number]; }
   Member& member(unsigned rank) { return members_[rank]; }
   std::uint64_t agreed() const { return agreed_; }

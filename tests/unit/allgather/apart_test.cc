@@ -115,6 +115,27 @@ TEST(AllgatherApart, WhoDiesIsNamed) {
   }
 }
 
+// Rank 1 has acknowledged nothing since its last collective ended, and leaves: who tries again is told.
+TEST(AllgatherApart, ALostLastAcknowledgementKeepsNobody) {
+  Star star(3, "cm_response_timeout: 8", "delay: 1us");
+  Apart apart(star, 3, "multicast_allgather",
+              "size: 5000, mtu: 256, staging: 64KiB, local_ack_timeout: 17");  // half a second, eight times
+  for (const auto& workload : apart.workloads) workload->start(0);
+  star.run([&] { return apart.report(1)["not_released"] == 0; }, kSecond);
+  star.link(1, "{delay: 1us, forward: {loss: 100%, match: {opcode: 0x11}}}");
+  const Nanos ended = star.now;
+  star.run([&] { return apart.workloads[1]->finished(); }, 10 * kSecond);
+  EXPECT_FALSE(apart.workloads[0]->finished() || apart.workloads[2]->finished());
+  star.run([&] { return apart.finished(); }, 10 * kSecond);
+  EXPECT_LT(star.now - ended, 10 * kMillisecond);
+  for (unsigned rank = 0; rank < 3; rank++) {
+    auto report = apart.report(rank);
+    EXPECT_TRUE(apart.workloads[rank]->finished());
+    EXPECT_EQ(report["released_whole"], 1);
+    EXPECT_EQ(report["goodbyes_missing"] + report["connection_lost"], 0);
+  }
+}
+
 TEST(AllgatherApart, RanksAreRefusedByName) {
   const auto mistake = [](const std::string& options) {
     Star star(2, "", "delay: 1us");

@@ -69,36 +69,41 @@ class Stranger {
 };
 
 TEST(AllgatherBadInput, ChunksThatAreNoneOfItsOwnAreCountedByReason) {
-  Star star(4, "", "delay: 1us");
-  Stranger stranger(star, 3);
-  star.all.pop_back();
-  TeamOptions options = plain();
-  options.cutoff = 2 * kMillisecond;
-  // A rank is silent behind the barrier, so that the others have time to take what comes.
-  options.stop_rank = 2;
-  options.stop_at = StopAt::kSending;
-  options.batch = 2;
-  Judge judge(star, options, {{0, 0, -1, 1, 2560}});
-  judge.team.connect();
-  star.run([&] { return star.now > kMillisecond; }, kSecond);
-  const ImmediateLayout layout = options.layout();
-  stranger.send(options, {{layout.encode({0, 0, 0}), 256},   // a chunk of rank 0
-                          {layout.encode({29, 0, 0}), 256},  // the last one
-                          {layout.encode({30, 0, 0}), 256},  // none
-                          {layout.encode({0xFFFFFF, 0, 0}), 256},
-                          {layout.encode({3, 1, 0}), 256},  // another collective's
-                          {layout.encode({3, 0, 1}), 256},  // another generation's
-                          {0xFFFFFFFF, 1}});
-  stranger.send(options, {{0, 256}}, false);
-  star.run([] { return false; }, star.now + 500 * kMicrosecond);
-  const TeamCounters c = judge.team.counters();
-  EXPECT_EQ(c.strangers, 2u * 2) << "at two ranks each; the third one is silent";
-  EXPECT_EQ(c.out_of_range, 2u * 2);
-  EXPECT_EQ(c.stale, 3u * 2);
-  EXPECT_EQ(c.no_immediate, 1u * 2);
-  star.run([&] { return judge.ended == 2; }, 5 * kSecond);
-  EXPECT_EQ(judge.failed[End::kFetchTimeout], 2u);
-  EXPECT_EQ(judge.whole, 0u);
+  for (const Receiver receiver : {Receiver::kHost, Receiver::kDpa}) {
+    Star star(4, "dpa: {heap: 4MiB}", "delay: 1us");
+    Stranger stranger(star, 3);
+    star.all.pop_back();
+    TeamOptions options = plain();
+    options.receiver = receiver;
+    options.cutoff = 2 * kMillisecond;
+    // A rank is silent behind the barrier, so that the others have time to take what comes.
+    options.stop_rank = 2;
+    options.stop_at = StopAt::kSending;
+    options.batch = 2;
+    Judge judge(star, options, {{0, 0, -1, 1, 2560}});
+    judge.team.connect();
+    star.run([&] { return star.now > kMillisecond; }, kSecond);
+    const ImmediateLayout layout = options.layout();
+    stranger.send(options, {{layout.encode({0, 0, 0}), 256},   // a chunk of rank 0
+                            {layout.encode({29, 0, 0}), 256},  // the last one
+                            {layout.encode({30, 0, 0}), 256},  // none
+                            {layout.encode({0xFFFFFF, 0, 0}), 256},
+                            {layout.encode({3, 1, 0}), 256},  // another collective's
+                            {layout.encode({3, 0, 1}), 256},  // another generation's
+                            {0xFFFFFFFF, 1}});
+    stranger.send(options, {{0, 256}}, false);
+    star.run([] { return false; }, star.now + 500 * kMicrosecond);
+    const TeamCounters c = judge.team.counters();
+    // At each rank; the silent one's workers on the DPA go on.
+    const unsigned ranks = receiver == Receiver::kDpa ? 3 : 2;
+    EXPECT_EQ(c.strangers, 2 * ranks);
+    EXPECT_EQ(c.out_of_range, 2 * ranks);
+    EXPECT_EQ(c.stale, 3 * ranks);
+    EXPECT_EQ(c.no_immediate, 1 * ranks);
+    star.run([&] { return judge.ended == 2; }, 5 * kSecond);
+    EXPECT_EQ(judge.failed[End::kFetchTimeout], 2u);
+    EXPECT_EQ(judge.whole, 0u);
+  }
 }
 
 // Nobody hangs, each is released once, and what is released as whole is whole.
@@ -138,6 +143,24 @@ TEST(AllgatherBadInput, ConnectionsThatAreLostAreNamed) {
   EXPECT_EQ(judge.ended, 4u);
   EXPECT_EQ(judge.whole, 0u);
   EXPECT_GT(judge.failed[End::kConnection], 0u);
+}
+
+// A neighbour whose answer is lost is asked again after a second, which is no rank's fault: time-outs begin when all
+// ways are known. Whoever cannot be reached at all is a rank that does not come to the barrier.
+TEST(AllgatherBadInput, AddressesThatAreLearntLateCostNothing) {
+  for (const bool comes : {true, false}) {
+    Star star(4, "arp_timeout: 100ms", "delay: 1us");
+    star.link(1, "up: false");
+    Judge judge(star, plain(), {{0, 0, -1, 1, 1000}});
+    judge.team.connect();
+    star.run([] { return false; }, 10 * kMillisecond);
+    if (comes) star.link(1, "delay: 1us");
+    star.run([&] { return judge.ended == 4; }, 5 * kSecond);
+    EXPECT_EQ(judge.ended, 4u);
+    EXPECT_EQ(judge.whole, comes ? 4u : 0u);
+    EXPECT_EQ(judge.failed[End::kBarrierTimeout] > 0, !comes);
+    EXPECT_GT(star.now, 100 * kMillisecond);
+  }
 }
 
 TEST(AllgatherBadInput, AllOfOneRootIsLost) {

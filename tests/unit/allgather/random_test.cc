@@ -41,18 +41,20 @@ class Draw {
     if (random(3) == 0) options.cutoff = random(3) == 0 ? 0 : random(2) ? random(20000) : 5 * kMillisecond;
     draw_operations();
     draw_links();
+    // Where the pool is dry switches make no replicas, wires no copies, and NICs wait until there is a packet.
+    if (random(6) == 0) packets = ranks * (4 + random(60));
   }
   std::string text() const {
     return "seed " + std::to_string(seed_) + ": " + std::to_string(ranks) + " ranks, " +
            (options.transport == Transport::kUc ? "uc" : "ud") +
            (options.receiver == Receiver::kDpa ? ", dpa" : ", host") + (has_bytes ? "" : ", header_only") + ", " +
-           links.begin()->second;
+           std::to_string(packets) + " packets, " + links.begin()->second;
   }
   std::string nic() const {
     return options.receiver == Receiver::kDpa ? "dpa: {heap: 4MiB}" : has_bytes ? "" : "header_only: true";
   }
 
-  unsigned ranks;
+  unsigned ranks, packets = 32768;
   bool has_bytes;
   bool gives_up = false;  // connections lose so many packets, too, that some do
   TeamOptions options;
@@ -96,7 +98,7 @@ class Draw {
 
 // The hash of when what ended how.
 std::uint64_t run(const Draw& draw, std::uint64_t seed) {
-  Star star(draw.ranks, draw.nic(), "delay: 1us", seed, draw.links);
+  Star star(draw.ranks, draw.nic(), "delay: 1us", seed, draw.links, draw.packets);
   Judge judge(star, draw.options, draw.operations);
   judge.run(100 * kSecond);
   const std::size_t all = draw.operations.size() * draw.ranks;
