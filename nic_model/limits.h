@@ -34,6 +34,10 @@ inline constexpr unsigned kRdAtomicMax = 128;
 /// Memory regions of one NIC; a key has 24 bits of index.
 inline constexpr std::uint32_t kRegionsMax = 1u << 20;
 
+/// Where Memory::map() begins: above what 32 bits address, so that a cut-off address is seen, and off the addresses of
+/// regions without bytes, which begin at 0.
+inline constexpr std::uint64_t kMappingsFrom = std::uint64_t{1} << 40;
+
 /// Pieces of an indirect memory key; reading goes through them one by one.
 inline constexpr std::size_t kIndirectPiecesMax = 1024;
 

@@ -19,9 +19,11 @@ Endpoint::Endpoint(Process& process, const EndpointOptions& o) : process_(proces
   init.type = o.type;
   init.send_cq = init.receive_cq = cq.cq;
   const QpAddresses qp = cq.cq ? process.create_qp(init, o.log_send_blocks, o.log_receives) : QpAddresses();
-  if (!buffers || !shared || !qp.qp)
+  if (buffers) buffers_ = process.map(buffers, std::size_t{receives} * o.buffer_bytes);
+  if (!buffers_.key || !shared || !qp.qp)
     throw ConfigError(fmt::format(
-        "`{}`: the queues do not fit into the heap of the DPA, or there are too many queue pairs", process.name()));
+        "`{}`: the queues do not fit into the heap of the DPA, or there are too many queue pairs or regions",
+        process.name()));
   qp_ = qp.qp;
   shared_ = reinterpret_cast<::endpoint*>(process.at(shared, sizeof(::endpoint)));
   ::endpoint& e = *shared_;

@@ -29,6 +29,8 @@ class Endpoint {
   Qp& qp() const { return *qp_; }
   /// What the program is told, and what it says: in the device's memory.
   ::endpoint& shared() const { return *shared_; }
+  /// Where peers may write: the buffers, under a key and an address that are the same in equal runs.
+  const Mapping& buffers() const { return buffers_; }
   std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(shared_); }
   /// From now on its events activate the handler.
   void run();
@@ -38,6 +40,7 @@ class Endpoint {
   Thread* thread_ = nullptr;
   Qp* qp_ = nullptr;
   ::endpoint* shared_ = nullptr;
+  Mapping buffers_;
 };
 
 }  // namespace rocebox::nic_model::dpa

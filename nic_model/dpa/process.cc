@@ -11,6 +11,8 @@
 namespace rocebox::nic_model::dpa {
 namespace {
 
+constexpr std::uint32_t kAccess =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr std::size_t kAlignment = 64;
 constexpr std::uint32_t kLogEntriesMax = 22, kLogWorksMax = 14;
 
@@ -19,9 +21,7 @@ constexpr std::uint32_t kLogEntriesMax = 22, kLogWorksMax = 14;
 Process::Process(Engine& engine, const std::string& path, std::string_view program)
     : engine_(engine), program_(path, program), heap_(static_cast<std::size_t>(engine.config().heap)) {
   domain_ = engine.environment().alloc_pd();
-  heap_key_ = engine.environment().memory().add(
-      domain_, heap_.data(), heap_.size(),
-      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+  heap_key_ = engine.environment().memory().add(domain_, heap_.data(), heap_.size(), kAccess);
 }
 
 Process::~Process() = default;
@@ -43,6 +43,11 @@ std::uint64_t Process::copy_from_host(const void* from, std::size_t bytes) {
 std::uint8_t* Process::at(std::uint64_t address, std::size_t bytes) const {
   auto* first = reinterpret_cast<std::uint8_t*>(address);
   return heap_.holds(first) && bytes <= heap_.size() - static_cast<std::size_t>(first - heap_.data()) ? first : nullptr;
+}
+
+Mapping Process::map(std::uint64_t address, std::size_t bytes) const {
+  std::uint8_t* const memory = at(address, bytes);
+  return memory ? engine_.environment().memory().map(domain_, memory, bytes, kAccess) : Mapping();
 }
 
 Thread* Process::create_thread(const std::string& function) {

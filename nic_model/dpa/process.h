@@ -51,6 +51,10 @@ class Process {
   /// Memory of the device, or null where that is not all of it the heap's.
   std::uint8_t* at(std::uint64_t address, std::size_t bytes) const;
 
+  /// A key of memory of the device for peers, who may write, read and count there; key 0: it is not all of it the
+  /// heap's, or there are too many regions.
+  Mapping map(std::uint64_t address, std::size_t bytes) const;
+
   /// A handler of events, which `function` names; null: the program has no such function, or all threads are taken.
   Thread* create_thread(const std::string& function);
   /// It is activated from now on, with that argument; its queue is armed.

@@ -43,6 +43,13 @@ std::uint32_t Memory::add_at(std::uint32_t domain, void* memory, std::uint64_t a
   return key;
 }
 
+Mapping Memory::map(std::uint32_t domain, void* memory, std::uint64_t bytes, std::uint32_t access) {
+  constexpr std::uint64_t kPage = 4096;
+  const Mapping mapping{add_at(domain, memory, next_address_, bytes, access), next_address_};
+  if (mapping.key) next_address_ += (bytes + kPage - 1) / kPage * kPage + kPage;
+  return mapping;
+}
+
 std::uint32_t Memory::add_without_bytes(std::uint32_t domain, std::uint64_t address, std::uint64_t bytes,
                                         std::uint32_t access) {
   std::uint32_t key = 0;

@@ -45,6 +45,12 @@ struct Region {
   std::uint32_t window_of = 0, window_qpn = 0;  ///< kWindow: the region's key, and who may use it
 };
 
+/// Memory under a key, and where that key has it.
+struct Mapping {
+  std::uint32_t key = 0;  ///< 0: there are kRegionsMax
+  std::uint64_t address = 0;
+};
+
 /// Who wants to use memory: keys are good within one protection domain, windows of type 2 for one queue pair.
 struct Accessor {
   std::uint32_t domain;
@@ -58,11 +64,15 @@ class Memory {
   /// A new protection domain's number, from 1.
   std::uint32_t new_domain() { return ++domains_; }
 
-  /// `bytes` of memory from `address` on, which the caller keeps. The key; 0: there are kRegionsMax.
+  /// `bytes` of memory from `address` on, which the caller keeps. The key; 0: there are kRegionsMax. Its address is
+  /// another one in each process: whoever tells a peer takes map(), so that packets say the same in equal runs.
   std::uint32_t add(std::uint32_t domain, void* address, std::uint64_t bytes, std::uint32_t access);
   /// The same, addressed from `address` on, as by ibv_reg_mr_iova.
   std::uint32_t add_at(std::uint32_t domain, void* memory, std::uint64_t address, std::uint64_t bytes,
                        std::uint32_t access);
+  /// The same, addressed where no other mapping of this NIC was or will be: the first, second, ... of equal sizes have
+  /// equal addresses in all runs. From a page's first byte on, with an unused page behind it.
+  Mapping map(std::uint32_t domain, void* memory, std::uint64_t bytes, std::uint32_t access);
   /// The same without bytes, for simulated hosts: what is written is kept as extents; reading gives zeros.
   std::uint32_t add_without_bytes(std::uint32_t domain, std::uint64_t address, std::uint64_t bytes,
                                   std::uint32_t access);
@@ -150,6 +160,7 @@ class Memory {
 
   std::vector<Region> regions_;  // by index; the first is never used, so that no key is 0
   std::vector<std::uint32_t> free_;
+  std::uint64_t next_address_ = kMappingsFrom;
   std::uint32_t domains_ = 0;
   std::size_t in_use_ = 0;
   std::uint32_t revocations_ = 0;

@@ -12,6 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
+import wire
 from common import ROCEBOX, RoceboxTest
 
 STATIONS = os.environ.get("STATIONS", str(pathlib.Path(ROCEBOX).parent / "tests/sim/stations.so"))
@@ -35,6 +36,30 @@ workloads:
   server: {type: rping, hosts: [b], size: 9000B}
   client: {type: rping, hosts: [a], address: 10.0.0.2, count: 50, size: 9000B, start: 1ms}
 ports: {idle.left: {devargs: 'net_null0,no-rx=1'}}   # a live run has a port
+"""
+
+# Every workload whose messages have bytes, and tell peers where to write and read.
+BYTES = """
+devices:
+  a: {nic: {address: 10.0.0.1, dpa: {heap: 32MiB}}}
+  b: {nic: {address: 10.0.0.2, dpa: {heap: 32MiB}}}
+links: {cable: {between: [a.wire, b.wire], delay: 1us}}
+ports: {a.wire: {pcap: {out: CAPTURE}}}
+workloads:
+  rping_server: {type: rping, hosts: [b]}
+  rping: {type: rping, hosts: [a], address: 10.0.0.2, count: 2, start: 1us}
+  check_server: {type: verbs_check, hosts: [b]}
+  check: {type: verbs_check, hosts: [a], address: 10.0.0.2, messages: 2, size: 1500B, start: 1us}
+  write_server: {type: write_bw, hosts: [b], iters: 4}
+  write: {type: write_bw, hosts: [a], address: 10.0.0.2, iters: 4, start: 1us}
+  many_server: {type: ucmatose, hosts: [b]}
+  many: {type: ucmatose, hosts: [a], address: 10.0.0.2, start: 1us}
+  writes: {type: write_bw, hosts: [a, b], iters: 4}
+  reads: {type: read_lat, hosts: [a, b], iters: 4}
+  sdr: {type: sdr_messages, hosts: [a, b], messages: 2, max_size: 64KiB, rtt: 1ms}
+  all: {type: multicast_allgather, hosts: [a, b], size: 16KiB}
+  program: {type: dpa_program, hosts: [b], program: bitmap, host_bytes: 512}
+  writer: {type: dpa_program, hosts: [a], address: 10.0.0.2, verb: write_imm, messages: 8, start: 1us}
 """
 
 
@@ -66,6 +91,16 @@ class Command(RoceboxTest):
         self.assertEqual(len(hashes), 2)
         for setting, words in (("bites=1", "unknown key `bites`"), ("bytes", "write KEY=VALUE"), ("seed.x=1", "`seed` must be a whole number, found a mapping")):
             self.assertIn(words, self.rocebox("sim", self.config(FABRIC), "--set", setting, status=2)[1])
+
+    def test_packets_do_not_tell_where_in_the_process_memory_is(self):
+        captures = []
+        for layout in ({"MALLOC_TOP_PAD_": "0"}, {"MALLOC_MMAP_THRESHOLD_": "64"}):
+            out = self.dir / "capture.pcapng"
+            shown, _ = self.rocebox("sim", self.config(BYTES.replace("CAPTURE", str(out))), env=os.environ | layout)
+            self.assertIn("all workloads had finished", shown)
+            captures.append(wire.read_pcap(out)[0])
+        self.assertGreater(len(captures[0]), 300)
+        self.assertEqual(*captures)
 
     def test_a_run_that_cannot_end_says_why(self):
         said = self.rocebox("sim", self.config(FABRIC), "--set", "loss=100%", status=1)[1]

@@ -70,9 +70,10 @@ class Peer final : public nic_model::HostProgram {
 
   void prepare(Host& host) {
     domain_ = host.alloc_pd();
-    for (auto [memory, key] : {std::pair(&own, &own_key), {&theirs, &theirs_key}, {&answers, &answers_key_}})
-      *key = host.memory().add(domain_, memory->data(), memory->size(), nic_model::ConnectOptions().access);
-    counter_key = host.memory().add(domain_, &counter, 8, nic_model::ConnectOptions().access);
+    const std::uint32_t access = nic_model::ConnectOptions().access;
+    for (auto [memory, at] : {std::pair(&own, &own_at), {&theirs, &theirs_at}, {&answers, &answers_at_}})
+      *at = host.memory().map(domain_, memory->data(), memory->size(), access);
+    counter_at = host.memory().map(domain_, &counter, 8, access);
     const auto depth = static_cast<std::uint32_t>(messages.size());
     CompletionQueue* cq = host.create_cq(4 * depth, program_);
     nic_model::QpInit init;
@@ -95,7 +96,7 @@ class Peer final : public nic_model::HostProgram {
     nic_model::connect(host, *from_before, {address(before), before.to_next->number(), 0}, options);
     for (std::size_t i = 0; i < before.messages.size(); i++) {
       if (!before.messages[i].uses_receive()) continue;
-      ibv_sge sge{place(theirs, i), static_cast<std::uint32_t>(config_.size), theirs_key};
+      ibv_sge sge{place(theirs_at, i), static_cast<std::uint32_t>(config_.size), theirs_at.key};
       ibv_recv_wr request{i, nullptr, &sge, 1};
       host.post_receive(*from_before, &request, nullptr);
     }
@@ -104,7 +105,8 @@ class Peer final : public nic_model::HostProgram {
     for (std::size_t i = 0; i < messages.size(); i++) {
       const Message& message = messages[i];
       const bool gets = message.opcode >= IBV_WR_ATOMIC_CMP_AND_SWP || message.opcode == IBV_WR_RDMA_READ;
-      ibv_sge sge{gets ? place(answers, i) : place(own, i), message.bytes, gets ? answers_key_ : own_key};
+      const nic_model::Mapping& here = gets ? answers_at_ : own_at;
+      ibv_sge sge{place(here, i), message.bytes, here.key};
       ibv_send_wr request{};
       request.wr_id = i;
       request.opcode = message.opcode;
@@ -112,25 +114,25 @@ class Peer final : public nic_model::HostProgram {
       request.num_sge = message.bytes ? 1 : 0;
       request.send_flags = IBV_SEND_SIGNALED;
       request.imm_data = htobe32(static_cast<std::uint32_t>(i));
-      const bool reads = message.opcode == IBV_WR_RDMA_READ;
-      request.wr.rdma.remote_addr = next.place(reads ? next.own : next.theirs, i);
-      request.wr.rdma.rkey = reads ? next.own_key : next.theirs_key;
+      const nic_model::Mapping& there = message.opcode == IBV_WR_RDMA_READ ? next.own_at : next.theirs_at;
+      request.wr.rdma.remote_addr = place(there, i);
+      request.wr.rdma.rkey = there.key;
       if (message.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-        request.wr.atomic.remote_addr = reinterpret_cast<std::uintptr_t>(&next.counter);
-        request.wr.atomic.rkey = next.counter_key;
+        request.wr.atomic.remote_addr = next.counter_at.address;
+        request.wr.atomic.rkey = next.counter_at.key;
         request.wr.atomic.compare_add = 1;
       }
       if (host.post_send(*to_next, &request, nullptr) != 0) throw std::runtime_error("a message could not be posted");
     }
   }
-  std::uint64_t place(const std::vector<std::uint8_t>& memory, std::size_t i) const {
-    return reinterpret_cast<std::uintptr_t>(memory.data()) + i * config_.size;
+  std::uint64_t place(const nic_model::Mapping& memory, std::size_t i) const {
+    return memory.address + i * config_.size;
   }
 
   std::vector<Message> messages;
   std::vector<std::uint8_t> own, theirs, answers;  // what is sent or read; what comes; what READs and atomics bring
   std::uint64_t counter = 0;
-  std::uint32_t own_key = 0, theirs_key = 0, counter_key = 0;
+  nic_model::Mapping own_at, theirs_at, counter_at;
   Qp* to_next = nullptr;
   Qp* from_before = nullptr;
   std::function<void(Host&, const ibv_wc&)> on_wc;
@@ -138,7 +140,8 @@ class Peer final : public nic_model::HostProgram {
  private:
   const MessagesConfig& config_;
   Host* host_;
-  std::uint32_t program_ = 0, domain_ = 0, answers_key_ = 0;
+  std::uint32_t program_ = 0, domain_ = 0;
+  nic_model::Mapping answers_at_;
   nic_model::HostTasks tasks_;
 };
 

@@ -66,16 +66,16 @@ bool Side::prepare(Host& host, CompletionQueue& cq) {
       for (std::uint32_t i = 0; i < case_.size; i++) data(m)[i] = expected(m, i);
   }
   const std::uint32_t domain = host.alloc_pd();
-  key_ = host.memory().add(domain, memory_.data(), memory_.size(), kAccess);
+  mapping_ = host.memory().map(domain, memory_.data(), memory_.size(), kAccess);
   QpInit init_with;
   constexpr ibv_qp_type kTypes[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
   init_with.type = kTypes[static_cast<unsigned>(case_.transport)];
   init_with.domain = domain;
   init_with.send_cq = init_with.receive_cq = &cq;
   init_with.capacity = {kDepth, case_.messages, 1, 1, 0};
-  qp_ = key_ ? host.create_qp(init_with) : nullptr;
+  qp_ = mapping_.key ? host.create_qp(init_with) : nullptr;
   if (!qp_) {
-    host.memory().remove(key_);
+    host.memory().remove(mapping_.key);
     return false;
   }
   if (init(host)) return true;
@@ -96,7 +96,7 @@ bool Side::init(Host& host) {
   if (requests_ || !case_.takes_receive()) return true;
   for (std::uint32_t i = 0; i < case_.messages; i++) {
     const std::uint32_t head = datagrams ? kHeadBytes : 0;
-    ibv_sge sge{reinterpret_cast<std::uintptr_t>(data(i)) - head, case_.size + head, key_};
+    ibv_sge sge{address(i) - head, case_.size + head, mapping_.key};
     ibv_recv_wr request{i, nullptr, &sge, case_.is_send() ? 1 : 0};
     if (host.post_receive(*qp_, &request, nullptr) != 0) return false;
   }
@@ -106,8 +106,8 @@ bool Side::init(Host& host) {
 void Side::describe(Message& message) const {
   message.qpn = qp_->number();
   message.psn = first_psn();
-  message.rkey = key_;
-  message.address = reinterpret_cast<std::uintptr_t>(data(0));
+  message.rkey = mapping_.key;
+  message.address = address(0);
 }
 
 int Side::connect(Host& host, const roce::IpAddress& remote, const Message& there) {
@@ -135,7 +135,7 @@ int Side::connect_datagrams(Host& host, const roce::IpAddress& remote, const Mes
 void Side::post(Host& host) {
   while (posted_ < case_.messages && posted_ - completed_ < kDepth && status_ == IBV_WC_SUCCESS) {
     const std::uint32_t m = posted_;
-    ibv_sge sge{reinterpret_cast<std::uintptr_t>(data(m)), case_.is_atomic() ? 8u : case_.size, key_};
+    ibv_sge sge{address(m), case_.is_atomic() ? 8u : case_.size, mapping_.key};
     ibv_send_wr request{};
     request.wr_id = m;
     request.opcode = kOpcodes[static_cast<unsigned>(case_.verb)];
@@ -232,7 +232,7 @@ Counts Side::counts() const {
 
 void Side::release(Host& host) {
   host.destroy_qp(*qp_);
-  host.memory().remove(key_);
+  host.memory().remove(mapping_.key);
 }
 
 }  // namespace rocebox::nic_model::check

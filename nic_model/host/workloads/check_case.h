@@ -102,6 +102,7 @@ class Side {
   std::uint64_t stride() const;
   std::uint8_t* data(std::uint64_t slot) { return memory_.data() + slot * stride() + kHeadBytes; }
   const std::uint8_t* data(std::uint64_t slot) const { return memory_.data() + slot * stride() + kHeadBytes; }
+  std::uint64_t address(std::uint64_t slot) const { return mapping_.address + slot * stride() + kHeadBytes; }
   std::uint8_t expected(std::uint32_t message, std::uint32_t offset) const;
   Found find(std::uint64_t slot, std::uint32_t message) const;
   bool init(Host& host);
@@ -114,7 +115,7 @@ class Side {
   const std::uint32_t number_;
   const bool requests_;
   Qp* qp_ = nullptr;
-  std::uint32_t key_ = 0;
+  Mapping mapping_;
   std::vector<std::uint8_t> memory_;
   AddressHandle handle_;
   std::uint64_t there_address_ = 0;

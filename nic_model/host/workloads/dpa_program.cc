@@ -154,8 +154,8 @@ void DpaProgram::on_connection_event(Host& host, const ConnectionEvent& event) {
       // A program has one peer: its queues are one thread's.
       if (id_) return void(host.connections().reject(event.id));
       target_ = {};
-      target_.address = endpoint_->shared().buffers;
-      target_.key = endpoint_->shared().key;
+      target_.address = endpoint_->buffers().address;
+      target_.key = endpoint_->buffers().key;
       target_.bytes = endpoint_->shared().buffer_bytes;
       ConnectionOptions with;
       const auto* bytes = reinterpret_cast<const std::uint8_t*>(&target_);

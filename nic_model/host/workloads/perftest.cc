@@ -35,10 +35,10 @@ class End final : public HostProgram {
   void prepare(Host& host) {
     domain_ = host.alloc_pd();
     if (host.config().header_only) {
-      key_ = host.memory().add_without_bytes(domain_, 0, config_.size, ConnectOptions().access);
+      mapping_.key = host.memory().add_without_bytes(domain_, 0, config_.size, ConnectOptions().access);
     } else {
       bytes_.resize(config_.size);
-      key_ = host.memory().add(domain_, bytes_.data(), bytes_.size(), ConnectOptions().access);
+      mapping_ = host.memory().map(domain_, bytes_.data(), bytes_.size(), ConnectOptions().access);
     }
     const auto depth = static_cast<std::uint32_t>(config_.tx_depth);
     cq_ = host.create_cq(static_cast<std::uint32_t>(config_.cq_entries()), program_);
@@ -64,13 +64,13 @@ class End final : public HostProgram {
                          options);
   }
   void post_receive(Host& host, std::size_t number) {
-    ibv_sge sge{address(), static_cast<std::uint32_t>(config_.size), key_};
+    ibv_sge sge{address(), static_cast<std::uint32_t>(config_.size), mapping_.key};
     ibv_recv_wr request{number, nullptr, &sge, 1};
     host.post_receive(*qps[number].qp, &request, nullptr);
   }
   int post_send(Host& host, std::size_t number, ibv_wr_opcode opcode, const End& other, bool signaled,
                 std::uint32_t immediate = 0) {
-    ibv_sge sge{address(), static_cast<std::uint32_t>(config_.size), key_};
+    ibv_sge sge{address(), static_cast<std::uint32_t>(config_.size), mapping_.key};
     ibv_send_wr request{};
     request.wr_id = number;
     request.opcode = opcode;
@@ -81,10 +81,10 @@ class End final : public HostProgram {
                          (inlined ? static_cast<unsigned>(IBV_SEND_INLINE) : 0u);
     request.imm_data = htobe32(immediate);
     request.wr.rdma.remote_addr = other.address();
-    request.wr.rdma.rkey = other.key_;
+    request.wr.rdma.rkey = other.mapping_.key;
     return host.post_send(*qps[number].qp, &request, nullptr);
   }
-  std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(bytes_.data()); }
+  std::uint64_t address() const { return mapping_.address; }
   void arm(Host& host, Nanos at) { host.arm_timer(program_, timer_, at); }
 
   struct Pair {
@@ -100,7 +100,8 @@ class End final : public HostProgram {
  private:
   const PerftestConfig& config_;
   Host* host_;
-  std::uint32_t program_ = 0, domain_ = 0, key_ = 0;
+  std::uint32_t program_ = 0, domain_ = 0;
+  Mapping mapping_;
   CompletionQueue* cq_ = nullptr;
   std::vector<std::uint8_t> bytes_;
   HostTasks tasks_;

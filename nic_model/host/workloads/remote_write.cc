@@ -62,12 +62,12 @@ class RemoteWrite final : public ClientOrServer {
   void post_receive(Host& host);
   bool post(Host& host, bool signaled);
   void leave(Host& host, const char* error);
-  std::uint64_t own_address() const { return reinterpret_cast<std::uintptr_t>(memory_.data()); }
 
   const PerftestConfig config_;
   const bool latency_;
   std::vector<std::uint8_t> memory_;
-  std::uint32_t domain_ = 0, key_ = 0;
+  std::uint32_t domain_ = 0;
+  Mapping mapping_;
   Qp* qp_ = nullptr;
   ConnectionId id_ = 0;
   Buffer own_{}, there_{};
@@ -79,13 +79,14 @@ class RemoteWrite final : public ClientOrServer {
 bool RemoteWrite::make(Host& host) {
   domain_ = host.alloc_pd();
   memory_.resize(config_.size);
-  key_ = host.memory().add(domain_, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  mapping_ =
+      host.memory().map(domain_, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   QpInit init;
   init.domain = domain_;
   init.send_cq = init.receive_cq = cq_;
   const auto depth = static_cast<std::uint32_t>(config_.tx_depth);
   init.capacity = {depth, 2 * depth, 1, 1, static_cast<std::uint32_t>(config_.inline_size)};
-  qp_ = key_ ? host.create_qp(init) : nullptr;
+  qp_ = mapping_.key ? host.create_qp(init) : nullptr;
   if (!qp_) return false;
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
@@ -93,9 +94,9 @@ bool RemoteWrite::make(Host& host) {
   a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
   host.modify_qp(*qp_, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   for (unsigned i = 0; latency_ && i < 4; i++) post_receive(host);
-  own_.address = own_address();
+  own_.address = mapping_.address;
   own_.size = config_.size;
-  own_.rkey = key_;
+  own_.rkey = mapping_.key;
   own_.latency = latency_;
   return true;
 }
@@ -143,7 +144,7 @@ void RemoteWrite::on_connection_event(Host& host, const ConnectionEvent& event) 
       return end(host, !is_client() || !more(host.now()) ? "" : "the server has disconnected");
     case ConnectionEventType::kTimewaitExit:
       host.destroy_qp(*qp_);
-      host.memory().remove(key_);
+      host.memory().remove(mapping_.key);
       return;
     default:
       end(host, why(event));
@@ -189,7 +190,7 @@ void RemoteWrite::post_receive(Host& host) {
 }
 
 bool RemoteWrite::post(Host& host, bool signaled) {
-  ibv_sge sge{own_address(), static_cast<std::uint32_t>(config_.size), key_};
+  ibv_sge sge{mapping_.address, static_cast<std::uint32_t>(config_.size), mapping_.key};
   ibv_send_wr request{};
   request.opcode = latency_ ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
   request.sg_list = &sge;

@@ -45,7 +45,8 @@ static_assert(sizeof(Advertisement) == 16);
 struct Session {
   ConnectionId id = 0;
   Qp* qp = nullptr;
-  std::uint32_t domain = 0, key = 0;
+  std::uint32_t domain = 0;
+  Mapping mapping;
   std::vector<std::uint8_t> memory;
   bool is_writing = false;  // the second half of a ping: the server writes back
   bool is_over = false;
@@ -108,13 +109,13 @@ std::unique_ptr<Session> Rping::make(Host& host) {
   auto session = std::make_unique<Session>();
   session->domain = host.alloc_pd();
   session->memory.resize(kBuffers + 2 * config_.size);
-  session->key = host.memory().add(session->domain, session->memory.data(), session->memory.size(),
-                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+  session->mapping = host.memory().map(session->domain, session->memory.data(), session->memory.size(),
+                                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
   QpInit init;
   init.domain = session->domain;
   init.send_cq = init.receive_cq = cq_;
   init.capacity = {kQueueDepth, kQueueDepth, 1, 1, 0};
-  session->qp = session->key ? host.create_qp(init) : nullptr;
+  session->qp = session->mapping.key ? host.create_qp(init) : nullptr;
   if (!session->qp) return nullptr;
   // As rdma_create_qp does, so that a receive request can be posted before anything can come.
   ibv_qp_attr a{};
@@ -127,7 +128,7 @@ std::unique_ptr<Session> Rping::make(Host& host) {
 
 void Rping::release(Host& host, Session& session) {
   host.destroy_qp(*session.qp);
-  host.memory().remove(session.key);
+  host.memory().remove(session.mapping.key);
 }
 
 Session* Rping::find(ConnectionId id) {
@@ -228,21 +229,20 @@ void Rping::check(Host& host, Session& session) {
 
 void Rping::advertise(Host& host, Session& session, std::uint64_t buffer) {
   auto& here = *reinterpret_cast<Advertisement*>(session.memory.data() + kToSend);
-  here.address = reinterpret_cast<std::uintptr_t>(session.memory.data()) + buffer;
-  here.rkey = session.key;
+  here.address = session.mapping.address + buffer;
+  here.rkey = session.mapping.key;
   here.size = config_.size;
   post_send(host, session, IBV_WR_SEND, kToSend, sizeof here);
 }
 
 void Rping::post_receive(Host& host, Session& session) {
-  ibv_sge sge{reinterpret_cast<std::uintptr_t>(session.memory.data()) + kReceived, sizeof(Advertisement), session.key};
+  ibv_sge sge{session.mapping.address + kReceived, sizeof(Advertisement), session.mapping.key};
   ibv_recv_wr request{0, nullptr, &sge, 1};
   host.post_receive(*session.qp, &request, nullptr);
 }
 
 void Rping::post_send(Host& host, Session& session, ibv_wr_opcode opcode, std::uint64_t offset, std::uint64_t bytes) {
-  ibv_sge sge{reinterpret_cast<std::uintptr_t>(session.memory.data()) + offset, static_cast<std::uint32_t>(bytes),
-              session.key};
+  ibv_sge sge{session.mapping.address + offset, static_cast<std::uint32_t>(bytes), session.mapping.key};
   ibv_send_wr request{};
   request.opcode = opcode;
   request.sg_list = &sge;

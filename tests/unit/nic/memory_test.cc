@@ -35,6 +35,27 @@ TEST_F(MemoryTest, RegionsAreCheckedByDomainBoundsAndRights) {
   EXPECT_EQ(memory.check(key, own, address, 8, 0), MemoryError::kNoKey);
 }
 
+TEST_F(MemoryTest, MappingsLieWhereNoOtherWas) {
+  Memory other;
+  const std::uint32_t others = other.new_domain();
+  std::vector<std::uint8_t> elsewhere(5000);
+  std::uint64_t end = 0;
+  for (const std::uint64_t count : {1, 256, 4096, 4097, 5000}) {
+    const Mapping mapping = memory.map(domain, elsewhere.data(), count, kAll);
+    EXPECT_EQ(mapping.address, other.map(others, bytes.data(), count, kAll).address) << "wherever its bytes are";
+    EXPECT_EQ(mapping.address % 4096, 0);
+    EXPECT_GE(mapping.address, end + 4096) << "so that one too far meets nothing";
+    end = mapping.address + count;
+    EXPECT_EQ(memory.check(mapping.key, {domain}, mapping.address, count, 0), MemoryError::kNone);
+    EXPECT_EQ(memory.check(mapping.key, {domain}, mapping.address, count + 1, 0), MemoryError::kOutOfBounds);
+    EXPECT_EQ(memory.check(mapping.key, {domain}, mapping.address - 1, 1, 0), MemoryError::kOutOfBounds);
+    const std::uint8_t byte = 9;
+    memory.write(mapping.key, mapping.address + count - 1, 1, &byte);
+    EXPECT_EQ(elsewhere[count - 1], 9);
+    memory.remove(mapping.key);
+  }
+}
+
 TEST_F(MemoryTest, TablesHavePiecesOfOneStride) {
   const std::uint32_t table = memory.add_table(domain, 4, 100, kAll), nothing = memory.add_null(domain);
   EXPECT_EQ(memory.check(table, {domain}, 0, 1, IBV_ACCESS_REMOTE_WRITE), MemoryError::kOutOfBounds);  // empty
