@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nic_model/core.h"
+#include "nic_model/transport/pacing.h"
 #include "nic_model/transport/requester.h"
 
 namespace rocebox::nic_model {
@@ -35,7 +36,7 @@ void Requester::pace(Context& context, Packet packet) {
   if (rate == 0) return;
   const double nanos_per_byte = 8e9 / limiter.effective(rate);
   const auto time = static_cast<Nanos>(bytes * nanos_per_byte);
-  const auto saved = static_cast<Nanos>(static_cast<double>(limiter.qp_burst) * nanos_per_byte);
+  const Nanos saved = most_saved(core_.config, bytes, nanos_per_byte);
   paced_until_ = std::max(paced_until_, context.now() - saved) + time;
   if (paced_until_ > context.now()) context.arm(qp_.pace_timer, paced_until_);
 }

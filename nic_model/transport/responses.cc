@@ -5,6 +5,7 @@
 
 #include "nic_model/core.h"
 #include "nic_model/transport/credits.h"
+#include "nic_model/transport/pacing.h"
 #include "nic_model/transport/responder.h"
 
 namespace rocebox::nic_model {
@@ -144,7 +145,7 @@ void Responder::pace(Context& context, Packet packet) {
   if (qp_.response_rate == 0) return;
   const LimiterConfig& limiter = core_.config.limiter;
   const double nanos_per_byte = 8e9 / limiter.effective(qp_.response_rate);
-  const auto saved = static_cast<Nanos>(static_cast<double>(limiter.qp_burst) * nanos_per_byte);
+  const Nanos saved = most_saved(core_.config, bytes, nanos_per_byte);
   paced_until_ =
       std::max(paced_until_, context.now() - saved) + static_cast<Nanos>(static_cast<double>(bytes) * nanos_per_byte);
   if (paced_until_ <= context.now()) return;

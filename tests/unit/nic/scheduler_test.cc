@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Who sends when: groups, the greedy policy, token buckets, pause frames.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "runtime/roce/parse.h"
@@ -174,6 +175,23 @@ TEST(NicScheduler, TokenBucketsLimitQueuePairsAndThePort) {
   senders.run(100 * kMicrosecond);
   EXPECT_NEAR(static_cast<double>(senders.loads[0].done), 65536 * 4096.0 / (4 * 1106 + 16), 4096);
   drain(senders);
+}
+
+// A queue pair whose time comes while the port sends another packet, or has none chosen ahead, loses nothing of its
+// rate.
+TEST(NicScheduler, QueuePairsHaveTheirRatesWhateverElseLeaves) {
+  for (const char* pcie : {"", "pcie: {bandwidth: 200Gbps}\n"})
+    for (const auto& [pairs, gbps] : {std::pair(1, 75), {2, 40}, {8, 12}}) {
+      SCOPED_TRACE(fmt::format("{}{} of {} Gbps", pcie, pairs, gbps));
+      Senders senders(fmt::format("rate: 100Gbps\n{}limiter: {{qp_rate: {}Gbps}}", pcie, gbps));
+      for (int i = 0; i < pairs; i++) senders.write(senders.add(0), 4096, 32);
+      constexpr Nanos kShort = kSpan / 4;
+      senders.run(kShort);
+      const double share = 4096.0 / (4 * 1106 + 16);
+      for (std::size_t i = 0; i < senders.qps.size(); i++)
+        EXPECT_NEAR(senders.gbps(i, kShort) / share, gbps, 0.03 * gbps);
+      drain(senders);
+    }
 }
 
 // What a port has not sent for a while leaves at once, as far as its bucket goes; a live port is called late.
