@@ -54,8 +54,10 @@ KERNELS = {folder.name for folder in (ROOT / "kernels").iterdir() if folder.is_d
 
 
 def kernels_of(path):
-    """Kernels with whose folder a file goes: tests/unit/kernels/NAME_*, tests/unit/NAME/, tests/fuzz/NAME_*."""
-    return {kernel for kernel in KERNELS if re.search(rf"/{kernel}[/_.]", path)}
+    """Kernels with whose folder a file goes: kernels/NAME/, tests/unit/kernels/NAME_*, tests/unit/NAME/, tests/fuzz/NAME_*. What a
+    kernel's folder has below is its own, whatever its name."""
+    own = re.match(r"kernels/\w+/", path)
+    return {kernel for kernel in KERNELS if re.search(rf"/{kernel}[/_.]", own[0] if own else path)}
 
 
 def of_another_kernel(file, target):
@@ -152,6 +154,7 @@ class Tidy(unittest.TestCase):
                              ("tests/swarm/x.cc", "tests/unit/kernels/lowar_kit.h"), ("tests/unit/themis/x.cc", "kernels/link/link.h"),
                              ("bench/micro/x.cc", "kernels/themis/themis.h")):
             self.assertIsNotNone(may_include(file, target), (file, target))
+        self.assertIsNone(may_include("bench/micro/allgather_x.h", "kernels/allgather/dpa/x.h"))
 
     def test_tests_know_which_kernels_have_folders(self):
         """So that they are left out where the folder is gone."""
