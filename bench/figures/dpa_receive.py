@@ -54,15 +54,16 @@ class Handlers:
         return self.rate * (chunk or self.chunk) * 8 / 1e9
 
 
-def handlers(options, transport, threads, chunk=CHUNK, rate=LINK, size=8 << 20):
-    """Handlers for each number of threads, a subgroup each. Datagrams are of a path MTU: 256 B at least. Staging has room for all."""
+def handlers(options, transport, threads, chunk=CHUNK, rate=LINK, size=8 << 20, staging=None):
+    """Handlers for each number of threads, a subgroup each. Datagrams are of a path MTU: 256 B at least. Staging, of all subgroups
+    together, has room for twice of all that comes."""
     mtu = max(256, chunk)
     chunk = chunk if transport == "uc" else mtu
     # A datagram's own CQE and its copy's: each has half of what the table has for one.
     cost = {"cycles": UC["cycles"], "instructions": UC["instructions"]} if transport == "uc" else {
         "cycles": UD["cycles"] // 2, "instructions": UD["instructions"] // 2}
     points = [{**cost, "transport": transport, "subgroups": n, "mtu": mtu, "chunk": f"{chunk if transport == 'uc' else 0}B",
-               "size": f"{size}B", "rate": f"{rate / 1e9:.0f}Gbps", "staging": f"{2 * size // chunk // n * (mtu + 40)}B"} for n in threads]
+               "size": f"{size}B", "rate": f"{rate / 1e9:.0f}Gbps", "staging": f"{(staging or 2 * size // chunk * (mtu + 40)) // n}B"} for n in threads]
     # Ethernet with FCS, preamble and gap, IPv4, UDP, BTH, ICRC, immediate, and a DETH or a RETH.
     frame = chunk + 14 + 24 + 20 + 8 + 12 + 4 + 4 + (16 if transport == "uc" else 8)
     return [Handlers(runs[0], chunk, rate, frame) for runs in run_all(options, "allgather/dpa_receive.yaml", points)]
