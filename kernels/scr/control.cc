@@ -171,7 +171,11 @@ void Control::tell_hint(std::uint32_t qpn, std::uint64_t weight, Nanos at) {
 void Control::settle(Controls& controls) {
   controls_ = &controls;
   engine_->run(controls.now(), *this);
-  if (!is_on()) return;
+  if (!is_on()) {
+    // The policy has just been stopped, perhaps in the timer that has told of DCQCN's deadline, too.
+    if (fallback_.due() != kNever) controls.wake_at(fallback_.due());
+    return;
+  }
   Nanos due = std::min({engine_->due(), hints_file_.due(), fallback_.due()});
   if (hints_told_ < hints_.size()) due = std::min(due, std::max(hints_[hints_told_].at, controls.now() + 1));
   if (due == armed_) return;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "nic_model/dpa/watch.h"
 
 namespace rocebox::nic_model::dpa {
@@ -15,7 +17,9 @@ thread_local Calls* running = nullptr;
 }  // namespace
 
 Calls::Calls(const Program& program, Function function, void* owner, const Limits& limits)
-    : program_(program), function_(function), owner_(owner), limits_(limits), fiber_(kStackBytes) {}
+    : program_(program), function_(function), owner_(owner), limits_(limits), fiber_(kStackBytes) {
+  if (program.counts_blocks()) limits_.watchdog_ns = std::max(limits_.watchdog_ns, kCountedWatchdogNs);
+}
 
 // In place of what was stopped.
 void Calls::stopped() { running->leave(); }

@@ -12,6 +12,9 @@ namespace rocebox::nic_model::dpa {
 
 /// Blocks of code that one call may run through, unless a configuration says otherwise: some 10 ms.
 inline constexpr std::int64_t kBlocksMax = 10'000'000;
+/// CPU time that a call of a program that counts blocks may take at least: for loops of what does not count, as of the
+/// C library. Less than a budget takes anywhere would end calls where the machine is slow.
+inline constexpr std::int64_t kCountedWatchdogNs = 60'000'000'000;
 
 class Calls {
  public:
@@ -39,7 +42,7 @@ class Calls {
   const Program& program_;
   Function function_;
   void* owner_;
-  const Limits limits_;
+  Limits limits_;
   std::int64_t blocks_left_ = 0;
   const void* exhausted_at_ = nullptr;  // where there were none left
   Fiber fiber_;

@@ -28,25 +28,13 @@ constexpr unsigned kMachine = EM_AARCH64;
 
 constexpr std::size_t kProgramBytesMax = std::size_t{64} << 20;
 
+constexpr std::string_view kCountsBlocks = "__sanitizer_cov_trace_pc";
+
 // What the device has besides its API: it is in every C library, takes no lock and no memory of its own; and what
 // programs call that count the blocks of code that they run through (calls.h).
-constexpr std::string_view kLibrary[] = {"__sanitizer_cov_trace_pc",
-                                         "memchr",
-                                         "memcmp",
-                                         "memcpy",
-                                         "memmove",
-                                         "memset",
-                                         "strcat",
-                                         "strchr",
-                                         "strcmp",
-                                         "strcpy",
-                                         "strlen",
-                                         "strncat",
-                                         "strncmp",
-                                         "strncpy",
-                                         "strnlen",
-                                         "strrchr",
-                                         "strstr"};
+constexpr std::string_view kLibrary[] = {kCountsBlocks, "memchr",  "memcmp",  "memcpy",  "memmove", "memset",
+                                         "strcat",      "strchr",  "strcmp",  "strcpy",  "strlen",  "strncat",
+                                         "strncmp",     "strncpy", "strnlen", "strrchr", "strstr"};
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw ConfigError(fmt::format("`{}` {}", path, why));
@@ -123,6 +111,7 @@ void Program::check(const std::string& path, std::string_view bytes, Api api) { 
 
 Program::Program(const std::string& path, std::string_view bytes, Api api) : name_(path.substr(path.rfind('/') + 1)) {
   check(path, bytes, api);
+  counts_blocks_ = bytes.find(kCountsBlocks) != std::string_view::npos;
   // The dynamic loader gives a file that it knows only once: a copy without a name has data of its own. The file stays
   // open because the loader knows it by this number.
   file_ = memfd_create(name_.c_str(), MFD_CLOEXEC);

@@ -34,6 +34,8 @@ class Program {
   F function(const std::string& name) const {
     return reinterpret_cast<F>(find(name));
   }
+  /// Whether it counts the blocks of code that it runs through (calls.h).
+  bool counts_blocks() const { return counts_blocks_; }
   /// Where an address of its code is, for people: `function+0x1c`.
   std::string place_of(const void* instruction) const;
 
@@ -43,6 +45,7 @@ class Program {
   std::string name_;
   int file_ = -1;
   void* handle_ = nullptr;
+  bool counts_blocks_ = false;
 };
 
 }  // namespace rocebox::nic_model::dpa

@@ -105,10 +105,15 @@ bool Process::handle(std::uint32_t number, doca_pcc_dev_event_t& event, doca_pcc
   results_ = &results;
   moment_ = &moment;
   new_source_port_ = 0;
-  if (is_internal_) return internal(results), true;
+  if (is_internal_) {
+    internal(results);
+    event_ = nullptr;
+    return true;
+  }
   is_handling_ = true;
   const bool returned = run(Call::kEvent, moment);
   is_handling_ = false;
+  event_ = nullptr;
   if (!returned) return false;
   const Flow& flow = flows_[number];
   if (flow.before != kFlowGuard || flow.after != kFlowGuard) [[unlikely]]
@@ -191,6 +196,7 @@ bool Process::give_source_port(std::uint16_t port) {
 
 // By events alone: what time has changed is made up for.
 void Process::internal(doca_pcc_dev_results_t& results) {
+  if (!event_) fail("doca_pcc_dev_default_internal_algo: outside of an event");
   DcqcnRate& rate = internal_rates_[flow_];
   if (!rate.is_on()) return;
   if (event_->general.ev_type == DOCA_PCC_DEV_EVNT_ROCE_TX)

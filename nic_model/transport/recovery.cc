@@ -70,6 +70,7 @@ PacketPtr Requester::resend(Context& context) {
       send_data(context, work, static_cast<std::uint32_t>(roce::psn_distance(psn, work.first_psn)), true);
   if (!packet) return {};
   if (is_paced()) pace(context, *packet);
+  if (has_to_resend()) deadline_ = kNever;  // until the next leaves
   core_.count.retransmitted_packets.add();
   if (core_.config.retransmit_stall) {
     rnr_until_ = context.now() + core_.config.retransmit_stall;

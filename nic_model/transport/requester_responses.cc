@@ -36,7 +36,7 @@ void Requester::acknowledged(Context& context, std::uint32_t end) {
     seek(una_);
     ask_anew(una_);
   }
-  if (expects_response())
+  if (expects_response() && !has_to_resend())
     arm_retransmission(context);
   else
     deadline_ = kNever;

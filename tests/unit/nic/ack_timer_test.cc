@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The timer of a requester (IB specification, 9.7.6.1.3) measures how long a response takes to what has left and asks
 // for one: not how long packets wait for their turn at a queue pair's rate, which here takes eight times as long.
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/nic/nic_kit.h"
@@ -44,10 +45,14 @@ TEST(AckTimer, DoesNotRunForPacketsThatWaitForTheirRate) {
 // What a NAK asks for waits for its turn, too.
 TEST(AckTimer, DoesNotRunForARetransmissionThatWaits) {
   for (const char* recovery : {"go_back_n", "rnic_sr", "selective"})
-    for (const char* lost : {"0", "10", "38"}) {
-      SCOPED_TRACE(std::string(recovery) + ", packet " + lost);
-      NicBox box(slow(recovery),
-                 std::string("delay: 1us\nforward: {events: [{qpn: 0x11, relative_psn: ") + lost + ", do: drop}]}");
+    // Of two in a row `rnic_sr` is told of one; a timeout finds the other.
+    for (const std::vector<int>& lost :
+         std::vector<std::vector<int>>{{0}, {10}, {38}, {5, 20}, {37, 38}, {5, 20, 37, 38}}) {
+      if (lost.back() == 38 && lost.size() > 1 && recovery == std::string("rnic_sr")) continue;
+      SCOPED_TRACE(fmt::format("{}, packets {}", recovery, fmt::join(lost, ", ")));
+      std::string events;
+      for (const int psn : lost) events += fmt::format("{{qpn: 0x11, relative_psn: {}, do: drop}},", psn);
+      NicBox box(slow(recovery), fmt::format("delay: 1us\nforward: {{events: [{}]}}", events));
       write(box);
       expect_complete(box);
       EXPECT_EQ(box.count(0, "local_ack_timeout_err"), 0u);

@@ -267,6 +267,29 @@ TEST(ScrControl, FlowsBeyondTheTableAreDcqcnsAndCounted) {
   EXPECT_NEAR(static_cast<double>(counter_of(box, 0, "pcie_looks") - looks), 10, 2) << "the policy's own time goes on";
 }
 
+// Where the policy is stopped in the timer that DCQCN has for a slow flow of its own, that flow's time goes on.
+TEST(ScrControl, APolicyThatStopsLeavesDcqcnItsTime) {
+  NicBox box(probe_nic("{name: mischief, value: 1}", ", flows: 1, host_period: 100us"),
+             "delay: 1us\nforward: {mark: 1}");
+  box.connect();
+  test::Side first[2] = {std::move(box.sides[0]), std::move(box.sides[1])};
+  box.connect();
+  const nic_model::Qp* slow = box.sides[0].qp;
+  unsigned posted = 0;
+  for (; slow->rate > 50e6 && posted < 1000; posted++) {
+    box.post(0, 2, IBV_WR_RDMA_WRITE, 0, 8 * 1024);
+    for (unsigned i = 0; box.completions(0).size() == posted && i < 1000; i++) box.run(10 * kMicrosecond);
+  }
+  std::swap(box.sides, first);
+  box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 1024);
+  box.run(100 * kMicrosecond);
+  ASSERT_EQ(box.count(0, "scr_stops"), 1u);
+  const double rate = slow->rate;
+  EXPECT_LT(rate, 50e6) << "slow enough for a timer";
+  box.run(2 * kMillisecond);
+  EXPECT_GT(slow->rate, rate);
+}
+
 // The program beside the model: the same packets and notifications, the same rates.
 TEST(ScrDcqcn, TheProgramIsTheModelInWholeNumbers) {
   std::mt19937 random(3);

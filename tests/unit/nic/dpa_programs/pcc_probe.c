@@ -70,6 +70,16 @@ static __attribute__((noinline)) void misbehave(uint32_t how, uint32_t* context,
   }
 }
 
+/* What no handler but that of events can do. */
+doca_pcc_dev_error_t doca_pcc_dev_user_mailbox_handle(void* request, uint32_t request_size, uint32_t max_response_size,
+                                                      void* response, uint32_t* response_size) {
+  (void)request, (void)request_size, (void)max_response_size, (void)response;
+  doca_pcc_dev_results_t results;
+  doca_pcc_dev_default_internal_algo(0, 0, 0, &results);
+  *response_size = 0;
+  return DOCA_PCC_DEV_STATUS_OK;
+}
+
 static void count(doca_pcc_dev_event_t* event, uint32_t* counter) {
   const doca_pcc_dev_event_general_attr_t about = doca_pcc_dev_get_ev_attr(event);
   counter[kKinds + about.ev_type]++;
