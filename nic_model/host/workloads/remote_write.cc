@@ -196,6 +196,7 @@ bool RemoteWrite::post(Host& host, bool signaled) {
   request.sg_list = &sge;
   request.num_sge = 1;
   const bool inlined = config_.size <= static_cast<std::uint64_t>(config_.inline_size);
+  if (inlined) sge.addr = reinterpret_cast<std::uintptr_t>(memory_.data());  // that the host copies, not the NIC
   request.send_flags = (signaled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u) |
                        (inlined ? static_cast<unsigned>(IBV_SEND_INLINE) : 0u);
   request.imm_data = htobe32(static_cast<std::uint32_t>(posted_));
