@@ -7,7 +7,7 @@ usage: sdr_figure_11.py BUILD_FOLDER [--rounds N]
 
 BUILD_FOLDER is a release build: bench/sdr_codec_bench runs there, on one core, and the best of its rounds counts. Cores are those that
 encode 400 Gbit/s of data; they are this machine's, and the paper's are of 4 GHz. Drop rates are of `rocebox model sdr`. "paper" is what
-the text of 5.2 states.
+the text of 5.2 states, and that of the artifact's description.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import tempfile
 from closed_loops import find_rocebox, table
 
 LINK = 400
-PAPER_XOR, PAPER_RATIO = 4, 2
+PAPER_XOR, PAPER_RATIO, PAPER_THREADS = 4, 2, (4, 8)
 BENCHES = (("isal_direct", "MDS, ISA-L called directly"), ("encode/mds_isal", "MDS by ISA-L"), ("encode/mds_best", "MDS, what is chosen here"),
            ("encode/xor", "XOR"))
 
@@ -66,6 +66,8 @@ def main():
           [["cores that hide XOR at 400 Gbit/s (4 GHz)", PAPER_XOR, cores["encode/xor"], f"{100 * (cores['encode/xor'] / PAPER_XOR - 1):+.0f}%"],
            ["MDS needs so many times as many, by ISA-L", PAPER_RATIO, f"{ratio:.2f}", f"{100 * (ratio / PAPER_RATIO - 1):+.0f}%"],
            ["the same, by what is chosen here", PAPER_RATIO, f"{own:.2f}", f"{100 * (own / PAPER_RATIO - 1):+.0f}%"],
+           ["threads with AVX-512 that reach 400 Gbit/s over 128 MiB", "{} to {}".format(*PAPER_THREADS), cores["encode/mds_best"],
+            "yes" if cores["encode/mds_best"] <= PAPER_THREADS[1] else "no"],
            *[[one["statement"], one["published"], one["ours"], "-"] for one in statements]])
 
 

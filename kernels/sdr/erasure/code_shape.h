@@ -19,4 +19,12 @@ struct CodeShape {
 /// GF(2^8) has no more elements, so an MDS code over it has no more chunks; the XOR code is held to the same.
 inline constexpr unsigned kCodeChunksMax = 255;
 
+/// Why there is no such code, for people; null: there is.
+constexpr const char* mistake_of(const CodeShape& shape) {
+  return shape.parity >= 1 && shape.parity <= shape.data && shape.data < kCodeChunksMax &&
+                 shape.parity <= kCodeChunksMax - shape.data
+             ? nullptr
+             : "a code has 1 parity chunk up to as many as data chunks, and 255 of both at most";
+}
+
 }  // namespace rocebox::sdr

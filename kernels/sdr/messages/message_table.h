@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/sdr/backend/device/sdr_device.h"
 #include "kernels/sdr/messages/immediate.h"
 
 namespace rocebox::sdr {
@@ -17,17 +18,17 @@ struct Completion {
   std::uint32_t generation;  ///< of the queue pair that it came by
 };
 
-/// What one completion came to.
+/// What one completion came to: the words of the handler on the DPA.
 enum class Arrival : std::uint8_t {
-  kPacket,          ///< its bit was set
-  kChunk,           ///< and its chunk is complete now
-  kMessage,         ///< and so is the message
-  kFragment,        ///< an empty Write: only the fragment counts
-  kDuplicate,       ///< its bit was set already
-  kLateGeneration,  ///< of a message that had its slot before
-  kNoMessage,       ///< nothing is posted in its slot: completed, or not posted yet
-  kOutside,         ///< behind the end of its message
-  kCount
+  kPacket = SDR_PACKET,                   ///< its bit was set
+  kChunk = SDR_CHUNK,                     ///< and its chunk is complete now
+  kMessage = SDR_MESSAGE,                 ///< and so is the message
+  kFragment = SDR_FRAGMENT,               ///< an empty Write: only the fragment counts
+  kDuplicate = SDR_DUPLICATE,             ///< its bit was set already
+  kLateGeneration = SDR_LATE_GENERATION,  ///< of a message that had its slot before
+  kNoMessage = SDR_NO_MESSAGE,            ///< nothing is posted in its slot: completed, or not posted yet
+  kOutside = SDR_OUTSIDE,                 ///< behind the end of its message
+  kCount = SDR_ARRIVALS
 };
 
 struct MessageTableOptions {
@@ -81,7 +82,7 @@ class MessageTable {
     std::atomic<std::uint32_t> fragments, user;  // which have come; what they make up
     std::atomic<std::uint32_t> chunks_left;
   };
-  static constexpr std::uint32_t kFree = 0xFFFFFFFF;
+  static constexpr std::uint32_t kFree = SDR_FREE;
 
   Arrival set(Slot& slot, std::uint32_t number, std::uint32_t packet);
   void clear_bitmap(std::uint32_t slot, std::uint32_t packets);

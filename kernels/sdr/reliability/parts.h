@@ -27,6 +27,14 @@ struct ReliableOptions {
   Time rto() const { return coding.rtt + static_cast<Time>(coding.alpha * static_cast<double>(coding.rtt)); }
 };
 
+/// T_INJ of a chunk at so many bit/s; 0: injection takes no time.
+inline Time injection_of(std::uint64_t chunk_bytes, std::uint64_t rate) {
+  return rate ? static_cast<Time>(static_cast<double>(chunk_bytes) * 8e9 / static_cast<double>(rate)) : 0;
+}
+
+/// How often bitmaps are looked at where nobody says: a hundredth of the RTT, at least 10 us.
+inline Time poll_of(Time rtt) { return std::max<Time>(rtt / 100, 10'000); }
+
 /// A message of a reliable queue pair. Its memory is the caller's until it has ended.
 struct Transfer {
   std::uint64_t address = 0, length = 0;
@@ -69,6 +77,15 @@ inline std::uint64_t part_bytes_max(const QueuePairOptions& qp, const ReliableOp
   const std::uint64_t submessage = options.coding.shape.data * qp.chunk_bytes();
   if (submessage > qp.message_bytes || qp.slots < 2) return 0;
   return std::clamp<std::uint64_t>(qp.slots / 4, 1, kNackBits) * submessage;
+}
+
+/// Why a queue pair cannot be made reliable in that way, for people; null: it can.
+inline const char* mistake_of(const QueuePairOptions& qp, const ReliableOptions& options) {
+  if (options.kind != Reliability::kErasureCoding) return nullptr;
+  if (const char* why = mistake_of(options.coding.shape)) return why;
+  return part_bytes_max(qp, options)
+             ? nullptr
+             : "a submessage, its data chunks together, is longer than a message of the queue pair";
 }
 
 inline PartShape part_shape(const QueuePairOptions& qp, const ReliableOptions& options, std::uint64_t bytes) {

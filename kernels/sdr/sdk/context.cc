@@ -118,6 +118,17 @@ void give_back(HandleKind kind, Handles::Value value) {
 
 }  // namespace
 
+bool has_handles(QueuePair& qp) {
+  std::erase_if(qp.handles, [](Handles::Value one) { return !Handles::get().has(one); });
+  qp.swept_at = std::max<std::size_t>(64, 2 * qp.handles.size());
+  return !qp.handles.empty();
+}
+
+void note_handle(QueuePair& qp, Handles::Value value) {
+  if (qp.handles.size() >= qp.swept_at) has_handles(qp);
+  qp.handles.push_back(value);
+}
+
 void destroy(nic_model::Host& host, QueuePair& qp) {
   if (qp.context->environment.reports) report(*qp.context, qp);
   if (qp.context->environment.reports_sent) report_sent(*qp.context);

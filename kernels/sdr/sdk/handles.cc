@@ -9,11 +9,16 @@ Handles& Handles::get() {
   return *all;
 }
 
+void Handles::limit(std::size_t most) {
+  const std::lock_guard lock(change_);
+  most_ = most < kMost ? most : kMost;
+}
+
 Handles::Value Handles::add(HandleKind kind, void* object) {
   const std::lock_guard lock(change_);
   // Those that were given back longest ago first, and only when there are some: a number is not soon used again.
   std::size_t place = used_;
-  if (free_.size() > 1024 || used_ == kSegments * kEntries) {
+  if (free_.size() > 1024 || used_ >= most_) {
     if (free_.empty()) return 0;
     place = free_.front();
     free_.pop_front();

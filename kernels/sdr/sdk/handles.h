@@ -25,10 +25,16 @@ class Handles {
   bool remove(Value value);
   /// Null: it is none of that kind.
   void* find(HandleKind kind, Value value) const;
+  /// Whether it is given out, and not removed.
+  bool has(Value value) const { return find(static_cast<HandleKind>(value >> 56), value) != nullptr; }
+
+  static constexpr std::size_t kMost = 1u << 24;
+  /// From now on there are at most so many places, up to kMost; those that are given out stay.
+  void limit(std::size_t most);
 
  private:
   // A value: kind << 56 | generation << 32 | place << 8 | 0xA5.
-  static constexpr std::size_t kSegments = 4096, kEntries = 4096;
+  static constexpr std::size_t kEntries = 4096, kSegments = kMost / kEntries;
   struct Entry {
     std::atomic<Value> value{0};
     std::atomic<void*> object{nullptr};
@@ -43,7 +49,7 @@ class Handles {
   std::array<std::atomic<Entry*>, kSegments> segments_{};
   std::mutex change_;
   std::deque<std::size_t> free_;
-  std::size_t used_ = 0;
+  std::size_t used_ = 0, most_ = kMost;
 };
 
 /// Objects behind handles. They are used again and never freed, so that a thread that looks at one which another has

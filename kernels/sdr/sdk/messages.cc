@@ -34,7 +34,7 @@ sdr::Status start(QueuePair& qp, const std::uint32_t* user, bool streams, sdr::S
     return status;
   }
   made->qp = &qp, made->core = send, made->streams = streams;
-  qp.handles.push_back(value);
+  note_handle(qp, value);
   *out = give<sdr_send_handle>(value);
   return status;
 }
@@ -59,7 +59,7 @@ int sdr_recv_post(sdr_qp* handle, sdr_recv_wr* wr, sdr_recv_handle** out) {
         return;
       }
       receive->qp = qp, receive->core = made, receive->bitmap = made->bitmap, receive->chunks = made->chunks;
-      qp->handles.push_back(value);
+      note_handle(*qp, value);
       *out = give<sdr_recv_handle>(value);
     });
     return code_of(status, "sdr_recv_post",
@@ -108,7 +108,6 @@ int sdr_recv_complete(sdr_recv_handle* handle) {
   receive->qp->context->device->call([&](nic_model::Host& host) {
     if (Handles::get().find(HandleKind::kReceive, value) != receive) return;  // another thread was faster
     Handles::get().remove(value);
-    std::erase(receive->qp->handles, value);
     status = receive->qp->core->complete(host, *receive->core);
   });
   if (status == sdr::Status::kError) return fail(__func__, "it is not posted any more");
@@ -179,7 +178,6 @@ int sdr_send_poll(sdr_send_handle* handle, int* completed, sdr_send_status* stat
     mine = true;
     if (status) status->flags = send->core->failed ? static_cast<std::uint32_t>(SDR_SEND_FAILED) : 0;
     Handles::get().remove(value);
-    std::erase(send->qp->handles, value);
     send->qp->core->release(*send->core);
   });
   if (!mine) return fail(__func__, "another thread has polled it to its end");

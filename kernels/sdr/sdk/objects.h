@@ -38,7 +38,8 @@ struct QueuePair {
   Context* context = nullptr;
   sdr::QueuePair* core = nullptr;
   bool sends = false, receives = false;
-  std::vector<Handles::Value> handles;  // of the NIC's core alone
+  std::vector<Handles::Value> handles;  // of the NIC's core alone; some are gone already
+  std::size_t swept_at = 0;             // how many `handles` may be until those that are gone leave it
   std::atomic<Handles::Value> reliable{0};
 };
 
@@ -99,6 +100,12 @@ int guarded(std::string_view call, Body&& body) {
 
 /// The code of a status; an error says `why`.
 int code_of(sdr::Status status, std::string_view call, std::string_view why);
+
+/// Notes a handle that goes with the queue pair. Those that are removed meanwhile leave the list now and then, so that
+/// each costs a constant. In calls of the NIC.
+void note_handle(QueuePair& qp, Handles::Value value);
+/// Whether it has handles that are not removed. In calls of the NIC.
+bool has_handles(QueuePair& qp);
 
 /// A queue pair and all its handles are gone. In calls of the NIC.
 void destroy(nic_model::Host& host, QueuePair& qp);

@@ -21,18 +21,13 @@ sdr::ReliableOptions options_of(const sdr_reliable_attr& a, const sdr::QueuePair
                                                  : sdr::Reliability::kErasureCoding;
   o.coding.rtt = static_cast<Nanos>(a.rtt_ns);
   o.coding.alpha = a.alpha, o.coding.beta = a.beta;
-  o.coding.injection =
-      a.bandwidth ? static_cast<Nanos>(static_cast<double>(qp.chunk_bytes()) * 8e9 / static_cast<double>(a.bandwidth))
-                  : 0;
+  o.coding.injection = sdr::injection_of(qp.chunk_bytes(), a.bandwidth);
   o.coding.global_timeout = a.timeout_ns ? static_cast<Nanos>(a.timeout_ns) : 60 * kSecond;
-  o.poll = a.poll_ns ? static_cast<Nanos>(a.poll_ns) : std::max<Nanos>(o.coding.rtt / 100, 10 * kMicrosecond);
+  o.poll = a.poll_ns ? static_cast<Nanos>(a.poll_ns) : sdr::poll_of(o.coding.rtt);
   if (o.kind != sdr::Reliability::kErasureCoding) return o;
   if (a.code != SDR_CODE_MDS && a.code != SDR_CODE_XOR) throw ConfigError("there is no such `code`");
-  if (a.parity < 1 || a.parity > a.data || a.data + std::uint64_t{a.parity} > sdr::kCodeChunksMax)
-    throw ConfigError("a code has 1 parity chunk up to as many as data chunks, and 255 of both at most");
   o.coding.shape = {a.code == SDR_CODE_XOR ? sdr::CodeKind::kXor : sdr::CodeKind::kMds, a.data, a.parity};
-  if (sdr::part_bytes_max(qp, o) == 0)
-    throw ConfigError("a submessage, its data chunks together, is longer than a message of the queue pair");
+  if (const char* why = sdr::mistake_of(qp, o)) throw ConfigError(why);
   return o;
 }
 
@@ -60,7 +55,7 @@ int post(const char* call, sdr_reliable* handle, bool sends, std::uint64_t addr,
       transfer->address = addr, transfer->length = length, transfer->key = lkey;
       transfer->qp = &qp;
       transfer->over = 0;
-      qp.handles.push_back(value);
+      note_handle(qp, value);
       *out = give<sdr_transfer>(value);
       if (sends)
         reliable->core->sender.send(host, *transfer);
@@ -85,7 +80,7 @@ sdr_reliable* sdr_reliable_create(sdr_qp* handle, const sdr_reliable_attr* attr)
     const sdr::ReliableOptions options = options_of(*attr, qp->core->options());
     const char* error = nullptr;
     qp->context->device->call([&](nic_model::Host&) {
-      if (qp->reliable.load() != 0 || !qp->handles.empty()) {
+      if (qp->reliable.load() != 0 || has_handles(*qp)) {
         error = "the queue pair is a reliable one's already, or has messages under way";
         return;
       }
@@ -126,7 +121,6 @@ int sdr_reliable_poll(sdr_transfer* handle, int* completed) {
   transfer->qp->context->device->call([&](nic_model::Host&) {
     mine = Handles::get().find(HandleKind::kTransfer, value) == transfer;
     Handles::get().remove(value);
-    std::erase(transfer->qp->handles, value);
   });
   if (!mine) return fail(__func__, "another thread has polled it to its end");
   ObjectPool<Transfer>::get().give_back(transfer);

@@ -57,10 +57,8 @@ std::string MessagesConfig::mistake() const {
   if (min_size > max_size) return "`min_size` is above `max_size`";
   if (chunk % mtu || !std::has_single_bit(chunk / mtu)) return "a `chunk` must be a power of two of MTUs";
   if (std::string why = queue_pair().mistake(); !why.empty()) return why;
-  if (reliability != Reliability::kErasureCoding) return "";
-  if (parity > data || data + parity > kCodeChunksMax)
-    return "a code has at most as many parity chunks as data chunks, and 255 of both";
-  return part_bytes_max(queue_pair(), reliable(1)) ? "" : "a submessage is longer than `message_bytes`";
+  const char* why = mistake_of(queue_pair(), reliable(1));
+  return why ? why : "";
 }
 
 QueuePairOptions MessagesConfig::queue_pair() const {
@@ -83,11 +81,10 @@ ReliableOptions MessagesConfig::reliable(std::uint64_t rate) const {
   ReliableOptions o;
   o.kind = reliability;
   o.coding.shape = {code, static_cast<unsigned>(data), static_cast<unsigned>(parity)};
-  const std::uint64_t bits = bandwidth ? bandwidth : rate;
-  o.coding.injection = bits ? static_cast<Time>(static_cast<double>(chunk) * 8e9 / static_cast<double>(bits)) : 0;
+  o.coding.injection = injection_of(chunk, bandwidth ? bandwidth : rate);
   o.coding.rtt = rtt, o.coding.alpha = alpha, o.coding.beta = beta;
   o.coding.fallback = fallback, o.coding.global_timeout = global_timeout;
-  o.poll = poll ? poll : std::max<Nanos>(rtt / 100, 10 * kMicrosecond);
+  o.poll = poll ? poll : poll_of(rtt);
   o.backlog = to_32(backlog);
   return o;
 }

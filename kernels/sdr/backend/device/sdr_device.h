@@ -9,7 +9,7 @@
 /* Of a slot: nothing is posted in it. */
 #define SDR_FREE 0xFFFFFFFFu
 
-/* What a packet's completion came to; the numbers are those of `enum class Arrival` in messages/message_table.h. */
+/* What a packet's completion came to; `enum class Arrival` in messages/message_table.h has the same. */
 enum {
   SDR_PACKET,
   SDR_CHUNK,
