@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of claims, from the results of the benchmarks. usage: table.py RESULTS_FOLDER
-Reads parse*.json, icrc*.json, hash*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json, nic.json, sdr_messages.json, sdr_codec.json, dpa.json, scr.json (Google Benchmark), instructions_of_calls.json (instructions.py) and replay.json. Exit
+Reads parse*.json, icrc*.json, hash*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json, nic.json, sdr_messages.json, sdr_codec.json, dpa.json, allgather.json, scr.json (Google Benchmark), instructions_of_calls.json (instructions.py) and replay.json. Exit
 status 1 when a claim fails."""
 import glob
 import json
@@ -22,6 +22,8 @@ OF_MEMCPY_NIC = (("WRITE 4096 B", 0.36, 0.4), ("WRITE 4096 B, ICRC left to the p
 # SDR: completions to bitmaps in millions a second, and the paper's, of 16 DPA threads; placing packets beside memcpy; the
 # Reed-Solomon code beside ISA-L, which it falls back to.
 M_SDR, M_SDR_PAPER, RATIO_SDR_PLACED, RATIO_SDR_CODE = 25.0, 15.0, 0.6, 0.95
+# The multicast Allgather's receive handlers: chunks of 64 B a second, and chunks of 4 KiB copied beside memcpy.
+M_ALLGATHER, RATIO_ALLGATHER_COPIED = {"ud": 20.0, "uc": 30.0}, 0.6
 # SCR: events a second with 64 flows, and what one costs with 1024 beside that; of the interface in one call; packets that the kernel looks at.
 M_SCR_EVENTS, SLOWER_SCR, NS_SCR_CALL, M_SCR_PACKETS = 15.0, 2.0, 40.0, 4.0
 # What a kernel edits in a packet for its protocol's sake; addresses and ECN are reported beside.
@@ -287,6 +289,22 @@ def sdr_rows(table, folder):
             table.row(what, f"{ratio:.2f} x")
 
 
+def allgather_rows(table, folder):
+    """The multicast Allgather's receive handlers on one core, beside one thread of the paper's DPA (Table I)."""
+    chunks = rates(folder, "allgather", "items_per_second")
+    if not chunks:
+        return table.row("bench/micro/allgather_bench", "skipped")
+    of_paper = rates(folder, "allgather", "to_table_1")
+    for name, rate in chunks.items():
+        way = name.partition("/")[0]
+        what = f"allgather, {way.upper()} receive handler, chunks of 64 B  (Table I's thread: {of_paper[name]:.1f} times slower)"
+        table.at_least(what, rate / 1e6, M_ALLGATHER[way], "M/s")
+    for name, ratio in rates(folder, "allgather", "to_memcpy").items():
+        rate = rates(folder, "allgather", "GB_a_second")[name]
+        what = f"allgather, UD, chunks of 4 KiB copied to the buffer  ({rate:.1f} GB/s, {of_paper[name]:.1f} of Table I's thread), against memcpy"
+        table.at_least(what, ratio, RATIO_ALLGATHER_COPIED, "x")
+
+
 def scr_call(table, what, rows, names, calls=1):
     """One call through the interface and one without, and what is between them. `rows`: of times in ns, cycles, and instructions where they are
     counted; `names`: the benchmarks, and perhaps that of what is to be taken off the first; `calls`: in an iteration of the second."""
@@ -354,6 +372,7 @@ def main():
     event_queue_rows(table, folder)
     nic_rows(table, folder)
     sdr_rows(table, folder)
+    allgather_rows(table, folder)
     scr_rows(table, folder)
     with open(os.path.join(folder, "replay.json")) as file:
         replay_rows(table, json.load(file))
