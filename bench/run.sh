@@ -25,7 +25,7 @@ for name in parse icrc hash pipeline kernel stage lowar; do
   # Without Google Benchmark CMake leaves these out, and says so.
   if grep -q "^${name}_bench:" <<< "$known"; then micro+=("$name") targets+=("${name}_bench"); fi
 done
-((${#micro[@]})) && targets+=(new_flows_bench event_queue_bench nic_bench sdr_messages_bench sdr_codec_bench dpa_bench allgather_bench scr_bench)
+((${#micro[@]})) && targets+=(new_flows_bench event_queue_bench nic_bench sdr_messages_bench sdr_codec_bench dpa_bench allgather_bench multicast_bench scr_bench)
 results=$(mktemp -d "${TMPDIR:-/tmp}/rocebox-bench.XXXXXX")
 trap 'rm -rf "$results"' EXIT
 trap 'exit 2' INT TERM
@@ -46,7 +46,7 @@ if ((${#micro[@]})); then  # has rounds of its own
   done
   taskset -c "$cpu" "$build/bench/nic_bench" --benchmark_repetitions=3 --benchmark_out="$results/nic.json" \
     --benchmark_out_format=json &> "$results/log" || { cat "$results/log" >&2; exit 2; }
-  for name in sdr_messages sdr_codec dpa allgather scr; do
+  for name in sdr_messages sdr_codec dpa allgather multicast scr; do
     taskset -c "$cpu" "$build/bench/${name}_bench" --benchmark_filter=-mds_gfni --benchmark_repetitions=8 --benchmark_min_time=0.02 \
       --benchmark_out="$results/$name.json" --benchmark_out_format=json &> "$results/log" ||
       { cat "$results/log" >&2; exit 2; }

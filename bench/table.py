@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of claims, from the results of the benchmarks. usage: table.py RESULTS_FOLDER
-Reads parse*.json, icrc*.json, hash*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json, nic.json, sdr_messages.json, sdr_codec.json, dpa.json, allgather.json, scr.json (Google Benchmark), instructions_of_calls.json (instructions.py) and replay.json. Exit
+Reads parse*.json, icrc*.json, hash*.json, pipeline*.json, kernel*.json, stage*.json, lowar*.json, new_flows.json, event_queue.json, nic.json, sdr_messages.json, sdr_codec.json, dpa.json, allgather.json, multicast.json, scr.json (Google Benchmark), instructions_of_calls.json (instructions.py) and replay.json. Exit
 status 1 when a claim fails."""
 import glob
 import json
@@ -23,7 +23,8 @@ OF_MEMCPY_NIC = (("WRITE 4096 B", 0.36, 0.4), ("WRITE 4096 B, ICRC left to the p
 # Reed-Solomon code beside ISA-L, which it falls back to.
 M_SDR, M_SDR_PAPER, RATIO_SDR_PLACED, RATIO_SDR_CODE = 25.0, 15.0, 0.6, 0.95
 # The multicast Allgather's receive handlers: chunks of 64 B a second, and chunks of 4 KiB copied beside memcpy.
-M_ALLGATHER, RATIO_ALLGATHER_COPIED = {"ud": 20.0, "uc": 30.0}, 0.6
+# The kernel allgather: headers a second, and what one costs from 1 to 1024 sources.
+M_ALLGATHER, RATIO_ALLGATHER_COPIED, M_ALLGATHER_PACKETS, SLOWER_ALLGATHER = {"ud": 20.0, "uc": 30.0}, 0.6, 8.0, 2.0
 # SCR: events a second with 64 flows, and what one costs with 1024 beside that; of the interface in one call; packets that the kernel looks at.
 M_SCR_EVENTS, SLOWER_SCR, NS_SCR_CALL, M_SCR_PACKETS = 15.0, 2.0, 40.0, 4.0
 # What a kernel edits in a packet for its protocol's sake; addresses and ECN are reported beside.
@@ -305,6 +306,23 @@ def allgather_rows(table, folder):
         table.at_least(what, ratio, RATIO_ALLGATHER_COPIED, "x")
 
 
+def multicast_rows(table, folder):
+    """The kernel allgather on headers of chunks of 4 KiB, beside a bump without kernels, by sources in turn."""
+    ns = {}
+    for row in repetitions(folder, "multicast"):
+        key = row["label"], int(row["name"].split("sources:")[1].split("/")[0])
+        cost = 1e3 / row["mpps"]  # of CPU time
+        ns[key] = min(cost, ns.get(key, cost))
+    if not ns:
+        return table.row("bench/micro/multicast_bench", "skipped")
+    for (label, sources), cost in ns.items():
+        bare = ns["no kernel", sources]
+        if label != "no kernel":
+            table.at_least(f"{label}, headers alone, {sources} sources  ({cost / bare:.1f} times a bump without it)", 1e3 / cost, M_ALLGATHER_PACKETS, "Mpps")
+            if sources == 1024:
+                table.at_most(f"{label}, {sources} sources against 1", cost / ns[label, 1], SLOWER_ALLGATHER, "x")
+
+
 def scr_call(table, what, rows, names, calls=1):
     """One call through the interface and one without, and what is between them. `rows`: of times in ns, cycles, and instructions where they are
     counted; `names`: the benchmarks, and perhaps that of what is to be taken off the first; `calls`: in an iteration of the second."""
@@ -373,6 +391,7 @@ def main():
     nic_rows(table, folder)
     sdr_rows(table, folder)
     allgather_rows(table, folder)
+    multicast_rows(table, folder)
     scr_rows(table, folder)
     with open(os.path.join(folder, "replay.json")) as file:
         replay_rows(table, json.load(file))
