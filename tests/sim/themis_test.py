@@ -76,6 +76,11 @@ class Themis(RoceboxTest):
         self.assertLess(learnt[1]["sprayed"], 0.9 * known[1]["sprayed"])
         self.assertLess(known[0], learnt[0])
 
+    def run_seeds(self, *more):
+        """The sums of tail completion times and of timeouts over four seeds, with 1% of loss."""
+        runs = [self.run_scheme("Themis", "1%", *LETTER, f"seed={seed}", *more) for seed in range(1, 5)]
+        return sum(time for time, _ in runs), sum(counters["local_ack_timeout_err"] for _, counters in runs)
+
     def test_each_part_of_the_design_is_missed_when_it_is_left_out(self):
         # What is not sprayed at first makes paths unequal, as they are not in so small a network where all is known.
         clean_time, clean = self.run_scheme("Themis", "0", *LETTER, "rdma_cm=false")
@@ -83,10 +88,11 @@ class Themis(RoceboxTest):
         self.assertEqual(clean["packet_seq_err"], 0)
         self.assertGreater(parts["packet_seq_err"], 0, "NACKs of what was not lost pass (figure 13b)")
         self.assertGreater(time, clean_time)
-        whole_time, whole = self.run_scheme("Themis", "1%", *LETTER)
+        # Of four seeds together: whether what is sent again is lost again is chance, in a run with few losses.
+        whole_time, whole = self.run_seeds()
         for part, figure in ("lazy_dropping", 14), ("rerouting", 15):
-            time, parts = self.run_scheme("Themis", "1%", *LETTER, f"without=[{part}]")
-            self.assertGreater(parts["local_ack_timeout_err"], whole["local_ack_timeout_err"], f"figure {figure}b")
+            time, timeouts = self.run_seeds(f"without=[{part}]")
+            self.assertGreater(timeouts, whole, f"figure {figure}b")
             self.assertGreater(time, whole_time, f"figure {figure}a")
 
     def test_a_path_that_fails_is_avoided(self):
