@@ -97,8 +97,10 @@ namespace {
 
 // Calls `entry` with `argument` on the stack that ends at `top`. `outside` is where the caller's own goes on: written
 // before the stack is another, so that whatever interrupts can leave(). Debuggers see through it by the frame pointer.
-__attribute__((naked, noinline)) bool call_on([[maybe_unused]] void** outside, [[maybe_unused]] void* top,
-                                              [[maybe_unused]] Fiber::Entry entry, [[maybe_unused]] void* argument) {
+// noipa: the compiler must not conclude from what it sees here which registers are kept.
+__attribute__((naked, noinline, noipa)) bool call_on([[maybe_unused]] void** outside, [[maybe_unused]] void* top,
+                                                     [[maybe_unused]] Fiber::Entry entry,
+                                                     [[maybe_unused]] void* argument) {
   asm(R"(
     pushq %rbp
     .cfi_def_cfa_offset 16

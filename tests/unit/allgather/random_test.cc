@@ -42,7 +42,10 @@ class Draw {
     draw_operations();
     draw_links();
     // Where the pool is dry switches make no replicas, wires no copies, and NICs wait until there is a packet.
-    if (random(6) == 0) packets = ranks * (4 + random(60));
+    if (random(6) == 0) {
+      packets = ranks * (4 + random(60));
+      gives_up |= all_lose_little_;  // retries on a line that loses, too
+    }
   }
   std::string text() const {
     return "seed " + std::to_string(seed_) + ": " + std::to_string(ranks) + " ranks, " +
@@ -75,7 +78,8 @@ class Draw {
   void draw_links() {
     // Of connections: nothing, a little, which no retry counter sees, or as much as of chunks.
     const unsigned draw = random(8);
-    const bool all_lose = draw <= 1, all_lose_little = draw == 1;
+    const bool all_lose = draw <= 1;
+    all_lose_little_ = draw == 1;
     for (unsigned host = 0; host < ranks; host++) {
       std::string link = "{delay: " + std::to_string(1 + random(3)) + "us";
       const auto percent = [&](const char* what, unsigned tenths) {
@@ -83,17 +87,18 @@ class Draw {
           link +=
               std::string(", ") + what + ": " + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
       };
-      if (random(4)) percent("loss", random(all_lose_little ? 16 : 201));
+      if (random(4)) percent("loss", random(all_lose_little_ ? 16 : 201));
       if (random(3) == 0) percent("reorder", random(201));
       if (random(3) == 0) percent("duplicate", random(101));
       if (random(4) == 0) link += ", jitter: " + std::to_string(1 + random(20)) + "us, jitter_reorders: true";
       links[host] = link + (all_lose ? "}" : ", match: {qpn: 0xFFFFFF}}");
     }
-    gives_up = all_lose && !all_lose_little;
+    gives_up = all_lose && !all_lose_little_;
   }
 
   std::mt19937_64 engine_;
   std::uint64_t seed_;
+  bool all_lose_little_ = false;
 };
 
 // The hash of when what ended how.
