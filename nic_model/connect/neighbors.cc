@@ -27,7 +27,8 @@ roce::IpAddress Neighbors::next_hop(const roce::IpAddress& destination) {
 
 bool Neighbors::has_given_up(const roce::IpAddress& destination) {
   const Row* row = find(next_hop(destination));
-  return row && !row->known && row->tries > core_.config.arp_tries;
+  if (!row) return rows_.size() >= kNeighborsMax;  // there is no room to ask for it
+  return !row->known && row->tries > core_.config.arp_tries;
 }
 
 const roce::Mac* Neighbors::resolve(Context& context, const roce::IpAddress& destination) {

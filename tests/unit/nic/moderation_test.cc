@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Moderated completion events, credits of ACKs, and peers that nobody knows the way to.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "nic_model/limits.h"
 #include "nic_model/transport/credits.h"
 #include "tests/unit/nic/nic_kit.h"
 
@@ -160,6 +162,24 @@ TEST(Neighbors, APeerIsKnownByWhatItSends) {
     EXPECT_EQ(box.count(0, "local_ack_timeout_err"), has_gateway ? 8u : 0u);
     EXPECT_EQ(box.count(1, "arp_requests_sent"), 1u);
   }
+}
+
+// Whoever waits for the way, as a collective does, must not wait for ever.
+TEST(Neighbors, WithoutRoomForOneMoreNoWayIsLookedFor) {
+  std::string strangers;
+  for (unsigned i = 0; i < nic_model::kNeighborsMax; i++)
+    strangers += fmt::format("{{address: 10.1.{}.{}, mac: 02:00:00:00:00:01}},", i / 250, 1 + i % 250);
+  NicBox box("rate: 100Gbps\nneighbors: [" + strangers + "]");
+  box.connect();
+  box.on(0, [&](nic_model::Host& host) { EXPECT_FALSE(host.is_resolving(*box.sides[0].qp)); });
+  box.run(kMillisecond);
+  NicBox other;
+  other.connect();
+  bool resolves = false;
+  other.on(0, [&](nic_model::Host& host) { resolves = host.is_resolving(*other.sides[0].qp); });
+  EXPECT_TRUE(resolves) << "the answer is on its way";
+  other.run(kMillisecond);
+  other.on(0, [&](nic_model::Host& host) { EXPECT_FALSE(host.is_resolving(*other.sides[0].qp)); });
 }
 
 }  // namespace
