@@ -95,6 +95,9 @@ Fiber::~Fiber() {
 #ifdef ROCEBOX_DPA_CALLS
 namespace {
 
+// What call_on() has put on the caller's stack, the last first.
+#define ROCEBOX_DPA_RESTORE "popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp"
+
 // Calls `entry` with `argument` on the stack that ends at `top`. `outside` is where the caller's own goes on: written
 // before the stack is another, so that whatever interrupts can leave(). Debuggers see through it by the frame pointer.
 // noipa: the compiler must not conclude from what it sees here which registers are kept.
@@ -123,12 +126,7 @@ __attribute__((naked, noinline, noipa)) bool call_on([[maybe_unused]] void** out
     callq *%rdx
     movl $1, %eax
     leaq -40(%rbp), %rsp
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
+  )" ROCEBOX_DPA_RESTORE R"(
     .cfi_def_cfa %rsp, 8
     retq
   )");
@@ -139,12 +137,7 @@ __attribute__((naked, noinline, noreturn)) void leave_to([[maybe_unused]] void* 
   asm(R"(
     movq %rdi, %rsp
     xorl %eax, %eax
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
+  )" ROCEBOX_DPA_RESTORE R"(
     retq
   )");
 }

@@ -69,8 +69,10 @@ std::span<const T> piece(std::string_view bytes, std::uint64_t offset, std::uint
   return {reinterpret_cast<const T*>(bytes.data() + offset), static_cast<std::size_t>(size / sizeof(T))};
 }
 
-void check_symbols(const std::string& path, std::string_view bytes, std::span<const Elf64_Shdr> sections,
+// Whether it counts the blocks of code that it runs through.
+bool check_symbols(const std::string& path, std::string_view bytes, std::span<const Elf64_Shdr> sections,
                    Program::Api functions) {
+  bool counts_blocks = false;
   for (const Elf64_Shdr& table : sections) {
     if (table.sh_type != SHT_DYNSYM || table.sh_link >= sections.size()) continue;
     const Elf64_Shdr& texts = sections[table.sh_link];
@@ -79,6 +81,7 @@ void check_symbols(const std::string& path, std::string_view bytes, std::span<co
       if (symbol.st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) != STB_GLOBAL) continue;
       if (symbol.st_name >= names.size() || names.back() != 0) refuse(path, "is damaged: a symbol without a name");
       const std::string_view name = names.data() + symbol.st_name;
+      counts_blocks |= name == kCountsBlocks;
       const bool known = std::ranges::find(kLibrary, name) != std::end(kLibrary) ||
                          std::ranges::any_of(functions, [&](std::string_view api) { return name.starts_with(api); });
       if (name == "__stack_chk_fail") refuse(path, "has stack protectors: compile it with -fno-stack-protector");
@@ -88,9 +91,10 @@ void check_symbols(const std::string& path, std::string_view bytes, std::span<co
                                  name));
     }
   }
+  return counts_blocks;
 }
 
-void check_object(const std::string& path, std::string_view bytes, Program::Api functions) {
+bool check_object(const std::string& path, std::string_view bytes, Program::Api functions) {
   const auto headers = piece<Elf64_Ehdr>(bytes, 0, sizeof(Elf64_Ehdr));
   if (headers.empty() || std::memcmp(headers[0].e_ident, ELFMAG, SELFMAG) != 0 ||
       headers[0].e_ident[EI_CLASS] != ELFCLASS64 || headers[0].e_type != ET_DYN)
@@ -102,16 +106,15 @@ void check_object(const std::string& path, std::string_view bytes, Program::Api 
   if (header.e_shentsize != sizeof(Elf64_Shdr)) refuse(path, "has no table of sections");
   const auto sections = piece<Elf64_Shdr>(bytes, header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr));
   if (sections.empty()) refuse(path, "has no table of sections");
-  check_symbols(path, bytes, sections, functions);
+  return check_symbols(path, bytes, sections, functions);
 }
 
 }  // namespace
 
 void Program::check(const std::string& path, std::string_view bytes, Api api) { check_object(path, bytes, api); }
 
-Program::Program(const std::string& path, std::string_view bytes, Api api) : name_(path.substr(path.rfind('/') + 1)) {
-  check(path, bytes, api);
-  counts_blocks_ = bytes.find(kCountsBlocks) != std::string_view::npos;
+Program::Program(const std::string& path, std::string_view bytes, Api api)
+    : name_(path.substr(path.rfind('/') + 1)), counts_blocks_(check_object(path, bytes, api)) {
   // The dynamic loader gives a file that it knows only once: a copy without a name has data of its own. The file stays
   // open because the loader knows it by this number.
   file_ = memfd_create(name_.c_str(), MFD_CLOEXEC);

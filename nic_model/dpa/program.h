@@ -43,9 +43,9 @@ class Program {
   std::string function_at(std::uint64_t offset) const;
 
   std::string name_;
+  bool counts_blocks_;
   int file_ = -1;
   void* handle_ = nullptr;
-  bool counts_blocks_ = false;
 };
 
 }  // namespace rocebox::nic_model::dpa

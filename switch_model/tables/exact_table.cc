@@ -5,25 +5,18 @@
 #include <rte_errno.h>
 #include <rte_hash.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "runtime/kernel/kernel.h"
 #include "switch_model/tables/names.h"
 
 namespace rocebox::switch_model {
-namespace {
 
-constexpr std::uint32_t kEntriesLeast = 8;  // of an rte_hash
-
-}  // namespace
-
-HashIndex::HashIndex(std::uint32_t capacity, std::uint32_t key_bytes, HashFunction hash)
-    : capacity_(capacity), places_(std::max<std::uint32_t>(capacity, kEntriesLeast) + 1) {
+HashIndex::HashIndex(std::uint32_t capacity, std::uint32_t key_bytes, HashFunction hash) : capacity_(capacity) {
   const std::string name = table_name();
   rte_hash_parameters parameters{};
   parameters.name = name.c_str();
-  parameters.entries = places_ - 1;
+  parameters.entries = places() - 1;
   parameters.key_len = key_bytes;
   parameters.socket_id = -1;  // any
   parameters.hash_func = hash;
@@ -36,11 +29,10 @@ HashIndex::HashIndex(std::uint32_t capacity, std::uint32_t key_bytes, HashFuncti
 
 HashIndex::~HashIndex() { rte_hash_free(hash_); }
 HashIndex::HashIndex(HashIndex&& other) noexcept
-    : hash_(std::exchange(other.hash_, nullptr)), capacity_(other.capacity_), places_(other.places_) {}
+    : hash_(std::exchange(other.hash_, nullptr)), capacity_(other.capacity_) {}
 HashIndex& HashIndex::operator=(HashIndex&& other) noexcept {
   std::swap(hash_, other.hash_);
   std::swap(capacity_, other.capacity_);
-  std::swap(places_, other.places_);
   return *this;
 }
 

@@ -57,12 +57,14 @@ class HashIndex {
   bool erase(const void* key);
   std::uint32_t size() const;
   /// Every entry is below; more than the capacity where that is small.
-  std::uint32_t places() const { return places_; }
+  std::uint32_t places() const { return std::max(capacity_, kPlacesLeast) + 1; }
+  std::uint32_t capacity() const { return capacity_; }
 
  private:
+  static constexpr std::uint32_t kPlacesLeast = 8;  // of an rte_hash
+
   rte_hash* hash_ = nullptr;
-  std::uint32_t capacity_ = 0;
-  std::uint32_t places_ = 0;
+  std::uint32_t capacity_;
 };
 
 /// `Key` is plain bytes without padding; `Value` is the action data. The datapath looks up; the control plane
@@ -86,8 +88,7 @@ class ExactTable : public ResourceHandle {
       : index_(capacity, sizeof(Key),
                [](const void* key, std::uint32_t, std::uint32_t) { return hash_of(*static_cast<const Key*>(key)); }),
         rows_(std::size_t{index_.places()} + 1),
-        recent_(std::bit_ceil(2 * std::size_t{capacity})),
-        capacity_(capacity) {
+        recent_(std::bit_ceil(2 * std::size_t{capacity})) {
     layout.declare(*this, {{},
                            std::string(name),
                            ResourceKind::kExactTable,
@@ -143,7 +144,7 @@ class ExactTable : public ResourceHandle {
     return index_.erase(&key);
   }
   std::uint32_t size() const { return index_.size(); }
-  std::uint32_t capacity() const { return capacity_; }
+  std::uint32_t capacity() const { return index_.capacity(); }
   /// Every entry is below.
   std::uint32_t rows() const { return index_.places(); }
 
@@ -192,7 +193,6 @@ class ExactTable : public ResourceHandle {
   HashIndex index_;
   flows::ZeroedArray<Row> rows_;                      // that of an entry has the entry's number plus one
   mutable flows::ZeroedArray<std::uint32_t> recent_;  // by hash: the row found last, or kNone
-  std::uint32_t capacity_;
 };
 
 }  // namespace rocebox::switch_model
