@@ -39,8 +39,17 @@ def why_not():
     return ""
 
 
+class CommandError(subprocess.CalledProcessError):
+    def __str__(self):
+        return f"{super().__str__()} {self.stderr}{self.stdout}"
+
+
 def sh(*words, **more):
-    return subprocess.run(words, check=True, capture_output=True, text=True, **more).stdout
+    """What a command prints; the error when one fails tells what it said."""
+    done = subprocess.run(words, capture_output=True, text=True, **more)
+    if done.returncode:
+        raise CommandError(done.returncode, words, done.stdout, done.stderr)
+    return done.stdout
 
 
 def write_pcap(path, records, cut=0):

@@ -38,7 +38,8 @@ class Links(bed.BedTest):
                                           capture_output=True).returncode == 0, "an answer")
 
     def top(self, run):
-        return json.loads(bed.sh(bed.ROCEBOX, "top", run.name, "--once", "--json"))
+        """By the path of its socket: another user may have a run of this name meanwhile, as the test of the service has."""
+        return json.loads(bed.sh(bed.ROCEBOX, "top", str(bed.run_folder(run.name) / bed.SOCKET), "--once", "--json"))
 
     def test_an_interface_is_deleted_and_made_again(self):
         for idle in ("pause", "interrupt"):

@@ -78,7 +78,7 @@ class Unprivileged(unittest.TestCase):
 
     def command(self, ports, capabilities):
         """The words that run a bump between these ports as nobody with these capabilities alone."""
-        config = self.folder / "run.yaml"
+        config = self.folder / f"{self.space}.yaml"  # a name that no other run has
         config.write_text(f"devices: {{bump: {{path: a <-> z}}}}\nports: {{a: {{{ports[0]}}}, z: {{{ports[1]}}}}}\n"
                           "pool: {small: 8192, large: 1024, giant: 16}\n")
         some = ",".join(["-all", *("+" + name.removeprefix("CAP_").lower() for name in capabilities)])
