@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/sdr/backend/device/sdr_bitmaps.h"
 #include "nic_model/host/connect.h"
 
 namespace rocebox::sdr {
@@ -121,8 +122,7 @@ MemoryOfQueuePair QueuePair::memory_of(const QueuePairOptions& options) {
 
 // As it is when it was just built.
 void QueuePair::clear_state() {
-  auto* slots = backend_.device<sdr_slot>(table_->slots, options_.slots);
-  for (std::uint32_t i = 0; i < options_.slots; i++) slots[i].generation = SDR_FREE;
+  for (std::uint32_t i = 0; i < options_.slots; i++) sdr_free(table_, i);
   std::ranges::fill(table_->arrivals, 0);
   for (const std::uint32_t root : roots_)
     for (std::uint32_t i = 0; i < options_.entries(); i++)
@@ -224,31 +224,15 @@ void QueuePair::skip_receives(Host& host, std::uint64_t messages) {
   tell_clear(host);
 }
 
-// Packets behind the last one count as come, so that the last chunk needs no rule of its own.
 void QueuePair::post_slot(const Receive& receive) {
-  const std::uint32_t at = options_.slot_of(receive.number), packets = receive.packets;
   std::memset(receive.bitmap, 0, receive.chunks);
-  auto* words = backend_.device<std::uint64_t>(table_->bitmap) + std::size_t{at} * table_->words;
-  const std::uint32_t used = (packets + 63) / 64;
-  std::fill_n(words, used, 0);
-  if (packets % 64) words[used - 1] = ~0ull << packets % 64;
-  if (table_->words_left) {
-    auto* left = backend_.device<std::uint32_t>(table_->words_left) + std::size_t{at} * table_->chunks;
-    const std::uint32_t words_a_chunk = options_.packets_a_chunk / 64;
-    for (std::uint32_t i = 0; i < receive.chunks; i++) left[i] = std::min(words_a_chunk, used - i * words_a_chunk);
-  }
-  auto& slot = backend_.device<sdr_slot>(table_->slots)[at];
-  slot.packets = packets;
-  slot.fragments = slot.user = 0;
-  slot.chunks_left = receive.chunks;
-  slot.chunks = reinterpret_cast<std::uintptr_t>(receive.bitmap);
-  __atomic_store_n(&slot.generation, options_.generation_of(receive.number), __ATOMIC_RELEASE);
+  sdr_post(table_, options_.slot_of(receive.number), options_.generation_of(receive.number), receive.packets,
+           reinterpret_cast<std::uintptr_t>(receive.bitmap));
 }
 
 Status QueuePair::complete(Host& host, Receive& receive) {
   if (!receive.posted) return Status::kError;
-  auto& slot = backend_.device<sdr_slot>(table_->slots)[options_.slot_of(receive.number)];
-  __atomic_store_n(&slot.generation, SDR_FREE, __ATOMIC_RELEASE);
+  sdr_free(table_, options_.slot_of(receive.number));
   set_entry(receive.number, {null_key_, 0, options_.message_bytes});
   receive.posted = false;
   if (connected_) tell_clear(host);
@@ -256,21 +240,15 @@ Status QueuePair::complete(Host& host, Receive& receive) {
 }
 
 Status QueuePair::user_immediate(const Receive& receive, std::uint32_t& value) const {
-  const unsigned fragments = options_.layout.fragments();
-  if (!receive.posted || fragments == 0) return Status::kError;
-  const auto& slot = backend_.device<sdr_slot>(table_->slots)[options_.slot_of(receive.number)];
-  const std::uint32_t all = fragments == 32 ? ~0u : (1u << fragments) - 1;
-  if (__atomic_load_n(&slot.fragments, __ATOMIC_ACQUIRE) != all) return Status::kRetry;
-  value = __atomic_load_n(&slot.user, __ATOMIC_RELAXED);
-  return Status::kSuccess;
+  if (!receive.posted || options_.layout.fragments() == 0) return Status::kError;
+  return sdr_user_immediate(table_, options_.slot_of(receive.number), &value) ? Status::kSuccess : Status::kRetry;
 }
 
 Status QueuePair::packets_of_chunk(const Receive& receive, std::uint32_t chunk, std::uint64_t& bits) const {
   const std::uint32_t size = options_.packets_a_chunk;
   if (!receive.posted || chunk >= receive.chunks || size > 64) return Status::kError;
   const std::uint32_t first = chunk * size;
-  const auto* words =
-      backend_.device<std::uint64_t>(table_->bitmap) + std::size_t{options_.slot_of(receive.number)} * table_->words;
+  const std::uint64_t* words = sdr_words_of(table_, options_.slot_of(receive.number));
   const std::uint32_t count = std::min(size, receive.packets - first);
   bits =
       __atomic_load_n(&words[first / 64], __ATOMIC_ACQUIRE) >> first % 64 & (count == 64 ? ~0ull : (1ull << count) - 1);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MessageTable: what completions of packets make of the receiver's bitmaps (3.2 to 3.4), without a NIC.
+// MessageTable: what completions of packets make of the receiver's bitmaps (3.2 to 3.4), by the DPA's rules, without a
+// NIC.
 #pragma once
-#include <atomic>
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <vector>
 
-#include "kernels/sdr/backend/device/sdr_device.h"
+#include "kernels/sdr/backend/device/sdr_bitmaps.h"
 #include "kernels/sdr/messages/immediate.h"
 
 namespace rocebox::sdr {
@@ -59,9 +59,7 @@ class MessageTable {
   /// Takes note of a packet.
   Arrival arrive(const Completion& completion);
 
-  std::uint32_t chunks_of(std::uint32_t packets) const {
-    return (packets + options_.packets_a_chunk - 1) >> chunk_shift_;
-  }
+  std::uint32_t chunks_of(std::uint32_t packets) const { return sdr_chunks_of(&table_, packets); }
   std::uint32_t slot_of(std::uint64_t number) const { return static_cast<std::uint32_t>(number % options_.messages); }
   std::uint32_t generation_of(std::uint64_t number) const {
     return static_cast<std::uint32_t>(number / options_.messages) & (options_.generations - 1);
@@ -74,26 +72,14 @@ class MessageTable {
   std::size_t bytes_a_slot() const;
 
  private:
-  // One cache line: all that an arrival reads beside its bitmap word.
-  struct alignas(64) Slot {
-    std::atomic<std::uint32_t> generation;  // kFree: nothing is posted
-    std::uint32_t packets;
-    std::uint8_t* chunks;
-    std::atomic<std::uint32_t> fragments, user;  // which have come; what they make up
-    std::atomic<std::uint32_t> chunks_left;
-  };
-  static constexpr std::uint32_t kFree = SDR_FREE;
-
-  Arrival set(Slot& slot, std::uint32_t number, std::uint32_t packet);
-  void clear_bitmap(std::uint32_t slot, std::uint32_t packets);
-  void take_fragment(Slot& slot, const Immediate& parts);
+  // Of the message in its slot; SDR_FREE: there is none.
+  std::uint32_t posted_generation(std::uint64_t number) const;
 
   MessageTableOptions options_;
-  unsigned chunk_shift_;
-  std::size_t words_;  // of a slot's bitmap
-  std::unique_ptr<Slot[]> slots_;
-  std::vector<std::atomic<std::uint64_t>> bitmap_;
-  std::vector<std::atomic<std::uint32_t>> words_left_;  // of each chunk of more than 64 packets
+  std::vector<sdr_slot> slots_;
+  std::vector<std::uint64_t> bitmap_;
+  std::vector<std::uint32_t> words_left_;  // of each chunk of more than 64 packets
+  sdr_table table_{};                      // of these
 };
 
 }  // namespace rocebox::sdr

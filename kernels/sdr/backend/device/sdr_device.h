@@ -22,13 +22,12 @@ enum {
   SDR_ARRIVALS
 };
 
-/* A message ID: one cache line. Workers compare `generation` first. */
-struct sdr_slot {
+/* A message ID: one cache line, all that an arrival reads beside its bitmap word. Workers compare `generation` first. */
+struct __attribute__((aligned(64))) sdr_slot {
   uint32_t generation, packets;
   uint32_t fragments, user; /* which of the user's immediate have come; what they make up */
   uint32_t chunks_left, reserved;
   uint64_t chunks; /* its chunk bytes: an address of the host's */
-  uint64_t padding[4];
 };
 
 /* A queue pair of SDR. */
