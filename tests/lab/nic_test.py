@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A NIC on a live wire: a neighbour of Linux's own stack, and two of them in two network namespaces with verbs between them."""
 import json
+import pathlib
 import re
 
 import bed
@@ -41,24 +42,29 @@ class Nic(bed.BedTest):
         self.assertGreaterEqual(counters["nd_advertisements_sent"], 1)
         self.assertEqual(counters["rx_roce_packets"], 0)
 
-    def two(self, server, client):
-        """A NIC in each namespace, a bridge between them, and what their hosts run; both reports."""
+    def join(self):
+        """A bridge between both namespaces."""
         bridge = f"rbB{bed.os.getpid() % 100000}"
         bed.sh("ip", "link", "add", bridge, "type", "bridge")
         self.addCleanup(bed.subprocess.run, ["ip", "link", "del", bridge], capture_output=True)
         bed.sh("ip", "link", "set", bridge, "up")
         for end in (self.left_end, self.right_end):
             bed.sh("ip", "link", "set", end, "master", bridge)
+
+    def two(self, server, client):
+        """A NIC in each namespace, a bridge between them, and what their hosts run; both reports."""
+        self.join()
         serves = self.nic("eth", "10.99.0.12", "fd99::12", f"workloads: {{test: {server}}}\n", self.right)
         asks = self.nic("eth", "10.99.0.11", "fd99::11", f"workloads: {{test: {client}}}\n", self.left)
-        reports = []
-        for process in (asks, serves):
-            out, error = process.communicate(timeout=bed.HANGS)
-            self.assertEqual(process.returncode, 0, error)
-            report = json.loads(out)
-            bed.check_books(self, report)
-            reports.append(report)
-        return reports
+        return [self.ended(process) for process in (asks, serves)]
+
+    def ended(self, process):
+        """The report of a run that ends by itself."""
+        out, error = process.communicate(timeout=bed.HANGS)
+        self.assertEqual(process.returncode, 0, error)
+        report = json.loads(out)
+        bed.check_books(self, report)
+        return report
 
     def test_two_of_them_connect_by_rdma_cm(self):
         for address in ("10.99.0.12", "'fd99::12'"):
@@ -92,6 +98,33 @@ class Nic(bed.BedTest):
         for case in details["cases"]:
             self.assertEqual((case["partial"], case["missing"], case["wrong"]), (0, 0, 0), case)
             self.assertGreater(case["whole"], 0, case)
+
+    def test_device_programs_that_do_wrong_are_stopped_and_it_goes_on(self):
+        bad = pathlib.Path(bed.ROCEBOX).resolve().parent / "tests" / "unit" / "dpa" / "bad.so"
+        if not bad.is_file():
+            self.skipTest(f"{bad} is not built")
+        wrong = {"null_handler": "Segmentation fault (SEGV) at address 0x0, in crash",
+                 "heap_handler": "right behind or before the heap, in crash",
+                 "window_handler": "Segmentation fault (SEGV)", "loop_handler": "ran too long without giving way, in crash"}
+        self.join()
+
+        def workloads(address, ports):
+            return "workloads:\n" + "".join(f"  {name}: {{type: dpa_program, hosts: [nic], port: {port}, {address or what}}}\n"
+                                            for name, port, what in ports)
+        ports = [(name, 7200 + i, f"file: {bad}, handler: {name}, host_bytes: 512") for i, name in enumerate(wrong)]
+        good = ("echo", 7300, "program: echo")
+        serves = self.nic("eth", "10.99.0.12", "fd99::12", workloads("", [*ports, good]), self.right)
+        for which, count, more in ((ports, 1, ""), ([good], 100, ", messages: 100, echo: true")):
+            asks = self.ended(self.nic("eth", "10.99.0.11", "fd99::11", workloads("address: 10.99.0.12" + more, which), self.left))
+            for name, _, _ in which:
+                details = asks["workloads"][name]["details"]
+                self.assertEqual((details["messages"], details["mismatches"], details["error"]), (count, 0, ""), name)
+            if which is ports:
+                self.assertIn(" 0% packet loss", self.within(self.left, "ping", "-c", "3", "-i", "0.1", "10.99.0.12"))
+        said = self.ended(serves)["workloads"]
+        for name, why in wrong.items():
+            self.assertRegex(said[name]["details"]["error"], rf"^thread \d \(`{name}` of bad.so\): .*{re.escape(why)}")
+        self.assertEqual((said["echo"]["details"]["messages"], said["echo"]["details"]["error"]), (100, ""))
 
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ class SdrTest(bed.BedTest):
         for process, sent in ((sender, r"[1-9]\d*"), (receiver, "0")):
             out, error = process.communicate(timeout=bed.HANGS + MESSAGES)
             self.assertRegex(out, rf"^{MESSAGES} messages, .* 0 wrong\n$", error)
+            self.assertEqual(process.returncode, 0, error)
             # A line of DPDK's own may follow: its memif frees twice where both ends close at once.
             self.assertRegex(error, rf"\Asdr: 4 transmit workers: {sent} packets in \d+ batches, \d+ activations\n"
                                     r"(EAL: [^\n]*\n)*\Z")

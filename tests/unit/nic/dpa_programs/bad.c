@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bad: a handler that does what the first byte of the message says, which no handler should. */
+/* bad: handlers that do what none should: each one thing, or what the first byte of the message says. */
 #define ROCEBOX_DPA_PROGRAM
 #include <dpaintrin.h>
 
@@ -39,17 +39,23 @@ static __attribute__((noinline)) void crash(const struct endpoint *e, uint8_t ho
   }
 }
 
-flexio_dev_event_handler_t bad_handler;
-__dpa_global__ void bad_handler(uint64_t argument) {
-  struct endpoint *e = (struct endpoint *)argument;
+/* `how` 0: as the message says. */
+static void serve(struct endpoint *e, uint8_t how) {
   struct flexio_dev_thread_ctx *context;
   flexio_dev_get_thread_ctx(&context);
   while (has_cqe(e)) {
     e->messages++;
-    crash(e, *buffer_of(e, next_cqe(e)));
+    crash(e, how ? how : *buffer_of(e, next_cqe(e)));
     step_cq(e);
     return_buffer(e);
   }
   flexio_dev_cq_arm(context, e->cq_index, e->cq_number);
   flexio_dev_thread_reschedule();
 }
+
+flexio_dev_event_handler_t bad_handler, null_handler, heap_handler, window_handler, loop_handler;
+__dpa_global__ void bad_handler(uint64_t argument) { serve((struct endpoint *)argument, 0); }
+__dpa_global__ void null_handler(uint64_t argument) { serve((struct endpoint *)argument, 'n'); }
+__dpa_global__ void heap_handler(uint64_t argument) { serve((struct endpoint *)argument, 'h'); }
+__dpa_global__ void window_handler(uint64_t argument) { serve((struct endpoint *)argument, 'w'); }
+__dpa_global__ void loop_handler(uint64_t argument) { serve((struct endpoint *)argument, 'l'); }
