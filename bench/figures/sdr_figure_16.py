@@ -4,7 +4,7 @@
 
 usage: sdr_figure_16.py BUILD_FOLDER [--jobs N]
 
-Runs configs/sim/dpa_receive.yaml with the program `chunks`; nothing here was fitted. "paper" is what the text of 5.4.3 states. The
+Runs configs/sim/dpa_receive.yaml with the program `chunks`; nothing here was fitted. "paper" is what the text of 5.4.3 states, and B.2. The
 paper's client generates packets with four CPU threads, which may be its limit; here the wire is none.
 """
 from dpa_receive import RATE_1600, SDR, SMALL, arguments, error, measure, statements, table
@@ -23,7 +23,9 @@ def main():
                 ["32 threads, near 1.6 Tbit/s, M packets/s", f"{RATE_1600 / 1e6:.1f}", f"{by_threads[32].rate / 1e6:.1f}",
                  error(by_threads[32].rate, RATE_1600)],
                 ["128 threads, close to 3.2 Tbit/s, M packets/s", f"{2 * RATE_1600 / 1e6:.1f}", f"{by_threads[128].rate / 1e6:.1f}",
-                 error(by_threads[128].rate, 2 * RATE_1600)]])
+                 error(by_threads[128].rate, 2 * RATE_1600)],
+                ["128 threads, by the artifact's description, M packets/s", "over 90", f"{by_threads[128].rate / 1e6:.1f}",
+                 "holds" if by_threads[128].rate > 90e6 else "does not hold"]])
 
 
 if __name__ == "__main__":
