@@ -22,8 +22,7 @@ enum {
   SDR_ARRIVALS
 };
 
-/* A message ID: one cache line, all that an arrival reads beside its bitmap word. Workers compare `generation` first.
- */
+/* A message ID: one cache line, all that an arrival reads beside its bitmap word. `generation` is compared first. */
 struct __attribute__((aligned(64))) sdr_slot {
   uint32_t generation, packets;
   uint32_t fragments, user; /* which of the user's immediate have come; what they make up */
