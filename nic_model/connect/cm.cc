@@ -82,7 +82,7 @@ int ConnectionManager::connect(Context& context, std::uint32_t program, const ro
   const std::size_t data_max = is_tcp ? PrivateDataMax::kConnect : PrivateDataMax::kResolve;
   if (port == 0 || !options_fit(options) || options.private_data.size() > data_max) return EINVAL;
   if (is_tcp && (!qp || !may_connect(*qp))) return EINVAL;
-  Connection* c = make(program, remote);
+  Connection* c = make(context, program, remote);
   if (!c) return ENOMEM;
   id = c->id;
   c->is_active = true;

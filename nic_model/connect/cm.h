@@ -67,7 +67,7 @@ class ConnectionManager {
   Connection* find(ConnectionId id);
   Connection* find(const RemoteKey& key);
   Listener* find_listener(std::uint64_t service_id, std::uint32_t& number);
-  Connection* make(std::uint32_t program, const roce::IpAddress& remote);
+  Connection* make(const Context& context, std::uint32_t program, const roce::IpAddress& remote);
   void release(Context& context, Connection& c);
   void leave_backlog(Connection& c);
   void forget(Connection& c, Number kind, std::uint32_t number);

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "nic_model/connect/cm.h"
+#include "runtime/kernel/splitmix64.h"
 
 namespace rocebox::nic_model {
 
@@ -44,14 +45,16 @@ ConnectionManager::Listener* ConnectionManager::find_listener(std::uint64_t serv
   return found == listeners_.end() || service_id == 0 ? nullptr : &*found;
 }
 
-// A slot's identifiers are 2^15 - 1 that come in turn, so that late messages of a former connection meet none.
-Connection* ConnectionManager::make(std::uint32_t program, const roce::IpAddress& remote) {
+// A slot's identifiers are 2^15 - 1 that come in turn, so that late messages of a former connection meet none. Where
+// they begin follows from the time: a NIC that was started anew on a live wire does not use those of the one before it.
+Connection* ConnectionManager::make(const Context& context, std::uint32_t program, const roce::IpAddress& remote) {
   std::uint32_t slot = static_cast<std::uint32_t>(slots_.size());
   if (!free_.empty()) {
     slot = free_.back();
     free_.pop_back();
   } else if (slot < kConnectionsMax) {
     slots_.emplace_back(slot);
+    slots_.back().serial = static_cast<std::uint32_t>(splitmix64::of(static_cast<std::uint64_t>(context.now())) >> 32);
   } else {
     return nullptr;
   }
@@ -144,10 +147,12 @@ void ConnectionManager::on_timer(Context& context, std::uint32_t slot) {
 }
 
 // As long as packets of the connection may still be under way (12.9.8.4), neither its numbers nor its queue pair begin
-// another one.
+// another one. With which queue pair the other side begins one is its own matter, as ib_cm has it: one that was started
+// anew may have the same.
 void ConnectionManager::enter_timewait(Context& context, Connection& c) {
   c.state = ConnectionState::kTimewait;
   leave_backlog(c);
+  forget(c, Number::kQp, c.remote_qpn);
   context.arm(c.timer, context.now() + cm_span(c.ack_timeout));
   tell(c, ConnectionEventType::kDisconnected);
 }

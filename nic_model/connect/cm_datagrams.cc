@@ -22,7 +22,7 @@ Counter& ConnectionManager::on_resolution(Context& context, Packet packet) {
     whole.reply.service_id = req.service_id.get();
     return reply(context, packet, whole), drop_refused_;
   }
-  Connection* c = make(listener->program, remote);
+  Connection* c = make(context, listener->program, remote);
   if (!c) return drop_state_;
   const auto data = roce::cm_private_data<roce::CmSidrReq>(packet);
   listener->pending++;

@@ -101,7 +101,7 @@ Counter& ConnectionManager::on_request(Context& context, Packet packet) {
 Counter& ConnectionManager::take_request(Context& context, Packet packet, Listener& listener, std::uint32_t place) {
   const auto& whole = message<roce::CmWholeReq>(packet);
   const roce::CmReq& req = whole.request;
-  Connection* c = make(listener.program, roce::addresses(packet).source);
+  Connection* c = make(context, listener.program, roce::addresses(packet).source);
   if (!c) return refuse(context, packet, roce::CmReject::kNoResources);
   const auto data = roce::cm_private_data<roce::CmWholeReq>(packet);
   listener.pending++;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Programs that give up, forget, or ask for what there is not.
+#include <set>
+
 #include "tests/unit/nic/cm_kit.h"
 
 namespace rocebox::test {
@@ -67,6 +69,42 @@ TEST(Cm, AQueuePairThatIsStillConnectedIsStale) {
   box.connect(0, box.sides[0].qp);
   box.run();
   EXPECT_EQ(box.last(0).type, Type::kEstablished) << "and then it goes";
+}
+
+// Side 0 has ended its connection, and was started anew at once; side 1 is still in TIMEWAIT.
+TEST(Cm, AQueuePairWhoseConnectionWasEndedIsNotStale) {
+  CmBox box;
+  box.establish();
+  const ConnectionId first = box.last(0).id;
+  EXPECT_EQ(0, box.disconnect(0));
+  box.run(kMillisecond);
+  ASSERT_EQ(box.last(1).type, Type::kDisconnected);
+  box.on(0, [&](Host& host) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_RESET;
+    EXPECT_EQ(0, host.modify_qp(*box.sides[0].qp, a, IBV_QP_STATE));
+  });
+  box.spare[1].push_back(box.make_qp(1));
+  const ConnectionId second = box.connect(0, box.sides[0].qp);
+  EXPECT_NE(first, second);
+  box.run(kMillisecond);
+  EXPECT_EQ(box.last(0).type, Type::kEstablished);
+  EXPECT_EQ(box.last(0).id, second);
+  EXPECT_EQ(box.last(1).type, Type::kEstablished);
+  box.run();
+  EXPECT_EQ(box.last(1).type, Type::kTimewaitExit) << "of the first";
+  EXPECT_EQ(box.held(0), 1u);
+}
+
+// A NIC that is started anew begins with the numbers of its queue pairs again, but not with those of its connections.
+TEST(Cm, NumbersOfConnectionsBeginElsewhereAtAnotherTime) {
+  std::set<ConnectionId> ids;
+  for (unsigned i = 0; i < 100; i++) {
+    CmBox box;
+    box.run(i * kMicrosecond);
+    ids.insert(box.connect(0, box.make_qp(0)));
+  }
+  EXPECT_GE(ids.size(), 98u);
 }
 
 TEST(Cm, MisuseIsAnErrno) {
