@@ -9,6 +9,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <ctime>
@@ -20,11 +21,18 @@ namespace {
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 constexpr std::size_t kSignalStackBytes = 64 * 1024;
 
-// Ticks of the timer in the limit. A thread is charged for CPU time that it does not have, as where a hypervisor takes
-// the core away; however much that is at once, it is one tick.
+// Ticks of the timer in the least limit. A thread is charged for CPU time that it does not have, as where a hypervisor
+// takes the core away; however much that is at once, it is one tick.
 constexpr int kTicks = 8;
 
 int tick_signal() { return SIGRTMAX - 3; }
+
+// The operating system's: timers of CPU time run out no sooner.
+std::int64_t clock_tick_ns() {
+  timespec tick{};
+  clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+  return tick.tv_sec * 1'000'000'000 + tick.tv_nsec;
+}
 
 const void* stack_pointer(const void* context) {
   const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
@@ -118,10 +126,19 @@ Watch::~Watch() {
   munmap(signal_stack_, kSignalStackBytes);
 }
 
+// What runs on a thread may have other limits turn by turn: the timer ticks for the least of them, others have more
+// ticks.
+void Watch::set_limit(std::int64_t limit_ns) {
+  limit_ns_ = limit_ns;
+  const std::int64_t tick_ns = std::max(limit_ns / kTicks, clock_tick_ns());
+  if (!timer_ || tick_ns < tick_ns_) set_timer(tick_ns);
+  ticks_of_limit_ = std::max<std::int64_t>(limit_ns / tick_ns_, kTicks);
+}
+
 // It ticks all the time from the first fiber on, in CPU time: a call of the operating system for each activation would
 // cost more than the activation, and a core that sleeps has no ticks.
-void Watch::set_timer(std::int64_t limit_ns) {
-  limit_ns_ = limit_ns;
+void Watch::set_timer(std::int64_t tick_ns) {
+  tick_ns_ = tick_ns;
   if (!timer_) {
     sigevent event{};
     event.sigev_notify = SIGEV_THREAD_ID;
@@ -131,7 +148,6 @@ void Watch::set_timer(std::int64_t limit_ns) {
     if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) return;
     timer_ = timer;
   }
-  const std::int64_t tick_ns = limit_ns / kTicks;
   const timespec every = {tick_ns / 1'000'000'000, static_cast<long>(tick_ns % 1'000'000'000)};
   const itimerspec when = {every, every};
   timer_settime(static_cast<timer_t>(*timer_), 0, &when, nullptr);
@@ -139,7 +155,7 @@ void Watch::set_timer(std::int64_t limit_ns) {
 
 inline void Watch::begin(Fiber& fiber, void (*exit)(), std::int64_t limit_ns) {
   if (limit_ns != limit_ns_) [[unlikely]]
-    set_timer(limit_ns);
+    set_limit(limit_ns);
   stop_ = Stop();
   exit_ = exit;
   turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -183,7 +199,8 @@ void Watch::on_tick(int signal, void*, void* context) {
   // The next tick may come before the stopped fiber has left.
   if (!fiber || watch->stop_.signal) return;
   if (turns != std::exchange(watch->turns_seen_, turns)) watch->ticks_ = 0;  // of this turn, this is the first
-  if (watch->ticks_++ <= kTicks) return;              // one more: the first came late, perhaps, and the last does not
+  // One more: the first came late, perhaps, and the last does not.
+  if (watch->ticks_++ <= watch->ticks_of_limit_) return;
   if (!fiber->is_at(stack_pointer(context))) return;  // it is just being entered or left
   watch->stop_ = {signal, true, nullptr, instruction(context), false};
   fiber->redirect(context, watch->exit_);

@@ -45,7 +45,8 @@ class Watch {
   Watch();
   static void on_fault(int signal, void* info, void* context);
   static void on_tick(int signal, void* info, void* context);
-  void set_timer(std::int64_t limit_ns);
+  void set_limit(std::int64_t limit_ns);
+  void set_timer(std::int64_t tick_ns);
   void begin(Fiber& fiber, void (*exit)(), std::int64_t limit_ns);
   void end();
 
@@ -54,10 +55,11 @@ class Watch {
   std::atomic<Fiber*> running_ = nullptr;
   std::atomic<std::uint64_t> turns_ = 0;
   std::uint64_t turns_seen_ = 0;
-  int ticks_ = 0;  // in the turn that was seen
+  std::int64_t ticks_ = 0;  // in the turn that was seen
   void (*exit_)() = nullptr;
   Stop stop_;
-  std::int64_t limit_ns_ = 0;
+  std::int64_t limit_ns_ = 0, tick_ns_ = 0;
+  std::int64_t ticks_of_limit_ = 0;
   std::optional<void*> timer_;  // the kernel's number: the first is null
   void* signal_stack_ = nullptr;
 };

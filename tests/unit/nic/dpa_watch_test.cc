@@ -136,6 +136,24 @@ TEST(DpaWatch, WhatNeverGivesWayIsStopped) {
   EXPECT_GE(cpu_ns() - start, kLimitNs) << "it may run so long";
 }
 
+// As programs that count their blocks beside one that does not.
+TEST(DpaWatch, ProgramsWithUnlikeLimitsHaveTheirOwnTurnByTurn) {
+  for (int i = 0; i < 2; i++) {
+    EXPECT_FALSE(is_stopped(
+        [](void*) {
+          burn(3 * kLimitNs);
+          leave();
+        },
+        1000 * kLimitNs));
+    const std::int64_t start = cpu_ns();
+    EXPECT_TRUE(is_stopped([](void*) {
+      for (;;) burn(kLimitNs);
+    }));
+    EXPECT_GE(cpu_ns() - start, kLimitNs);
+    EXPECT_LT(cpu_ns() - start, 500 * kLimitNs) << "the other's";
+  }
+}
+
 #endif
 
 }  // namespace
