@@ -95,8 +95,8 @@ inline constexpr std::size_t kControlPacketsMax = 1024;
 /// packet of the longest MTU.
 inline constexpr std::int64_t kGroupTurnBytes = 4096 + 128;
 
-/// The greedy scheduler, fitted to SCR's Table 2 (rate/README.md): bytes of one message that go in one turn.
-inline constexpr std::uint64_t kGreedyTurnBytes = 7 << 10;
+/// The greedy scheduler, fitted to SCR's Table 2 (rate/README.md): with so many bytes a turn begins no other message.
+inline constexpr std::uint64_t kGreedyTurnBytes = 36 << 10;
 
 /// Bytes of a packet of IP beside the payload that Linux leaves room for when it makes a path MTU of an interface's MTU
 /// (iboe_get_mtu): the headers of IPv6, UDP, BTH, XRC and atomics, and the ICRC.

@@ -30,8 +30,7 @@ def main():
                          f"{sum(rates[algorithm]):.1f}", f"{index[algorithm]:.3f}"])
     table(("messages", "algorithm", "first, Gbps", "second", "together", "Jain"), rows)
     explain("water filling against default, most", 1.78, best,
-            "the greedy scheduler, which stands for theirs, was fitted to Table 2 alone: beside messages of 64 KB those of 4 KB have 37% of the port there, and "
-            "longer ones win no more by it; so the default is fairer here. Of two flows 2 is the most that there can be")
+            "the greedy scheduler, which stands for theirs, was fitted to Table 2 alone, and shares go by size there. Of two flows 2 is the most that there can be")
 
 
 if __name__ == "__main__":

@@ -149,11 +149,11 @@ Transmitter::Group* Transmitter::next_group() {
   return nullptr;
 }
 
-// Greedy: the message that a queue pair has begun goes on, as far as a turn lasts.
+// Greedy: a message that was begun goes to its end, and others follow it in the same turn while they are short.
 bool Transmitter::goes_on(Qp& qp, Packet packet) const {
   qp.turn_bytes += packet.meta().payload_bytes;
   const bool in_message = qp.responds ? qp.responder.in_message() : qp.requester.in_message();
-  if (in_message && qp.turn_bytes < kGreedyTurnBytes) return true;
+  if (in_message || qp.turn_bytes < kGreedyTurnBytes) return true;
   qp.turn_bytes = 0;
   return false;
 }
