@@ -42,6 +42,7 @@ void Fabric::carry(Way& into, std::span<Packet> packets, Nanos now) {
   DelayWay& way = *into.way;
   for (Packet& packet : packets) {
     if (!way.is_open() || into.waits) {
+      no_room_ = true;
       deliver(*into.line, into.in, packets.subspan(static_cast<std::size_t>(&packet - packets.data())));
       break;
     }
@@ -58,7 +59,12 @@ inline void Fabric::put(Way& into, Packet packet, Nanos comes) {
   DelayWay& way = *into.way;
   const bool first = way.size() == 0;
   const Nanos due = way.put(packet, comes);
-  if (first && way.gives()) wake_ups_.arm(into, due);
+  if (!first) return;
+  if (into.inner) {
+    if (due < into.inner->at()) inner_.arm(*into.inner, due);
+  } else if (way.gives()) {
+    wake_ups_.arm(into, due);
+  }
 }
 
 bool Fabric::leave_ahead(Member& from, Port out, Packet packet, Nanos now, Nanos at) {
@@ -105,6 +111,7 @@ inline void Fabric::look_ahead() {
 
 void Fabric::run(Nanos now) {
   now_ = now;
+  if (inner_.next() <= now) run_ahead(now);
   if (alone_) {
     if (next_deadline() <= now) wake(0);
   } else {
@@ -201,6 +208,12 @@ void Fabric::step(Member& stepped, Inbox& inbox, Nanos now) {
 void Fabric::step_many(Member& stepped, Inbox& inbox, Nanos now) {
   if (inbox.one) inbox.add_more(inbox.one_port, {});
   work_ += 1 + inbox.many->packets.size();
+  step_with(stepped, inbox, now);
+  if (stepped.line) stepped.set_waits(!stepped.inboxes[turn_].empty());
+  if (!alone_) schedule(stepped, stepped.device->next_deadline());
+}
+
+void Fabric::step_with(Member& stepped, Inbox& inbox, Nanos now) {
   if (inbox.many->runs.size() == 1) {
     const Arrivals arrivals{inbox.many->runs[0].port, inbox.many->packets};
     stepped.device->step(now, {&arrivals, 1});
@@ -214,8 +227,6 @@ void Fabric::step_many(Member& stepped, Inbox& inbox, Nanos now) {
     stepped.device->step(now, arrivals_);
   }
   inbox.clear();
-  if (stepped.line) stepped.set_waits(!stepped.inboxes[turn_].empty());
-  if (!alone_) schedule(stepped, stepped.device->next_deadline());
 }
 
 // What is due of those on the way. Where the line's timer lets them leave this is a leftover.
@@ -240,6 +251,8 @@ void Fabric::release(Way& from, Nanos now) {
 }
 
 void Fabric::schedule(Member& due, Nanos at) {
+  if (due.is_inner) [[unlikely]]
+    return schedule_inner(due);
   if (at == due.at()) return;
   if (at == kNever)
     wake_ups_.cancel(due);
@@ -248,7 +261,7 @@ void Fabric::schedule(Member& due, Nanos at) {
 }
 
 void Fabric::settle(Nanos before) {
-  settled_ = std::max(settled_, before);
+  settled_ = std::max({settled_, before, ran_ahead_to_});
   for (const auto& member : members_) member->device->settle(settled_);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fabric: devices joined by wires, and the event queue. Shared by all drives.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <functional>
@@ -61,11 +62,13 @@ class Fabric {
   /// Steps the device in the instant that the next run() runs: its host has posted something.
   void wake(unsigned device);
   /// The earliest armed timer; kNever when there is none.
-  Nanos next_deadline() const { return alone_ ? member(0).device->next_deadline() : wake_ups_.next(); }
+  Nanos next_deadline() const {
+    return alone_ ? member(0).device->next_deadline() : std::min(wake_ups_.next(), inner_.next());
+  }
 
   /// Devices that wait for a time, and directions of lines with packets: what the event queue holds, whatever the
   /// number of timers and packets.
-  std::size_t wake_ups() const { return alone_ ? next_deadline() != kNever : wake_ups_.size(); }
+  std::size_t wake_ups() const { return alone_ ? next_deadline() != kNever : wake_ups_.size() + inner_.size(); }
 
   /// What run() has done: devices stepped, and packets handed to them.
   std::uint64_t work() const { return work_; }
@@ -76,6 +79,16 @@ class Fabric {
   /// drives in which no option changes while they run. After all join()s and tap()s.
   void let_send_ahead();
 
+  /// From the next run() on devices of which each port is joined to a line that delays, and which have no host, are run
+  /// through the shortest of these delays at a time, one after the other, before all others: what they get in it is on
+  /// its way already, and each of them stays in the cache for it. All that they do is the same and comes at the same
+  /// times; only who looks at them or counts in between sees them ahead. Counts late, see below.
+  void let_run_ahead();
+  /// From the next run() on all devices take their turns by time again. What ran ahead is ahead by less than a delay.
+  void run_in_time();
+  /// Nothing is run ahead to `until` or farther, from the next run() on.
+  void limit_ahead(Nanos until) { ahead_limit_ = until; }
+
   /// What packets that take short cuts would have counted is only noted, until settle() is called: for drives in which
   /// nobody reads counters while it runs.
   void count_late() { counts_late_ = true; }
@@ -84,6 +97,9 @@ class Fabric {
 
  private:
   static constexpr std::size_t kCacheLine = 64;
+  // Packets that a line must have room for where devices run ahead: a device may put on it before the one behind it has
+  // taken what was due.
+  static constexpr std::uint32_t kAheadRoom = 4096;
   // What arrives in one round, in order: a run of packets for each change of port. One packet, as nearly always, stands
   // in the inbox itself.
   struct Inbox {
@@ -131,7 +147,8 @@ class Fabric {
     DelayWay* way = nullptr;
     Member* to = nullptr;  // to whom they are handed; null: the wire leads to another line or nowhere, or it has a tap
     Member* line = nullptr;
-    Wire wire;  // by which they leave
+    Member* inner = nullptr;  // `to`, where that runs ahead
+    Wire wire;                // by which they leave
     // What taking the first packet needs, and then what the device that gets it does.
     void prefetch() const {
       way->prefetch_itself();
@@ -150,7 +167,9 @@ class Fabric {
     std::vector<Tap> taps;           // by port; empty where none of the device's ports has one
     Fabric* fabric = nullptr;
     unsigned device_number = 0;
-    std::array<Way, 2> ways;  // of a line, by input
+    bool is_inner = false;        // it runs ahead
+    std::vector<Way*> ways_here;  // then: those that lead here, by their numbers
+    std::array<Way, 2> ways;      // of a line, by input
     void prefetch() const {
       __builtin_prefetch(device);
       for (std::size_t i = 0; i < hot.size(); i += kCacheLine) __builtin_prefetch(&hot[i], 1);
@@ -171,6 +190,7 @@ class Fabric {
   void look_ahead();
   void step(Member& stepped, Inbox& inbox, Nanos now);
   void step_many(Member& stepped, Inbox& inbox, Nanos now);
+  void step_with(Member& stepped, Inbox& inbox, Nanos now);
   void enter(Member& entered, Port in, Packet packet, Nanos now);
   void release(Way& way, Nanos now);
   void leave(Member& from, Port out, std::span<Packet> packets, Nanos now);
@@ -183,6 +203,22 @@ class Fabric {
   void end_alone();
   void schedule(Member& due, Nanos at);
 
+  // fabric_ahead.cc
+  // A packet that comes to a device which runs ahead.
+  struct Coming {
+    Nanos at;
+    unsigned order;  // among those of one time
+    Port in;
+    Packet packet;
+  };
+  bool may_run_ahead(const Member& one) const;
+  void schedule_inner(Member& one);
+  void run_ahead(Nanos now);
+  void run_ahead(Member& one, Nanos until);
+  static void prefetch_ahead(const Member& one);
+  void gather(Member& one, Nanos until);
+  void step_with(Member& one, Nanos now, std::span<const Coming> coming);
+
   Member& member(unsigned device) { return *members_[device]; }
   const Member& member(unsigned device) const { return *members_[device]; }
 
@@ -192,7 +228,14 @@ class Fabric {
   std::vector<Part*> parts_;  // by number: in the order of devices, a line's ways before the line
   Nanos now_ = 0, settled_ = 0;
   bool counts_late_ = false;
-  EventQueue wake_ups_;              // one of each part at most: its next deadline
+  EventQueue wake_ups_;         // one of each part at most: its next deadline
+  EventQueue inner_;            // of those that run ahead: when something comes to one next, or its deadline
+  Nanos ahead_ = 0;             // the shortest delay of a line to one of these; 0: there is none
+  Nanos ahead_limit_ = kNever;  // and ran_ahead_to_ is how far they are
+  Nanos ran_ahead_to_ = 0;
+  bool no_room_ = false;             // a line was stepped for a packet
+  std::vector<Member*> turns_;       // of those that run ahead now
+  std::vector<Coming> coming_;       // to the one at work
   const Event* next_ = nullptr;      // of those that are due behind this instant, the next one to be looked at
   std::array<DeviceSet, 2> rounds_;  // parts with something to do, in this round and the next, by turns
   unsigned turn_ = 0;                // of the round that comes next

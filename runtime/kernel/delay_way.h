@@ -99,6 +99,17 @@ class alignas(RTE_CACHE_LINE_SIZE) DelayWay {
     if (count_) Packet(entries_[head_].packet).prefetch();
   }
 
+  /// The same of all that leave before `before`.
+  void prefetch_due(Nanos before) const {
+    for (std::uint32_t place = 0; place < count_; place++) {
+      const Entry& entry = entries_[index(place)];
+      if (entry.at >= before) return;
+      Packet(entry.packet).prefetch();
+    }
+  }
+  /// What is_open() lets be put leaves so much later.
+  Nanos delay() const { return delay_; }
+
   // For the kernel whose direction it is.
 
   /// What comes leaves so much later; 0: the kernel has to look at it.

@@ -68,6 +68,19 @@ void Sim::leave(FabricPort from, std::span<Packet> packets, Nanos now) {
   }
 }
 
+// Devices inside the network run ahead of the hosts, but not beyond what is looked at or starts at a known time, and
+// not while a workload waits for another one: when that finishes is not known, and then all traffic so far is told
+// apart.
+void Sim::set_ahead(Nanos limit) {
+  Fabric& fabric = testbed_.fabric();
+  const bool may = config_.schedule.empty() && !workloads_.any_waits();
+  if (may != runs_ahead_) {
+    may ? fabric.let_run_ahead() : fabric.run_in_time();
+    runs_ahead_ = may;
+  }
+  fabric.limit_ahead(std::min({limit, series_.next(), workloads_.next_start()}));
+}
+
 // One instant: what changes and what starts in it, what is due in it, and what starts because something finished in it.
 void Sim::step(Nanos now) {
   now_ = now;
@@ -120,6 +133,7 @@ void Sim::run_workloads() {
       end_ = config_.workloads.empty() ? End::kFinished : End::kStuck;
     } else {
       sample_until(next);
+      set_ahead(limit);
       step(next);
       if (now_ >= look_at_ && nothing_advances()) end_ = End::kStuck;
       if (stop_requested()) end_ = End::kSignal;
@@ -141,6 +155,7 @@ void Sim::drain() {
   Fabric& fabric = testbed_.fabric();
   const Nanos limit = now_ + config_.drain;
   const std::uint64_t work_max = 2 * fabric.work() + kDrainWork;
+  fabric.limit_ahead(kNever);
   const std::uint64_t steps_per_look = std::max(64u, testbed_.device_count());
   held_at_end_ = fabric.held();
   for (std::uint64_t steps = 1; held_at_end_ > 0 && fabric.next_deadline() <= limit; steps++) {

@@ -62,6 +62,7 @@ class Sim {
   void run_workloads();
   void sample_until(Nanos now);
   void drain();
+  void set_ahead(Nanos limit);
   void step(Nanos now);
   bool nothing_advances();
   void tell_progress();
@@ -84,7 +85,7 @@ class Sim {
   std::uint64_t packets_out_ = 0, held_at_end_ = 0, last_progress_ = 0;
   Nanos now_ = 0, advanced_at_ = 0, look_at_ = 0;
   End end_ = End::kNotYet;
-  bool drain_cut_ = false;
+  bool drain_cut_ = false, runs_ahead_ = false;
 };
 
 }  // namespace rocebox

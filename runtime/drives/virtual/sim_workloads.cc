@@ -61,7 +61,10 @@ void SimWorkloads::join(Nanos begin) {
     }
   }
   for (Row& row : rows_)
-    if (row.waits_for == 0) set_due(row, begin);
+    if (row.waits_for == 0)
+      set_due(row, begin);
+    else
+      waiting_++;
 }
 
 void SimWorkloads::set_due(Row& row, Nanos now) {
@@ -88,7 +91,10 @@ void SimWorkloads::on_finished(unsigned row, Nanos now) {
   rows_[row].finished = now;
   if (!rows_[row].config->background) unfinished_--;
   for (const unsigned next : rows_[row].dependents)
-    if (--rows_[next].waits_for == 0) set_due(rows_[next], now);
+    if (--rows_[next].waits_for == 0) {
+      set_due(rows_[next], now);
+      waiting_--;
+    }
 }
 
 bool SimWorkloads::any_goes_on() const {

@@ -33,6 +33,8 @@ class SimWorkloads {
   void start_due(Nanos now);
   /// Those in the background left out; false where there are no others.
   bool all_finished() const { return unfinished_ == 0 && waited_for_ > 0; }
+  /// Whether one waits for another one to finish.
+  bool any_waits() const { return waiting_ > 0; }
   /// Whether one in the background goes on: its devices never come to rest.
   bool any_goes_on() const;
   /// What all of them have done; see Workload::progress.
@@ -49,7 +51,7 @@ class SimWorkloads {
 
   std::vector<Row> rows_;
   const std::size_t waited_for_;  // that are not in the background
-  std::size_t unfinished_;
+  std::size_t unfinished_, waiting_ = 0;
   Nanos next_start_ = kNever;
 };
 

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Devices between lines that delay run ahead of others: each of them meets the same packets and timers at the same
+// times as when all take their turns by time.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "runtime/component/registry.h"
+#include "runtime/config/document.h"
+#include "runtime/config/fields_reader.h"
+#include "runtime/kernel/kernel_options.h"
+#include "tests/unit/engine/fabric_kit.h"
+
+namespace rocebox {
+namespace {
+
+using Log = std::vector<std::string>;
+
+// A box with lines between its devices.
+struct LineBox : test::FabricBox {
+  unsigned add_line(Nanos delay) {
+    static const Registry registry;
+    config::Mistakes mistakes("test");
+    const config::Node node = config::parse_yaml("delay: " + std::to_string(delay) + "ns", mistakes);
+    config::FieldsReader reader(&node, mistakes);
+    options.push_back(registry.find("link")->options(registry));
+    options.back()->fields(reader);
+    const auto* link = static_cast<const KernelOptions*>(options.back().get());
+    std::vector<KernelPlan> plans;
+    plans.push_back({"link", "link", Shape::kTwoSided, {test::out(0), test::out(1)}, [link](Stats& stats) {
+                       return link->make(stats);
+                     }});
+    devices.push_back(std::make_unique<PipelineDevice>("line", std::vector<std::string>{"a", "b"},
+                                                       std::vector<Edge>{{0, 0}, {0, 1}}, std::move(plans), pool, 1));
+    return fabric.add(*devices.back());
+  }
+  void join(unsigned left, unsigned right, Nanos delay) {
+    const unsigned line = add_line(delay);
+    fabric.join({left, 1}, {line, 0});
+    fabric.join({line, 1}, {right, 0});
+  }
+  Log run(Nanos until) {
+    while (fabric.next_deadline() < until) fabric.run(fabric.next_deadline());
+    return take();
+  }
+  std::deque<std::unique_ptr<Options>> options;
+};
+
+// A ring of devices that pass on, drop and send back what comes, at once or later, by what it is and when it comes. Its
+// second byte says how many devices it still meets; what a device makes of it meets half of them.
+struct Ring : LineBox {
+  Ring(unsigned seed, bool ahead) {
+    std::mt19937 draw(seed);
+    const auto below = [&](unsigned bound) { return static_cast<unsigned>(draw() % bound); };
+    const unsigned count = 3 + below(5);
+    for (unsigned i = 0; i < count; i++) {
+      const Nanos wait = below(40);
+      const unsigned lost = 40 + below(100);
+      add(
+          "d" + std::to_string(i),
+          [wait, lost](Context& c, Port in, Batch& b) {
+            for (unsigned n = 0; n < b.size(); n++) {
+              std::uint8_t* const bytes = b[n].data();
+              const auto sum = static_cast<unsigned>(c.now()) + bytes[0];
+              if (bytes[1] == 0 || sum % lost == 0) {
+                b.drop(n, *never_counted());
+              } else if (sum % 3 == 0) {
+                b.send(n, in);
+              }
+              if (bytes[1] == 0) continue;
+              bytes[1]--;
+              if (sum % 7 == 0) test::arm_once(c, c.now() + wait, tag_of(bytes[0] + 1u, bytes[1] / 2u));
+            }
+          },
+          [](Context& c, std::uint64_t tag) { c.emit(filled(c.allocate(2), tag), static_cast<Port>(tag % 2)); });
+    }
+    for (unsigned i = 0; i < count; i++) join(i, (i + 1) % count, 5 + below(60));
+    fabric.count_late();
+    if (ahead) fabric.let_run_ahead();
+    for (unsigned n = 0; n < 8; n++) {
+      const unsigned device = below(count);
+      const auto port = static_cast<Port>(below(2));
+      fabric.inject({device, port}, filled(pool.allocate(2), tag_of(n, kDevicesMet)).release());
+    }
+    fabric.run(0);
+  }
+  static constexpr unsigned kDevicesMet = 40;
+  static std::uint64_t tag_of(unsigned number, unsigned devices) { return devices << 8 | (number & 0xFF); }
+  static PacketPtr filled(PacketPtr packet, std::uint64_t tag) {
+    EXPECT_TRUE(packet);
+    packet->data()[0] = static_cast<std::uint8_t>(tag);
+    packet->data()[1] = static_cast<std::uint8_t>(tag >> 8);
+    return packet;
+  }
+  static Counter* never_counted() {
+    static Counter counter;
+    return &counter;
+  }
+};
+
+// By device: the first word of each line.
+std::map<std::string, Log> by_device(const Log& log) {
+  std::map<std::string, Log> lines;
+  for (const std::string& line : log) lines[line.substr(0, line.find(' '))].push_back(line);
+  return lines;
+}
+
+TEST(RunAhead, EachDeviceMeetsTheSame) {
+  for (unsigned seed = 0; seed < 60; seed++) {
+    Ring ahead(seed, true), in_time(seed, false);
+    const auto one = by_device(ahead.run(3000)), other = by_device(in_time.run(3000));
+    ASSERT_EQ(one, other) << seed;
+    EXPECT_EQ(ahead.fabric.held(), in_time.fabric.held()) << seed;
+    EXPECT_LE(ahead.fabric.work(), in_time.fabric.work()) << seed;
+  }
+}
+
+TEST(RunAhead, ByTheShortestDelayAndNotBeyondTheLimit) {
+  LineBox box;
+  const unsigned x = box.add("x"), y = box.add("y"), z = box.add("z");
+  box.join(x, y, 10);
+  box.join(y, z, 12);
+  box.join(z, x, 14);
+  box.fabric.let_run_ahead();
+  box.inject(x, 0, 1);
+  box.inject(z, 0, 2);
+  box.fabric.run(0);  // at y at 10, and at x at 14
+  EXPECT_EQ(box.take().size(), 2u);
+  box.fabric.run(10);
+  EXPECT_EQ(box.take(), (Log{"y in0 1 @10", "x in0 2 @14"}));
+  box.fabric.limit_ahead(23);
+  box.fabric.run(22);  // at z; the other comes to y at 24
+  EXPECT_EQ(box.take(), (Log{"z in0 1 @22"}));
+  EXPECT_EQ(box.fabric.next_deadline(), 24);
+}
+
+TEST(RunAhead, GoesOnInTimeFromWhereItIs) {
+  for (unsigned seed = 100; seed < 130; seed++) {
+    Ring turns(seed, true), in_time(seed, false);
+    Log log;
+    for (Nanos until = 100; until <= 2000; until += 100) {
+      for (std::string& line : turns.run(until)) log.push_back(std::move(line));
+      until % 200 ? turns.fabric.run_in_time() : turns.fabric.let_run_ahead();
+    }
+    for (std::string& line : turns.run(3000)) log.push_back(std::move(line));
+    ASSERT_EQ(by_device(log), by_device(in_time.run(3000))) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace rocebox
