@@ -228,11 +228,11 @@ class Fabric {
   std::vector<Part*> parts_;  // by number: in the order of devices, a line's ways before the line
   Nanos now_ = 0, settled_ = 0;
   bool counts_late_ = false;
-  EventQueue wake_ups_;         // one of each part at most: its next deadline
-  EventQueue inner_;            // of those that run ahead: when something comes to one next, or its deadline
-  Nanos ahead_ = 0;             // the shortest delay of a line to one of these; 0: there is none
-  Nanos ahead_limit_ = kNever;  // and ran_ahead_to_ is how far they are
-  Nanos ran_ahead_to_ = 0;
+  EventQueue wake_ups_;              // one of each part at most: its next deadline
+  EventQueue inner_;                 // of those that run ahead: when something comes to one next, or its deadline
+  Nanos ahead_ = 0;                  // the shortest delay of a line to one of these; 0: there is none
+  Nanos ahead_limit_ = kNever;       // none of them is run to this time
+  Nanos ran_ahead_to_ = 0;           // what they had to do before this time they have done
   bool no_room_ = false;             // a line was stepped for a packet
   std::vector<Member*> turns_;       // of those that run ahead now
   std::vector<Coming> coming_;       // to the one at work

@@ -40,6 +40,8 @@ void expect_same(const std::string& yaml, const std::string& link = "leaf0_spine
   ASSERT_GT(ahead.report["utilisation"].size(), 0u);
   if (ahead.report["run"]["end"] == "all workloads had finished")
     for (Json* report : {&ahead.report, &in_time.report}) shorten((*report)["series"]);
+  // The order within objects does not count: rows of a series stand in the order in which they first had something to
+  // tell.
   for (const char* part : {"workloads", "goodput", "series", "utilisation", "devices", "links", "hash"})
     EXPECT_EQ(Json::diff(ahead.report[part], in_time.report[part]), Json::array()) << part << '\n' << yaml;
   for (const char* word : {"span_ns", "end", "packets_out", "held_at_end"})
