@@ -119,9 +119,11 @@ class Responder {
   void add_resource(const Resource& resource);
   // The first of those that are still to be sent, and the last.
   Response& front() { return responses_[first_]; }
-  Response& back() {
-    const std::uint32_t last = std::uint32_t{first_} + waiting_ - 1;
-    return responses_[last < room_ ? last : last - room_];
+  Response& back() { return from_back(0); }
+  // So many places before the last one.
+  Response& from_back(std::uint32_t places) {
+    const std::uint32_t at = std::uint32_t{first_} + waiting_ - 1 - places;
+    return responses_[at < room_ ? at : at - room_];
   }
   // Of an empty ring the first place is the next one: mostly there is one response, and it lies always there.
   void pop() {

@@ -24,14 +24,28 @@ void Responder::add_resource(const Resource& resource) {
   resources_[resources_end_++ & (resources_.size() - 1)] = resource;
 }
 
+// A later ACK says all that one says which has not left yet. So does a NAK; but where packets are placed as they come a
+// switch may keep it back (Themis), and who sent would wait for the ACK in vain.
 void Responder::acknowledge(Context& context, std::uint32_t psn, std::uint8_t syndrome) {
-  // A later ACK says all that one says which has not left yet.
-  if (waiting_ && back().kind == Response::Kind::kAcknowledge &&
-      roce::aeth_kind(back().syndrome) == roce::AethKind::kAck) {
-    back() = {Response::Kind::kAcknowledge, syndrome, false, psn, msn_};
+  const Response response{Response::Kind::kAcknowledge, syndrome, false, psn, msn_};
+  const auto is_ack = [](const Response& one) {
+    return one.kind == Response::Kind::kAcknowledge && roce::aeth_kind(one.syndrome) == roce::AethKind::kAck;
+  };
+  const bool acks = is_ack(response);
+  if (waiting_ && is_ack(back()) && (acks || !places_ahead_)) {
+    back() = response;
     return core_.wake(context, qp_);
   }
-  push(context, {Response::Kind::kAcknowledge, syndrome, false, psn, msn_});
+  if (places_ahead_ && acks && waiting_ > 1 && back().kind == response.kind) {
+    // Behind a NAK: an ACK before it needs not leave any more; where nothing has room the NAK need not.
+    Response& before = from_back(1);
+    if (is_ack(before) || waiting_ == kMany) {
+      if (is_ack(before)) before = back();
+      back() = response;
+      return core_.wake(context, qp_);
+    }
+  }
+  push(context, response);
 }
 
 void Responder::push(Context& context, const Response& response) {
