@@ -12,6 +12,7 @@
 #include "nic_model/connect/connection.h"
 #include "nic_model/connect/gsi.h"
 #include "nic_model/connect/neighbors.h"
+#include "nic_model/progress.h"
 
 namespace rocebox::nic_model {
 
@@ -42,6 +43,8 @@ class ConnectionManager {
   bool has_events() const { return !events_.empty(); }
   std::vector<ConnectionEvent> take_events() { return std::exchange(events_, {}); }
   std::size_t connections() const { return slots_.size() - free_.size(); }
+  /// Tries that go on for connections of `program`, or wait for a neighbour.
+  Progress progress(std::uint32_t program) const;
 
  private:
   struct Listener {

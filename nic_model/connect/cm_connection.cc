@@ -146,6 +146,16 @@ void ConnectionManager::on_timer(Context& context, std::uint32_t slot) {
   }
 }
 
+Progress ConnectionManager::progress(std::uint32_t program) const {
+  Progress sum;
+  for (const Connection& c : slots_) {
+    if (c.state == ConnectionState::kFree || c.program != program) continue;
+    sum.add(static_cast<std::uint64_t>(c.tries), c.timer.armed() ? c.timer.at() : 0);
+    if (!c.path_known) sum.add(neighbors_.progress());
+  }
+  return sum;
+}
+
 // As long as packets of the connection may still be under way (12.9.8.4), neither its numbers nor its queue pair begin
 // another one. With which queue pair the other side begins one is its own matter, as ib_cm has it: one that was started
 // anew may have the same.

@@ -31,6 +31,14 @@ bool Neighbors::has_given_up(const roce::IpAddress& destination) {
   return !row->known && row->tries > core_.config.arp_tries;
 }
 
+Progress Neighbors::progress() const {
+  Progress sum;
+  for (const Row& row : rows_)
+    if (!row.known && row.tries <= core_.config.arp_tries)
+      sum.add(static_cast<std::uint64_t>(row.tries), row.ask_again);
+  return sum;
+}
+
 const roce::Mac* Neighbors::resolve(Context& context, const roce::IpAddress& destination) {
   const roce::IpAddress hop = next_hop(destination);
   Row* row = find(hop);

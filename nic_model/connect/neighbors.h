@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nic_model/core.h"
+#include "nic_model/progress.h"
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox::nic_model {
@@ -24,6 +25,8 @@ class Neighbors {
   bool on_timer(Context& context);
   /// Whether the next hop to `destination` is such a one, and has not been asked since.
   bool has_given_up(const roce::IpAddress& destination);
+  /// Of all that are being asked for.
+  Progress progress() const;
 
  private:
   struct Row {

@@ -8,6 +8,12 @@
 
 namespace rocebox::nic_model {
 
+namespace {
+
+std::uint32_t program_of(const Timer& timer) { return static_cast<std::uint32_t>(timer_whose(timer.tag()) >> 32); }
+
+}  // namespace
+
 // The context of a call of the device, for as long as it goes on.
 class Host::InCall {
  public:
@@ -30,6 +36,7 @@ Host::Host(Core& core, ConnectionManager& manager, Neighbors& neighbors, std::fu
 
 std::uint32_t Host::submit(HostProgram& program) {
   programs_.push_back(&program);
+  armed_.emplace_back();
   const auto number = static_cast<std::uint32_t>(programs_.size() - 1);
   start_again(number);
   return number;
@@ -51,7 +58,8 @@ void Host::start_programs(Context& context) {
 
 void Host::fire(Context& context, Timer& timer) {
   const InCall call(*this, context);
-  const auto program = static_cast<std::uint32_t>(timer_whose(timer.tag()) >> 32);
+  const std::uint32_t program = program_of(timer);
+  forget_timer(timer);
   timer.set_tag(timer.tag() & UINT32_MAX);  // its own part, as its owner gave it
   programs_[program]->on_timer(*this, timer);
   if (dpa_) dpa_->host_acted();
@@ -59,7 +67,30 @@ void Host::fire(Context& context, Timer& timer) {
 
 void Host::arm_timer(std::uint32_t program, Timer& timer, Nanos at) {
   timer.set_tag(timer_tag(TimerOf::kProgram, std::uint64_t{program} << 32 | (timer.tag() & UINT32_MAX)));
+  if (!timer.armed()) armed_[program].push_back(&timer);
   context_->arm(timer, at);
+}
+
+void Host::cancel_timer(Timer& timer) {
+  if (!timer.armed()) return;
+  forget_timer(timer);
+  context_->cancel(timer);
+}
+
+// There are few of one program.
+void Host::forget_timer(const Timer& timer) { std::erase(armed_[program_of(timer)], &timer); }
+
+Progress Host::progress(std::uint32_t program, const dpa::Process* device) const {
+  Progress sum = manager_.progress(program);
+  for (const Timer* timer : armed_[program]) sum.add(0, timer->at());
+  for (const std::unique_ptr<Qp>& qp : core_.qps) {
+    if (!qp) continue;
+    const CompletionQueue& cq = *qp->init.send_cq;
+    if (cq.is_devices() ? !device || qp->init.domain != device->domain() : cq.program() != program) continue;
+    sum.add(qp->requester.steps(), qp->can_send() ? qp->requester.waits_until() : 0);
+    if (is_resolving(*qp)) sum.add(neighbors_.progress());
+  }
+  return sum;
 }
 
 void Host::settle_all(Context& context) {

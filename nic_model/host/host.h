@@ -12,6 +12,7 @@
 #include "nic_model/core.h"
 #include "nic_model/dpa/engine.h"
 #include "nic_model/host/connections.h"
+#include "nic_model/progress.h"
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox::nic_model {
@@ -70,7 +71,7 @@ class Host final : public HostSide, public dpa::Environment {
   void arm(CompletionQueue& cq, bool solicited_only = false) { cq.arm(solicited_only); }
   /// The timer's tag is replaced: `whose` stays in its low 32 bits.
   void arm_timer(std::uint32_t program, Timer& timer, Nanos at);
-  void cancel_timer(Timer& timer) { context_->cancel(timer); }
+  void cancel_timer(Timer& timer);
   AddressHandle create_ah(const roce::Mac& mac, const roce::IpAddress& destination, std::uint32_t qpn,
                           std::uint32_t qkey, std::uint8_t traffic_class = 0, std::uint8_t hop_limit = 64) const;
   /// ibv_create_ah: the way to `destination` is looked up. A group's has the MAC address that is made of it, and
@@ -85,6 +86,8 @@ class Host final : public HostSide, public dpa::Environment {
   int set_group_window(Qp& qp, const GroupWindow& window);
   void clear_group_window(Qp& qp, std::uint32_t name) { qp.responder.group_writes().clear(name); }
   int detach_mcast(Qp& qp, const roce::IpAddress& group) { return core_.groups.detach(group, qp.number()); }
+  /// Of a program: its queue pairs, connections and timers, and the queue pairs of its device program.
+  Progress progress(std::uint32_t program, const dpa::Process* device = nullptr) const;
   const NicConfig& config() const { return core_.config; }
   Connections& connections() { return connections_; }
   /// The NIC's DPA, which takes memory only once it is asked for.
@@ -126,6 +129,7 @@ class Host final : public HostSide, public dpa::Environment {
   int decode(CompletionQueue& cq, const mlx5_cqe64& cqe, ibv_wc& completion);
   int move(Qp& qp, const ibv_qp_attr& attributes, int mask);
   void reset(Qp& qp);
+  void forget_timer(const Timer& timer);
   void fetch_posted(Qp& qp);
   void tell_programs();
   void settle_all(Context& context);
@@ -137,6 +141,7 @@ class Host final : public HostSide, public dpa::Environment {
   std::function<void(Context&, Qp&)> resolve_;  // finds the way to a queue pair's peer
   std::function<void()> waker_;
   std::vector<HostProgram*> programs_;
+  std::vector<std::vector<const Timer*>> armed_;  // by program, in no order
   std::vector<std::uint32_t> to_start_;
   Context* context_ = nullptr;               // of the call that goes on
   std::vector<CompletionQueue*> completed_;  // that are being told of

@@ -76,6 +76,18 @@ class Requester {
   std::uint32_t unsent() const { return end_ - current_; }
   std::uint32_t incomplete() const { return end_ - oldest_; }
 
+  /// For a watchdog: differs whenever a request was sent for the first time or acknowledged, or a try was counted. That
+  /// the other side is not ready, which may go on for ever, is none.
+  std::uint64_t steps() const {
+    const unsigned tries = (7u - (retries_ & 7u)) * 8 + (7u - (rnr_retries_ & 7u));
+    return (std::uint64_t{una_} + sent_end_) * 64 + tries;
+  }
+  /// Until when nothing need happen to requests: until the next try, or until their rate lets the next one leave.
+  Nanos waits_until() const {
+    const Nanos response = has_outstanding() && deadline_ != kNever ? deadline_ : 0;
+    return current_ != end_ ? std::max(response, paced_until_) : response;
+  }
+
   std::uint32_t unacknowledged_psn() const { return una_; }
   std::uint32_t next_psn() const { return current_ == end_ ? next_psn_ : works_[current_ & mask_].first_psn + packet_; }
 

@@ -45,6 +45,9 @@ class Workload {
   void set_on_finished(std::function<void(Nanos now)> on_finished) { on_finished_ = std::move(on_finished); }
   /// What has been done so far, in a unit of its own; for a watchdog: while it grows, something advances.
   virtual std::uint64_t progress() const = 0;
+  /// Until when it may stand still although all is well: something is due then by itself, such as another try. Asked
+  /// when progress() has grown, so that what is put off again and again without any is not waited for for ever.
+  virtual Nanos waits_until() const { return 0; }
   /// Its transfers so far, in the order in which they began.
   virtual std::span<const FlowRecord> flows() const = 0;
   /// What waits for what, for people, when nothing advances any more: one line a stuck transfer, at most `lines`.

@@ -61,6 +61,8 @@ class Rank final : public nic_model::HostProgram {
   bool stops(StopAt at);
   bool has_stopped() const { return has_stopped_; }
 
+  nic_model::Progress progress() const { return host_.progress(program_, process_); }
+
   TeamCounters count;
 
   // HostProgram.

@@ -99,6 +99,12 @@ bool Team::covers(unsigned rank, const Buffer& buffer, std::uint64_t offset, std
   return region && region->placed->covers(offset, bytes);
 }
 
+nic_model::Progress Team::progress() const {
+  nic_model::Progress sum{progress_};
+  for (const unsigned number : here_) sum.add(ranks_[number]->progress());
+  return sum;
+}
+
 TeamCounters Team::counters() const {
   TeamCounters sum;
   for (const unsigned number : here_) {

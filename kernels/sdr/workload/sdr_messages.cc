@@ -71,7 +71,12 @@ class SdrMessages final : public Workload {
     });
   }
   bool finished() const override { return finished_; }
-  std::uint64_t progress() const override { return progress_; }
+  std::uint64_t progress() const override {
+    return progress_ + ends_[0].backend->progress().steps + ends_[1].backend->progress().steps;
+  }
+  Nanos waits_until() const override {
+    return std::max(ends_[0].backend->progress().waits_until, ends_[1].backend->progress().waits_until);
+  }
   std::span<const FlowRecord> flows() const override { return flows_; }
   void explain_waiting(Report& report, unsigned) const override {
     report.count("sent", static_cast<std::int64_t>(ends_[0].over));

@@ -96,6 +96,7 @@ class DpaProgram final : public ClientOrServer {
  private:
   void connect(Host& host) override;
   void on_wc(Host& host, const ibv_wc& wc) override;
+  const dpa::Process* device() const override { return process_; }
   void make_queue_pair(Host& host);
   void begin(Host& host);
   void post(Host& host);

@@ -150,10 +150,10 @@ class Mesh::Endpoint final : public HostProgram {
       if (host.connections().listen(program_, PortSpace::kTcp, port_) == 0) break;
   }
   Host& host() { return *host_; }
+  Progress progress() const { return host_->progress(program_); }
   std::uint32_t key() const { return key_; }
   bool holds(std::uint64_t place, std::uint64_t bytes) const {
-    const Region* region = host_->memory().find(key_);
-    return region->placed->covers(place, bytes);
+    return host_->memory().find(key_)->placed->covers(place, bytes);
   }
 
  private:
@@ -321,16 +321,20 @@ void Mesh::post(Host& host, Connection& c) {
 
 void Mesh::received(unsigned host, std::uint32_t number, Nanos now) {
   // Where nobody checks ICRCs an immediate may be any number.
-  if (number >= flows_.size() || flows_[number].destination != host || flows_[number].end != kNever) {
-    unexpected_++;
-    return;
-  }
+  if (number >= flows_.size() || flows_[number].destination != host || flows_[number].end != kNever)
+    return void(unexpected_++);
   FlowRecord& flow = flows_[number];
   if (!endpoints_[host]->holds(places_[number], flow.bytes)) misplaced_++;
   flow.end = now;
   bytes_received_ += flow.bytes;
   unfinished_--;
   on_received_(number, now);
+}
+
+Progress Mesh::progress() const {
+  Progress sum{bytes_received_ + flows_.size()};
+  for (const auto& endpoint : endpoints_) sum.add(endpoint->progress());
+  return sum;
 }
 
 void Mesh::explain_waiting(Report& report, unsigned lines) const {

@@ -46,6 +46,8 @@ class Mesh {
 
   std::span<const FlowRecord> flows() const { return flows_; }
   std::uint64_t bytes_received() const { return bytes_received_; }
+  /// Of all hosts, the transfers that began and ended counted.
+  Progress progress() const;
   std::size_t unfinished() const { return unfinished_; }
   /// Transfers of which the receiver's memory does not hold all that it should. None, ever.
   std::uint64_t misplaced() const { return misplaced_; }

@@ -85,6 +85,7 @@ class End final : public HostProgram {
     request.wr.rdma.rkey = other.mapping_.key;
     return host.post_send(*qps[number].qp, &request, nullptr);
   }
+  Progress progress() const { return host_->progress(program_); }
   std::uint64_t address() const { return mapping_.address; }
   void arm(Host& host, Nanos at) { host.arm_timer(program_, timer_, at); }
 
@@ -141,6 +142,12 @@ class Perftest : public Workload {
   }
   bool finished() const override { return finished_; }
   std::span<const FlowRecord> flows() const override { return {&flow_, 1}; }
+  std::uint64_t progress() const override {
+    return flow_.bytes + ends_[0].progress().steps + ends_[1].progress().steps;
+  }
+  Nanos waits_until() const override {
+    return std::max(ends_[0].progress().waits_until, ends_[1].progress().waits_until);
+  }
   void explain_waiting(Report& report, unsigned) const override { report.count("failed_completions", failed_); }
 
  protected:
@@ -166,7 +173,6 @@ class Perftest : public Workload {
 class Bandwidth final : public Perftest {
  public:
   using Perftest::Perftest;
-  std::uint64_t progress() const override { return static_cast<std::uint64_t>(messages_); }
   void report(Report& report) const override {
     const double seconds = static_cast<double>(ended_ - start_) / 1e9;
     report.count("messages", messages_);
@@ -244,7 +250,6 @@ class Bandwidth final : public Perftest {
 class Latency final : public Perftest {
  public:
   using Perftest::Perftest;
-  std::uint64_t progress() const override { return static_cast<std::uint64_t>(times_.size()); }
   void report(Report& report) const override {
     report.count("messages", static_cast<std::int64_t>(times_.size()));
     report.count("failed_completions", failed_);

@@ -53,7 +53,8 @@ class ClientOrServer : public Workload, public HostProgram {
     host_.start_again(program_);
   }
   bool finished() const final { return finished_; }
-  std::uint64_t progress() const final { return steps_; }
+  std::uint64_t progress() const final { return steps_ + host_.progress(program_, device()).steps; }
+  Nanos waits_until() const final { return host_.progress(program_, device()).waits_until; }
   std::span<const FlowRecord> flows() const final { return {}; }
   void on_start(Host& host) final;
   void on_completion(Host& host, CompletionQueue& cq) final {
@@ -74,6 +75,8 @@ class ClientOrServer : public Workload, public HostProgram {
   /// Begins a client's work.
   virtual void connect(Host& host) = 0;
   virtual void on_wc(Host& host, const ibv_wc& wc) = 0;
+  /// Its device program, where it has one.
+  virtual const dpa::Process* device() const { return nullptr; }
 
   bool is_client() const { return is_client_; }
   /// Of an event that says that a connection was not made.

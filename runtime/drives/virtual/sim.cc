@@ -112,10 +112,12 @@ void Sim::tell_progress() {
 bool Sim::nothing_advances() {
   look_at_ = now_ + std::max<Nanos>(1, config_.sim.watchdog / 4);
   const std::uint64_t progress = workloads_.progress();
-  if (progress != last_progress_ || workloads_.next_start() != kNever || schedule_.next() != kNever)
+  if (progress != last_progress_ || workloads_.next_start() != kNever || schedule_.next() != kNever) {
     advanced_at_ = now_;
+    waits_until_ = workloads_.waits_until();
+  }
   last_progress_ = progress;
-  return now_ - advanced_at_ >= config_.sim.watchdog;
+  return now_ - advanced_at_ >= config_.sim.watchdog && now_ > waits_until_;
 }
 
 void Sim::run_workloads() {

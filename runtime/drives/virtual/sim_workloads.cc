@@ -102,11 +102,22 @@ bool SimWorkloads::any_goes_on() const {
 }
 
 // Those in the background do not count: while they advance, what the run waits for may be stuck.
+bool SimWorkloads::is_watched(const Row& row) const {
+  return row.started != kNever && (!row.config->background || waited_for_ == 0);
+}
+
 std::uint64_t SimWorkloads::progress() const {
   std::uint64_t sum = 0;
   for (const Row& row : rows_)
-    if (row.started != kNever && (!row.config->background || waited_for_ == 0)) sum += row.workload->progress() + 1;
+    if (is_watched(row)) sum += row.workload->progress() + 1;
   return sum;
+}
+
+Nanos SimWorkloads::waits_until() const {
+  Nanos latest = 0;
+  for (const Row& row : rows_)
+    if (is_watched(row) && row.finished == kNever) latest = std::max(latest, row.workload->waits_until());
+  return latest;
 }
 
 }  // namespace rocebox

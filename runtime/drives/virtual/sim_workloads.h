@@ -39,10 +39,13 @@ class SimWorkloads {
   bool any_goes_on() const;
   /// What all of them have done; see Workload::progress.
   std::uint64_t progress() const;
+  /// The latest time at which something is due by itself that one of them waits for; see Workload::waits_until.
+  Nanos waits_until() const;
 
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
+  bool is_watched(const Row& row) const;
   Row make(const config::RunConfig& config, const config::WorkloadConfig& workload, Testbed& testbed,
            config::Mistakes& mistakes);
   void join(Nanos begin);

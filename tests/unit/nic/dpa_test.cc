@@ -2,6 +2,7 @@
 // Device programs, compiled from C against the device API alone, on the DPA of a NIC.
 #include <gtest/gtest.h>
 
+#include "nic_model/progress.h"
 #include "tests/unit/nic/dpa_kit.h"
 
 namespace rocebox::test {
@@ -98,6 +99,32 @@ TEST(Dpa, TwoThreadsThatSpinPlayPingPong) {
   EXPECT_EQ(pong.shared().bytes, 500u * 256);
   ASSERT_EQ(there.messages().size(), 1u);
   EXPECT_EQ(there.messages()[0], "played 500");
+}
+
+TEST(Dpa, PacketsOfAProgramAreTheProgressOfWhoLoadedIt) {
+  DpaBox box;
+  dpa::Process& here = box.load("ping_pong", 0);
+  dpa::Process& there = box.load("ping_pong", 1);
+  dpa::Process& other = box.load("counter", 0);
+  dpa::Endpoint& ping = box.add(here, 0, {.handler = "ping_pong_handler", .buffer_bytes = 256});
+  dpa::Endpoint& pong = box.add(there, 1, {.handler = "ping_pong_handler", .buffer_bytes = 256});
+  ping.shared().role = 1;
+  ping.shared().count = pong.shared().count = 5;
+  box.bring_up(0, ping.qp(), pong.qp().number());
+  box.bring_up(1, pong.qp(), ping.qp().number());
+  const TestHost& host = *box.hosts[0];
+  const auto steps = [&](const dpa::Process* device) { return host.host.progress(host.number, device).steps; };
+  const std::uint64_t whose = steps(&here), others = steps(&other), nobodys = steps(nullptr);
+  box.on(1, [&](nic_model::Host&) { pong.run(); });
+  box.on(0, [&](nic_model::Host&) {
+    const std::uint64_t argument = ping.address();
+    EXPECT_EQ(0, here.call("ping_pong_begin", {&argument, 1}));
+  });
+  box.run();
+  EXPECT_EQ(pong.shared().messages, 5u);
+  EXPECT_NE(steps(&here), whose);
+  EXPECT_EQ(steps(&other), others);
+  EXPECT_EQ(steps(nullptr), nobodys);
 }
 
 }  // namespace

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The watchdog of a run: what waits by right is waited for, and what stands still is not.
+#include <gtest/gtest.h>
+
+#include "tests/unit/virtual/fabric_kit.h"
+
+namespace rocebox::fabric_test {
+namespace {
+
+std::string pair(const std::string& rate, const std::string& nic, const std::string& rest) {
+  return "topology:\n"
+         "  back_to_back: {host_rate: " +
+         rate +
+         ", host_delay: 1us}\n"
+         "  hosts: {nic: {header_only: true" +
+         nic + "}}\n" + rest;
+}
+
+// Whether a run ends as it should, though its watchdog is much shorter than what it has to wait for.
+void expect_to_finish(const std::string& yaml) {
+  FabricBox box(yaml);
+  const Json& report = box.run();
+  EXPECT_EQ(report["run"]["end"], "all workloads had finished");
+  EXPECT_TRUE(box.sim.succeeded());
+}
+
+// One message of 200 MB at 100 Mbps takes 16 s, and a program hears of nothing before that.
+TEST(Watchdog, AMessageThatTakesLongAdvances) {
+  const char* const kFlow = "workloads: {flows: {flows: [{source: 0, destination: 1, bytes: 200MB}]}}\n";
+  expect_to_finish(pair("100Mbps", "", kFlow));
+  expect_to_finish(pair("100Mbps", "", "workloads: {write_bw: {size: 200MB, iters: 1}}\n"));
+  expect_to_finish(pair("100Mbps", "", "workloads: {read_bw: {size: 200MB, iters: 1}}\n"));
+  expect_to_finish(pair("100Mbps", "", "workloads: {write_bw: {size: 200MB, iters: 1, connection: UC}}\n"));
+}
+
+// The network is away for longer than the watchdog is; everybody tries again.
+TEST(Watchdog, RetriesAreWaitedFor) {
+  const auto away = [](const std::string& from, const std::string& until) {
+    return "schedule:\n"
+           "  stops: {at: " +
+           from +
+           ", links: {h0_h1: {up: false}}}\n"
+           "  back: {at: " +
+           until + ", links: {h0_h1: {up: true}}}\n";
+  };
+  const auto flows = [](const std::string& options) {
+    return "workloads: {flows: {" + options + "flows: [{source: 0, destination: 1, bytes: 10MB}]}}\n";
+  };
+  const std::string watchdog = "sim: {watchdog: 100ms}\n";
+  {
+    SCOPED_TRACE("RDMA CM: 4.3 s from a REQ to the next one");
+    expect_to_finish(pair("10Gbps", "", flows("rdma_cm: true, ") + watchdog + away("0ms", "9s")));
+  }
+  {
+    SCOPED_TRACE("verbs' longest timeout, 2.4 hours");
+    expect_to_finish(pair("10Gbps", "", flows("timeout: 31, ") + watchdog + away("2ms", "12ms")));
+  }
+  {
+    SCOPED_TRACE("seven tries of 1 s each");
+    expect_to_finish(pair("10Gbps", "", flows("timeout: 18, ") + watchdog + away("2ms", "6s")));
+  }
+  {
+    SCOPED_TRACE("ARP");
+    expect_to_finish(
+        "devices:\n"
+        "  h0: {nic: {address: 10.0.0.1, header_only: true, arp_timeout: 3s}}\n"
+        "  h1: {nic: {address: 10.0.0.2, header_only: true, arp_timeout: 3s}}\n"
+        "links: {h0_h1: {between: [h0.wire, h1.wire], delay: 1us}}\n" +
+        flows("hosts: [h0, h1], ") + watchdog + away("0ms", "5s"));
+  }
+  {
+    SCOPED_TRACE("a rate of a packet a second");
+    expect_to_finish(pair("10Gbps", ", limiter: {qp_rate: 34kbps}, retransmission_timeout: 20s",
+                          "workloads: {flows: {flows: [{source: 0, destination: 1, bytes: 16KiB}]}}\n" + watchdog));
+  }
+}
+
+// A program's own time counts, a host that is awaited in the midst of other hosts' traffic, too.
+TEST(Watchdog, WhatProgramsHaveStillToBeginIsWaitedFor) {
+  expect_to_finish(
+      pair("10Gbps", "",
+           "workloads:\n"
+           "  flows: {flows: [{source: 0, destination: 1, bytes: 1MB},"
+           " {source: 0, destination: 1, bytes: 1MB, start: 3s}]}\n"
+           "  noise: {type: write_bw, hosts: [h1, h0], duration: 10s, rate_limit: 100kbps, background: true}\n"
+           "sim: {watchdog: 100ms}\n"));
+}
+
+// What is lost and not asked for again stands still, whatever goes on in the background.
+TEST(Watchdog, WhatNothingIsDueForStandsStill) {
+  FabricBox box(
+      "devices:\n"
+      "  a: {nic: {address: 10.0.0.1, header_only: true, rate: 10Gbps}}\n"
+      "  b: {nic: {address: 10.0.0.2, header_only: true}}\n"
+      "  c: {nic: {address: 10.0.0.3, header_only: true}}\n"
+      "  d: {nic: {address: 10.0.0.4, header_only: true}}\n"
+      "links: {ab: {between: [a.wire, b.wire], delay: 1us}, cd: {between: [c.wire, d.wire], delay: 1us}}\n"
+      "workloads:\n"
+      "  flows: {hosts: [a, b], timeout: 0, flows: [{source: 0, destination: 1, bytes: 10MB}]}\n"
+      "  noise: {type: write_bw, hosts: [c, d], size: 1000, duration: 60s, rate_limit: 100kbps, background: true}\n"
+      "schedule: {stops: {at: 100us, links: {ab: {up: false}}}}\n");
+  const Json& report = box.run();
+  EXPECT_EQ(report["run"]["end"], "nothing advanced any more");
+  EXPECT_LT(report["run"]["span_ns"], 13 * kSecond);
+  EXPECT_GE(report["run"]["span_ns"], 10 * kSecond);
+}
+
+}  // namespace
+}  // namespace rocebox::fabric_test
