@@ -63,6 +63,22 @@ workloads:
 """
 
 
+# Full packets; links lose, and switches choose at random.
+LOSSY = """
+topology:
+  leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 2}
+  hosts: {nic: {}}
+  switches: {switch: {forward: {balance: random}}}
+  links: {loss: 1%}
+workloads:
+  sum: {type: all_reduce, size: 512KiB}
+  reads: {type: read_bw, hosts: [h0, h3], iters: 10}
+"""
+ALL_PORTS = [f"h{host}.wire" for host in range(4)] + [f"leaf{leaf}.p{port}" for leaf in range(2) for port in range(4)] \
+    + [f"spine{spine}.p{port}" for spine in range(2) for port in range(2)]
+LAYOUTS = {"MALLOC_TOP_PAD_": "0"}, {"MALLOC_MMAP_THRESHOLD_": "64"}
+
+
 class Command(RoceboxTest):
     def sim(self, *words, text=FABRIC, status=0):
         """Runs a simulation with --json; returns the report."""
@@ -94,13 +110,28 @@ class Command(RoceboxTest):
 
     def test_packets_do_not_tell_where_in_the_process_memory_is(self):
         captures = []
-        for layout in ({"MALLOC_TOP_PAD_": "0"}, {"MALLOC_MMAP_THRESHOLD_": "64"}):
+        for layout in LAYOUTS:
             out = self.dir / "capture.pcapng"
             shown, _ = self.rocebox("sim", self.config(BYTES.replace("CAPTURE", str(out))), env=os.environ | layout)
             self.assertIn("all workloads had finished", shown)
             captures.append(wire.read_pcap(out)[0])
         self.assertGreater(len(captures[0]), 300)
         self.assertEqual(*captures)
+
+    def test_equal_runs_with_loss_have_equal_bytes_at_every_port(self):
+        """And another seed has others."""
+        text = LOSSY + "ports:\n" + "".join(f"  {port}: {{pcap: {{out: {self.dir / port}.pcapng}}}}\n" for port in ALL_PORTS)
+        runs = []
+        for seed, layout in ((1, LAYOUTS[0]), (1, LAYOUTS[1]), (2, {})):
+            shown, _ = self.rocebox("sim", self.config(text), "--seed", seed, env=os.environ | layout)
+            self.assertIn("all workloads had finished", shown)
+            runs.append([(self.dir / f"{port}.pcapng").read_bytes() for port in ALL_PORTS])
+        self.assertEqual(*runs[:2])
+        for port, one, other in zip(ALL_PORTS, runs[0], runs[2]):
+            self.assertNotEqual(one, other, port)
+        frames = [wire.read_pcap(self.dir / f"h{host}.wire.pcapng")[0] for host in range(4)]
+        sent = [frame for host in frames for _, _, frame in host]
+        self.assertGreater(len(sent), len(set(sent)), "what was lost was sent again")
 
     def test_a_run_that_cannot_end_says_why(self):
         said = self.rocebox("sim", self.config(FABRIC), "--set", "loss=100%", status=1)[1]
