@@ -85,7 +85,8 @@ void NicConfig::fields(Fields& f) {
   f.rate("rate", rate, {0, kRateMax}, "bits per second of the port; 0: as fast as it takes packets");
   f.bytes("overhead", overhead, {0, 256}, "bytes of the wire beyond a frame: preamble, FCS and gap");
   f.bytes("mtu", mtu, {0, 65535},
-          "IP packets of the wire have at most so many bytes, so path MTUs have 96 less; 0: any path MTU goes");
+          "IP packets of the wire have at most so many bytes, so path MTUs have 96 less; 0: any path MTU goes, and a "
+          "live port must take the largest");
   if (mtu != 0 && mtu < roce::kPathMtus[0] + kPathMtuHeaderBytes)
     f.refuse("mtu",
              fmt::format("must be {} at least, for the smallest path MTU", roce::kPathMtus[0] + kPathMtuHeaderBytes));

@@ -205,8 +205,8 @@ class NicOptions final : public DeviceOptions {
   const std::vector<std::string>& ports() const override { return config_.ports; }
   std::uint32_t packet_bytes() const override { return config_.header_only ? kHeaderPacketBytes : 2048; }
   std::vector<MadeDatagrams> made_datagrams() const override {
-    if (config_.mtu == 0) return {};
-    return {{0, config_.path_mtu_max() + kPathMtuHeaderBytes, "lower the NIC's `mtu`, or raise the port's MTU"}};
+    return {{0, config_.path_mtu_max() + kPathMtuHeaderBytes,
+             "give the NIC the port's MTU as its `mtu`, or raise the port's MTU"}};
   }
   const char* one_core_because() const override { return "whose queue pairs and memory are one host's"; }
   std::unique_ptr<Kernel> make(Stats& stats) const override { return std::make_unique<Nic>(config_, stats); }

@@ -38,13 +38,13 @@ class Refusals(bed.BedTest):
 
     def test_a_nic_beyond_its_ports_mtu(self):
         config = self.dir / "nic.yaml"
-        for mtu, refused in ((9000, True), (1500, False)):
-            config.write_text(f"devices: {{n: {{nic: {{address: 10.99.0.9, mtu: {mtu}}}}}}}\nports: {{n.wire: {{af_packet: {self.left_end}}}}}\n")
+        for mtu, refused in ((", mtu: 9000", True), ("", True), (", mtu: 1500", False)):
+            config.write_text(f"devices: {{n: {{nic: {{address: 10.99.0.9{mtu}}}}}}}\nports: {{n.wire: {{af_packet: {self.left_end}}}}}\n")
             done = bed.subprocess.run([bed.ROCEBOX, "run", str(config), "--duration", "100ms"], capture_output=True, text=True)
             self.assertEqual(done.returncode, 2 if refused else 0, done.stdout + done.stderr)
             if refused:
                 self.assertRegex(done.stderr, r"nic\.yaml:2:\d+: .*its MTU is 1500, and `nic` makes IP packets of up to 4192 bytes for it: "
-                                              r"lower the NIC's `mtu`, or raise the port's MTU")
+                                              r"give the NIC the port's MTU as its `mtu`, or raise the port's MTU")
 
     def test_ports_that_cannot_be(self):
         null = "  z: {net_null: {}}\n"

@@ -21,7 +21,7 @@ class SdrTest(bed.BedTest):
             # Its other end wakes nobody who sleeps.
             "memif": (f"memif: {{socket: {self.memif}, id: 3, role: {('server', 'client')[number - 1]}}}", "pause"),
         }[kind]
-        file.write_text(f"devices: {{nic: {{nic: {{address: 10.98.0.{number}, prefix_bits: 24, dpa: {{heap: 64MiB}}}}}}}}\n"
+        file.write_text(f"devices: {{nic: {{nic: {{address: 10.98.0.{number}, prefix_bits: 24, mtu: 1500, dpa: {{heap: 64MiB}}}}}}}}\n"
                         f"ports: {{nic.wire: {{{port}}}}}\n"
                         f"pool: {{small: 16384, large: 1024, giant: 16}}\nlive: {{idle: {idle}}}\n")
         return file
