@@ -120,6 +120,7 @@ void Core::fail(Context& context, Qp& qp) {
   context.cancel(qp.response_timer);
   qp.requester.flush(context);
   qp.responder.flush(context);
+  if (qp.init.shared_receive_queue) tell({IBV_EVENT_QP_LAST_WQE_REACHED, qp.number()});
   wake(context, qp);
 }
 

@@ -94,6 +94,8 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
   if (to == IBV_QPS_RESET) return reset(qp), 0;
   qp.attributes.state = to;
   if (to == IBV_QPS_SQD) qp.responder.keep_resources();
+  if (to == IBV_QPS_SQD && before == IBV_QPS_RTS)
+    qp.requester.drain((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attributes.en_sqd_async_notify);
   if (before == IBV_QPS_INIT && to == IBV_QPS_RTR) {
     if (qp.is(IBV_QPT_UD)) qp.attributes.path_mtu = core_.config.path_mtu_max();
     qp.responder.start();

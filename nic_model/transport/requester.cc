@@ -117,9 +117,9 @@ bool Requester::may_send(Nanos now) const {
   if (has_to_resend()) return qp_.path_known;
   if (current_ == end_) return false;
   const SendWork& work = at(current_);
-  if (qp_.is(IBV_QPT_UD)) return true;
+  if (qp_.is(IBV_QPT_UD)) return may_begin(work);
   if (!qp_.path_known) return false;
-  if (qp_.is(IBV_QPT_UC)) return true;
+  if (qp_.is(IBV_QPT_UC)) return packet_ > 0 || may_begin(work);
   const auto ahead = roce::psn_distance(roce::psn_add(work.first_psn, packet_), una_);
   if (ahead >= static_cast<std::int64_t>(core_.config.window)) return false;
   // One packet may go and ask, when nothing else will.

@@ -58,6 +58,12 @@ class Requester {
   bool in_message() const { return packet_ > 0; }
   /// Of the datagram that is next; 0: there is none.
   std::uint8_t traffic_class() const;
+  /// The queue pair is in SQD: what has begun goes on to its end, and then, where `tells`, there is an event, each
+  /// time.
+  void drain(bool tells) {
+    tells_drained_ = tells;
+    tell_drained();
+  }
   /// Nobody says which way leads to the peer: what is posted fails as after the last retry.
   void give_up(Context& context);
 
@@ -119,6 +125,7 @@ class Requester {
   void acknowledged(Context& context, std::uint32_t end);
   void forget_came(std::uint32_t end);
   void complete_done(Context& context);
+  void tell_drained();
   void end_read(SendWork& work);
   void seek(std::uint32_t psn);
   std::uint32_t index_of(std::uint32_t psn) const;
@@ -155,7 +162,7 @@ class Requester {
   unsigned reads_count_ = 0, reads_sent_ = 0;  // of reads_
   bool resends_ = false;                       // there may be something in `again_`, or `recovers_`
   bool recovers_ = false;  // selective: until all that was sent when the first NAK came is acknowledged
-  bool draining_ = false;
+  bool tells_drained_ = false;
   bool counts_credits_ = false;                          // the last ACK had a number of them
   static constexpr Nanos kFullBucket = -3600 * kSecond;  // longer ago than any burst lasts
   Nanos deadline_ = kNever, rnr_until_ = 0, paced_until_ = kFullBucket;

@@ -58,10 +58,16 @@ void Requester::complete_done(Context& context) {
     oldest_++;
   }
   if (qp_.send_queue.has_posted()) fetch(context);
-  if (qp_.attributes.state == IBV_QPS_SQD && !draining_ && !has_outstanding()) {
-    draining_ = true;
-    core_.tell({IBV_EVENT_SQ_DRAINED, qp_.number()});
-  }
+  if (tells_drained_) [[unlikely]]
+    tell_drained();
+}
+
+// IB specification, 10.3.1.5: all that was begun is complete. Where each packet is acknowledged before the next one
+// leaves nothing is outstanding in the midst of a message.
+void Requester::tell_drained() {
+  if (!tells_drained_ || qp_.attributes.state != IBV_QPS_SQD || packet_ > 0 || has_outstanding()) return;
+  tells_drained_ = false;
+  core_.tell({IBV_EVENT_SQ_DRAINED, qp_.number()});
 }
 
 // Work requests lie in order of their PSNs.

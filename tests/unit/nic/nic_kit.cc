@@ -79,8 +79,11 @@ void NicBox::connect(const PairOptions& o) {
       init.domain = s.pd;
       init.send_cq = init.receive_cq = s.cq;
       init.capacity = {o.send_wr, o.receive_wr, 4, 4, 64};
+      ibv_srq_init_attr shared{};
+      shared.attr = {o.shared_receives, 1, 0};
+      if (o.shared_receives) init.shared_receive_queue = s.shared = host.create_srq(shared);
       s.qp = host.create_qp(init);
-      host.arm(*s.cq);
+      host.arm(*s.cq, o.solicited_only);
     });
     ASSERT_NE(sides[side].qp, nullptr);
   }

@@ -65,6 +65,7 @@ struct Side {
   TestHost* host = nullptr;
   nic_model::Qp* qp = nullptr;
   nic_model::CompletionQueue* cq = nullptr;
+  nic_model::ReceiveQueue* shared = nullptr;
   std::uint32_t pd = 0, key = 0;
   std::vector<std::uint8_t> memory;
   std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(memory.data()); }
@@ -80,7 +81,9 @@ struct PairOptions {
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   std::uint8_t rd_atomic = 16, timeout = 8, retry_cnt = 7, rnr_retry = 7, min_rnr_timer = 1;
   std::uint32_t send_wr = 256, receive_wr = 256;
-  bool without_bytes = false;  ///< the region keeps extents alone
+  bool without_bytes = false;         ///< the region keeps extents alone
+  std::uint32_t shared_receives = 0;  ///< of a shared receive queue; 0: each has its own
+  bool solicited_only = false;        ///< the first completion event
 };
 
 /// A UDP datagram over IPv4 between the NICs of a box, written byte by byte.
