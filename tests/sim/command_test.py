@@ -5,6 +5,8 @@ import csv
 import json
 import os
 import pathlib
+import re
+import select
 import signal
 import subprocess
 import sys
@@ -194,19 +196,23 @@ sim: {watchdog: 60s}
             self.assertIn("an output must be a file of its own", said)
         self.assertEqual(flows.read_text(), "1\n0 1 3 9 1\n")
 
-    def test_a_signal_ends_it_with_a_report(self):
+    def test_a_terminal_sees_how_far_it_is_and_a_signal_ends_it_with_a_report(self):
         config = self.config(FABRIC.replace("$bytes", "1GB"))
         out = self.dir / "report.json"
         # A trace is begun when packets flow: then it is there.
         trace = self.dir / "trace.txt.part"
-        run = subprocess.Popen([ROCEBOX, "sim", config, "--json", out, "--trace", "psn=1", "--trace-out", str(trace)[:-5]],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 60
-        while not trace.exists() and time.monotonic() < deadline and run.poll() is None:
-            time.sleep(0.02)
+        terminal, its_end = os.openpty()
+        self.addCleanup(os.close, terminal)
+        run = subprocess.Popen([ROCEBOX, "sim", config, "--set", "sim.time=1000s", "--json", out, "--trace", "psn=1", "--trace-out", str(trace)[:-5]],
+                               stdout=subprocess.DEVNULL, stderr=its_end)
+        os.close(its_end)
+        said, deadline = "", time.monotonic() + 60
+        while not (trace.exists() and re.search(r"sim  \S+s  0 of 1 workloads  \d+\.\d\d M events/s  \d+ s left", said)):
+            self.assertTrue(time.monotonic() < deadline and run.poll() is None, said)
+            if select.select([terminal], [], [], 0.02)[0]:
+                said += os.read(terminal, 4096).decode()
         run.send_signal(signal.SIGINT)
-        said = run.communicate(timeout=60)[1]
-        self.assertEqual(run.returncode, 1, said)
+        self.assertEqual(run.wait(timeout=60), 1, said)
         report = json.loads(out.read_text())
         self.assertEqual(report["run"]["end"], "a signal ended it")
 

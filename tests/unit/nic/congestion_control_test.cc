@@ -66,6 +66,25 @@ TEST(CongestionControl, IsChosenByNameOrByItsOwnWord) {
   EXPECT_EQ(box.sides[0].qp->rate, 0) << "options alone choose nothing";
 }
 
+// Of a queue pair one in so long, however many marks come.
+TEST(CongestionControl, NotificationsArePaced) {
+  for (const bool paced : {true, false}) {
+    NicBox box(
+        std::string("rate: 100Gbps\ndcqcn: {enabled: true, min_time_between_cnps: ") + (paced ? "50us}" : "0ns}"),
+        "delay: 1us\nmark: 100%");
+    box.connect();
+    box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 20 * 1024);
+    box.run(40 * kMicrosecond);
+    EXPECT_EQ(box.count(1, "np_ecn_marked_roce_packets"), 20u);
+    EXPECT_EQ(box.count(1, "np_cnp_sent"), paced ? 1u : 20u);
+    box.run(20 * kMicrosecond);
+    box.post(0, 2, IBV_WR_RDMA_WRITE, 0, 2 * 1024);
+    box.run();
+    EXPECT_EQ(box.count(1, "np_cnp_sent"), paced ? 2u : 22u);
+    EXPECT_EQ(box.count(0, "rp_cnp_handled"), box.count(1, "np_cnp_sent"));
+  }
+}
+
 TEST(CongestionControl, ContradictionsAreRefused) {
   const Registry registry;
   EXPECT_EQ(mistakes_of(registry, "{rate: 10Gbps, congestion_control: dcqcn}"), "");
