@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kUp = "up";
 constexpr std::string_view kGroupReportsWords[] = {"off", "old", "new"};
+constexpr std::string_view kEntropies[] = {"drawn", "qpns"};
 constexpr std::string_view kRecoveries[] = {"go_back_n", "rnic_sr", "selective", "timeout_only"};
 
 }  // namespace
@@ -95,6 +96,10 @@ void NicConfig::fields(Fields& f) {
       "header_only", header_only,
       "packets with a payload have their headers alone, with the length of the whole on the wire: for simulations");
   f.boolean("icrc", icrc, "store and check ICRCs; false: the port does");
+  f.choice(
+      "entropy", entropy, kEntropies,
+      "UDP source ports of queue pairs: drawn by the run's seed; or of both queue pairs' numbers alone, as Linux's "
+      "are, which are the same on hosts that have the same numbers");
   f.choice("recovery", recovery, kRecoveries,
            "what is sent again: go_back_n, as Soft-RoCE and the specification have it; or, where both ends say so, "
            "rnic_sr, selective or timeout_only, whose receivers take WRITEs out of order");
@@ -154,13 +159,6 @@ bool NicConfig::is_on_link(const roce::IpAddress& destination) const {
   for (unsigned i = 0; i < bits; i++)
     if ((own[i / 8] ^ destination[i / 8]) >> (7 - i % 8) & 1) return false;
   return true;
-}
-
-std::uint16_t NicConfig::udp_source_port(std::uint32_t qpn, std::uint32_t destination_qp) const {
-  std::uint64_t value = std::uint64_t{qpn} * destination_qp;
-  value ^= value >> 20;
-  value ^= value >> 40;
-  return static_cast<std::uint16_t>(0xC000 | (value & 0x3FFF));
 }
 
 }  // namespace rocebox::nic_model

@@ -41,6 +41,12 @@ enum class GroupReportsOption : std::uint8_t {
   kNew,  ///< IGMPv3 and MLDv2
 };
 
+/// Where the UDP source port of a queue pair's packets comes from, by which switches tell flows apart.
+enum class Entropy : std::uint8_t {
+  kDrawn,  ///< of each pair of queue pairs another one, by the run's seed and the device's name
+  kQpns,   ///< of both queue pair numbers alone, as Linux makes it of them (rdma_get_udp_sport)
+};
+
 struct NicConfig {
   /// Congestion controls of `registry` can be chosen; it outlives this.
   explicit NicConfig(const Registry& registry);
@@ -56,9 +62,6 @@ struct NicConfig {
   bool is_on_link(const roce::IpAddress& destination) const;
   /// Whether packets of a WRITE have addresses of their own and are placed as they come.
   bool places_directly() const { return recovery != Recovery::kGoBackN; }
-  /// The entropy of a flow: from 0xC000 on, by both queue pairs (as rdma_flow_label and drivers make it).
-  std::uint16_t udp_source_port(std::uint32_t qpn, std::uint32_t destination_qp) const;
-
   bool up = true;
   std::vector<std::string> ports = {"wire"};
   std::optional<roce::Mac> mac;
@@ -72,6 +75,7 @@ struct NicConfig {
   std::uint32_t first_qpn = 0x11;
   bool header_only = false;
   bool icrc = true;
+  Entropy entropy = Entropy::kDrawn;
   Recovery recovery = Recovery::kGoBackN;
   Nanos retransmit_stall = 0;
   std::shared_ptr<const CongestionControlOptions> control;  ///< null: none

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/core.h"
 
+#include "runtime/kernel/splitmix64.h"
 #include "runtime/roce/icrc.h"
 
 namespace rocebox::nic_model {
@@ -122,6 +123,19 @@ void Core::fail(Context& context, Qp& qp) {
   qp.responder.flush(context);
   if (qp.init.shared_receive_queue) tell({IBV_EVENT_QP_LAST_WQE_REACHED, qp.number()});
   wake(context, qp);
+}
+
+std::uint16_t Core::udp_source_port(std::uint32_t qpn, std::uint32_t destination_qp) const {
+  std::uint64_t value = 0;
+  if (config.entropy == Entropy::kDrawn) {
+    value = splitmix64::of(entropy_seed ^ (std::uint64_t{qpn} << 32 | destination_qp));
+  } else {  // a flow label of 20 bits, folded
+    value = std::uint64_t{qpn} * destination_qp;
+    value ^= value >> 20;
+    value ^= value >> 40;
+    value ^= (value & 0xFC000) >> 14;
+  }
+  return static_cast<std::uint16_t>(0xC000 | (value & 0x3FFF));
 }
 
 PacketPtr Core::make(Context& context, const Headers& headers, const PacketFields& fields) {

@@ -63,6 +63,8 @@ class Core {
     const std::uint32_t index = qpn - config.first_qpn;
     return index < qps.size() ? qps[index].get() : nullptr;
   }
+  /// The entropy of a flow: from 0xC000 on, by both queue pairs (config.h, Entropy).
+  std::uint16_t udp_source_port(std::uint32_t qpn, std::uint32_t destination_qp) const;
   /// The queue pair has something to send, or may have.
   void wake(Context& context, Qp& qp) {
     if (!qp.is_ready) wake_idle(context, qp);
@@ -105,6 +107,7 @@ class Core {
 
   const NicConfig& config;
   bool up;
+  std::uint64_t entropy_seed = 0;  ///< drawn before the first queue pair is made
   Counters count;
   Memory memory;
   Transmitter transmitter;

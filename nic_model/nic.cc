@@ -48,7 +48,10 @@ void Nic::observe_by(std::unique_ptr<Observer> observer) {
   core_.observe_by(observer_.get());
 }
 
-void Nic::start(Context& context) { context.reserve_timers(static_cast<std::size_t>(config_.queue_pairs) * 3); }
+void Nic::start(Context& context) {
+  context.reserve_timers(static_cast<std::size_t>(config_.queue_pairs) * 3);
+  core_.entropy_seed = context.random();
+}
 
 void Nic::on_timer(Context& context, Timer& timer) {
   if (core_.transmitter.owns(timer)) [[likely]] {

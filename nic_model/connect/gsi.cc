@@ -53,7 +53,7 @@ Headers Gsi::headers_to(const roce::IpAddress& remote, const roce::Mac& mac) con
   underlay.destination_mac = mac;
   underlay.ip_version = roce::is_ipv4(remote) ? 4 : 6;
   underlay.addresses = {core_.config.source_for(remote), remote};
-  underlay.udp_source_port = core_.config.udp_source_port(roce::kGsiQpn, roce::kGsiQpn);
+  underlay.udp_source_port = core_.udp_source_port(roce::kGsiQpn, roce::kGsiQpn);
   return Headers(underlay);
 }
 

@@ -87,7 +87,7 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
   if (!allowed(qp, to, given) || !in_range(attributes, mask, core_.config.path_mtu_max())) return EINVAL;
   take(qp.attributes, attributes, mask);
   if (mask & IBV_QP_AV) {
-    qp.attributes.udp_source_port = core_.config.udp_source_port(qp.number(), qp.attributes.destination_qp);
+    qp.attributes.udp_source_port = core_.udp_source_port(qp.number(), qp.attributes.destination_qp);
     resolve_(*context_, qp);
   }
   if (to == IBV_QPS_ERR) return core_.fail(*context_, qp), 0;

@@ -17,7 +17,7 @@ PacketPtr Requester::send_datagram(Context& context, SendWork& work) {
   underlay.addresses.source = core_.config.source_for(underlay.addresses.destination);
   underlay.tos = address.tclass;
   underlay.ttl = address.hop_limit;
-  underlay.udp_source_port = core_.config.udp_source_port(qp_.number(), be32toh(address.dqp_dct) & 0xFFFFFF);
+  underlay.udp_source_port = core_.udp_source_port(qp_.number(), be32toh(address.dqp_dct) & 0xFFFFFF);
   const Headers headers(underlay);
   PacketFields fields;
   const bool immediate = work.opcode == MLX5_OPCODE_SEND_IMM;

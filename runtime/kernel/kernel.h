@@ -118,7 +118,7 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   /// Called once, before everything else, at time 0, which may be long before the first packet's: of the context only
-  /// arm() may be used. For kernels that do something although nothing comes.
+  /// arm() and random() may be used. For kernels that do something although nothing comes.
   virtual void start(Context& /*context*/) {}
   /// Called with 1 to kBatchMax packets that came in by `in` at context.now(). Never throws, never blocks, never
   /// allocates; cutting the same packets into other batches must change nothing.

@@ -43,6 +43,15 @@ topology:
 workloads:
   permutation: {size: 1MB, shift: 4}
 """
+# Eight flows of a leaf, and as many spines.
+EQUAL_PATHS = """
+topology:
+  leaf_spine: {leaves: 2, spines: 8, hosts_per_leaf: 8, host_rate: 10Gbps, spine_rate: 10Gbps}
+  hosts: {nic: {header_only: true}}
+  switches: {switch: {}}
+workloads:
+  permutation: {size: 100KB, shift: 8}
+"""
 PSN_OF_A_DATA_PACKET = 50  # behind the first of its flow
 
 
@@ -133,6 +142,16 @@ class Fabric(RoceboxTest):
             self.assertGreater(max(took), least)
             self.assertLess(max(took), 1.03 * least, f"{shares}:1")
             self.assertGreater(min(took), 0.97 * least, "all have the same share")
+
+    def test_equal_paths_are_drawn_anew_with_each_seed(self):
+        reports = [self.sim(EQUAL_PATHS, "--seed", str(seed)) for seed in range(1, 9)]
+        self.assertEqual(len({report["hash"] for report in reports}), 8)
+        used = [sum(row["link"].startswith(leaf) and row["from"].startswith(leaf) and row["packets"] >= 25 for row in report["utilisation"])
+                for report in reports for leaf in ("leaf0", "leaf1")]
+        # A flow takes a spine at random: of n spines and flows n (1 - (1 - 1 / n) ^ n) are used on average; the variance is that
+        # of an occupancy problem, 0.8 for 8.
+        expected, deviation = 8 * (1 - (7 / 8) ** 8), (0.8 / len(used)) ** 0.5
+        self.assertAlmostEqual(sum(used) / len(used), expected, delta=4 * deviation, msg=used)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 """Themis in a closed loop: the order of the paper's schemes (figures 1, 2 and 12), at the smallest size that keeps it."""
 import json
 import pathlib
+import statistics
 import sys
 import unittest
 
@@ -65,9 +66,11 @@ class Themis(RoceboxTest):
         self.assertLess(time["Themis"], 1.02 * time["TO-AR"])
         self.assertLess(time["Themis"], 0.75 * min(time["SR-AR"], time["SR-ECMP"]))
         for loss in ("0.1%", "1%"):
-            lossy = {scheme: self.run_scheme(scheme, loss, *more)[0] for scheme in SCHEMES}
-            self.assertLess(lossy["Themis"], 0.75 * min(lossy["SR-AR"], lossy["SR-ECMP"]), loss)
-            self.assertLess(lossy["Themis"], 0.25 * lossy["TO-AR"], loss)
+            lossy = {scheme: [self.run_scheme(scheme, loss, *more, f"seed={seed}")[0] for seed in range(1, 4)] for scheme in SCHEMES}
+            # Which flows share a path, and whether the last packet of a flow is lost, is chance: the latter costs a timeout.
+            typical = {scheme: statistics.median(times) for scheme, times in lossy.items()}
+            self.assertLess(typical["Themis"], 0.75 * min(typical["SR-AR"], typical["SR-ECMP"]), f"{loss}: {lossy}")
+            self.assertLess(typical["Themis"], 0.25 * typical["TO-AR"], f"{loss}: {lossy}")
 
     def test_all_to_all_is_in_the_papers_order_with_one_peer_after_the_other(self):
         """With all peers at once SR-AR is behind SR-ECMP in a network as small as SMALL, and before it in one of 16 racks of 16."""
