@@ -95,7 +95,8 @@ inline constexpr std::size_t kControlPacketsMax = 1024;
 /// packet of the longest MTU.
 inline constexpr std::int64_t kGroupTurnBytes = 4096 + 128;
 
-/// The greedy scheduler, fitted to SCR's Table 2 (rate/README.md): with so many bytes a turn begins no other message.
+/// The greedy scheduler's `turn`, fitted to SCR's Table 2 (rate/README.md): with so many bytes a turn begins no other
+/// message.
 inline constexpr std::uint64_t kGreedyTurnBytes = 36 << 10;
 
 /// Bytes of a packet of IP beside the payload that Linux leaves room for when it makes a path MTU of an interface's MTU
@@ -105,8 +106,8 @@ inline constexpr std::uint32_t kPathMtuHeaderBytes = 40 + 8 + 12 + 4 + 28 + 4;
 /// Packets between queue pairs of one NIC that are on their way: 4 MiB of the longest MTU, as a staging area has.
 inline constexpr std::size_t kLoopbackPackets = 1024;
 
-/// Bytes that are chosen ahead of the wire, by the greedy scheduler (fitted, too) or while they are read over PCIe, in
-/// so many packets at most.
+/// Bytes that are chosen ahead of the wire, by the greedy scheduler (`ahead`, fitted, too) or while they are read over
+/// PCIe, in so many packets at most.
 inline constexpr std::uint64_t kStagedBytes = 60 << 10;
 inline constexpr std::size_t kStagedPackets = 128;
 

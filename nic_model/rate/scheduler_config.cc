@@ -17,6 +17,11 @@ void SchedulerConfig::fields(Fields& f) {
   f.choice("policy", policy, kPolicies,
            "round_robin: queue pairs of a group in turn, a packet each; greedy: some packets of a message each, chosen "
            "ahead of the wire, as ConnectX prefers large messages (fitted)");
+  f.bytes("turn", turn, {1, 1 << 20}, "greedy: with so many bytes a turn begins no other message");
+  f.bytes("ahead", ahead, {1, 1 << 20}, "greedy: that are chosen ahead of the wire, in 128 packets at most");
+  if (policy != SchedulerPolicy::kGreedy)
+    for (const char* name : {"turn", "ahead"})
+      if (f.given(name)) f.refuse(name, "is of the greedy policy");
   f.list("groups", groups, 8, "queue pairs of a priority as a group; those of all others are one of weight 1",
          [](Fields& g, GroupConfig& row) {
            g.integer("priority", row.priority, {0, 7}, "the upper three bits of the traffic class");

@@ -3,6 +3,7 @@
 #pragma once
 #include <vector>
 
+#include "nic_model/limits.h"
 #include "runtime/component/fields.h"
 
 namespace rocebox::nic_model {
@@ -22,6 +23,7 @@ struct GroupConfig {
 struct SchedulerConfig {
   void fields(Fields& fields);
   SchedulerPolicy policy = SchedulerPolicy::kRoundRobin;
+  std::uint64_t turn = kGreedyTurnBytes, ahead = kStagedBytes;  // of the greedy policy
   std::vector<GroupConfig> groups;
 };
 

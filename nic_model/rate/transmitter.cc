@@ -56,6 +56,7 @@ Transmitter::Transmitter(const NicConfig& config)
       overhead_bytes_(config.overhead),
       timer_(timer_tag(TimerOf::kTransmitter)),
       is_greedy_(config.scheduler.policy == SchedulerPolicy::kGreedy),
+      ahead_bytes_(is_greedy_ ? config.scheduler.ahead : kStagedBytes),
       control_(kControlPacketsMax),
       staged_(config.scheduler.policy == SchedulerPolicy::kGreedy || config.pcie.bandwidth ? kStagedPackets : 0) {
   for (int priority = 7; priority >= 0; priority--)
@@ -153,7 +154,7 @@ Transmitter::Group* Transmitter::next_group() {
 bool Transmitter::goes_on(Qp& qp, Packet packet) const {
   qp.turn_bytes += packet.meta().payload_bytes;
   const bool in_message = qp.responds ? qp.responder.in_message() : qp.requester.in_message();
-  if (in_message || qp.turn_bytes < kGreedyTurnBytes) return true;
+  if (in_message || qp.turn_bytes < config_.scheduler.turn) return true;
   qp.turn_bytes = 0;
   return false;
 }
@@ -206,7 +207,7 @@ PacketPtr Transmitter::take_staged(Context& context) {
   const std::size_t most = config_.pcie.bandwidth ? static_cast<std::size_t>(config_.pcie.outstanding_reads) : SIZE_MAX;
   std::size_t reads = 0;  // under way: they end in order
   for (std::size_t i = staged_end_; i != staged_first_ && staged_[(i - 1) % kStagedPackets].ready > now; i--) reads++;
-  while (staged_bytes_ < kStagedBytes && staged_end_ - staged_first_ < kStagedPackets && reads < most) {
+  while (staged_bytes_ < ahead_bytes_ && staged_end_ - staged_first_ < kStagedPackets && reads < most) {
     PacketPtr one = choose(context);
     if (!one) break;
     staged_bytes_ += one->wire_bytes();

@@ -85,6 +85,7 @@ class Transmitter {
   QpList parked_[8];               // ready, and of a priority that is paused
   double port_until_ = -1e18;      // its token bucket has a packet's worth again
   bool is_greedy_;
+  std::uint64_t ahead_bytes_;
   bool is_limited_ = false;         // the timer stands for that, or for data that come over PCIe
   std::vector<PacketPtr> control_;  // a ring of kControlPacketsMax
   std::size_t control_first_ = 0, control_end_ = 0;

@@ -155,12 +155,15 @@ TEST(NicScheduler, GreedyPrefersLargeMessagesAsMeasured) {
 }
 
 // What is begun goes to its end: beside messages of 64 KB, which have a turn each, those of 256 KB have four times as
-// much. Short ones have a turn of 36 KB, as far as there are so many.
+// much. Short ones have a turn of 36 KB or what is written, as far as there are so many.
 TEST(NicScheduler, GreedyTurnsAreWholeMessages) {
-  for (const auto& [bytes, depth, other_bytes, times] :
-       {std::tuple(65536u, 8u, 262144u, 4.0), {4096u, 4u, 262144u, 16.0}, {1024u, 64u, 4096u, 1.0}}) {
+  for (const auto& [turn, bytes, depth, other_bytes, times] : {std::tuple("", 65536u, 8u, 262144u, 4.0),
+                                                               {"", 4096u, 4u, 262144u, 16.0},
+                                                               {"", 1024u, 64u, 4096u, 1.0},
+                                                               {", turn: 64KiB", 4096u, 64u, 65536u, 1.0},
+                                                               {", turn: 16KiB", 4096u, 64u, 65536u, 4.0}}) {
     SCOPED_TRACE(bytes);
-    Senders senders("rate: 100Gbps\nscheduler: {policy: greedy}");
+    Senders senders("rate: 100Gbps\nscheduler: {policy: greedy" + std::string(turn) + "}");
     senders.write(senders.add(0), bytes, depth);
     senders.write(senders.add(0), other_bytes, 32);
     senders.run(kSpan);
