@@ -3,6 +3,7 @@
 messages of random sizes arrive whole; and two side by side, over memif and over TAPs. `sdr_test.py --messages N` sends more of them."""
 import os
 import pathlib
+import re
 import sys
 
 import bed
@@ -72,21 +73,27 @@ class SdrTest(bed.BedTest):
             self.assertRegex(line, rf"^{MESSAGES} messages, .* 0 wrong\n$")
         self.stop(bump)
 
-    def side_by_side(self, number, kind, *more):
+    def side_by_side(self, number, kind, *more, **environment):
         """A process with transmit workers in the left namespace; number 1 receives."""
         words = ("sdr_write_bw", "-d", "nic", "-n", str(MESSAGES), "-m", "1", "-s", "150000", "-k", "11", "-v", "-p", "7473")
         env = {**os.environ, "SDR_CONFIG": str(self.config(number, kind)), "SDR_USE_UC_QP": "1",
-               "SDR_DPA_TX_OFFLOADING_ENABLE": "1", "SDR_DPA_TX_PROFILE_STATS_REPORT": "1"}
+               "SDR_DPA_TX_OFFLOADING_ENABLE": "1", "SDR_DPA_TX_PROFILE_STATS_REPORT": "1", **environment}
         return self.child_within(self.left, str(BUILD / words[0]), *words[1:], *more, env=env)
 
-    def check_side_by_side(self, sender, receiver):
-        for process, sent in ((sender, r"[1-9]\d*"), (receiver, "0")):
+    def check_side_by_side(self, sender, receiver, batch=16, arrivals=""):
+        """`batch` is how many packets a batch has at most; `arrivals` what else is said at the end, of what came."""
+        for process, sends in ((sender, True), (receiver, False)):
             out, error = process.communicate(timeout=bed.HANGS + MESSAGES)
             self.assertRegex(out, rf"^{MESSAGES} messages, .* 0 wrong\n$", error)
             self.assertEqual(process.returncode, 0, error)
             # A line of DPDK's own may follow: its memif frees twice where both ends close at once.
-            self.assertRegex(error, rf"\Asdr: 4 transmit workers: {sent} packets in \d+ batches, \d+ activations\n"
-                                    r"(EAL: [^\n]*\n)*\Z")
+            said = re.match(rf"\A{arrivals}sdr: 4 transmit workers: (?P<packets>\d+) packets in (?P<batches>\d+) batches, \d+ activations\n"
+                            r"(EAL: [^\n]*\n)*\Z", error)
+            self.assertTrue(said, error)
+            packets, batches = int(said["packets"]), int(said["batches"])
+            self.assertEqual(packets > 0, sends)
+            self.assertGreaterEqual(batches * batch, packets)
+            self.assertEqual(batches == packets, batch == 1 or not sends)
 
     def test_messages_arrive_whole_over_memif(self):
         self.within(self.left, "ip", "link", "set", "lo", "up")
@@ -98,7 +105,10 @@ class SdrTest(bed.BedTest):
     def test_messages_arrive_whole_over_taps(self):
         self.within(self.left, "ip", "link", "add", "bridge", "type", "bridge")
         self.within(self.left, "ip", "link", "set", "bridge", "up")
-        receiver, sender = self.side_by_side(1, "tap"), self.side_by_side(2, "tap", "10.99.0.1")
+        # Over RC, whose sender fails at the first receiver that is not ready.
+        reliable = {"SDR_USE_UC_QP": "0", "SDR_NO_RC_RNR_RETRY": "1", "SDR_SEND_CTX_SWR_BATCH_SIZE": "1",
+                    "SDR_DPA_RX_PROFILE_STATS_REPORT": "1"}
+        receiver, sender = (self.side_by_side(1, "tap", **reliable), self.side_by_side(2, "tap", "10.99.0.1", **reliable))
 
         def links():
             return self.within(self.left, "ip", "-o", "link")
@@ -107,7 +117,8 @@ class SdrTest(bed.BedTest):
         for tap in ("sdr1", "sdr2"):
             self.within(self.left, "ip", "link", "set", tap, "master", "bridge", "up")
         self.within(self.left, "ip", "link", "set", "lo", "up")  # until now they could not find each other
-        self.check_side_by_side(sender, receiver)
+        self.check_side_by_side(sender, receiver, 1, r"sdr: receive workers: \d+ packets set a bit, \d+ of them the last of a chunk and "
+                                                     r"\d+ of a message; [^\n]*\n")
 
     def test_an_example_sees_what_has_come(self):
         bump = self.start()
@@ -129,6 +140,12 @@ class SdrTest(bed.BedTest):
         said = self.within(self.left, bed.PYTHON, str(bed.HERE / "sdr_misuse.py"), str(BUILD / "libsdr.so"), env=env,
                            timeout=bed.HANGS)
         self.assertRegex(said, r"^\d\d mistakes\n$")
+
+    def test_the_environment_is_obeyed(self):
+        env = {**os.environ, "SDR_CONFIG": str(self.config(1))}
+        said = self.within(self.left, bed.PYTHON, str(bed.HERE / "sdr_environment.py"), str(BUILD / "libsdr.so"), env=env,
+                           timeout=bed.HANGS)
+        self.assertEqual(said, "obeyed\n")
 
     def test_threads_call_at_once(self):
         env = {**os.environ, "SDR_CONFIG": str(self.config(1))}
