@@ -81,8 +81,9 @@ QueuePair* Backend::create(Host& host, const QueuePairOptions& options, std::str
   if (error.empty() && queue_pairs_.size() >= queue_pairs_max_)
     error = fmt::format("there are {} queue pairs already", queue_pairs_max_);
   if (!error.empty()) return nullptr;
-  const auto idle =
-      std::ranges::find_if(idle_, [&](const auto& one) { return one->options() == options && !has_orders_of(*one); });
+  const auto idle = std::ranges::find_if(idle_, [&](const auto& one) {
+    return one->options() == options && !has_orders_of(*one) && !has_completions_of(*one);
+  });
   if (idle != idle_.end()) {
     (*idle)->shut(host);  // what its transmit workers had begun when it was destroyed
     queue_pairs_.push_back(std::move(*idle));
@@ -106,6 +107,12 @@ void Backend::destroy(Host& host, QueuePair& qp) {
   take_back_orders(qp);
   idle_.push_back(std::move(*at));
   queue_pairs_.erase(at);
+}
+
+bool Backend::has_completions_of(const QueuePair& qp) const {
+  for (std::size_t i = 0; i < qp.completions_until_.size(); i++)
+    if (static_cast<std::int32_t>(qp.completions_until_[i] - workers_[i].shared->cq_index) > 0) return true;
+  return false;
 }
 
 std::uint32_t Backend::add_memory(void* address, std::uint64_t bytes, bool remote_write) {

@@ -86,6 +86,8 @@ class Backend final : public nic_model::HostProgram {
   bool order(nic_model::Host& host, QueuePair& by, std::uint32_t channel, const sdr_order& order);
   void take_back_orders(QueuePair& of);
   bool has_orders_of(const QueuePair& qp) const;
+  // Whether receive workers have completions before them of one that was destroyed.
+  bool has_completions_of(const QueuePair& qp) const;
   void pump_starved(nic_model::Host& host);
   template <class T>
   T* device(std::uint64_t address, std::size_t count = 1) const {

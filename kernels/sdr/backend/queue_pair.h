@@ -207,7 +207,8 @@ class QueuePair {
   std::vector<std::uint32_t> peer_lengths_;  // by slot
   std::deque<Segment> waiting_, ready_;      // for the peer's buffer; for room in the transports
   std::uint32_t backlog_ = 0;
-  std::vector<std::uint32_t> orders_until_;  // by transmit worker: orders behind which there are none of it
+  std::vector<std::uint32_t> orders_until_;       // by transmit worker: orders behind which there are none of it
+  std::vector<std::uint32_t> completions_until_;  // by receive worker: completions behind which there are none of it
   nic_model::CompletionQueue* send_cq_ = nullptr;
   Control control_;
   std::size_t device_bytes_ = 0;

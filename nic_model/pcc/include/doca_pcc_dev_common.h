@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Generations of the DPA: the compiler's names, as NVIDIA's public headers compare them. Their order counts; the values are ours.
- * A program is compiled for BlueField-3 unless -D__NV_DPA=... says another. */
+/* Generations of the DPA: the compiler's names, as NVIDIA's public headers compare them. Their order counts; the values
+ * are ours. A program is compiled for BlueField-3 unless -D__NV_DPA=... says another. */
 #ifndef __NV_DPA_BF3
 #define __NV_DPA_BF3 20000
 #endif

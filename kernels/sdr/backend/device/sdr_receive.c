@@ -62,13 +62,13 @@ __dpa_global__ void sdr_receive_handler(uint64_t argument) {
       w->errors++;
     }
     const int gives_back = t && took_receive(cqe);
-    w->cq_index++;
-    flexio_dev_dbr_cq_set_ci((uint32_t *)w->cq_doorbell, w->cq_index);
+    flexio_dev_dbr_cq_set_ci((uint32_t *)w->cq_doorbell, w->cq_index + 1);
     if (gives_back) {
       /* The CQ has a place for each receive request: the CQE's must be free before the NIC may use its request again. */
       __dpa_thread_fence(__DPA_MEMORY, __DPA_W, __DPA_W);
       flexio_dev_dbr_rq_inc_pi((uint32_t *)route->receive_doorbell);
     }
+    w->cq_index++; /* the completion's queue pair may now be another one's */
   }
   flexio_dev_cq_arm(context, w->cq_index, w->cq_number);
   flexio_dev_thread_reschedule();
