@@ -17,7 +17,7 @@ PAPER_GOODPUT = {("false", "0"): 93.5}
 
 
 def main():
-    options = arguments(__doc__, stall=(0, "nanoseconds"))
+    options = arguments(__doc__, stall=(4000, "nanoseconds"))
     points = [{"dcqcn": dcqcn, "dropped": share, "stall": f"{options.stall}ns"} for dcqcn in ("true", "false")
               for share in DROPPED.values()]
     runs = run_all(options, "themis/nacks.yaml", points)
