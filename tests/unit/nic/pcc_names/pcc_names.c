@@ -4,6 +4,11 @@
 #include <doca_pcc_dev.h>
 #include <doca_pcc_dev_algo_access.h>
 #include <doca_pcc_dev_event.h>
+#include "utils.h"
+
+#if !defined(likely) || !defined(unlikely)
+#error "utils.h has the hints for branches that public programs use"
+#endif
 
 #define SAME_TYPE(what, ...) \
   _Static_assert(__builtin_types_compatible_p(__typeof__(what), __typeof__(__VA_ARGS__)), #what)
