@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DOCA's applications have a header of this name beside them, which public programs include with quotes: hints for branches. */
+/* DOCA's applications have a header of this name beside them, which public programs include with quotes: hints for
+ * branches. */
 #ifndef ROCEBOX_PCC_UTILS_H
 #define ROCEBOX_PCC_UTILS_H
 

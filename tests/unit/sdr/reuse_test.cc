@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Queue pairs of SDR that are made of ones that were destroyed.
+#include <algorithm>
+#include <span>
+
+#include "tests/unit/sdr/backend_kit.h"
+
+namespace rocebox::sdr {
+namespace {
+
+TEST(SdrReuse, AQueuePairIsMadeOfOneThatWasDestroyed) {
+  SdrBox box(small_queue_pair());
+  for (unsigned round = 0; round < 40; round++) {
+    Receive* receive = box.receive(0, 30000);
+    Send* unfinished = box.start();
+    box.add(*unfinished, 0, 4096);
+    box.run(2 * kMicrosecond);
+    EXPECT_TRUE(receive->posted);
+    for (unsigned side = 0; side < 2; side++)
+      box.on(side, [&](nic_model::Host& host) { box.backends[side]->destroy(host, *box.qps[side]); });
+    box.run(kMillisecond);
+    for (unsigned side = 0; side < 2; side++) box.make(side, small_queue_pair());
+    box.connect_both();
+    std::fill_n(&box.memory[1][0], 65536, 0xFF);
+    receive = box.receive(0, 30000);
+    box.send(0, 30000);
+    box.run(kMillisecond);
+    ASSERT_TRUE(box.same(0, 0, 30000)) << round;
+    ASSERT_EQ(std::count(receive->bitmap, receive->bitmap + receive->chunks, 1), receive->chunks);
+  }
+}
+
+// Workers that are slow have completions of a queue pair before them when it is destroyed: these are of no other one.
+TEST(SdrReuse, CompletionsOfOneThatWasDestroyedAreOfNoOther) {
+  SdrBox box(small_queue_pair(), "delay: 1us",
+             "rate: 100Gbps\nqueue_pairs: 2048\ndpa: {heap: 64MiB, timing: {clock_mhz: 1, cycles_per_cqe: 20, "
+             "instructions_per_cqe: 20}}");
+  Receive* receive = box.receive(0, 30000);
+  box.run(kMillisecond);
+  box.send(0, 30000);
+  box.run(10 * kMicrosecond);
+  ASSERT_FALSE(std::ranges::all_of(std::span(receive->bitmap, receive->chunks), [](std::uint8_t byte) { return byte; }))
+      << "there is no completion left: the workers are too fast for this test";
+  QueuePair* const first = box.qps[1];
+  box.on(1, [&](nic_model::Host& host) { box.backends[1]->destroy(host, *box.qps[1]); });
+  box.make(1, small_queue_pair());
+  box.on(1, [&](nic_model::Host& host) { EXPECT_EQ(box.qps[1]->connect(host, box.qps[0]->info()), ""); });
+  receive = box.receive(0, 30000);
+  box.run(kSecond);
+  EXPECT_EQ(std::count(receive->bitmap, receive->bitmap + receive->chunks, 0), receive->chunks) << "nothing was sent";
+  for (unsigned what = 0; what < SDR_ARRIVALS; what++) EXPECT_EQ(box.arrivals(what), 0u) << what;
+  // Once they have gone by, a queue pair is made of what is there.
+  QueuePair* const second = box.qps[1];
+  EXPECT_NE(second, first);
+  box.on(1, [&](nic_model::Host& host) { box.backends[1]->destroy(host, *second); });
+  box.make(1, small_queue_pair());
+  EXPECT_TRUE(box.qps[1] == first || box.qps[1] == second);
+}
+
+}  // namespace
+}  // namespace rocebox::sdr
