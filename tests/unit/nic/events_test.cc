@@ -55,20 +55,12 @@ TEST(Draining, DatagramsWaitToo) {
   NicBox box;
   box.connect({.type = IBV_QPT_UD});
   move_to(box, IBV_QPS_SQD, IBV_QP_EN_SQD_ASYNC_NOTIFY);
-  const auto post = [&] {
-    box.on(0, [&](Host& host) {
-      const nic_model::AddressHandle to =
-          host.create_ah({2, 0x72, 10, 0, 0, 2}, roce::ipv4(10, 0, 0, 2), box.sides[1].qp->number(), 0x1234);
-      ibv_sge sge{box.sides[0].address(), 64, box.sides[0].key};
-      ibv_send_wr wr{};
-      wr.opcode = IBV_WR_SEND;
-      wr.sg_list = &sge;
-      wr.num_sge = 1;
-      wr.send_flags = IBV_SEND_SIGNALED;
-      EXPECT_EQ(0, host.post_send(*box.sides[0].qp, &wr, nullptr, &to));
-    });
-  };
-  post();
+  EXPECT_EQ(drained(box), 1u);
+  box.on(0, [&](Host& host) {
+    const nic_model::AddressHandle to =
+        host.create_ah({2, 0x72, 10, 0, 0, 2}, roce::ipv4(10, 0, 0, 2), box.sides[1].qp->number(), 0x1234);
+    EXPECT_EQ(0, post_datagram(host, box.sides[0], to, 64));
+  });
   box.run();
   EXPECT_EQ(box.completions(0).size(), 0u);
   move_to(box, IBV_QPS_RTS);

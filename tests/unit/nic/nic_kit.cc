@@ -194,6 +194,16 @@ std::string NicBox::state() const {
   return text;
 }
 
+int post_datagram(nic_model::Host& host, Side& from, const nic_model::AddressHandle& to, std::uint32_t bytes) {
+  ibv_sge sge{from.address(), bytes, from.key};
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_SEND;
+  request.sg_list = &sge;
+  request.num_sge = 1;
+  request.send_flags = IBV_SEND_SIGNALED;
+  return host.post_send(*from.qp, &request, nullptr, &to);
+}
+
 void put_number(std::uint8_t* at, std::uint64_t value, unsigned bytes) {
   for (unsigned i = 0; i < bytes; i++) at[i] = static_cast<std::uint8_t>(value >> 8 * (bytes - 1 - i));
 }

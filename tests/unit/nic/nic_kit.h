@@ -93,6 +93,8 @@ struct ForgedDatagram {
   std::uint16_t checksum_off = 0;  ///< bits of the checksum that are wrong
   std::vector<std::uint8_t> payload;
 };
+/// Posts one datagram from the start of that side's memory, signaled.
+int post_datagram(nic_model::Host& host, Side& from, const nic_model::AddressHandle& to, std::uint32_t bytes);
 /// A number in network order.
 void put_number(std::uint8_t* at, std::uint64_t value, unsigned bytes);
 

@@ -116,18 +116,12 @@ TEST(Nic, DatagramsBringTheirHeaderAndSource) {
   fill(box.sides[0].memory, 6);
   box.post_receive(1, 7, 100, 2040);
   box.on(0, [&](nic_model::Host& host) {
-    ibv_sge sge{box.sides[0].address(), 1500, box.sides[0].key};
-    ibv_send_wr wr{};
-    wr.opcode = IBV_WR_SEND;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.send_flags = IBV_SEND_SIGNALED;
     const auto address =
         host.create_ah({2, 0x72, 10, 0, 0, 2}, roce::ipv4(10, 0, 0, 2), box.sides[1].qp->number(), 0x1234);
-    EXPECT_EQ(0, host.post_send(*box.sides[0].qp, &wr, nullptr, &address));
+    EXPECT_EQ(0, post_datagram(host, box.sides[0], address, 1500));
     const auto wrong =
         host.create_ah({2, 0x72, 10, 0, 0, 2}, roce::ipv4(10, 0, 0, 2), box.sides[1].qp->number(), 0x4321);
-    EXPECT_EQ(0, host.post_send(*box.sides[0].qp, &wr, nullptr, &wrong));
+    EXPECT_EQ(0, post_datagram(host, box.sides[0], wrong, 1500));
   });
   box.run();
   ASSERT_EQ(box.completions(1).size(), 1u) << box.state();

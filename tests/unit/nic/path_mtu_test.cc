@@ -43,13 +43,7 @@ TEST(PathMtu, ADatagramLongerThanThePortTakesFails) {
   for (const std::uint32_t bytes : {1024u, 1025u})
     box.on(0, [&](Host& host) {
       ASSERT_EQ(0, create(host));
-      ibv_sge sge{box.sides[0].address(), bytes, box.sides[0].key};
-      ibv_send_wr request{};
-      request.opcode = IBV_WR_SEND;
-      request.sg_list = &sge;
-      request.num_sge = 1;
-      request.send_flags = IBV_SEND_SIGNALED;
-      ASSERT_EQ(0, host.post_send(*box.sides[0].qp, &request, nullptr, &handle));
+      ASSERT_EQ(0, post_datagram(host, box.sides[0], handle, bytes));
     });
   box.run(kSecond);
   ASSERT_EQ(box.completions(0).size(), 2u);
