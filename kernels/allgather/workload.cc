@@ -50,8 +50,7 @@ class MulticastWorkload final : public Workload, private Application {
     team_.connect();
   }
   bool finished() const override { return finished_; }
-  std::uint64_t progress() const override { return team_.progress().steps; }
-  Nanos waits_until() const override { return team_.progress().waits_until; }
+  Progress progress() const override { return team_.progress(); }
   std::span<const FlowRecord> flows() const override { return {}; }
   void explain_waiting(Report& report, unsigned lines) const override { team_.explain_waiting(report, lines); }
   void report(Report& report) const override;

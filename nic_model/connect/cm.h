@@ -12,7 +12,7 @@
 #include "nic_model/connect/connection.h"
 #include "nic_model/connect/gsi.h"
 #include "nic_model/connect/neighbors.h"
-#include "nic_model/progress.h"
+#include "runtime/kernel/progress.h"
 
 namespace rocebox::nic_model {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "nic_model/core.h"
-#include "nic_model/progress.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/kernel/progress.h"
 
 namespace rocebox::nic_model {
 

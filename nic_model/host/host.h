@@ -12,8 +12,8 @@
 #include "nic_model/core.h"
 #include "nic_model/dpa/engine.h"
 #include "nic_model/host/connections.h"
-#include "nic_model/progress.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/kernel/progress.h"
 
 namespace rocebox::nic_model {
 

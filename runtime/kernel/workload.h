@@ -11,6 +11,7 @@
 #include "runtime/component/fields.h"
 #include "runtime/component/registry.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/kernel/progress.h"
 #include "runtime/kernel/report.h"
 
 namespace rocebox {
@@ -43,11 +44,9 @@ class Workload {
   virtual bool finished() const = 0;
   /// Called once, by the workload, in the call in which it finishes.
   void set_on_finished(std::function<void(Nanos now)> on_finished) { on_finished_ = std::move(on_finished); }
-  /// What has been done so far, in a unit of its own; for a watchdog: while it grows, something advances.
-  virtual std::uint64_t progress() const = 0;
-  /// Until when it may stand still although all is well: something is due then by itself, such as another try. Asked
-  /// when progress() has grown, so that what is put off again and again without any is not waited for for ever.
-  virtual Nanos waits_until() const { return 0; }
+  /// What has been done so far; for a watchdog. What is due later counts only as it was when `steps` last changed, so
+  /// that what is put off again and again without a step is not waited for for ever.
+  virtual Progress progress() const = 0;
   /// Its transfers so far, in the order in which they began.
   virtual std::span<const FlowRecord> flows() const = 0;
   /// What waits for what, for people, when nothing advances any more: one line a stuck transfer, at most `lines`.

@@ -166,7 +166,7 @@ class Messages final : public Workload {
     });
   }
   bool finished() const override { return finished_; }
-  std::uint64_t progress() const override { return done_; }
+  Progress progress() const override { return {done_}; }
   std::span<const FlowRecord> flows() const override { return {}; }
   void explain_waiting(Report& report, unsigned) const override {
     report.count("done", static_cast<std::int64_t>(done_));

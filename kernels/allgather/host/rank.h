@@ -61,7 +61,7 @@ class Rank final : public nic_model::HostProgram {
   bool stops(StopAt at);
   bool has_stopped() const { return has_stopped_; }
 
-  nic_model::Progress progress() const { return host_.progress(program_, process_); }
+  Progress progress() const { return host_.progress(program_, process_); }
 
   TeamCounters count;
 

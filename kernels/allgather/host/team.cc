@@ -99,8 +99,8 @@ bool Team::covers(unsigned rank, const Buffer& buffer, std::uint64_t offset, std
   return region && region->placed->covers(offset, bytes);
 }
 
-nic_model::Progress Team::progress() const {
-  nic_model::Progress sum{progress_};
+Progress Team::progress() const {
+  Progress sum{progress_};
   for (const unsigned number : here_) sum.add(ranks_[number]->progress());
   return sum;
 }

@@ -12,7 +12,7 @@
 #include "kernels/allgather/host/options.h"
 #include "kernels/allgather/host/registrations.h"
 #include "kernels/allgather/model/collective.h"
-#include "nic_model/progress.h"
+#include "runtime/kernel/progress.h"
 #include "runtime/kernel/workload.h"
 
 namespace rocebox::nic_model {
@@ -98,7 +98,7 @@ class Team {
 
   TeamCounters counters() const;
   /// Grows with all that happens.
-  nic_model::Progress progress() const;
+  Progress progress() const;
   /// One line for each collective that has not ended.
   void explain_waiting(Report& report, unsigned lines) const;
 

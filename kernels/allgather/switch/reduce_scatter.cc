@@ -58,7 +58,7 @@ class Rank final : public HostProgram {
 
   const roce::IpAddress& address() const { return *host_.config().address; }
   std::uint32_t qpn() const { return qp_->number(); }
-  nic_model::Progress progress() const { return host_.progress(program_); }
+  Progress progress() const { return host_.progress(program_); }
   std::uint32_t received() const { return received_; }
   std::uint64_t wrong() const { return wrong_; }
   bool gave_up() const { return gave_up_; }
@@ -102,10 +102,8 @@ class IncReduceScatter final : public Workload {
     for (const auto& rank : ranks_) rank->begin();
   }
   bool finished() const override { return done_ == ranks_.size(); }
-  std::uint64_t progress() const override { return advance().steps; }
-  Nanos waits_until() const override { return advance().waits_until; }
-  nic_model::Progress advance() const {
-    nic_model::Progress sum{chunks_};
+  Progress progress() const override {
+    Progress sum{chunks_};
     for (const auto& rank : ranks_) sum.add(rank->progress());
     return sum;
   }

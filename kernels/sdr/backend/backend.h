@@ -45,7 +45,7 @@ class Backend final : public nic_model::HostProgram {
 
   nic_model::Host& host() const { return host_; }
   std::uint32_t program() const { return program_; }
-  nic_model::Progress progress() const { return host_.progress(program_, process_); }
+  Progress progress() const { return host_.progress(program_, process_); }
   std::uint32_t domain() const { return process_->domain(); }
   nic_model::dpa::Process& process() const { return *process_; }
   std::uint32_t workers() const { return static_cast<std::uint32_t>(workers_.size()); }

@@ -71,11 +71,10 @@ class SdrMessages final : public Workload {
     });
   }
   bool finished() const override { return finished_; }
-  std::uint64_t progress() const override {
-    return progress_ + ends_[0].backend->progress().steps + ends_[1].backend->progress().steps;
-  }
-  Nanos waits_until() const override {
-    return std::max(ends_[0].backend->progress().waits_until, ends_[1].backend->progress().waits_until);
+  Progress progress() const override {
+    Progress sum{progress_};
+    for (const End& end : ends_) sum.add(end.backend->progress());
+    return sum;
   }
   std::span<const FlowRecord> flows() const override { return flows_; }
   void explain_waiting(Report& report, unsigned) const override {

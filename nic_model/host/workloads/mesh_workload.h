@@ -9,8 +9,7 @@ class MeshWorkload : public Workload {
  public:
   MeshWorkload(std::span<const WorkloadHost> hosts, const MeshOptions& options);
   bool finished() const override { return finished_; }
-  std::uint64_t progress() const override { return mesh_.progress().steps; }
-  Nanos waits_until() const override { return mesh_.progress().waits_until; }
+  Progress progress() const override { return mesh_.progress(); }
   std::span<const FlowRecord> flows() const override { return mesh_.flows(); }
   void explain_waiting(Report& report, unsigned lines) const override { mesh_.explain_waiting(report, lines); }
   void report(Report& report) const override;

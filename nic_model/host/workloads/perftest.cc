@@ -142,11 +142,10 @@ class Perftest : public Workload {
   }
   bool finished() const override { return finished_; }
   std::span<const FlowRecord> flows() const override { return {&flow_, 1}; }
-  std::uint64_t progress() const override {
-    return flow_.bytes + ends_[0].progress().steps + ends_[1].progress().steps;
-  }
-  Nanos waits_until() const override {
-    return std::max(ends_[0].progress().waits_until, ends_[1].progress().waits_until);
+  Progress progress() const override {
+    Progress sum{flow_.bytes};
+    for (const End& end : ends_) sum.add(end.progress());
+    return sum;
   }
   void explain_waiting(Report& report, unsigned) const override { report.count("failed_completions", failed_); }
 

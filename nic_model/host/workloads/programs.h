@@ -53,8 +53,11 @@ class ClientOrServer : public Workload, public HostProgram {
     host_.start_again(program_);
   }
   bool finished() const final { return finished_; }
-  std::uint64_t progress() const final { return steps_ + host_.progress(program_, device()).steps; }
-  Nanos waits_until() const final { return host_.progress(program_, device()).waits_until; }
+  Progress progress() const final {
+    Progress sum = host_.progress(program_, device());
+    sum.add(steps_, 0);
+    return sum;
+  }
   std::span<const FlowRecord> flows() const final { return {}; }
   void on_start(Host& host) final;
   void on_completion(Host& host, CompletionQueue& cq) final {

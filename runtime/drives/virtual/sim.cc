@@ -111,12 +111,12 @@ void Sim::tell_progress() {
 // Looked at from time to time only, so it may be noticed a quarter of the watchdog's time later.
 bool Sim::nothing_advances() {
   look_at_ = now_ + std::max<Nanos>(1, config_.sim.watchdog / 4);
-  const std::uint64_t progress = workloads_.progress();
-  if (progress != last_progress_ || workloads_.next_start() != kNever || schedule_.next() != kNever) {
+  const Progress progress = workloads_.progress();
+  if (progress.steps != last_steps_ || workloads_.next_start() != kNever || schedule_.next() != kNever) {
     advanced_at_ = now_;
-    waits_until_ = workloads_.waits_until();
+    waits_until_ = progress.waits_until;
   }
-  last_progress_ = progress;
+  last_steps_ = progress.steps;
   return now_ - advanced_at_ >= config_.sim.watchdog && now_ > waits_until_;
 }
 

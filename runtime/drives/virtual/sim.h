@@ -82,7 +82,7 @@ class Sim {
   ReplayOutputs outputs_;
   std::optional<TraceFilter> trace_filter_;
   std::vector<std::unique_ptr<Tracer>> tracers_;
-  std::uint64_t packets_out_ = 0, held_at_end_ = 0, last_progress_ = 0;
+  std::uint64_t packets_out_ = 0, held_at_end_ = 0, last_steps_ = 0;
   Nanos now_ = 0, advanced_at_ = 0, waits_until_ = 0, look_at_ = 0;
   End end_ = End::kNotYet;
   bool drain_cut_ = false, runs_ahead_ = false;

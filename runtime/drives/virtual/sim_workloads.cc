@@ -106,18 +106,14 @@ bool SimWorkloads::is_watched(const Row& row) const {
   return row.started != kNever && (!row.config->background || waited_for_ == 0);
 }
 
-std::uint64_t SimWorkloads::progress() const {
-  std::uint64_t sum = 0;
-  for (const Row& row : rows_)
-    if (is_watched(row)) sum += row.workload->progress() + 1;
+Progress SimWorkloads::progress() const {
+  Progress sum;
+  for (const Row& row : rows_) {
+    if (!is_watched(row)) continue;
+    const Progress one = row.workload->progress();
+    sum.add(one.steps + 1, row.finished == kNever ? one.waits_until : 0);
+  }
   return sum;
-}
-
-Nanos SimWorkloads::waits_until() const {
-  Nanos latest = 0;
-  for (const Row& row : rows_)
-    if (is_watched(row) && row.finished == kNever) latest = std::max(latest, row.workload->waits_until());
-  return latest;
 }
 
 }  // namespace rocebox

@@ -37,10 +37,8 @@ class SimWorkloads {
   bool any_waits() const { return waiting_ > 0; }
   /// Whether one in the background goes on: its devices never come to rest.
   bool any_goes_on() const;
-  /// What all of them have done; see Workload::progress.
-  std::uint64_t progress() const;
-  /// The latest time at which something is due by itself that one of them waits for; see Workload::waits_until.
-  Nanos waits_until() const;
+  /// What all of them have done, and the latest time for which one waits that has not finished.
+  Progress progress() const;
 
   const std::vector<Row>& rows() const { return rows_; }
 

@@ -2,7 +2,7 @@
 // Device programs, compiled from C against the device API alone, on the DPA of a NIC.
 #include <gtest/gtest.h>
 
-#include "nic_model/progress.h"
+#include "runtime/kernel/progress.h"
 #include "tests/unit/nic/dpa_kit.h"
 
 namespace rocebox::test {

@@ -2,7 +2,7 @@
 // What a host calls a program's progress, for the watchdog of a run.
 #include <gtest/gtest.h>
 
-#include "nic_model/progress.h"
+#include "runtime/kernel/progress.h"
 #include "tests/unit/nic/nic_kit.h"
 
 namespace rocebox::test {

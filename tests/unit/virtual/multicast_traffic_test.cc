@@ -34,7 +34,7 @@ class Call final : public Workload {
         hosts_[i]->post({number_++, &to_, sim_test::kPayload});
   }
   bool finished() const override { return false; }
-  std::uint64_t progress() const override { return 0; }
+  Progress progress() const override { return {}; }
   std::span<const FlowRecord> flows() const override { return {}; }
   void explain_waiting(Report&, unsigned) const override {}
   void report(Report& report) const override {

@@ -167,7 +167,7 @@ class Shout final : public Workload {
     for (unsigned i = 0; i < hosts_.size(); i++) begin(i, now);
   }
   bool finished() const override { return done_ == static_cast<std::size_t>(config_.times) * hosts_.size(); }
-  std::uint64_t progress() const override { return received_; }
+  Progress progress() const override { return {received_}; }
   std::span<const FlowRecord> flows() const override { return flows_; }
   void explain_waiting(Report& report, unsigned lines) const override {
     for (const FlowRecord& flow : flows_)
