@@ -81,11 +81,10 @@ QueuePair* Backend::create(Host& host, const QueuePairOptions& options, std::str
   if (error.empty() && queue_pairs_.size() >= queue_pairs_max_)
     error = fmt::format("there are {} queue pairs already", queue_pairs_max_);
   if (!error.empty()) return nullptr;
-  const auto idle = std::ranges::find_if(idle_, [&](const auto& one) {
-    return one->options() == options && !has_orders_of(*one) && !has_completions_of(*one);
-  });
+  const auto idle =
+      std::ranges::find_if(idle_, [&](const auto& one) { return one->options() == options && is_at_rest(*one); });
   if (idle != idle_.end()) {
-    (*idle)->shut(host);  // what its transmit workers had begun when it was destroyed
+    (*idle)->shut(host);  // what workers still did to it when it had been destroyed
     queue_pairs_.push_back(std::move(*idle));
     idle_.erase(idle);
     return queue_pairs_.back().get();
@@ -105,14 +104,26 @@ void Backend::destroy(Host& host, QueuePair& qp) {
   if (at == queue_pairs_.end()) return;
   qp.shut(host);
   take_back_orders(qp);
+  qp.completions_until_.clear();
+  for (const Worker& worker : workers_) qp.completions_until_.push_back(worker.cq->produced());
   idle_.push_back(std::move(*at));
   queue_pairs_.erase(at);
 }
 
-bool Backend::has_completions_of(const QueuePair& qp) const {
-  for (std::size_t i = 0; i < qp.completions_until_.size(); i++)
-    if (static_cast<std::int32_t>(qp.completions_until_[i] - workers_[i].shared->cq_index) > 0) return true;
-  return false;
+bool Backend::is_at_rest(const QueuePair& qp) const {
+  // Indices go round, and a ring has no more between them than its entries.
+  const auto has_come_to = [](std::uint32_t until, std::uint32_t index, std::uint32_t entries) {
+    return until - index - 1 >= entries;
+  };
+  for (std::size_t i = 0; i < senders_.size(); i++)
+    if (!has_come_to(qp.orders_until_[i], senders_[i].done(), senders_[i].shared->orders_count)) return false;
+  for (std::size_t i = 0; i < workers_.size(); i++)
+    if (!has_come_to(qp.completions_until_[i], workers_[i].shared->cq_index, workers_[i].cq->entries())) return false;
+  return true;
+}
+
+bool Backend::is_draining(const QueuePairOptions& options) const {
+  return std::ranges::any_of(idle_, [&](const auto& one) { return one->options() == options && !is_at_rest(*one); });
 }
 
 std::uint32_t Backend::add_memory(void* address, std::uint64_t bytes, bool remote_write) {

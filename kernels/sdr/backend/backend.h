@@ -27,8 +27,11 @@ class Backend final : public nic_model::HostProgram {
 
   /// Null, with the reason in `error`: too many, or what the NIC or its DPA have no room for.
   QueuePair* create(nic_model::Host& host, const QueuePairOptions& options, std::string& error);
-  /// It is gone: its packets are dropped. One with the same options is made of it again.
+  /// It is gone: its packets are dropped. One with the same options is made of it again, once workers are done with it.
   void destroy(nic_model::Host& host, QueuePair& qp);
+  /// Whether workers are not yet done with one that had these options: until then create() may have no room for
+  /// another.
+  bool is_draining(const QueuePairOptions& options) const;
 
   /// Memory that messages are sent from and received into; the caller keeps it until remove(). The key; 0: too many.
   std::uint32_t add_memory(void* address, std::uint64_t bytes, bool remote_write);
@@ -85,9 +88,8 @@ class Backend final : public nic_model::HostProgram {
   // a timer, for no completion comes of orders that were taken back.
   bool order(nic_model::Host& host, QueuePair& by, std::uint32_t channel, const sdr_order& order);
   void take_back_orders(QueuePair& of);
-  bool has_orders_of(const QueuePair& qp) const;
-  // Whether receive workers have completions before them of one that was destroyed.
-  bool has_completions_of(const QueuePair& qp) const;
+  // Whether workers have nothing before them of a queue pair that was destroyed.
+  bool is_at_rest(const QueuePair& qp) const;
   void pump_starved(nic_model::Host& host);
   template <class T>
   T* device(std::uint64_t address, std::size_t count = 1) const {

@@ -155,9 +155,6 @@ void QueuePair::shut(Host& host) {
     if (one.at.qp) host.modify_qp(*one.at.qp, a, IBV_QP_STATE);
   control_.shut(host);
   while (send_cq_ && send_cq_->peek()) send_cq_->advance();
-  completions_until_.clear();
-  for (std::uint32_t i = 0; i < options_.channels; i++)
-    completions_until_.push_back(backend_.workers_[i].cq->produced());
   if (table_) clear_state();
 }
 

@@ -58,12 +58,6 @@ void Backend::take_back_orders(QueuePair& of) {
   }
 }
 
-bool Backend::has_orders_of(const QueuePair& qp) const {
-  for (std::size_t i = 0; i < senders_.size() && i < qp.orders_until_.size(); i++)
-    if (static_cast<std::int32_t>(qp.orders_until_[i] - senders_[i].done()) > 0) return true;
-  return false;
-}
-
 Backend::Sent Backend::sent() const {
   Sent sum;
   for (const Sender& one : senders_) {

@@ -11,6 +11,12 @@
 
 namespace rocebox::libsdr {
 
+namespace {
+
+constexpr unsigned kDrainingTries = 10000;  // a ring of completions is worked off in fewer
+
+}  // namespace
+
 int fail(std::string_view call, std::string_view why) {
   const std::string line = fmt::format("sdr: {}: {}\n", call, why);
   std::fwrite(line.data(), 1, line.size(), stderr);
@@ -222,7 +228,9 @@ sdr_qp* sdr_qp_create(sdr_context* ctx, sdr_qp_attr* attr) {
     const sdr::QueuePairOptions options = options_of(*attr, *context);
     auto* qp = ObjectPool<QueuePair>::get().take();
     std::string error;
-    context->device->call([&](nic_model::Host& host) {
+    bool draining = false;
+    auto create = [&](nic_model::Host& host) {
+      error.clear();
       const Handles::Value value = Handles::get().add(HandleKind::kQueuePair, qp);
       if (!value)
         error = kNoHandles;
@@ -232,6 +240,7 @@ sdr_qp* sdr_qp_create(sdr_context* ctx, sdr_qp_attr* attr) {
         qp->core = context->backend->create(host, options, error);
       if (!error.empty()) {
         Handles::get().remove(value);
+        draining = context->backend->is_draining(options);
         return;
       }
       qp->context = context;
@@ -239,7 +248,11 @@ sdr_qp* sdr_qp_create(sdr_context* ctx, sdr_qp_attr* attr) {
       qp->reliable = 0;
       context->queue_pairs.push_back(value);
       made = give<sdr_qp>(value);
-    });
+    };
+    // One that was destroyed just now takes the room of another until its workers are done with it: they work between
+    // these calls.
+    for (unsigned tries = 0; tries == 0 || (!made && draining && tries < kDrainingTries); tries++)
+      context->device->call(create);
     return error.empty() ? SDR_SUCCESS + 0 : (ObjectPool<QueuePair>::get().give_back(qp), fail("sdr_qp_create", error));
   });
   return made;

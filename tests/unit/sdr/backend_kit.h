@@ -28,10 +28,10 @@ class SdrBox : public test::NicBox {
  public:
   explicit SdrBox(const QueuePairOptions& with, const std::string& link = "delay: 1us",
                   const std::string& nic = "rate: 100Gbps\nqueue_pairs: 2048\ndpa: {heap: 64MiB}",
-                  std::uint32_t senders = 0)
+                  std::uint32_t senders = 0, std::uint32_t queue_pairs_max = 8)
       : NicBox(nic, link), memory{std::vector<std::uint8_t>(kBytes), std::vector<std::uint8_t>(kBytes)} {
     for (unsigned side = 0; side < 2; side++)
-      backends[side] = std::make_unique<Backend>(nics[side]->host(), with.channels, 8, senders);
+      backends[side] = std::make_unique<Backend>(nics[side]->host(), with.channels, queue_pairs_max, senders);
     run();
     for (unsigned side = 0; side < 2; side++) make(side, with);
     connect_both();
