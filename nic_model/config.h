@@ -62,6 +62,7 @@ struct NicConfig {
   bool is_on_link(const roce::IpAddress& destination) const;
   /// Whether packets of a WRITE have addresses of their own and are placed as they come.
   bool places_directly() const { return recovery != Recovery::kGoBackN; }
+
   bool up = true;
   std::vector<std::string> ports = {"wire"};
   std::optional<roce::Mac> mac;

@@ -58,7 +58,7 @@ void Requester::reset() {
   oldest_ = current_ = end_ = packet_ = 0;
   reads_first_ = reads_count_ = reads_sent_ = 0;
   again_.clear();
-  recovers_ = resends_ = false;
+  recovers_ = resends_ = tells_drained_ = false;
   deadline_ = kNever;
   rnr_until_ = 0;
   paced_until_ = kFullBucket;

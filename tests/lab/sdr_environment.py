@@ -57,6 +57,7 @@ def main():
         os.dup2(write_end, 2)
         answer = made(**environment)
         os.dup2(kept, 2)
+        os.close(kept)
         os.close(write_end)
         said = os.read(read_end, 65536).decode()
         os.close(read_end)

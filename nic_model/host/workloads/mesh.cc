@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstring>
 
 #include "nic_model/host/connect.h"
@@ -321,8 +319,10 @@ void Mesh::post(Host& host, Connection& c) {
 
 void Mesh::received(unsigned host, std::uint32_t number, Nanos now) {
   // Where nobody checks ICRCs an immediate may be any number.
-  if (number >= flows_.size() || flows_[number].destination != host || flows_[number].end != kNever)
-    return void(unexpected_++);
+  if (number >= flows_.size() || flows_[number].destination != host || flows_[number].end != kNever) {
+    unexpected_++;
+    return;
+  }
   FlowRecord& flow = flows_[number];
   if (!endpoints_[host]->holds(places_[number], flow.bytes)) misplaced_++;
   flow.end = now;
