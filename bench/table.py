@@ -347,7 +347,7 @@ def scr_rows(table, folder):
             instructions[name] = min(row["instructions"], instructions.get(name, row["instructions"]))
     if not ns:
         return table.row("bench/micro/scr_bench", "skipped")
-    for how in "each_event", "with_coalescing":
+    for how in "each_event", "with_latencies", "with_coalescing":
         table.at_least(f"scr, events through queues and water filling, {how.replace('_', ' ')}, 64 flows", 1e3 / ns[f"{how}/64"], M_SCR_EVENTS, "M/s")
         table.at_most(f"scr, {how.replace('_', ' ')}, 1024 flows against 64", ns[f"{how}/1024"] / ns[f"{how}/64"], SLOWER_SCR, "x")
     table.row("scr, bytes an event, 64, 256 and 1024 flows", ", ".join(f"{grain[f'with_coalescing/{flows}']:.0f}" for flows in (64, 256, 1024)))

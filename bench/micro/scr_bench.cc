@@ -30,12 +30,16 @@ class Nobody final : public scr::EngineOwner {
   std::uint64_t acted = 0;
 };
 
-// Packets of 1098 bytes at 100 Gbps, flow after flow. `timing`: the paper's, where events are taken together; else each
-// event is handled by itself, at once.
-void events(benchmark::State& state, bool timing) {
+// Packets of 1098 bytes at 100 Gbps, flow after flow. `threads` of the fabric, with the paper's latencies: 64 are quick
+// enough to handle each event by itself, 16 are not, and events are taken together. 0: no latencies.
+void events(benchmark::State& state, unsigned threads) {
   scr::FrameworkConfig config;
   config.flows = 1024;
-  if (!timing) config.timing = {0, 0, 0, 0, 0, 0, 0};
+  const bool timing = threads != 0;
+  if (timing)
+    config.threads[0] = threads;
+  else
+    config.timing = {0, 0, 0, 0, 0, 0, 0};
   CounterSet stats;
   Nobody owner;
   const std::string path = dpa::library_path("fair");
@@ -63,9 +67,11 @@ void events(benchmark::State& state, bool timing) {
       handled > 0 ? static_cast<double>(stats.read("scr_tx_bytes_handled")) / handled : 0;
 }
 
-void each_event(benchmark::State& state) { events(state, false); }
-void with_coalescing(benchmark::State& state) { events(state, true); }
+void each_event(benchmark::State& state) { events(state, 0); }
+void with_latencies(benchmark::State& state) { events(state, 64); }
+void with_coalescing(benchmark::State& state) { events(state, 16); }
 BENCHMARK(each_event)->Arg(64)->Arg(256)->Arg(1024)->Repetitions(5)->ReportAggregatesOnly(false);
+BENCHMARK(with_latencies)->Arg(64)->Arg(256)->Arg(1024)->Repetitions(5)->ReportAggregatesOnly(false);
 BENCHMARK(with_coalescing)->Arg(64)->Arg(256)->Arg(1024)->Repetitions(5)->ReportAggregatesOnly(false);
 
 scr::Event rtt_event(Nanos now) {
