@@ -15,6 +15,9 @@ inline constexpr std::uint32_t kGenerationsMax = 64;
 /// Root keys that a queue pair goes round; the peer is told all of them.
 inline constexpr std::uint32_t kRootKeysMax = 64;
 
+/// Entries of a root key, in multiples of the message IDs: with the most of them as many as a key can have.
+inline constexpr std::uint32_t kRootEntriesMax = 1024;
+
 /// Queue pairs of SDR at one NIC: as many windows as a process of the DPA has.
 inline constexpr std::uint32_t kQueuePairsMax = 64;
 
@@ -31,8 +34,9 @@ inline constexpr std::uint32_t kLogOrders = 10;
 /// How long a queue pair waits that found a worker's ring full and hears of no completion, in ns: some batches' time.
 inline constexpr std::int64_t kOrderAgainNs = 10'000;
 
-/// Control messages that wait at either end, and bytes of each: an ACK with its bitmap takes 528.
-inline constexpr std::uint32_t kControlBuffers = 256, kControlBytes = 1024;
+/// Control messages that wait at either end, and bytes of each: an ACK with its bitmap takes 532. Of a datagram 4 say
+/// of which connection it is.
+inline constexpr std::uint32_t kControlBuffers = 256, kControlBytes = 1024, kDatagramBytes = kControlBytes - 4;
 
 /// Times that a control connection goes on after its peer was silent for all tries of the NIC: with these, eight of
 /// 67 ms, a peer may be kept from its work for nine seconds.

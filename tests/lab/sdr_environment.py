@@ -9,7 +9,7 @@ from ctypes import byref, c_size_t, c_void_p
 from sdr_misuse import DevAttr, QpAttr
 
 CHANNELS = 2
-HEAD_BYTES = 72
+HEAD_BYTES = 76
 
 
 def main():
@@ -47,8 +47,11 @@ def main():
         answer = made(**environment)
         assert answer == wanted, (environment, answer, wanted)
 
-    # Each is refused with a line that names the place.
-    for environment in ({"SDR_QP_NUM_GENERATIONS": "3"}, {"SDR_QP_NUM_GENERATIONS": "many"}, {"SDR_RECV_CTX_N_ROOT_MKEYS": "0"},
+    # Each is refused with a line that names it.
+    for environment in ({"SDR_QP_NUM_GENERATIONS": "3"}, {"SDR_QP_NUM_GENERATIONS": "0"}, {"SDR_QP_NUM_GENERATIONS": "128"}, {"SDR_RECV_CTX_N_ROOT_MKEYS": "128"},
+                        {"SDR_RECV_CTX_ROOT_MKEY_ENTRIES_FACTOR": "2048"}, {"SDR_SEND_CTX_SWR_BATCH_SIZE": "65"}, {"SDR_QP_NUM_GENERATIONS": "5000000000"},
+                        {"SDR_DPA_TX_OFFLOADING_ENABLE": "1", "SDR_DPA_TX_NUM_WORKERS": "129"},
+                        {"SDR_QP_NUM_GENERATIONS": "many"}, {"SDR_RECV_CTX_N_ROOT_MKEYS": "0"},
                         {"SDR_RECV_CTX_ROOT_MKEY_ENTRIES_FACTOR": "3"}, {"SDR_SEND_CTX_SWR_BATCH_SIZE": "0"},
                         {"SDR_SEND_CTX_SWR_BATCH_SIZE": "4x"}, {"SDR_NO_RC_RNR_RETRY": "no"},
                         {"SDR_DPA_TX_OFFLOADING_ENABLE": "1", "SDR_DPA_TX_NUM_WORKERS": "0"}):
@@ -61,7 +64,8 @@ def main():
         os.close(write_end)
         said = os.read(read_end, 65536).decode()
         os.close(read_end)
-        assert answer is None and said.count("\n") == 1 and said.startswith("sdr: sdr_"), (environment, answer, said)
+        wrong = [*environment][-1]
+        assert answer is None and said.count("\n") == 1 and said.startswith("sdr: sdr_") and wrong in said, (environment, answer, said)
     print("obeyed")
 
 

@@ -90,6 +90,7 @@ def main():
     assert sdr.sdr_qp_info_size_get(qp, byref(size)) == 0
     info = ctypes.create_string_buffer(size.value)
     mistake(sdr.sdr_qp_connect(qp, info), ERROR, "info of zeros")
+    mistake(sdr.sdr_qp_connect(qp, ctypes.create_string_buffer(b"SDR1" + bytes(200))), ERROR, "info of an earlier version")
     other = c_void_p(sdr.sdr_qp_create(context, byref(QpAttr(13, 20, 4, 4, 1, 1, 0))))
     assert sdr.sdr_qp_info_get(qp, info) == 0
     mistake(sdr.sdr_qp_connect(other, info), ERROR, "another chunk at the peer")

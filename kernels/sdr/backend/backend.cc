@@ -85,6 +85,7 @@ QueuePair* Backend::create(Host& host, const QueuePairOptions& options, std::str
       std::ranges::find_if(idle_, [&](const auto& one) { return one->options() == options && is_at_rest(*one); });
   if (idle != idle_.end()) {
     (*idle)->shut(host);  // what workers still did to it when it had been destroyed
+    (*idle)->begin(host, salt_);
     queue_pairs_.push_back(std::move(*idle));
     idle_.erase(idle);
     return queue_pairs_.back().get();
@@ -95,6 +96,7 @@ QueuePair* Backend::create(Host& host, const QueuePairOptions& options, std::str
     made->undo(host);
     return nullptr;
   }
+  made->begin(host, salt_);
   queue_pairs_.push_back(std::move(made));
   return queue_pairs_.back().get();
 }

@@ -29,6 +29,9 @@ class Backend final : public nic_model::HostProgram {
   QueuePair* create(nic_model::Host& host, const QueuePairOptions& options, std::string& error);
   /// It is gone: its packets are dropped. One with the same options is made of it again, once workers are done with it.
   void destroy(nic_model::Host& host, QueuePair& qp);
+  /// Goes into the first PSNs that are drawn of the device's seed: a live process that starts again with the same seed
+  /// must draw others than the one before.
+  void set_salt(std::uint64_t salt) { salt_ = salt; }
   /// Whether workers are not yet done with one that had these options: until then create() may have no room for
   /// another.
   bool is_draining(const QueuePairOptions& options) const;
@@ -110,6 +113,7 @@ class Backend final : public nic_model::HostProgram {
   std::vector<std::unique_ptr<QueuePair>> queue_pairs_, idle_;
   std::vector<QueuePair*> by_cq_;  // by number of the queue
   std::vector<std::function<void(nic_model::Host&)>> tasks_, timer_owners_;
+  std::uint64_t salt_ = 0;
   bool workers_run_ = false;
 };
 

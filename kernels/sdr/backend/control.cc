@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/sdr/backend/control.h"
 
+#include <endian.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "runtime/roce/psn.h"
 
 namespace rocebox::sdr {
 
@@ -34,11 +38,14 @@ std::string Control::build(Host& host, std::uint32_t domain, std::uint32_t progr
   return datagrams_ ? "" : "the NIC has no more queue pairs; raise its `queue_pairs`";
 }
 
-bool Control::connect(Host& host, const QueuePairInfo& peer, std::uint8_t ack_timeout) {
-  peer_ = {peer.address, peer.control_qpn, 0};
+bool Control::connect(Host& host, const QueuePairInfo& peer, std::uint32_t psn, std::uint8_t ack_timeout) {
+  peer_address_ = peer.address, peer_qpn_ = peer.control_qpn;
+  first_psn_ = psn, peers_first_psn_ = peer.psn;
   ack_timeout_ = ack_timeout;
+  nic_model::ConnectOptions with = options_of(host);
+  with.psn = psn;
   if (!connect_control(host) ||
-      nic_model::connect(host, *datagrams_, {peer.address, peer.datagram_qpn, 0}, options_of(host)) != 0)
+      nic_model::connect(host, *datagrams_, {peer.address, peer.datagram_qpn, peer.psn}, with) != 0)
     return false;
   for (std::uint32_t slot = kControlBuffers; slot < 2 * kControlBuffers; slot++) post(host, slot);
   host.arm(*cq_);
@@ -49,9 +56,9 @@ bool Control::connect(Host& host, const QueuePairInfo& peer, std::uint8_t ack_ti
 bool Control::connect_control(Host& host) {
   nic_model::ConnectOptions with = options_of(host);
   with.timeout = ack_timeout_;
-  with.psn = acknowledged_ & roce::kPsnMask;
-  peer_.psn = came_ & roce::kPsnMask;
-  if (nic_model::connect(host, *control_, peer_, with) != 0) return false;
+  with.psn = roce::psn_add(first_psn_, acknowledged_);
+  const nic_model::Peer peer{peer_address_, peer_qpn_, roce::psn_add(peers_first_psn_, came_)};
+  if (nic_model::connect(host, *control_, peer, with) != 0) return false;
   for (std::uint32_t slot = 0; slot < kControlBuffers; slot++) post(host, slot);
   return true;
 }
@@ -88,6 +95,13 @@ void Control::post(Host& host, std::uint32_t slot) {
   host.post_receive(slot < kControlBuffers ? *control_ : *datagrams_, &request, nullptr);
 }
 
+bool Control::is_of_this_connection(const std::uint8_t* bytes, std::uint32_t length) const {
+  std::uint32_t tag;
+  if (length < kTagBytes) return false;
+  std::memcpy(&tag, bytes, kTagBytes);
+  return be32toh(tag) == peers_first_psn_;
+}
+
 ClearToSend Control::decode(const std::uint8_t* bytes) {
   std::uint64_t number;
   std::uint32_t length;
@@ -118,10 +132,12 @@ bool Control::post_clear(Host& host, const ClearToSend& clear) {
 }
 
 bool Control::send_datagram(Host& host, std::span<const std::uint8_t> bytes) {
-  if (sent_ >= kControlBuffers || bytes.size() > kControlBytes) return false;
+  if (sent_ >= kControlBuffers || bytes.size() > kDatagramBytes) return false;
   std::uint8_t* to = buffer(2 * kControlBuffers + next_);
-  std::copy(bytes.begin(), bytes.end(), to);
-  ibv_sge sge{reinterpret_cast<std::uintptr_t>(to), static_cast<std::uint32_t>(bytes.size()), key_};
+  const std::uint32_t tag = htobe32(first_psn_);
+  std::memcpy(to, &tag, kTagBytes);
+  std::copy(bytes.begin(), bytes.end(), to + kTagBytes);
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(to), static_cast<std::uint32_t>(kTagBytes + bytes.size()), key_};
   ibv_send_wr request{};
   request.sg_list = &sge;
   request.num_sge = 1;

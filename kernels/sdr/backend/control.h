@@ -27,7 +27,8 @@ class Control {
   std::uint32_t control_qpn() const { return control_->number(); }
   std::uint32_t datagram_qpn() const { return datagrams_->number(); }
   nic_model::CompletionQueue& cq() const { return *cq_; }
-  bool connect(nic_model::Host& host, const QueuePairInfo& peer, std::uint8_t ack_timeout);
+  /// `psn`: the first that this side sends on either connection.
+  bool connect(nic_model::Host& host, const QueuePairInfo& peer, std::uint32_t psn, std::uint8_t ack_timeout);
   void shut(nic_model::Host& host);
   /// Gives back what build() took, all or a part.
   void undo(nic_model::Host& host);
@@ -63,8 +64,8 @@ class Control {
         const std::uint8_t* at = buffer(slot);
         if (control)
           on_clear(decode(at));
-        else
-          on_datagram(std::span(at, wc.byte_len));
+        else if (is_of_this_connection(at, wc.byte_len))
+          on_datagram(std::span(at + kTagBytes, wc.byte_len - kTagBytes));
         post(host, slot);
       }
     return good && (!silent || resume(host));
@@ -72,6 +73,10 @@ class Control {
 
  private:
   static constexpr std::uint64_t kReceived = std::uint64_t{1} << 32;
+  // An unreliable connection takes any PSN, so each datagram begins with its sender's first one, in network byte order:
+  // one that an earlier connection of these queue pairs sent is of no interest.
+  static constexpr std::uint32_t kTagBytes = 4;
+  bool is_of_this_connection(const std::uint8_t* bytes, std::uint32_t length) const;
   static ClearToSend decode(const std::uint8_t* bytes);
   // Buffers: what the control connection receives, what datagrams receive, what datagrams send.
   std::uint8_t* buffer(std::uint32_t slot) { return memory_.data() + std::size_t{slot} * kControlBytes; }
@@ -84,8 +89,9 @@ class Control {
   nic_model::CompletionQueue* cq_ = nullptr;
   std::vector<std::uint8_t> memory_;
   std::uint32_t key_ = 0, next_ = 0, sent_ = 0;
-  // Of the control connection: the peer; each message is one packet, so these are its PSNs, too.
-  nic_model::Peer peer_{};
+  // Of the control connection: each message is one packet, so its PSNs are the first ones and what came of each.
+  roce::IpAddress peer_address_{};
+  std::uint32_t peer_qpn_ = 0, first_psn_ = 0, peers_first_psn_ = 0;
   std::uint8_t ack_timeout_ = 0;
   std::uint32_t acknowledged_ = 0, came_ = 0, resumes_ = 0;  // resumes_: since the last acknowledgement
   std::deque<ClearToSend> under_way_;

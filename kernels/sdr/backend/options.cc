@@ -7,11 +7,13 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/roce/psn.h"
+
 namespace rocebox::sdr {
 namespace {
 
-constexpr char kMagic[4] = {'S', 'D', 'R', '1'};
-constexpr std::size_t kHeadBytes = 72;
+constexpr std::size_t kHeadBytes = 76;
+constexpr std::size_t kBytesMax = kHeadBytes + 4 * std::size_t{kRootKeysMax + kChannelsMax * kGenerationsMax};
 
 void put(std::vector<std::uint8_t>& to, std::uint64_t value, unsigned bytes) {
   for (unsigned i = bytes; i-- > 0;) to.push_back(static_cast<std::uint8_t>(value >> 8 * i));
@@ -47,8 +49,8 @@ std::string QueuePairOptions::mistake() const {
     return fmt::format("generations must be a power of two, at most {}", kGenerationsMax);
   if (outside(root_keys, kRootKeysMax))
     return fmt::format("root keys must be a power of two, at most {}", kRootKeysMax);
-  if (outside(root_entries, 1024))
-    return "entries of a root key must be a power of two of the message IDs, at most 1024";
+  if (outside(root_entries, kRootEntriesMax))
+    return fmt::format("entries of a root key must be a power of two of the message IDs, at most {}", kRootEntriesMax);
   if (send_batch < 1 || send_batch > 1u << kLogSendBlocks)
     return fmt::format("a batch must have 1 to {} requests", 1u << kLogSendBlocks);
   return "";
@@ -59,7 +61,7 @@ std::size_t QueuePairInfo::bytes(const QueuePairOptions& o) {
 }
 
 std::vector<std::uint8_t> QueuePairInfo::encode() const {
-  std::vector<std::uint8_t> to(std::begin(kMagic), std::end(kMagic));
+  std::vector<std::uint8_t> to(kMagic.begin(), kMagic.end());
   put(to, bytes(options), 4);
   to.insert(to.end(), address.begin(), address.end());
   put(to, options.layout.message_bits, 1);
@@ -69,7 +71,7 @@ std::vector<std::uint8_t> QueuePairInfo::encode() const {
   for (const std::uint32_t value : {options.mtu, options.packets_a_chunk, options.slots}) put(to, value, 4);
   put(to, options.message_bytes, 8);
   for (const std::uint32_t value :
-       {options.channels, options.generations, options.root_keys, options.root_entries, control_qpn, datagram_qpn})
+       {options.channels, options.generations, options.root_keys, options.root_entries, control_qpn, datagram_qpn, psn})
     put(to, value, 4);
   for (const std::uint32_t key : root_keys) put(to, key, 4);
   for (const std::uint32_t qpn : qpns) put(to, qpn, 4);
@@ -78,7 +80,7 @@ std::vector<std::uint8_t> QueuePairInfo::encode() const {
 
 std::optional<QueuePairInfo> QueuePairInfo::decode(std::span<const std::uint8_t> from) {
   QueuePairInfo info;
-  if (from.size() < kHeadBytes || std::memcmp(from.data(), kMagic, sizeof kMagic) != 0) return {};
+  if (from.size() < kHeadBytes || !std::equal(kMagic.begin(), kMagic.end(), from.begin())) return {};
   std::copy_n(from.begin() + 8, 16, info.address.begin());
   QueuePairOptions& o = info.options;
   o.layout = {from[24], from[25], from[26]};
@@ -87,11 +89,22 @@ std::optional<QueuePairInfo> QueuePairInfo::decode(std::span<const std::uint8_t>
   o.message_bytes = get(from, 40, 8);
   o.channels = get32(from, 48), o.generations = get32(from, 52);
   o.root_keys = get32(from, 56), o.root_entries = get32(from, 60);
-  info.control_qpn = get32(from, 64), info.datagram_qpn = get32(from, 68);
-  if (!o.mistake().empty() || from.size() < bytes(o) || get32(from, 4) != bytes(o)) return {};
+  info.control_qpn = get32(from, 64), info.datagram_qpn = get32(from, 68), info.psn = get32(from, 72);
+  if (!o.mistake().empty() || info.psn > roce::kPsnMask || from.size() < bytes(o) || get32(from, 4) != bytes(o))
+    return {};
   for (std::size_t i = 0; i < o.root_keys; i++) info.root_keys.push_back(get32(from, kHeadBytes + 4 * i));
   for (std::size_t i = 0; i < o.transports(); i++) info.qpns.push_back(get32(from, kHeadBytes + 4 * (o.root_keys + i)));
   return info;
+}
+
+std::string QueuePairInfo::mistake_of(const std::uint8_t* bytes, std::size_t& length) {
+  if (std::memcmp(bytes, kMagic.data(), 3) != 0) return "that is no info of a queue pair";
+  if (bytes[3] != kMagic[3])
+    return fmt::format("the peer's info is of version {}, and this library's of version {}: both ends need the same",
+                       bytes[3] >= '0' && bytes[3] <= '9' ? std::string(1, static_cast<char>(bytes[3])) : "?",
+                       static_cast<char>(kMagic[3]));
+  length = get32({bytes, 8}, 4);
+  return length < kHeadBytes || length > kBytesMax ? "that is no info of a queue pair" : "";
 }
 
 std::string QueuePairInfo::mismatch(const QueuePairOptions& own) const {

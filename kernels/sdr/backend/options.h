@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a queue pair of SDR is made, and what both ends of it tell each other out of band (3.2.2).
 #pragma once
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,25 +50,31 @@ struct QueuePairOptions {
 
 /// What a peer must know; in bytes, all numbers in network byte order:
 ///
-///     0   "SDR1"
+///     0   "SDR2"
 ///     4   total length
 ///     8   IP address (16 bytes; IPv4 as ::ffff:a.b.c.d)
 ///     24  message bits, offset bits, fragment bits, 1: UC
 ///     28  MTU; 32 packets a chunk; 36 slots; 40 bytes of the longest message (8 bytes)
 ///     48  channels; 52 generations; 56 root keys; 60 entries of a root key, in multiples of the slots
 ///     64  queue pair of the control connection; 68 that of control datagrams
-///     72  root keys (4 bytes each), then transport queue pairs: those of generation 0 by channel, then generation 1,
+///     72  the first PSN that each of this end's queue pairs sends, the transports' too
+///     76  root keys (4 bytes each), then transport queue pairs: those of generation 0 by channel, then generation 1,
 ///     ...
 struct QueuePairInfo {
+  static constexpr std::array<std::uint8_t, 4> kMagic{'S', 'D', 'R', '2'};
   roce::IpAddress address{};
   QueuePairOptions options{};
   std::uint32_t control_qpn = 0, datagram_qpn = 0;
+  std::uint32_t psn = 0;
   std::vector<std::uint32_t> root_keys, qpns;
 
   static std::size_t bytes(const QueuePairOptions& options);
   std::vector<std::uint8_t> encode() const;
   /// Empty: that is no such thing.
   static std::optional<QueuePairInfo> decode(std::span<const std::uint8_t> bytes);
+  /// Why bytes that begin so, of which there are at least 8, are none, for people; empty: they are one of `length`
+  /// bytes.
+  static std::string mistake_of(const std::uint8_t* bytes, std::size_t& length);
   /// Why an end that has `own` cannot be connected to this one, for people; empty: it can.
   std::string mismatch(const QueuePairOptions& own) const;
 };

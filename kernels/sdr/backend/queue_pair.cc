@@ -7,6 +7,7 @@
 
 #include "kernels/sdr/backend/device/sdr_bitmaps.h"
 #include "nic_model/host/connect.h"
+#include "runtime/roce/psn.h"
 
 namespace rocebox::sdr {
 
@@ -25,8 +26,18 @@ std::string QueuePair::build(Host& host) {
   for (std::uint32_t i = 0; i < options_.slots; i++) sends_.push_back(std::make_unique<Send>());
   backend_.listen(*send_cq_, *this);
   backend_.listen(control_.cq(), *this);
-  clear_state();
   return "";
+}
+
+void QueuePair::begin(Host& host, std::uint64_t salt) {
+  first_psn_ = static_cast<std::uint32_t>(host.random() ^ salt) & roce::kPsnMask;
+  // UC takes any PSN. Other root keys keep the payload out, and with it the completion.
+  for (std::uint32_t& root : roots_) {
+    host.memory().remove(root);
+    root =
+        host.memory().add_table(backend_.domain(), options_.entries(), options_.message_bytes, IBV_ACCESS_REMOTE_WRITE);
+  }
+  clear_state();
 }
 
 void QueuePair::undo(Host& host) {
@@ -163,6 +174,7 @@ QueuePairInfo QueuePair::info() const {
   const nic_model::NicConfig& config = backend_.host().config();
   info.address = config.address ? *config.address : config.address6.value_or(roce::IpAddress{});
   info.options = options_;
+  info.psn = first_psn_;
   info.control_qpn = control_.control_qpn(), info.datagram_qpn = control_.datagram_qpn();
   info.root_keys = roots_;
   for (const Transport& one : transports_) info.qpns.push_back(one.at.number);
@@ -178,10 +190,11 @@ std::string QueuePair::connect(Host& host, const QueuePairInfo& peer) {
   with.access = IBV_ACCESS_REMOTE_WRITE;
   with.timeout = options_.ack_timeout;
   with.rnr_retry = options_.rnr_retry ? 7 : 0;
-  bool good = control_.connect(host, peer, options_.ack_timeout);
+  with.psn = first_psn_;
+  bool good = control_.connect(host, peer, first_psn_, options_.ack_timeout);
   for (std::size_t i = 0; i < transports_.size() && good; i++) {
     nic_model::Qp& qp = *transports_[i].at.qp;
-    good = nic_model::connect(host, qp, {peer.address, peer.qpns[i], 0}, with) == 0;
+    good = nic_model::connect(host, qp, {peer.address, peer.qpns[i], peer.psn}, with) == 0;
     if (!good || options_.rate_limit == 0) continue;
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_RTS;

@@ -131,7 +131,7 @@ class QueuePair {
   /// Packets that were posted and have not left.
   std::uint32_t backlog() const { return backlog_; }
 
-  /// An unreliable datagram to the peer's listener, of at most kControlBytes. False: it was lost here.
+  /// An unreliable datagram to the peer's listener, of at most kDatagramBytes. False: it was lost here.
   bool send_datagram(nic_model::Host& host, std::span<const std::uint8_t> bytes);
 
   /// Packets that have come, by what they came to (SDR_PACKET, ...).
@@ -143,6 +143,8 @@ class QueuePair {
   // For Backend.
 
   std::string build(nic_model::Host& host);
+  /// Before it is connected, the first time or again: what an earlier connection of its queue pairs sent is not taken.
+  void begin(nic_model::Host& host, std::uint64_t salt);
   /// Gives back what a build took that has failed; the device's heap and completion queues last as long as the NIC.
   void undo(nic_model::Host& host);
   void shut(nic_model::Host& host);
@@ -196,6 +198,7 @@ class QueuePair {
   std::unique_ptr<nic_model::dpa::GuardedMemory> chunk_bytes_;
   std::uint32_t window_ = 0, window_key_ = 0, null_key_ = 0;
   std::vector<std::uint32_t> roots_;
+  std::uint32_t first_psn_ = 0;
   std::vector<Receive> receives_;              // by slot
   std::uint64_t next_receive_ = 0, told_ = 0;  // told_: receives that the peer was told of
   // Sending.

@@ -32,7 +32,7 @@ struct Datagram {
 };
 
 /// Submessages that one NACK has room for.
-inline constexpr std::uint32_t kNackBits = (kControlBytes - 24) * 8;
+inline constexpr std::uint32_t kNackBits = (kDatagramBytes - 24) * 8;
 
 /// `submessages`: of the part, for a NACK; at most kNackBits.
 std::vector<std::uint8_t> encode(const Datagram& datagram, std::uint32_t submessages = 0);

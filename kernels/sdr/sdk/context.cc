@@ -2,8 +2,6 @@
 // Contexts, queue pairs and memory of the C API.
 #include <algorithm>
 #include <bit>
-#include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -26,39 +24,6 @@ int fail(std::string_view call, std::string_view why) {
 int code_of(sdr::Status status, std::string_view call, std::string_view why) {
   if (status == sdr::Status::kError) return fail(call, why);
   return status == sdr::Status::kRetry ? SDR_RETRY : SDR_SUCCESS;
-}
-
-namespace {
-
-std::uint32_t number(const char* name, std::uint32_t otherwise) {
-  const char* text = std::getenv(name);
-  if (!text || !*text) return otherwise;
-  std::uint32_t value = 0;
-  const char* end = text + std::strlen(text);
-  if (const auto [at, error] = std::from_chars(text, end, value); error != std::errc() || at != end)
-    throw ConfigError(fmt::format("{} is `{}`, which is no number", name, text));
-  return value;
-}
-
-}  // namespace
-
-Environment Environment::read() {
-  Environment e;
-  e.generations = number("SDR_QP_NUM_GENERATIONS", 4);
-  e.send_batch = number("SDR_SEND_CTX_SWR_BATCH_SIZE", 16);
-  e.entries_factor = number("SDR_RECV_CTX_ROOT_MKEY_ENTRIES_FACTOR", 1);
-  e.root_keys = number("SDR_RECV_CTX_N_ROOT_MKEYS", e.generations);
-  e.unreliable = number("SDR_USE_UC_QP", 0) != 0;
-  e.rnr_retry = number("SDR_NO_RC_RNR_RETRY", 0) == 0;
-  e.reports = number("SDR_DPA_RX_PROFILE_STATS_REPORT", 0) != 0;
-  const std::uint32_t senders = number("SDR_DPA_TX_NUM_WORKERS", 4);  // as many as the paper's testbed has
-  if (number("SDR_DPA_TX_OFFLOADING_ENABLE", 0) != 0) {
-    if (senders < 1 || senders > sdr::kChannelsMax)
-      throw ConfigError(fmt::format("SDR_DPA_TX_NUM_WORKERS is {}; there can be 1 to {}", senders, sdr::kChannelsMax));
-    e.senders = senders;
-  }
-  e.reports_sent = number("SDR_DPA_TX_PROFILE_STATS_REPORT", 0) != 0;
-  return e;
 }
 
 namespace {
@@ -292,12 +257,10 @@ int sdr_qp_connect(sdr_qp* handle, void* remote_qp_info) {
     if (!qp || !remote_qp_info) return fail("sdr_qp_connect", "it needs a queue pair and the peer's info");
     // Its length stands in its head; decode() looks whether both agree.
     const auto* bytes = static_cast<const std::uint8_t*>(remote_qp_info);
-    std::uint32_t length;
-    std::memcpy(&length, bytes + 4, 4);
-    const std::size_t most = 72 + 4 * (sdr::kRootKeysMax + sdr::kChannelsMax * sdr::kGenerationsMax);
-    const auto peer = std::memcmp(bytes, "SDR1", 4) == 0 && be32toh(length) <= most
-                          ? sdr::QueuePairInfo::decode({bytes, be32toh(length)})
-                          : std::nullopt;
+    std::size_t length = 0;
+    if (std::string why = sdr::QueuePairInfo::mistake_of(bytes, length); !why.empty())
+      return fail("sdr_qp_connect", why);
+    const auto peer = sdr::QueuePairInfo::decode({bytes, length});
     if (!peer) return fail("sdr_qp_connect", "that is no info of a queue pair");
     std::string error;
     qp->context->device->call([&](nic_model::Host& host) { error = qp->core->connect(host, *peer); });

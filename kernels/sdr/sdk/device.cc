@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -112,6 +113,10 @@ sdr::Backend& Device::take_backend(nic_model::Host& host, std::uint32_t workers,
       return one;
     }
   backends_.push_back(std::make_unique<sdr::Backend>(host, workers, sdr::kQueuePairsMax, senders));
+  std::uint64_t salt = 0;
+  if (getrandom(&salt, sizeof salt, GRND_NONBLOCK) != sizeof salt)
+    salt = static_cast<std::uint64_t>(getpid()) << 32 ^ static_cast<std::uint64_t>(host.now());
+  backends_.back()->set_salt(salt);
   return *backends_.back();
 }
 

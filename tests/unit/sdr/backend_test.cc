@@ -256,8 +256,20 @@ TEST(SdrBackend, MisuseIsRefused) {
   EXPECT_TRUE(QueuePairInfo::decode(bytes));
   EXPECT_EQ(QueuePairInfo::decode(bytes)->encode(), bytes);
   for (std::size_t n = 0; n < bytes.size(); n++) EXPECT_FALSE(QueuePairInfo::decode(std::span(bytes).first(n)));
-  bytes[28] = 0xFF;
-  EXPECT_FALSE(QueuePairInfo::decode(bytes));
+  EXPECT_EQ(QueuePairInfo::decode(bytes)->psn, info.psn);
+  std::size_t length = 0;
+  EXPECT_EQ(QueuePairInfo::mistake_of(bytes.data(), length), "");
+  EXPECT_EQ(length, bytes.size());
+  for (const auto& [at, value] : {std::pair{28, 0xFF}, {72, 1}, {3, '1'}}) {  // MTU, a PSN of 25 bits, the version
+    std::vector<std::uint8_t> other = bytes;
+    other[static_cast<std::size_t>(at)] = static_cast<std::uint8_t>(value);
+    EXPECT_FALSE(QueuePairInfo::decode(other)) << at;
+  }
+  bytes[3] = '1';
+  EXPECT_EQ(QueuePairInfo::mistake_of(bytes.data(), length),
+            "the peer's info is of version 1, and this library's of version 2: both ends need the same");
+  bytes[0] = 'X';
+  EXPECT_EQ(QueuePairInfo::mistake_of(bytes.data(), length), "that is no info of a queue pair");
 }
 
 // A peer whose host does not run, as beside other load, must not cost the connection: nobody would tell the other end,

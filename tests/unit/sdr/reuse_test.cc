@@ -30,6 +30,78 @@ TEST(SdrReuse, AQueuePairIsMadeOfOneThatWasDestroyed) {
   }
 }
 
+struct Listener final : QueuePairListener {
+  void on_datagram(nic_model::Host&, std::span<const std::uint8_t> bytes) override { heard.emplace_back(bytes[0]); }
+  std::vector<std::uint8_t> heard;
+};
+
+// All that an earlier connection of the same queue pairs sent comes again, to both ends: packets of messages,
+// clear-to-send, datagrams.
+TEST(SdrReuse, LatePacketsOfAnEarlierConnectionTouchNothing) {
+  SdrBox box(small_queue_pair());
+  std::vector<std::vector<std::uint8_t>> wire[2];
+  bool records = true;
+  for (std::uint32_t side = 0; side < 2; side++)
+    box.fabric.tap({side, 0}, [&, side](FabricPort, std::span<const Packet> packets, Nanos) {
+      for (const Packet& packet : packets)
+        if (records) wire[1 - side].emplace_back(packet.data(), packet.data() + packet.size());
+    });
+  const auto replay = [&] {
+    for (std::uint32_t side = 0; side < 2; side++)
+      for (const auto& bytes : wire[side]) {
+        PacketPtr packet = box.pool.allocate(static_cast<std::uint32_t>(bytes.size()));
+        std::ranges::copy(bytes, packet->data());
+        box.fabric.inject({side, 0}, packet.release());
+        box.fabric.run(box.now);
+      }
+    box.run(kMillisecond);
+  };
+  Listener listeners[2];
+  const auto say = [&](std::uint8_t what) {
+    for (unsigned side = 0; side < 2; side++)
+      box.on(side, [&](nic_model::Host& host) {
+        box.qps[side]->set_listener(&listeners[side]);
+        EXPECT_TRUE(box.qps[side]->send_datagram(host, std::span(&what, 1)));
+      });
+    box.run(kMillisecond);
+  };
+  for (unsigned i = 0; i < 4; i++) box.receive(i * 65536, 30000), box.send(i * 65536, 30000);
+  say(1);
+  box.run(kMillisecond);
+  ASSERT_TRUE(box.same(0, 0, 30000));
+  records = false;
+  const QueuePairInfo earlier[2] = {box.qps[0]->info(), box.qps[1]->info()};
+  for (unsigned side = 0; side < 2; side++)
+    box.on(side, [&](nic_model::Host& host) { box.backends[side]->destroy(host, *box.qps[side]); });
+  box.run(kMillisecond);
+  for (unsigned side = 0; side < 2; side++) box.make(side, small_queue_pair());
+  box.connect_both();
+  std::fill_n(&box.memory[1][0], 4 * 65536, 0xFF);
+  for (unsigned side = 0; side < 2; side++) {
+    const QueuePairInfo info = box.qps[side]->info();
+    ASSERT_EQ(info.qpns, earlier[side].qpns) << "not reused";
+    EXPECT_NE(info.psn, earlier[side].psn);
+    box.on(side, [&](nic_model::Host&) { box.qps[side]->set_listener(&listeners[side]); });
+    listeners[side].heard.clear();
+  }
+  replay();
+  EXPECT_EQ(box.qps[0]->clear_to_send(), 0u) << "by an earlier clear-to-send";
+  std::vector<Receive*> receives;
+  for (unsigned i = 0; i < 4; i++) receives.push_back(box.receive(i * 65536, 30000));
+  replay();
+  for (const Receive* one : receives) EXPECT_EQ(std::count(one->bitmap, one->bitmap + one->chunks, 1), 0);
+  EXPECT_TRUE(box.untouched(0, 4 * 65536));
+  for (const Listener& one : listeners) EXPECT_TRUE(one.heard.empty());
+  for (unsigned i = 0; i < 4; i++) box.send(i * 65536 + 100, 30000);
+  say(2);
+  for (unsigned i = 0; i < 4; i++) {
+    EXPECT_TRUE(box.same(i * 65536 + 100, i * 65536, 30000)) << i;
+    EXPECT_EQ(std::count(receives[i]->bitmap, receives[i]->bitmap + receives[i]->chunks, 1), receives[i]->chunks);
+  }
+  for (const Listener& one : listeners) EXPECT_EQ(one.heard, std::vector<std::uint8_t>{2});
+  EXPECT_FALSE(box.qps[0]->broken() || box.qps[1]->broken());
+}
+
 // Workers that are slow have completions before them of a message when this returns.
 Receive* begin_message(SdrBox& box) {
   Receive* receive = box.receive(0, 30000);
