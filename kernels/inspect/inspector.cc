@@ -79,7 +79,7 @@ void Inspector::process(Context& context, Port, Batch& batch) {
   for (unsigned i = 0; i < size; i++) {
     if (lookups[i].held == Held::kNothing) continue;
     lookups[i].index = find(lookups[i], batch[i]);
-    if (lookups[i].index != kNone) prefetch(lookups[i].index, batch[i]);
+    if (lookups[i].index != kNone) prefetch_flow(lookups[i].index, batch[i]);
   }
   std::uint64_t bytes = 0;
   for (unsigned i = 0; i < size; i++) {
@@ -94,7 +94,7 @@ void Inspector::process(Context& context, Port, Batch& batch) {
 }
 
 // The flow, and the place of the packet's PSN: it lies in a page that other flows do not share.
-void Inspector::prefetch(std::uint32_t index, Packet packet) const {
+void Inspector::prefetch_flow(std::uint32_t index, Packet packet) const {
   __builtin_prefetch(&flows_[index], 1);
   const roce::OpcodeInfo& info = roce::opcode_info(packet);
   const bool response = info.has(roce::kIsReadResponse);

@@ -47,7 +47,7 @@ class Inspector final : public Kernel {
   static Held held(Packet packet);
   static void name(Packet packet, Lookup& lookup);
   std::uint32_t find(const Lookup& lookup, Packet packet) const;
-  void prefetch(std::uint32_t index, Packet packet) const;
+  void prefetch_flow(std::uint32_t index, Packet packet) const;
   std::uint32_t make(const Lookup& lookup, Packet packet);
   void count_other(Packet packet);
   void inspect(Packet packet, Lookup& lookup, Nanos now);
