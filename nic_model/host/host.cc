@@ -82,14 +82,20 @@ void Host::forget_timer(const Timer& timer) { std::erase(armed_[program_of(timer
 
 Progress Host::progress(std::uint32_t program, const dpa::Process* device) const {
   Progress sum = manager_.progress(program);
-  for (const Timer* timer : armed_[program]) sum.add(0, timer->at());
+  bool is_stuck = false;
   for (const std::unique_ptr<Qp>& qp : core_.qps) {
     if (!qp) continue;
     const CompletionQueue& cq = *qp->init.send_cq;
     if (cq.is_devices() ? !device || qp->init.domain != device->domain() : cq.program() != program) continue;
     sum.add(qp->requester.steps(), qp->can_send() ? qp->requester.waits_until() : 0);
-    if (is_resolving(*qp)) sum.add(neighbors_.progress());
+    if (is_resolving(*qp))
+      sum.add(neighbors_.progress());
+    else
+      is_stuck = is_stuck || (qp->can_send() && qp->requester.waits_for_nothing());
   }
+  // What it still means to do does not help what waits, and would hide it for as long as its farthest timer.
+  if (!is_stuck)
+    for (const Timer* timer : armed_[program]) sum.add(0, timer->at());
   return sum;
 }
 

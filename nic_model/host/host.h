@@ -86,7 +86,8 @@ class Host final : public HostSide, public dpa::Environment {
   int set_group_window(Qp& qp, const GroupWindow& window);
   void clear_group_window(Qp& qp, std::uint32_t name) { qp.responder.group_writes().clear(name); }
   int detach_mcast(Qp& qp, const roce::IpAddress& group) { return core_.groups.detach(group, qp.number()); }
-  /// Of a program: its queue pairs, connections and timers, and the queue pairs of its device program.
+  /// Of a program: its queue pairs, connections and timers, and the queue pairs of its device program. Its timers do
+  /// not count while a queue pair has requests that nothing is due for.
   Progress progress(std::uint32_t program, const dpa::Process* device = nullptr) const;
   const NicConfig& config() const { return core_.config; }
   Connections& connections() { return connections_; }

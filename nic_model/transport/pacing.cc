@@ -16,6 +16,11 @@ double Requester::pace_rate() const {
 }
 
 // Whether pace() has something to do.
+bool Requester::waits_for_nothing() const {
+  return (has_outstanding() || current_ != end_) && deadline_ == kNever && !qp_.pace_timer.armed() &&
+         !qp_.rnr_timer.armed();
+}
+
 bool Requester::is_paced() const {
   return core_.is_observed(QpEventKind::kTx) || qp_.rate != 0 || qp_.attributes.rate_limit != 0 ||
          core_.config.limiter.qp_rate != 0;

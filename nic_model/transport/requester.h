@@ -93,6 +93,8 @@ class Requester {
     const Nanos response = has_outstanding() && deadline_ != kNever ? deadline_ : 0;
     return current_ != end_ ? std::max(response, paced_until_) : response;
   }
+  /// For a watchdog: there are requests, and no timer would do anything for them.
+  bool waits_for_nothing() const;
 
   std::uint32_t unacknowledged_psn() const { return una_; }
   std::uint32_t next_psn() const { return current_ == end_ ? next_psn_ : works_[current_ & mask_].first_psn + packet_; }

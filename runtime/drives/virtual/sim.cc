@@ -116,8 +116,22 @@ bool Sim::nothing_advances() {
     advanced_at_ = now_;
     waits_until_ = progress.waits_until;
   }
+  waits_until_ = std::min(waits_until_, progress.waits_until);  // what was called off is not waited for
   last_steps_ = progress.steps;
   return now_ - advanced_at_ >= config_.sim.watchdog && now_ > waits_until_;
+}
+
+// Nothing happens before `next`, and that may be long after what stands still should have been told of. Packets that
+// are under way may arrive then.
+bool Sim::stands_still_until(Nanos next) {
+  const Nanos watchdog = config_.sim.watchdog;
+  if (watchdog == 0 || next - now_ < watchdog || testbed_.fabric().held() > 0) return false;
+  if (nothing_advances()) return true;
+  if (workloads_.next_start() != kNever || schedule_.next() != kNever) return false;
+  const Nanos told_at = std::max(advanced_at_ + watchdog, waits_until_ + 1);
+  if (told_at >= next) return false;
+  now_ = told_at;
+  return true;
 }
 
 void Sim::run_workloads() {
@@ -133,6 +147,8 @@ void Sim::run_workloads() {
       end_ = End::kTime;
     } else if (next == kNever) {
       end_ = config_.workloads.empty() ? End::kFinished : End::kStuck;
+    } else if (stands_still_until(next)) {
+      end_ = End::kStuck;
     } else {
       sample_until(next);
       set_ahead(limit);

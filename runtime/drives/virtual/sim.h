@@ -65,6 +65,7 @@ class Sim {
   void set_ahead(Nanos limit);
   void step(Nanos now);
   bool nothing_advances();
+  bool stands_still_until(Nanos next);
   void tell_progress();
   bool stop_requested() const { return options_.stop && options_.stop->requested(); }
   Json waiting() const;

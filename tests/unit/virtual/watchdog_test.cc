@@ -105,5 +105,26 @@ TEST(Watchdog, WhatNothingIsDueForStandsStill) {
   EXPECT_GE(report["run"]["span_ns"], 10 * kSecond);
 }
 
+// Of a program that means to do more, or to end by itself, much later: its timers do not hide what is stuck.
+TEST(Watchdog, ATimerFarAheadHidesNothing) {
+  const struct {
+    const char *name, *workload;
+  } rows[] = {{"a flow that begins in an hour",
+               "flows: {hosts: [h0, h1], timeout: 0, flows: [{source: 0, destination: 1, bytes: 10MB},"
+               " {source: 0, destination: 1, bytes: 1MB, start: 3600s}]}"},
+              {"an end in an hour", "write_bw: {hosts: [h0, h1], timeout: 0, duration: 3600s}"}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    FabricBox box(pair("10Gbps", "",
+                       std::string("workloads: {") + row.workload +
+                           "}\n"
+                           "schedule: {stops: {at: 100us, links: {h0_h1: {up: false}}}}\n"));
+    const Json& report = box.run();
+    ASSERT_EQ(report["run"]["end"], "nothing advanced any more");
+    EXPECT_LT(report["run"]["span_ns"], 13 * kSecond);
+    EXPECT_FALSE(report["waiting"]["workloads"].empty()) << "and which";
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::fabric_test
