@@ -11,13 +11,15 @@ std::size_t kernels_of(const config::RunConfig& config, unsigned device) {
   return device < config.devices.size() ? config.devices[device].kernels.size() : 1;
 }
 
-// Shard 0 draws as a replay does; the others draw numbers of their own.
+}  // namespace
+
 std::uint64_t shard_seed(const config::RunConfig& config, unsigned shard) {
-  const auto seed = static_cast<std::uint64_t>(config.seed);
+  auto seed = static_cast<std::uint64_t>(config.seed);
+  for (const config::DeviceConfig& device : config.devices)
+    if (device.whole() && device.whole()->makes_packets())
+      for (const auto& [option, value] : flatten(device.kernels[0].values)) seed = stream_seed(seed, option, value);
   return shard == 0 ? seed : stream_seed(seed, "shard", std::to_string(shard));
 }
-
-}  // namespace
 
 ShardDevices::ShardDevices(unsigned number, const config::RunConfig& config, Pool& pool, const LoopClock& clock,
                            TransmitQueues& queues, LatencySample& sample)

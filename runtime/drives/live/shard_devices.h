@@ -9,6 +9,11 @@
 
 namespace rocebox {
 
+/// What the devices of a shard draw by. Shard 0 draws as a replay does, the others draw numbers of their own; and
+/// where a device makes packets itself, as a host does, by its options, too: hosts that differ in their addresses alone
+/// draw unlike each other.
+std::uint64_t shard_seed(const config::RunConfig& config, unsigned shard);
+
 class ShardDevices {
  public:
   /// Of shard `number`. Device ports that no port of `queues` is bound to drop and count. Throws ConfigError.
