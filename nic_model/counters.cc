@@ -54,6 +54,8 @@ Counters::Counters(Stats& s)
       acks_sent(s.counter("acks_sent", "ACKs sent")),
       naks_sent(s.counter("naks_sent", "NAKs sent, RNR NAKs not counted")),
       rnr_naks_sent(s.counter("rnr_naks_sent", "RNR NAKs sent")),
+      responses_dropped(s.counter("responses_dropped",
+                                  "responses that found as many waiting for the port; the requester is to ask again")),
       packet_seq_err(s.counter("packet_seq_err", "NAKs for a PSN sequence error received")),
       implied_nak_seq_err(
           s.counter("implied_nak_seq_err", "an ACK or response showed that a READ's or atomic's was lost")),

@@ -20,7 +20,7 @@ struct Counters {
   Counter &rx_write_requests, &rx_read_requests, &rx_atomic_requests, &rx_send_requests;
   // Responder.
   Counter &out_of_sequence, &duplicate_request, &out_of_buffer, &resp_local_length_error, &resp_cqe_error,
-      &resp_remote_access_errors, &resp_invalid_requests, &acks_sent, &naks_sent, &rnr_naks_sent;
+      &resp_remote_access_errors, &resp_invalid_requests, &acks_sent, &naks_sent, &rnr_naks_sent, &responses_dropped;
   // Requester.
   Counter &packet_seq_err, &implied_nak_seq_err, &local_ack_timeout_err, &rnr_nak_retry_err, &retries_exceeded,
       &req_cqe_error, &req_cqe_flush_error, &resp_cqe_flush_error, &req_remote_invalid_request,

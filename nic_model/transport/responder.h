@@ -114,8 +114,9 @@ class Responder {
   Counter& place_group_write(Context& context, Packet packet, GroupWrites::Message& message);
 
   // responses.cc
-  void acknowledge(Context& context, std::uint32_t psn, std::uint8_t syndrome);
-  void push(Context& context, const Response& response);
+  // False: it is not said, since too many wait.
+  bool acknowledge(Context& context, std::uint32_t psn, std::uint8_t syndrome);
+  bool push(Context& context, const Response& response);
   void add_resource(const Resource& resource);
   // The first of those that are still to be sent, and the last.
   Response& front() { return responses_[first_]; }
@@ -144,7 +145,8 @@ class Responder {
   bool is_paced_ = false;      // responses to READs wait for their rate
   Message message_ = Message::kNone;
   std::uint32_t rkey_ = 0;
-  // A ring of responses that are still to be sent: `few_`, or once there were more `many_`.
+  // A ring of responses that are still to be sent: `few_`, or once there were more `many_`, which has one place beyond
+  // kMany for a NAK that ends the queue pair.
   static constexpr std::uint16_t kFew = 2, kMany = 2 * kRdAtomicMax + 2;
   Response* responses_ = few_;
   std::uint16_t room_ = kFew, first_ = 0, waiting_ = 0;

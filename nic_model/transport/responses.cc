@@ -9,6 +9,15 @@
 #include "nic_model/transport/responder.h"
 
 namespace rocebox::nic_model {
+namespace {
+
+// A NAK after which there is nothing more; one of a gap ends nothing.
+bool ends_connection(std::uint8_t syndrome) {
+  return roce::aeth_kind(syndrome) == roce::AethKind::kNak &&
+         roce::aeth_value(syndrome) != static_cast<unsigned>(roce::NakCode::kPsnSequenceError);
+}
+
+}  // namespace
 
 void Responder::keep_resources() {
   const std::size_t before = resources_.size(),
@@ -26,7 +35,7 @@ void Responder::add_resource(const Resource& resource) {
 
 // A later ACK says all that one says which has not left yet. So does a NAK; but where packets are placed as they come a
 // switch may keep it back (Themis), and who sent would wait for the ACK in vain.
-void Responder::acknowledge(Context& context, std::uint32_t psn, std::uint8_t syndrome) {
+bool Responder::acknowledge(Context& context, std::uint32_t psn, std::uint8_t syndrome) {
   const Response response{Response::Kind::kAcknowledge, syndrome, false, psn, msn_};
   const auto is_ack = [](const Response& one) {
     return one.kind == Response::Kind::kAcknowledge && roce::aeth_kind(one.syndrome) == roce::AethKind::kAck;
@@ -34,7 +43,8 @@ void Responder::acknowledge(Context& context, std::uint32_t psn, std::uint8_t sy
   const bool acks = is_ack(response);
   if (waiting_ && is_ack(back()) && (acks || !places_ahead_)) {
     back() = response;
-    return core_.wake(context, qp_);
+    core_.wake(context, qp_);
+    return true;
   }
   if (places_ahead_ && acks && waiting_ > 1 && back().kind == response.kind) {
     // Behind a NAK: an ACK before it needs not leave any more; where nothing has room the NAK need not.
@@ -42,30 +52,36 @@ void Responder::acknowledge(Context& context, std::uint32_t psn, std::uint8_t sy
     if (is_ack(before) || waiting_ == kMany) {
       if (is_ack(before)) before = back();
       back() = response;
-      return core_.wake(context, qp_);
+      core_.wake(context, qp_);
+      return true;
     }
   }
-  push(context, response);
+  return push(context, response);
 }
 
-void Responder::push(Context& context, const Response& response) {
-  // As many as there are requests that may wait for one; who floods with duplicates gets no more.
-  if (waiting_ == room_) [[unlikely]] {
-    if (room_ == kMany) return;
+bool Responder::push(Context& context, const Response& response) {
+  if (waiting_ == room_ && room_ == kFew) [[unlikely]]
     grow();
+  // As many as there are requests that may wait for one: who floods with duplicates gets no more, and whose response is
+  // missing asks again. Not so after a NAK that ends the queue pair, which would not answer: that has a place of its
+  // own.
+  if (waiting_ >= kMany && !ends_connection(response.syndrome)) [[unlikely]] {
+    core_.count.responses_dropped.add();
+    return false;
   }
   waiting_++;
   back() = response;
   if (response.kind != Response::Kind::kAcknowledge && !response.is_again) reads_waiting_++;
   core_.wake(context, qp_);
+  return true;
 }
 
 // Once in the life of a queue pair that has many to send.
 void Responder::grow() {
-  many_ = std::make_unique<Response[]>(kMany);
+  many_ = std::make_unique<Response[]>(kMany + 1);
   for (std::uint32_t i = 0; i < waiting_; i++) many_[i] = responses_[(first_ + i) % room_];
   responses_ = many_.get();
-  room_ = kMany;
+  room_ = kMany + 1;
   first_ = 0;
 }
 
@@ -176,12 +192,8 @@ void Responder::flush(Context& context) {
   if (work_.taken) core_.complete_receive(context, qp_, work_, {MLX5_CQE_RESP_SEND}, IBV_WC_WR_FLUSH_ERR);
   message_ = Message::kNone;
   is_paced_ = false;
-  // What was accepted before the NAK that ends it goes out first; one of a gap ends nothing.
-  const auto ends = [](std::uint8_t syndrome) {
-    return roce::aeth_kind(syndrome) == roce::AethKind::kNak &&
-           roce::aeth_value(syndrome) != static_cast<unsigned>(roce::NakCode::kPsnSequenceError);
-  };
-  if (waiting_ == 0 || !ends(back().syndrome)) {
+  // What was accepted before the NAK that ends it goes out first.
+  if (waiting_ == 0 || !ends_connection(back().syndrome)) {
     first_ = waiting_ = 0;
     reads_waiting_ = 0;
   }

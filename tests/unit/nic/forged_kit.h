@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A NIC that forged packets come to.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "runtime/roce/build.h"
+#include "tests/unit/nic/nic_kit.h"
+
+namespace rocebox::test::forged {
+
+inline constexpr std::uint32_t kPsn = 0x100, kMtu = 1024;
+using roce::PacketSpec;
+
+// The second NIC of two that are connected, and what comes to it.
+class Victim {
+ public:
+  explicit Victim(ibv_qp_type type = IBV_QPT_RC, const std::string& nic = "rate: 100Gbps") : box(nic) {
+    PairOptions options;
+    options.type = type;
+    options.psn = kPsn;
+    box.connect(options);
+    box.run(10 * kMillisecond);  // both know the way
+  }
+  // A WRITE of 8 bytes that the victim would execute.
+  PacketSpec good() const {
+    PacketSpec spec;
+    spec.underlay.source_mac = {2, 0x72, 10, 0, 0, 1};
+    spec.underlay.destination_mac = {2, 0x72, 10, 0, 0, 2};
+    spec.underlay.addresses = {roce::ipv4(10, 0, 0, 1), roce::ipv4(10, 0, 0, 2)};
+    spec.opcode = box.sides[1].qp->is(IBV_QPT_UC)   ? IBV_OPCODE_UC_RDMA_WRITE_ONLY
+                  : box.sides[1].qp->is(IBV_QPT_UD) ? IBV_OPCODE_UD_SEND_ONLY
+                                                    : IBV_OPCODE_RC_RDMA_WRITE_ONLY;
+    spec.pkey = 0xFFFF;
+    spec.destination_qp = box.sides[1].qp->number();
+    spec.source_qp = box.sides[0].qp->number();
+    spec.psn = kPsn;
+    spec.qkey = 0x1234;
+    spec.virtual_address = box.sides[1].address();
+    spec.rkey = box.sides[1].key;
+    spec.payload = std::span(payload).first(8);
+    spec.dma_length = 8;
+    return spec;
+  }
+  PacketPtr build(const PacketSpec& spec) {
+    PacketPtr packet = box.pool.allocate(roce::built_bytes(spec));
+    roce::build(*packet, spec);
+    return packet;
+  }
+  // Another one, which nobody has taken apart yet.
+  PacketPtr spoiled(Packet packet, const std::function<void(Packet)>& spoil) {
+    spoil(packet);
+    PacketPtr other = box.pool.allocate(packet.size());
+    std::memcpy(other->data(), packet.data(), packet.size());
+    return other;
+  }
+  void inject(PacketPtr packet) {
+    std::vector<Packet> one = {packet.release()};
+    box.fabric.inject({1, 0}, one);
+    box.fabric.run(box.now);
+  }
+  // What is really sent still arrives.
+  void expect_alive() {
+    ASSERT_EQ(0, box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 3000, 4096));
+    box.run();
+    ASSERT_EQ(box.completions(0).size(), 1u) << box.state();
+    EXPECT_EQ(box.completions(0)[0].status, IBV_WC_SUCCESS) << box.state();
+  }
+
+  std::vector<std::uint8_t> payload = std::vector<std::uint8_t>(4096, 0xAB);
+  NicBox box;
+};
+
+}  // namespace rocebox::test::forged
