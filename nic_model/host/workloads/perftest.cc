@@ -21,7 +21,8 @@ namespace {
 // One end of all queue pairs.
 class End final : public HostProgram {
  public:
-  End(const WorkloadHost& on, const PerftestConfig& config) : config_(config) {
+  End(const WorkloadHost& on, const PerftestConfig& config, const std::vector<std::uint64_t>& sizes)
+      : config_(config), sizes_(sizes) {
     host_ = &host_of(on, config.mtu);
     program_ = host_->submit(*this);
   }
@@ -35,9 +36,9 @@ class End final : public HostProgram {
   void prepare(Host& host) {
     domain_ = host.alloc_pd();
     if (host.config().header_only) {
-      mapping_.key = host.memory().add_without_bytes(domain_, 0, config_.size, ConnectOptions().access);
+      mapping_.key = host.memory().add_without_bytes(domain_, 0, config_.largest(), ConnectOptions().access);
     } else {
-      bytes_.resize(config_.size);
+      bytes_.resize(config_.largest());
       mapping_ = host.memory().map(domain_, bytes_.data(), bytes_.size(), ConnectOptions().access);
     }
     const auto depth = static_cast<std::uint32_t>(config_.tx_depth);
@@ -64,19 +65,20 @@ class End final : public HostProgram {
                          options);
   }
   void post_receive(Host& host, std::size_t number) {
-    ibv_sge sge{address(), static_cast<std::uint32_t>(config_.size), mapping_.key};
+    ibv_sge sge{address(), static_cast<std::uint32_t>(sizes_[number]), mapping_.key};
     ibv_recv_wr request{number, nullptr, &sge, 1};
     host.post_receive(*qps[number].qp, &request, nullptr);
   }
   int post_send(Host& host, std::size_t number, ibv_wr_opcode opcode, const End& other, bool signaled,
                 std::uint32_t immediate = 0) {
-    ibv_sge sge{address(), static_cast<std::uint32_t>(config_.size), mapping_.key};
+    ibv_sge sge{address(), static_cast<std::uint32_t>(sizes_[number]), mapping_.key};
     ibv_send_wr request{};
     request.wr_id = number;
     request.opcode = opcode;
     request.sg_list = &sge;
     request.num_sge = 1;
-    const bool inlined = config_.size <= static_cast<std::uint64_t>(config_.inline_size) && !host.config().header_only;
+    const bool inlined =
+        sizes_[number] <= static_cast<std::uint64_t>(config_.inline_size) && !host.config().header_only;
     if (inlined) sge.addr = reinterpret_cast<std::uintptr_t>(bytes_.data());  // that the host copies, not the NIC
     request.send_flags = (signaled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u) |
                          (inlined ? static_cast<unsigned>(IBV_SEND_INLINE) : 0u);
@@ -91,7 +93,7 @@ class End final : public HostProgram {
 
   struct Pair {
     Qp* qp;
-    std::int64_t posted = 0, completed = 0;
+    std::int64_t posted = 0, completed = 0, in_duration = 0;  // the last: completed until posting ended
     Nanos next_post = 0;
     bool done = false;
   };
@@ -101,6 +103,7 @@ class End final : public HostProgram {
 
  private:
   const PerftestConfig& config_;
+  const std::vector<std::uint64_t>& sizes_;  // of each queue pair
   Host* host_;
   std::uint32_t program_ = 0, domain_ = 0;
   Mapping mapping_;
@@ -112,8 +115,11 @@ class End final : public HostProgram {
 
 class Perftest : public Workload {
  public:
-  Perftest(std::span<const WorkloadHost> hosts, const PerftestConfig& config, Verb verb)
-      : config_(config), verb_(verb), ends_{End(hosts[0], config_), End(hosts[1], config_)} {
+  Perftest(std::span<const WorkloadHost> hosts, const PerftestConfig& config, Verb verb, std::uint64_t seed)
+      : config_(config),
+        sizes_(config.sizes(seed)),
+        verb_(verb),
+        ends_{End(hosts[0], config_, sizes_), End(hosts[1], config_, sizes_)} {
     for (unsigned side = 0; side < 2; side++) {
       ends_[side].on_wc = [this, side](Host& host, const ibv_wc& wc) {
         if (wc.status != IBV_WC_SUCCESS)
@@ -161,6 +167,7 @@ class Perftest : public Workload {
   }
 
   const PerftestConfig config_;
+  const std::vector<std::uint64_t> sizes_;
   const Verb verb_;
   std::array<End, 2> ends_;
   FlowRecord flow_{0, 1, 0, 0, kNever};
@@ -176,18 +183,33 @@ class Bandwidth final : public Perftest {
     const double seconds = static_cast<double>(ended_ - start_) / 1e9;
     report.count("messages", messages_);
     report.count("failed_completions", failed_);
+    if (config_.duration) report_window(report);
     if (!finished_ || seconds <= 0) return;
     report.duration("completion_time", ended_ - start_);
-    report.real("average_bits_per_second",
-                static_cast<double>(messages_) * static_cast<double>(config_.size) * 8 / seconds);
+    report.real("average_bits_per_second", static_cast<double>(flow_.bytes) * 8 / seconds);
     report.real("messages_per_second", static_cast<double>(messages_) / seconds);
-    // Of workloads that begin together these are of one window, whatever each has still to end behind it.
-    if (config_.duration)
-      report.real("in_duration_bits_per_second", static_cast<double>(in_duration_) * static_cast<double>(config_.size) *
-                                                     8e9 / static_cast<double>(config_.duration));
   }
 
  private:
+  // Of workloads that begin together this is of one window, whatever each has still to end behind it.
+  void report_window(Report& report) const {
+    std::uint64_t all = 0;
+    for (const End& end : ends_)
+      for (std::size_t i = 0; i < sizes_.size(); i++) all += in_duration(end, i);
+    report.real("in_duration_bits_per_second", rate(all));
+    if (config_.size_max)
+      report.table("queue_pairs", sizes_.size(), [&](Report& r, std::size_t i) {
+        r.count("number", static_cast<std::int64_t>(i));
+        r.count("bytes_of_a_message", static_cast<std::int64_t>(sizes_[i]));
+        r.real("in_duration_bits_per_second", rate(in_duration(ends_[0], i)));
+      });
+  }
+  std::uint64_t in_duration(const End& end, std::size_t number) const {
+    return static_cast<std::uint64_t>(end.qps.empty() ? 0 : end.qps[number].in_duration) * sizes_[number];
+  }
+  double rate(std::uint64_t bytes) const {
+    return static_cast<double>(bytes) * 8e9 / static_cast<double>(config_.duration);
+  }
   bool sends(unsigned side) const { return side == 0 || config_.bidirectional; }
   bool more(const End::Pair& pair, Nanos now) const {
     return config_.duration ? now - start_ < config_.duration : pair.posted < config_.iters;
@@ -213,7 +235,7 @@ class Bandwidth final : public Perftest {
       if (config_.rate_limit)
         pair.next_post =
             std::max(pair.next_post, host.now()) +
-            static_cast<Nanos>(static_cast<double>(config_.size) * 8e9 / static_cast<double>(config_.rate_limit));
+            static_cast<Nanos>(static_cast<double>(sizes_[number]) * 8e9 / static_cast<double>(config_.rate_limit));
     }
   }
   void on_time(Host& host, unsigned side) override {
@@ -228,8 +250,8 @@ class Bandwidth final : public Perftest {
     const std::int64_t before = pair.completed;
     pair.completed = std::min(pair.posted, (pair.completed / config_.cq_mod + 1) * config_.cq_mod);
     messages_ += pair.completed - before;
-    if (host.now() - start_ <= config_.duration) in_duration_ += pair.completed - before;
-    flow_.bytes = static_cast<std::uint64_t>(messages_) * config_.size;
+    if (host.now() - start_ <= config_.duration) pair.in_duration = pair.completed;
+    flow_.bytes += static_cast<std::uint64_t>(pair.completed - before) * sizes_[wc.wr_id];
     fill(host, side, wc.wr_id);
     look_whether_done(host, pair);
   }
@@ -242,7 +264,6 @@ class Bandwidth final : public Perftest {
   }
 
   std::int64_t messages_ = 0, sending_ = 0;
-  std::int64_t in_duration_ = 0;  // that were completed until posting ended
 };
 
 // One message there, one back; a READ is both.
@@ -301,13 +322,14 @@ class PerftestOptions final : public WorkloadOptions {
   }
   void fields(Fields& f) override { config_.fields(f, kVerb, kLatency); }
   Range<std::int64_t> hosts() const override { return {kVerb == Verb::kWrite ? 1 : 2, 2}; }
-  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
+  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t seed) const override {
+    if (hosts.size() == 1 && config_.size_max) throw ConfigError("`size_max` is for a workload with two hosts");
     if (hosts.size() == 1) return remote_write(hosts[0], config_, kLatency);
     if (config_.address)
       throw ConfigError("`address` is for a workload with one host, a client, and `" + hosts[1].name +
                         "` is a second one");
-    if constexpr (kLatency) return std::make_unique<Latency>(hosts, config_, kVerb);
-    return std::make_unique<Bandwidth>(hosts, config_, kVerb);
+    if constexpr (kLatency) return std::make_unique<Latency>(hosts, config_, kVerb, seed);
+    return std::make_unique<Bandwidth>(hosts, config_, kVerb, seed);
   }
 
  private:

@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "runtime/kernel/splitmix64.h"
+
 namespace rocebox::nic_model {
 namespace {
 
@@ -33,9 +35,19 @@ void PerftestConfig::fields(Fields& f, Verb verb, bool latency) {
   f.boolean("bidirectional", bidirectional, "the server sends, too");
   f.duration("duration", duration, {0, 3600 * kSecond}, "time to run, in place of `iters`");
   f.rate("rate_limit", rate_limit, {0, kRateMax}, "of each queue pair, at which its messages are posted; 0: none");
+  f.bytes("size_max", size_max, {0, std::uint64_t{1} << 30},
+          "messages of each queue pair have a size of its own, drawn from `size` to this; 0: all have `size`");
+  if (size_max && size_max < size) f.refuse("size_max", "is less than `size`");
   if (cq_mod > tx_depth) f.refuse("cq_mod", "is more than `tx_depth`, and nothing would be completed");
   if (cq_entries() > kCqEntriesMax)
     f.refuse("qp", "is too many for so large a `tx_depth`: one completion queue cannot hold all their completions");
+}
+
+std::vector<std::uint64_t> PerftestConfig::sizes(std::uint64_t seed) const {
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(qp), size);
+  if (size_max)
+    for (std::uint64_t& one : all) one += splitmix64::next(seed) % (size_max - size + 1);
+  return all;
 }
 
 }  // namespace rocebox::nic_model

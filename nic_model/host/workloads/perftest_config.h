@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "nic_model/limits.h"
 #include "runtime/component/fields.h"
@@ -18,7 +19,7 @@ enum class Verb : std::uint8_t { kWrite, kRead, kSend };
 struct PerftestConfig {
   std::optional<roce::IpAddress> address;
   std::int64_t port = 18515;
-  std::uint64_t size = 65536;
+  std::uint64_t size = 65536, size_max = 0;
   std::int64_t iters = 1000, tx_depth = 128, qp = 1, mtu = 4096, cq_mod = 1, inline_size = 0;
   int connection = 0;
   bool bidirectional = false;
@@ -27,6 +28,9 @@ struct PerftestConfig {
   std::int64_t timeout = 14;
 
   void fields(Fields& f, Verb verb, bool latency);
+  /// Bytes of the messages of each queue pair.
+  std::vector<std::uint64_t> sizes(std::uint64_t seed) const;
+  std::uint64_t largest() const { return size_max ? size_max : size; }
   std::uint64_t cq_entries() const { return static_cast<std::uint64_t>(4 * tx_depth * qp + 64); }
 };
 

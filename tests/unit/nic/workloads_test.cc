@@ -140,6 +140,26 @@ TEST(Workloads, PerftestEndsAndCountsAllMessages) {
   }
 }
 
+// Each queue pair's messages have a size between both, by the run's seed.
+TEST(Workloads, PerftestDrawsSizes) {
+  constexpr std::uint64_t kMessages = 3, kLeast = 1000, kMost = 9000;
+  for (const char* name : {"write_bw", "read_bw", "send_bw"}) {
+    std::vector<std::uint64_t> bytes;
+    for (const std::uint64_t seed : {1, 1, 2}) {
+      Star star(2, "mtu: 1500", "delay: 1us");
+      const auto options = workload_options(name, "{size: 1000, size_max: 9000, iters: 3, tx_depth: 2, mtu: 1024}");
+      const auto workload = options->make(star.all, seed);
+      star.run(*workload);
+      EXPECT_TRUE(workload->finished()) << name;
+      bytes.push_back(workload->flows()[0].bytes);
+      EXPECT_GE(bytes.back(), kMessages * kLeast);
+      EXPECT_LE(bytes.back(), kMessages * kMost);
+    }
+    EXPECT_EQ(bytes[0], bytes[1]);
+    EXPECT_NE(bytes[0], bytes[2]);
+  }
+}
+
 TEST(Workloads, ThoseWithNothingToSendEnd) {
   Star star(2, "header_only: true", "delay: 1us");
   const auto workload = workload_options("permutation", "shift: 2")->make(star.all, 1);
