@@ -113,7 +113,8 @@ void Backend::destroy(Host& host, QueuePair& qp) {
 }
 
 bool Backend::is_at_rest(const QueuePair& qp) const {
-  // Indices go round, and a ring has no more between them than its entries.
+  // Indices go round, and a ring has no more between them than its entries. Of each 2^32 completions that pass one at
+  // rest it is so told to be busy for as many as a ring has: another is made then.
   const auto has_come_to = [](std::uint32_t until, std::uint32_t index, std::uint32_t entries) {
     return until - index - 1 >= entries;
   };
