@@ -357,7 +357,7 @@ def scr_rows(table, folder):
             instructions = json.load(file)
     rows = ns, cycles, instructions
     scr_call(table, "scr, a call of Swift through the interface", rows, ("swift_through_the_interface", "swift_called_directly"))
-    scr_call(table, "pcc, a call of rtt_control through the interface", rows, ("pcc_through_the_interface", "pcc_called_directly", "pcc_events_alone"), 1000)
+    scr_call(table, "pcc, a call of Swift through the interface", rows, ("pcc_through_the_interface", "pcc_called_directly", "pcc_events_alone"), 1000)
 
 
 def replay_rows(table, result):

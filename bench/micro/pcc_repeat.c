@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rtt_control, whose algorithm runs so many times in one event as a message of the host says: all but the first without
+/* swift_control, whose algorithm runs so many times in one event as a message of the host says: all but the first without
  * the interface around it, so that its own time can be told from the interface's. */
-#define doca_pcc_dev_user_algo rtt_control_algo
-#include "nic_model/pcc/programs/rtt_control.c"
+#define doca_pcc_dev_user_algo swift_control_algo
+#include "nic_model/pcc/programs/swift_control.c"
 #undef doca_pcc_dev_user_algo
 
 static uint32_t times = 1;
@@ -12,7 +12,7 @@ void doca_pcc_dev_user_algo(doca_pcc_dev_algo_ctxt_t* algo_ctxt, doca_pcc_dev_ev
   const doca_pcc_dev_results_t before = *results;
   for (uint32_t i = 0; i < times; i++) {
     *results = before;
-    rtt_control_algo(algo_ctxt, event, attr, results);
+    swift_control_algo(algo_ctxt, event, attr, results);
   }
 }
 

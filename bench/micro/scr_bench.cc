@@ -122,7 +122,7 @@ void swift_called_directly(benchmark::State& state) {
     benchmark::DoNotOptimize(node.action_count);
   }
 }
-// The same of a program for PCC: an answer to a probe, by rtt_control, whose state and rate are the same each time.
+// The same of a program for PCC: an answer to a probe, by swift_control, whose state and rate are the same each time.
 constexpr std::uint16_t kCalls = 1000;  // without the interface, in one with it
 
 class PccCall {

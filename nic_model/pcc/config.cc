@@ -15,7 +15,7 @@ namespace rocebox::nic_model::pcc {
 namespace {
 
 // Those that come with rocebox, in the folder of device programs.
-constexpr std::string_view kPrograms[] = {"rtt_control", "load_control"};
+constexpr std::string_view kPrograms[] = {"rtt_control", "swift_control", "load_control"};
 constexpr std::string_view kNotificationPrograms[] = {"load_np"};
 constexpr std::size_t kSettingsMax = 256;
 

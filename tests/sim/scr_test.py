@@ -9,6 +9,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
 from common import RoceboxTest
 
+CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
 CONFIG = """parameters: {threads: 64, law: 0us, policy: fair}
 topology:
   dumbbell: {hosts_per_side: 2, host_rate: 100Gbps, bottleneck_rate: 100Gbps, host_delay: 1us}
@@ -43,6 +44,12 @@ class Threads(RoceboxTest):
         one, three = (self.sweep(CONFIG, jobs, *words) for jobs in (1, 3))
         self.assertEqual(one, three)
         self.assertEqual(len(set(self.hashes(one))), 4)
+
+    def test_programs_for_pcc_share_a_bottleneck(self):
+        """The file's expectations say how."""
+        for program in "rtt_control", "swift_control":
+            with self.subTest(program=program):
+                self.rocebox("sim", CONFIGS / "sim/scr/rtt_control.yaml", "--quiet", "--set", f"program={program}")
 
     def test_threads_of_the_dpa(self):
         threads = ("--sweep", "threads=1,256")
