@@ -9,6 +9,7 @@ namespace rocebox::nic_model {
 namespace {
 
 constexpr std::string_view kConnections[] = {"RC", "UC"};
+constexpr std::string_view kAtomicTypes[] = {"CMP_AND_SWAP", "FETCH_AND_ADD"};
 
 }  // namespace
 
@@ -18,13 +19,16 @@ void PerftestConfig::fields(Fields& f, Verb verb, bool latency) {
               "server to connect to by RDMA CM, of a workload with one host; left out: be one");
     f.integer("port", port, {1, 65535}, "port of RDMA CM, of a workload with one host");
   }
-  f.bytes("size", size, {1, std::uint64_t{1} << 30}, "bytes of a message");
+  if (verb == Verb::kAtomic)
+    f.choice("atomic_type", atomic_type, kAtomicTypes, "what is done to the eight bytes");
+  else
+    f.bytes("size", size, {1, std::uint64_t{1} << 30}, "bytes of a message");
   f.integer("iters", iters, {1, std::int64_t{1} << 40}, "messages of each queue pair");
   f.integer("mtu", mtu, {256, 4096}, "path MTU: 256, 512, 1024, 2048 or 4096 bytes");
   if (!roce::is_path_mtu(static_cast<std::uint32_t>(mtu))) f.refuse("mtu", "must be 256, 512, 1024, 2048 or 4096");
   f.integer("timeout", timeout, {0, 31},
             "4.096 us times two to this power without an ACK until packets are sent again");
-  if (verb != Verb::kRead) {
+  if (!is_answered(verb)) {
     f.integer("inline_size", inline_size, {0, kInlineBytesMax}, "messages of up to so many bytes are sent inline");
     f.choice("connection", connection, kConnections, "reliable or unreliable connection");
   }
@@ -35,12 +39,19 @@ void PerftestConfig::fields(Fields& f, Verb verb, bool latency) {
   f.boolean("bidirectional", bidirectional, "the server sends, too");
   f.duration("duration", duration, {0, 3600 * kSecond}, "time to run, in place of `iters`");
   f.rate("rate_limit", rate_limit, {0, kRateMax}, "of each queue pair, at which its messages are posted; 0: none");
-  f.bytes("size_max", size_max, {0, std::uint64_t{1} << 30},
-          "messages of each queue pair have a size of its own, drawn from `size` to this; 0: all have `size`");
+  if (verb != Verb::kAtomic)
+    f.bytes("size_max", size_max, {0, std::uint64_t{1} << 30},
+            "messages of each queue pair have a size of its own, drawn from `size` to this; 0: all have `size`");
   if (size_max && size_max < size) f.refuse("size_max", "is less than `size`");
   if (cq_mod > tx_depth) f.refuse("cq_mod", "is more than `tx_depth`, and nothing would be completed");
   if (cq_entries() > kCqEntriesMax)
     f.refuse("qp", "is too many for so large a `tx_depth`: one completion queue cannot hold all their completions");
+}
+
+ibv_wr_opcode PerftestConfig::opcode(Verb verb) const {
+  constexpr ibv_wr_opcode kOpcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND};
+  if (verb != Verb::kAtomic) return kOpcodes[static_cast<unsigned>(verb)];
+  return atomic_type == 0 ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
 std::vector<std::uint64_t> PerftestConfig::sizes(std::uint64_t seed) const {

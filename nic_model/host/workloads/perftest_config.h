@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Options of perftest's workloads. WRITEs can also go to another process or machine: remote_write.h.
 #pragma once
+#include <infiniband/verbs.h>
+
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -14,20 +16,24 @@
 
 namespace rocebox::nic_model {
 
-enum class Verb : std::uint8_t { kWrite, kRead, kSend };
+enum class Verb : std::uint8_t { kWrite, kRead, kSend, kAtomic };
+
+/// Whether the response of a message is its answer: nobody at the other end has to send one.
+constexpr bool is_answered(Verb verb) { return verb == Verb::kRead || verb == Verb::kAtomic; }
 
 struct PerftestConfig {
   std::optional<roce::IpAddress> address;
   std::int64_t port = 18515;
   std::uint64_t size = 65536, size_max = 0;
   std::int64_t iters = 1000, tx_depth = 128, qp = 1, mtu = 4096, cq_mod = 1, inline_size = 0;
-  int connection = 0;
+  int connection = 0, atomic_type = 1;
   bool bidirectional = false;
   Nanos duration = 0;
   std::uint64_t rate_limit = 0;
   std::int64_t timeout = 14;
 
   void fields(Fields& f, Verb verb, bool latency);
+  ibv_wr_opcode opcode(Verb verb) const;
   /// Bytes of the messages of each queue pair.
   std::vector<std::uint64_t> sizes(std::uint64_t seed) const;
   std::uint64_t largest() const { return size_max ? size_max : size; }

@@ -97,6 +97,25 @@ TEST(Workloads, PerftestMeasuresWhatTheWireAllows) {
   // Two wires of 1 us, and a packet through three serialisers of 100 Gbit/s.
   for (const char* name : {"write_lat", "send_lat"}) EXPECT_NEAR(run(name, "iters: 20")["t_typical"], 2020, 20) << name;
   EXPECT_NEAR(run("read_lat", "iters: 20")["t_typical"], 4040, 40);
+  EXPECT_NEAR(run("atomic_lat", "iters: 20")["t_typical"], 4040, 40);
+}
+
+// Each atomic adds one, or swaps once, to eight bytes of the server; sixteen of a queue pair are on their way at most.
+TEST(Workloads, PerftestSendsAtomics) {
+  for (const char* type : {"FETCH_AND_ADD", "CMP_AND_SWAP"}) {
+    Star star(2, "mtu: 4200", "delay: 1us");
+    const auto workload =
+        workload_options("atomic_bw", std::string("{iters: 64, qp: 2, atomic_type: ") + type + "}")->make(star.all, 1);
+    star.run(*workload);
+    EXPECT_TRUE(workload->finished()) << type;
+    NumbersOf report;
+    workload->report(report);
+    EXPECT_EQ(report.values["messages"], 128) << type;
+    EXPECT_EQ(report.values["failed_completions"], 0) << type;
+    EXPECT_EQ(workload->flows()[0].bytes, 128 * 8u) << type;
+    EXPECT_GT(report.values["completion_time"], 4 * 4000) << type << ": sixteen in a round trip";
+    EXPECT_LT(report.values["completion_time"], 4.5 * 4000 + 4000) << type;
+  }
 }
 
 // A doubled message of an unreliable connection is a message to its NIC, but not one more to respond to.

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What all of perftest's workloads have: two hosts, each an end of all queue pairs, that know of each other.
+#pragma once
+#include <endian.h>
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "nic_model/host/connect.h"
+#include "nic_model/host/workloads/perftest_config.h"
+#include "nic_model/host/workloads/programs.h"
+
+namespace rocebox::nic_model {
+
+// One end of all queue pairs.
+class PerftestEnd final : public HostProgram {
+ public:
+  PerftestEnd(const WorkloadHost& on, const PerftestConfig& config, const std::vector<std::uint64_t>& sizes)
+      : config_(config), sizes_(sizes) {
+    host_ = &host_of(on, config.mtu);
+    program_ = host_->submit(*this);
+  }
+  void run(std::function<void(Host&)> what) { tasks_.add(*host_, program_, std::move(what)); }
+  void on_start(Host& host) override { tasks_.run(host); }
+  void on_completion(Host& host, CompletionQueue& cq) override {
+    complete_all(host, cq, [&](const ibv_wc& wc) { on_wc(host, wc); });
+  }
+  void on_timer(Host& host, Timer&) override { on_time(host); }
+
+  void prepare(Host& host) {
+    domain_ = host.alloc_pd();
+    if (host.config().header_only) {
+      mapping_.key = host.memory().add_without_bytes(domain_, 0, config_.largest(), ConnectOptions().access);
+    } else {
+      bytes_.resize(config_.largest());
+      mapping_ = host.memory().map(domain_, bytes_.data(), bytes_.size(), ConnectOptions().access);
+    }
+    const auto depth = static_cast<std::uint32_t>(config_.tx_depth);
+    cq_ = host.create_cq(static_cast<std::uint32_t>(config_.cq_entries()), program_);
+    for (std::int64_t i = 0; i < config_.qp; i++) {
+      QpInit init;
+      init.type = config_.connection == 0 ? IBV_QPT_RC : IBV_QPT_UC;
+      init.domain = domain_;
+      init.send_cq = init.receive_cq = cq_;
+      init.capacity = {depth, 2 * depth, 1, 1, static_cast<std::uint32_t>(config_.inline_size)};
+      Qp* qp = host.create_qp(init);
+      if (!qp) throw std::runtime_error("a NIC has too few queue pairs for its workloads: give it more `queue_pairs:`");
+      qps.push_back({qp});
+    }
+    host.arm(*cq_);
+  }
+  void connect(Host& host, const PerftestEnd& other) {
+    ConnectOptions options;
+    options.mtu = static_cast<std::uint32_t>(config_.mtu);
+    options.timeout = static_cast<std::uint8_t>(config_.timeout);
+    for (std::size_t i = 0; i < qps.size(); i++)
+      nic_model::connect(host, *qps[i].qp,
+                         {other.host_->config().source_for(*host.config().address), other.qps[i].qp->number()},
+                         options);
+  }
+  void post_receive(Host& host, std::size_t number) {
+    ibv_sge sge{address(), static_cast<std::uint32_t>(sizes_[number]), mapping_.key};
+    ibv_recv_wr request{number, nullptr, &sge, 1};
+    host.post_receive(*qps[number].qp, &request, nullptr);
+  }
+  int post_send(Host& host, std::size_t number, ibv_wr_opcode opcode, const PerftestEnd& other, bool signaled,
+                std::uint32_t immediate = 0) {
+    ibv_sge sge{address(), static_cast<std::uint32_t>(sizes_[number]), mapping_.key};
+    ibv_send_wr request{};
+    request.wr_id = number;
+    request.opcode = opcode;
+    request.sg_list = &sge;
+    request.num_sge = 1;
+    const bool inlined =
+        sizes_[number] <= static_cast<std::uint64_t>(config_.inline_size) && !host.config().header_only;
+    if (inlined) sge.addr = reinterpret_cast<std::uintptr_t>(bytes_.data());  // that the host copies, not the NIC
+    request.send_flags = (signaled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u) |
+                         (inlined ? static_cast<unsigned>(IBV_SEND_INLINE) : 0u);
+    request.imm_data = htobe32(immediate);
+    if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
+      request.wr.atomic = {other.address(), 1, 0, other.mapping_.key};
+    else
+      request.wr.rdma = {other.address(), other.mapping_.key};
+    return host.post_send(*qps[number].qp, &request, nullptr);
+  }
+  Progress progress() const { return host_->progress(program_); }
+  std::uint64_t address() const { return mapping_.address; }
+  void arm(Host& host, Nanos at) { host.arm_timer(program_, timer_, at); }
+
+  struct Pair {
+    Qp* qp;
+    std::int64_t posted = 0, completed = 0, in_duration = 0;  // the last: completed until posting ended
+    Nanos next_post = 0;
+    bool done = false;
+  };
+  std::vector<Pair> qps;
+  std::function<void(Host&, const ibv_wc&)> on_wc;
+  std::function<void(Host&)> on_time;
+
+ private:
+  const PerftestConfig& config_;
+  const std::vector<std::uint64_t>& sizes_;  // of each queue pair
+  Host* host_;
+  std::uint32_t program_ = 0, domain_ = 0;
+  Mapping mapping_;
+  CompletionQueue* cq_ = nullptr;
+  std::vector<std::uint8_t> bytes_;
+  HostTasks tasks_;
+  Timer timer_;
+};
+
+class Perftest : public Workload {
+ public:
+  Perftest(std::span<const WorkloadHost> hosts, const PerftestConfig& config, Verb verb, std::uint64_t seed)
+      : config_(config),
+        sizes_(config.sizes(seed)),
+        verb_(verb),
+        ends_{PerftestEnd(hosts[0], config_, sizes_), PerftestEnd(hosts[1], config_, sizes_)} {
+    for (unsigned side = 0; side < 2; side++) {
+      ends_[side].on_wc = [this, side](Host& host, const ibv_wc& wc) {
+        if (wc.status != IBV_WC_SUCCESS)
+          failed_++;
+        else
+          on_completion(host, side, wc);
+      };
+      ends_[side].on_time = [this, side](Host& host) { on_time(host, side); };
+    }
+  }
+  // Both know of each other as by perftest's own connection; then the client begins, and with it the server.
+  void start(Nanos now) override {
+    start_ = flow_.start = now;
+    ends_[0].run([this](Host& client) {
+      ends_[0].prepare(client);
+      ends_[1].run([this](Host& server) {
+        ends_[1].prepare(server);
+        ends_[1].connect(server, ends_[0]);
+        begin(server, 1);
+        ends_[0].run([this](Host& again) {
+          ends_[0].connect(again, ends_[1]);
+          begin(again, 0);
+        });
+      });
+    });
+  }
+  bool finished() const override { return finished_; }
+  std::span<const FlowRecord> flows() const override { return {&flow_, 1}; }
+  Progress progress() const override {
+    Progress sum{flow_.bytes};
+    for (const PerftestEnd& end : ends_) sum.add(end.progress());
+    return sum;
+  }
+  void explain_waiting(Report& report, unsigned) const override { report.count("failed_completions", failed_); }
+
+ protected:
+  virtual void begin(Host& host, unsigned side) = 0;
+  virtual void on_completion(Host& host, unsigned side, const ibv_wc& wc) = 0;
+  virtual void on_time(Host&, unsigned) {}
+  void end(Nanos now) {
+    if (finished_) return;
+    finished_ = true;
+    flow_.end = ended_ = now;
+    tell_finished(now);
+  }
+
+  const PerftestConfig config_;
+  const std::vector<std::uint64_t> sizes_;
+  const Verb verb_;
+  std::array<PerftestEnd, 2> ends_;
+  FlowRecord flow_{0, 1, 0, 0, kNever};
+  Nanos start_ = 0, ended_ = 0;
+  std::int64_t failed_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace rocebox::nic_model
