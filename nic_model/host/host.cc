@@ -93,7 +93,7 @@ Progress Host::progress(std::uint32_t program, const dpa::Process* device) const
     else
       is_stuck = is_stuck || (qp->can_send() && qp->requester.waits_for_nothing());
   }
-  // What it still means to do does not help what waits, and would hide it for as long as its farthest timer.
+  // What it still means to do may not help what waits, and would hide it for as long as its farthest timer.
   if (!is_stuck)
     for (const Timer* timer : armed_[program]) sum.add(0, timer->at());
   return sum;

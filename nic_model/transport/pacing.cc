@@ -15,12 +15,14 @@ double Requester::pace_rate() const {
   return rate;
 }
 
-// Whether pace() has something to do.
+// What SQD keeps from beginning waits for its program.
 bool Requester::waits_for_nothing() const {
-  return (has_outstanding() || current_ != end_) && deadline_ == kNever && !qp_.pace_timer.armed() &&
+  const bool is_kept = qp_.attributes.state == IBV_QPS_SQD && packet_ == 0;
+  return (has_outstanding() || (current_ != end_ && !is_kept)) && deadline_ == kNever && !qp_.pace_timer.armed() &&
          !qp_.rnr_timer.armed();
 }
 
+// Whether pace() has something to do.
 bool Requester::is_paced() const {
   return core_.is_observed(QpEventKind::kTx) || qp_.rate != 0 || qp_.attributes.rate_limit != 0 ||
          core_.config.limiter.qp_rate != 0;

@@ -276,7 +276,7 @@ Counter& Responder::refuse(Context& context, roce::NakCode code, ibv_event_type 
 Counter& Responder::not_ready(Context& context) {
   core_.count.out_of_buffer.add();
   if (!qp_.is(IBV_QPT_RC)) return core_.count.drop_rnr;  // which nobody is told
-  nak_sent_ = acknowledge(context, epsn_, static_cast<std::uint8_t>(0x20 | (qp_.attributes.min_rnr_timer & 0x1F)));
+  nak_sent_ |= acknowledge(context, epsn_, static_cast<std::uint8_t>(0x20 | (qp_.attributes.min_rnr_timer & 0x1F)));
   return core_.count.drop_rnr;
 }
 

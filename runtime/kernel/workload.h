@@ -44,8 +44,8 @@ class Workload {
   virtual bool finished() const = 0;
   /// Called once, by the workload, in the call in which it finishes.
   void set_on_finished(std::function<void(Nanos now)> on_finished) { on_finished_ = std::move(on_finished); }
-  /// What has been done so far; for a watchdog. What is due later counts only as it was when `steps` last changed, so
-  /// that what is put off again and again without a step is not waited for for ever.
+  /// What has been done so far; for a watchdog. What is due later counts as it was when `steps` last changed, or as it
+  /// is now if that is earlier, so that what is put off again and again without a step is not waited for for ever.
   virtual Progress progress() const = 0;
   /// Its transfers so far, in the order in which they began.
   virtual std::span<const FlowRecord> flows() const = 0;

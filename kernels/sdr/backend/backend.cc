@@ -126,7 +126,8 @@ bool Backend::is_at_rest(const QueuePair& qp) const {
 }
 
 bool Backend::is_draining(const QueuePairOptions& options) const {
-  return std::ranges::any_of(idle_, [&](const auto& one) { return one->options() == options && !is_at_rest(*one); });
+  return queue_pairs_.size() < queue_pairs_max_ &&
+         std::ranges::any_of(idle_, [&](const auto& one) { return one->options() == options && !is_at_rest(*one); });
 }
 
 std::uint32_t Backend::add_memory(void* address, std::uint64_t bytes, bool remote_write) {

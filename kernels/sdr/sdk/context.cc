@@ -196,16 +196,16 @@ sdr_qp* sdr_qp_create(sdr_context* ctx, sdr_qp_attr* attr) {
     bool draining = false;
     auto create = [&](nic_model::Host& host) {
       error.clear();
+      draining = false;
       const Handles::Value value = Handles::get().add(HandleKind::kQueuePair, qp);
       if (!value)
         error = kNoHandles;
       else if (context->queue_pairs.size() >= context->queue_pairs_max)
         error = "there are 2^log_max_qps queue pairs already";
-      else
-        qp->core = context->backend->create(host, options, error);
+      else if (!(qp->core = context->backend->create(host, options, error)))
+        draining = context->backend->is_draining(options);
       if (!error.empty()) {
         Handles::get().remove(value);
-        draining = context->backend->is_draining(options);
         return;
       }
       qp->context = context;

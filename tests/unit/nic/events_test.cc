@@ -44,6 +44,12 @@ TEST(Draining, EndsTheMessageThatHasBegunAndKeepsTheOthers) {
     EXPECT_EQ(0, box.post(0, 3, IBV_WR_RDMA_WRITE, 0, 8192)) << "posting is allowed";
     box.run();
     EXPECT_EQ(box.completions(0).size(), 1u);
+    // What is kept waits for its program, whose timer therefore counts.
+    Timer later;
+    const Nanos at = box.now + kSecond;
+    box.on(0, [&](Host& host) { host.arm_timer(box.hosts[0]->number, later, at); });
+    box.on(0, [&](Host& host) { EXPECT_GE(host.progress(box.hosts[0]->number).waits_until, at); });
+    box.on(0, [&](Host& host) { host.cancel_timer(later); });
     move_to(box, IBV_QPS_RTS);
     box.run();
     EXPECT_EQ(box.completions(0).size(), 4u);

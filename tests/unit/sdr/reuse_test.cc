@@ -37,8 +37,14 @@ struct Listener final : QueuePairListener {
 
 // All that an earlier connection of the same queue pairs sent comes again, to both ends: packets of messages,
 // clear-to-send, datagrams.
-TEST(SdrReuse, LatePacketsOfAnEarlierConnectionTouchNothing) {
-  SdrBox box(small_queue_pair());
+class SdrReuseOver : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Transports, SdrReuseOver, testing::Bool(),
+                         [](const auto& one) { return one.param ? "Uc" : "Rc"; });
+
+TEST_P(SdrReuseOver, LatePacketsOfAnEarlierConnectionTouchNothing) {
+  QueuePairOptions options = small_queue_pair();
+  options.unreliable = GetParam();
+  SdrBox box(options);
   std::vector<std::vector<std::uint8_t>> wire[2];
   bool records = true;
   for (std::uint32_t side = 0; side < 2; side++)
@@ -74,13 +80,14 @@ TEST(SdrReuse, LatePacketsOfAnEarlierConnectionTouchNothing) {
   for (unsigned side = 0; side < 2; side++)
     box.on(side, [&](nic_model::Host& host) { box.backends[side]->destroy(host, *box.qps[side]); });
   box.run(kMillisecond);
-  for (unsigned side = 0; side < 2; side++) box.make(side, small_queue_pair());
+  for (unsigned side = 0; side < 2; side++) box.make(side, options);
   box.connect_both();
   std::fill_n(&box.memory[1][0], 4 * 65536, 0xFF);
   for (unsigned side = 0; side < 2; side++) {
     const QueuePairInfo info = box.qps[side]->info();
     ASSERT_EQ(info.qpns, earlier[side].qpns) << "not reused";
     EXPECT_NE(info.psn, earlier[side].psn);
+    EXPECT_NE(info.root_keys, earlier[side].root_keys) << "UC has these alone";
     box.on(side, [&](nic_model::Host&) { box.qps[side]->set_listener(&listeners[side]); });
     listeners[side].heard.clear();
   }
