@@ -3,10 +3,9 @@
  * of a window: a window is a rate times a round-trip time. It grows by a step in a round trip below the target delay, and is
  * cut in proportion to what is above, once in a round trip. The target is higher for flows with small windows, by the
  * inverse of their square root: many flows at one queue need a longer one. */
-#include <doca_pcc_dev.h>
-#include <doca_pcc_dev_algo_access.h>
-#include <doca_pcc_dev_event.h>
 #include <rocebox/fxp16.h>
+
+#include "one_algorithm.h"
 
 enum {
   kBase, kStep, kHops, kPerHop, kRange, kLeastWindow, kMostWindow, kPortBytes, kMtu, kBeta, kMostCut, kLeastRate, kPatience,
@@ -14,10 +13,7 @@ enum {
 };
 enum { kProbes, kRises, kCuts, kNacks, kAskedAgain, kCounters };
 
-static const struct {
-  const char* text;
-  uint32_t at_first, least, most;
-} parameters[kParameters] = {
+static const struct parameter parameters[kParameters] = {
     {"target delay without hops and scaling, in ns", 8000, 100, 1000000000},
     {"additive step in a round trip, in 1/2^20 of the port's rate", 2048, 1, DOCA_PCC_DEV_MAX_RATE},
     {"switches on the path", 2, 0, 64},
@@ -37,11 +33,10 @@ static const char* const counters[kCounters] = {"RTT events", "rises", "cuts", "
 
 /* What is kept of a flow. */
 struct flow {
-  uint32_t rate;  /* 0: it is new */
-  uint32_t asked; /* when the last probe was asked for */
-  uint32_t rtt;   /* the last one, its answering included */
-  uint32_t cut;   /* when */
-  uint32_t patience;
+  uint32_t rate; /* 0: it is new */
+  struct probe probe;
+  uint32_t rtt; /* the last one, its answering included */
+  uint32_t cut; /* when */
 };
 
 /* rate * rtt in packets. */
@@ -64,16 +59,11 @@ uint32_t swift_control_target(const uint32_t* param, fxp16 window) {
   return fixed + fxp16_quotient(doca_pcc_dev_mult(param[kRange], here - least), most - least);
 }
 
-static uint32_t within(uint32_t rate, const uint32_t* param) {
-  if (rate > DOCA_PCC_DEV_MAX_RATE) return DOCA_PCC_DEV_MAX_RATE;
-  return rate < param[kLeastRate] ? param[kLeastRate] : rate;
-}
-
 /* Once in a round trip. */
 static void cut(struct flow* flow, uint32_t share, uint32_t now, const uint32_t* param, uint32_t* counter) {
   if (now - flow->cut < flow->rtt) return;
   if (share > param[kMostCut]) share = param[kMostCut];
-  flow->rate = within(flow->rate - doca_pcc_dev_fxp_mult(flow->rate, share), param);
+  flow->rate = rate_within(flow->rate - doca_pcc_dev_fxp_mult(flow->rate, share), param[kLeastRate]);
   flow->cut = now;
   counter[kCuts]++;
 }
@@ -86,10 +76,10 @@ static void on_rtt(struct flow* flow, doca_pcc_dev_event_t* event, uint32_t now,
   const uint32_t delay = answering < flow->rtt ? flow->rtt - answering : flow->rtt;
   const uint32_t target = swift_control_target(param, window_of(flow->rate, delay, param));
   counter[kProbes]++;
-  flow->patience = param[kPatience];
+  flow->probe.patience = param[kPatience];
   if (delay <= target) {
     counter[kRises]++;
-    flow->rate = within(flow->rate + param[kStep], param);
+    flow->rate = rate_within(flow->rate + param[kStep], param[kLeastRate]);
   } else {
     /* (delay - target) / delay, which is below 1. */
     const uint32_t excess = (uint32_t)(doca_pcc_dev_mult(delay - target, 65536) / delay);
@@ -97,29 +87,21 @@ static void on_rtt(struct flow* flow, doca_pcc_dev_event_t* event, uint32_t now,
   }
 }
 
-static void ask(struct flow* flow, uint32_t now, doca_pcc_dev_results_t* results) {
-  flow->asked = now;
-  results->rtt_req = 1;
-}
-
 static void handle(struct flow* flow, doca_pcc_dev_event_t* event, const uint32_t* param, uint32_t* counter,
                    doca_pcc_dev_results_t* results) {
   const uint32_t now = doca_pcc_dev_get_timestamp(event);
   if (flow->rate == 0) {
     flow->rate = DOCA_PCC_DEV_MAX_RATE;
-    flow->patience = param[kPatience];
-    ask(flow, now, results);
+    flow->probe.patience = param[kPatience];
+    ask(&flow->probe, now, results);
   }
   switch (doca_pcc_dev_get_ev_attr(event).ev_type) {
     case DOCA_PCC_DEV_EVNT_ROCE_TX:
-      if (now - flow->asked <= flow->patience) break;
-      counter[kAskedAgain]++;
-      if (flow->patience < UINT32_MAX / 4) flow->patience *= 2;
-      ask(flow, now, results);
+      counter[kAskedAgain] += (uint32_t)ask_again(&flow->probe, now, results);
       break;
     case DOCA_PCC_DEV_EVNT_RTT:
       on_rtt(flow, event, now, param, counter);
-      ask(flow, now, results);
+      ask(&flow->probe, now, results);
       break;
     case DOCA_PCC_DEV_EVNT_ROCE_NACK:
       if (doca_pcc_dev_get_ev_attr(event).ev_subtype != DOCA_PCC_DEV_NACK_EVNT_OOS) break;
@@ -132,37 +114,13 @@ static void handle(struct flow* flow, doca_pcc_dev_event_t* event, const uint32_
   results->rate = flow->rate;
 }
 
-void doca_pcc_dev_user_algo(doca_pcc_dev_algo_ctxt_t* algo_ctxt, doca_pcc_dev_event_t* event,
-                            const doca_pcc_dev_attr_t* attr, doca_pcc_dev_results_t* results) {
-  const uint32_t port = doca_pcc_dev_get_ev_attr(event).port_num;
-  if (attr->algo_slot != 0) {
-    doca_pcc_dev_default_internal_algo(algo_ctxt, event, attr, results);
-    return;
-  }
-  handle((struct flow*)algo_ctxt, event, doca_pcc_dev_get_algo_params(port, 0), doca_pcc_dev_get_counters(port, 0),
-         results);
-}
-
-void doca_pcc_dev_user_init(uint32_t* disable_event_bitmask) {
-  static const char text[] = "Swift: a rate that follows a delay which many flows may share";
-  const struct doca_pcc_dev_algo_meta_data about = {2, 1, 0, sizeof text, (uint64_t)(uintptr_t)text};
-  _Static_assert(sizeof(struct flow) <= sizeof(doca_pcc_dev_algo_ctxt_t), "what is kept fits into the context");
-  doca_pcc_dev_algo_init_metadata(0, &about, kParameters, kCounters);
-  for (uint32_t i = 0; i < kParameters; i++)
-    doca_pcc_dev_algo_init_param(0, i, parameters[i].at_first, parameters[i].most, parameters[i].least, 1,
-                                 (uint32_t)__builtin_strlen(parameters[i].text) + 1,
-                                 (uint64_t)(uintptr_t)parameters[i].text);
-  for (uint32_t i = 0; i < kCounters; i++)
-    doca_pcc_dev_algo_init_counter(0, i, UINT32_MAX, 0, (uint32_t)__builtin_strlen(counters[i]) + 1,
-                                   (uint64_t)(uintptr_t)counters[i]);
-  for (uint32_t port = 0; port < DOCA_PCC_DEV_MAX_NUM_PORTS; port++) doca_pcc_dev_init_algo_slot(port, 0, 0, 1);
-  *disable_event_bitmask = 1u << DOCA_PCC_DEV_EVNT_ROCE_ACK | 1u << DOCA_PCC_DEV_EVNT_ROCE_CNP;
-}
-
-/* Ranges are checked before. */
-doca_pcc_dev_error_t doca_pcc_dev_user_set_algo_params(uint32_t port_num, uint32_t algo_slot, uint32_t param_id_base,
-                                                       uint32_t param_num, const uint32_t* new_param_values,
-                                                       uint32_t* params) {
-  (void)port_num, (void)algo_slot, (void)new_param_values, (void)params;
-  return param_id_base + param_num <= kParameters ? DOCA_PCC_DEV_STATUS_OK : DOCA_PCC_DEV_STATUS_FAIL;
-}
+_Static_assert(sizeof(struct flow) <= sizeof(doca_pcc_dev_algo_ctxt_t), "what is kept fits into the context");
+static const struct algorithm algorithm = {
+    .id = 3,
+    .text = "Swift: a rate that follows a delay which many flows may share",
+    .parameters = parameters,
+    .parameter_count = kParameters,
+    .counters = counters,
+    .counter_count = kCounters,
+    .unwanted_events = 1u << DOCA_PCC_DEV_EVNT_ROCE_ACK | 1u << DOCA_PCC_DEV_EVNT_ROCE_CNP,
+};
