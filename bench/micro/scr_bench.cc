@@ -128,6 +128,7 @@ constexpr std::uint16_t kCalls = 1000;  // without the interface, in one with it
 class PccCall {
  public:
   explicit PccCall(std::uint16_t times = 1)
+      // 1000 s: callgrind does not bear the tick of the watchdog.
       : process_(ROCEBOX_PCC_REPEAT, dpa::Program::read(ROCEBOX_PCC_REPEAT), {64, kLine, 0, 64, 1000 * kSecond}) {
     process_.new_flow(0, 0);
     if (!process_.mail({static_cast<std::uint8_t>(times & 255), static_cast<std::uint8_t>(times >> 8), 0, 0}, {}))

@@ -17,7 +17,6 @@ HINTS = pathlib.Path(bed.ROCEBOX).parent / "rocebox-hints"
 INTERVAL = 250_000_000  # ns
 SECONDS = 5
 TRIES = 3
-WIRE = (1024 + 14 + 20 + 8 + 12 + 4 + 24) / 1024  # of payload: Ethernet, IP, UDP, BTH and ICRC, preamble, FCS and gap
 TIMING = "timing: {trigger: 0, law: 0, install: 0, rtt_request: 0, rtt_response: 0}"
 
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <vector>
 
 #include "nic_model/dpa/library.h"
 #include "nic_model/pcc/events.h"

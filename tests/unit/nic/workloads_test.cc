@@ -2,7 +2,11 @@
 // Workloads over NICs that stand at one switch.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "nic_model/host/workloads/collectives.h"
+#include "nic_model/host/workloads/perftest_config.h"
 #include "tests/unit/nic/star_kit.h"
 
 namespace rocebox::test {
@@ -161,12 +165,19 @@ TEST(Workloads, PerftestEndsAndCountsAllMessages) {
 
 // Each queue pair's messages have a size between both, by the run's seed.
 TEST(Workloads, PerftestDrawsSizes) {
-  constexpr std::uint64_t kMessages = 3, kLeast = 1000, kMost = 9000;
+  constexpr std::uint64_t kMessages = 4 * 3, kLeast = 1000, kMost = 9000;
+  nic_model::PerftestConfig config;
+  config.size = kLeast, config.size_max = kMost, config.qp = 64;
+  const std::vector<std::uint64_t> drawn = config.sizes(1);
+  EXPECT_GT(std::set(drawn.begin(), drawn.end()).size(), 48u) << "each its own";
+  EXPECT_GE(*std::ranges::min_element(drawn), kLeast);
+  EXPECT_LE(*std::ranges::max_element(drawn), kMost);
   for (const char* name : {"write_bw", "read_bw", "send_bw"}) {
     std::vector<std::uint64_t> bytes;
     for (const std::uint64_t seed : {1, 1, 2}) {
       Star star(2, "mtu: 1500", "delay: 1us");
-      const auto options = workload_options(name, "{size: 1000, size_max: 9000, iters: 3, tx_depth: 2, mtu: 1024}");
+      const auto options =
+          workload_options(name, "{size: 1000, size_max: 9000, iters: 3, qp: 4, tx_depth: 2, mtu: 1024}");
       const auto workload = options->make(star.all, seed);
       star.run(*workload);
       EXPECT_TRUE(workload->finished()) << name;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every name of DOCA PCC's reaction point that its public documentation lists and programs use, as C sees it: what is
- * missing or has another form is no program. Functions have the types that they are documented with. */
+/* Names of DOCA PCC's reaction point that its public documentation lists and programs use, as C sees them: what is
+ * missing or has another form is no program. Functions have the types that they are documented with. Not all documented
+ * names are there: doca_pcc_dev_custom_header_set and the types of an event's insides are not. */
 #include <doca_pcc_dev.h>
 #include <doca_pcc_dev_algo_access.h>
 #include <doca_pcc_dev_event.h>
