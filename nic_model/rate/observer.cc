@@ -52,6 +52,11 @@ double Controls::rate(std::uint32_t qpn) const {
   return qp ? qp->rate : 0;
 }
 
+std::uint8_t Controls::traffic_class(std::uint32_t qpn) const {
+  const Qp* qp = core_.find(qpn);
+  return qp ? qp->attributes.traffic_class : 0;
+}
+
 bool Controls::set_udp_source_port(std::uint32_t qpn, std::uint16_t port) {
   Qp* qp = core_.find(qpn);
   if (!qp || port == 0) return false;

@@ -117,6 +117,8 @@ class Controls {
   bool set_response_rate(std::uint32_t qpn, double bits_per_second);
   /// Its path, as switches hash it, from the next packet on. Called at each kTx this is a path for each packet.
   bool set_udp_source_port(std::uint32_t qpn, std::uint16_t port);
+  /// Of its packets' IP; 0: there is none of that number.
+  std::uint8_t traffic_class(std::uint32_t qpn) const;
   /// Sends a probe to the queue pair's peer, from this UDP port; kRtt brings the answer, if one comes. So many as
   /// kProbesUnderWay may wait for theirs. False: the queue pair has no path, or the port is that of probes.
   bool request_rtt(std::uint32_t qpn, std::uint16_t udp_source_port);
