@@ -57,7 +57,7 @@ void NotificationConfig::fields(Fields& f) {
 
 void ParameterConfig::fields(Fields& f) {
   f.integer("slot", slot, {0, 7}, "slot whose algorithm it is of");
-  f.integer("id", id, {0, 37}, "its number");
+  f.integer("id", id, {0, DOCA_PCC_DEV_MAX_NUM_PARAMS_PER_ALGO - 1}, "its number");
   f.integer("value", value, {0, 0xFFFFFFFF}, "what it is to be, in the range that the program gave it");
 }
 

@@ -66,6 +66,34 @@ DEVICE_API int doca_pcc_dev_init_algo_slot(std::uint32_t port, std::uint32_t slo
                                            std::uint32_t enabled) {
   return pcc_status(pcc_self().tables().assign(port, slot, algorithm, enabled != 0));
 }
+DEVICE_API int doca_pcc_dev_declare_slot_algo(std::uint32_t port, std::uint32_t slot, std::uint8_t algorithm) {
+  return pcc_status(pcc_self().is_declaring() && pcc_self().tables().plan_slot(port, slot, algorithm));
+}
+DEVICE_API int doca_pcc_dev_declare_algo(std::uint32_t algorithm, std::uint32_t parameters, std::uint32_t counters) {
+  return pcc_status(pcc_self().is_declaring() && pcc_self().tables().plan(algorithm, parameters, counters));
+}
+// What is not here: doca_pcc_dev.h and doca_pcc_dev_algo_access.h say so.
+DEVICE_API int doca_pcc_dev_custom_header_set(void*, void*, std::uint32_t*, std::uint32_t, std::uint32_t) {
+  return kFail;
+}
+DEVICE_API int doca_pcc_dev_declare_num_counter_groups(std::uint32_t) { return kFail; }
+DEVICE_API int doca_pcc_dev_set_slot_counter_group(std::uint32_t, std::uint32_t, std::uint32_t) { return kFail; }
+DEVICE_API int doca_pcc_dev_declare_threads_per_counter_set(std::uint32_t) { return kFail; }
+DEVICE_API std::uint32_t doca_pcc_dev_get_max_threads_per_counter_set() { return 0; }
+DEVICE_API int doca_pcc_dev_set_counter_type(std::uint32_t, std::uint32_t, std::uint32_t) { return kFail; }
+DEVICE_API int doca_pcc_dev_declare_num_of_histograms(std::uint32_t) { return kFail; }
+DEVICE_API int doca_pcc_dev_histogram_init(std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t,
+                                           const std::uint32_t*, std::uint32_t, int, const char*, void** histogram) {
+  if (histogram) *histogram = nullptr;
+  return kFail;
+}
+DEVICE_API int doca_pcc_dev_histogram_clear(void*) { return kFail; }
+DEVICE_API void doca_pcc_dev_histogram_update(void*, std::uint32_t) {}
+DEVICE_API const char* doca_pcc_dev_histogram_get_description(void*) { return nullptr; }
+DEVICE_API int doca_pcc_dev_histogram_disable(void*) { return kFail; }
+DEVICE_API int doca_pcc_dev_histogram_enable(void*) { return kFail; }
+DEVICE_API int doca_pcc_dev_algo_register_hist_ids(std::uint32_t, const std::uint32_t*, std::uint32_t) { return kFail; }
+
 DEVICE_API std::uint32_t doca_pcc_dev_get_counters_num(std::uint32_t port, std::uint32_t slot) {
   const Tables::Slot* one = pcc_slot(port, slot);
   return one ? pcc_self().tables().counters(*one) : 0;

@@ -86,6 +86,7 @@ void Pcc::on_queue_pair(Controls& controls, std::uint32_t qpn) {
   Flow& flow = flows_[qpn - first_qpn_];
   flow = {};
   flow.known = true;
+  flow.dscp = controls.traffic_class(qpn) >> 2;
   if (has_to_fall_back()) return fall_back(controls);
   if (!is_on()) return fallback_.on_queue_pair(controls, qpn);
   tell_port(*process_, port_is_told_, moment_of(controls));
@@ -121,6 +122,7 @@ void Pcc::on_event(Controls& controls, const QpEvent& event) {
   doca_pcc_dev_event_t told = event_of(kind_of(event.kind), controls.now(), event.qpn, flow.serial + 1);
   if (!tell(controls, event, flow, told)) return;
   flow.serial++;
+  told.dscp = flow.dscp;
   doca_pcc_dev_results_t results{};
   results.rate = flow.rate;
   process_->set_source_port(flow.source_port);

@@ -32,6 +32,7 @@ class Pcc final : public Observer {
   struct Flow {
     std::uint32_t serial = 0, rate = 0;
     std::uint16_t source_port = 0;
+    std::uint8_t dscp = 0;
     bool known = false, wants_probe = false;
   };
   bool is_on() const { return process_ && !process_->stopped(); }

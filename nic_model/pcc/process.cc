@@ -26,6 +26,7 @@ Process::Process(const std::string& path, std::string_view program, const Proces
       program_(path, program, kApi),
       calls_(program_, [](void* process) { static_cast<Process*>(process)->call(); }, this,
              {options.watchdog, options.budget}),
+      declare_memory_(program_.function<DeclareMemory>("doca_pcc_dev_user_declare_memory")),
       init_(program_.function<Init>("doca_pcc_dev_user_init")),
       algo_(program_.function<Algo>("doca_pcc_dev_user_algo")),
       set_parameters_(program_.function<SetParameters>("doca_pcc_dev_user_set_algo_params")),
@@ -61,6 +62,9 @@ void Process::call() {
     case Call::kEvent:
       return algo_(&flows_[flow_].context, event_, &attributes_, results_);
     case Call::kInit:
+      is_declaring_ = true;
+      if (declare_memory_) declare_memory_();
+      is_declaring_ = false;
       return init_(&disabled_);
     case Call::kPort:
       return port_changed_(0);

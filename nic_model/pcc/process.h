@@ -96,6 +96,8 @@ class Process {
   /// That whose code runs on this thread; null: none.
   static Process* current();
   Tables& tables() { return tables_; }
+  /// In its doca_pcc_dev_user_declare_memory.
+  bool is_declaring() const { return is_declaring_; }
   const Moment& moment() const { return *moment_; }
   std::uint64_t line_rate() const { return options_.line_rate; }
   std::uint32_t thread_rank() const { return flow_ % options_.threads; }
@@ -120,6 +122,7 @@ class Process {
     doca_pcc_dev_algo_ctxt_t context{};
     std::uint64_t after = 0;
   };
+  using DeclareMemory = void (*)();
   using Init = void (*)(std::uint32_t*);
   using Algo = void (*)(doca_pcc_dev_algo_ctxt_t*, doca_pcc_dev_event_t*, const doca_pcc_dev_attr_t*,
                         doca_pcc_dev_results_t*);
@@ -135,6 +138,7 @@ class Process {
   dpa::Program program_;
   dpa::Calls calls_;
   Tables tables_;
+  DeclareMemory declare_memory_;
   Init init_;
   Algo algo_;
   SetParameters set_parameters_;
@@ -150,7 +154,7 @@ class Process {
 
   // Of the call that is made.
   Call call_ = Call::kInit;
-  bool is_handling_ = false;
+  bool is_handling_ = false, is_declaring_ = false;
   const Moment* moment_ = nullptr;
   std::uint32_t flow_ = 0;
   doca_pcc_dev_event_t* event_ = nullptr;

@@ -15,17 +15,42 @@ constexpr std::size_t kParametersMax = DOCA_PCC_DEV_MAX_NUM_PARAMS_PER_ALGO;
 constexpr std::size_t kCountersMax = DOCA_PCC_DEV_MAX_NUM_COUNTERS_PER_ALGO;
 // Of one slot: both arrays, each with a guard behind it.
 constexpr std::size_t kSlotWords = kParametersMax + 1 + kCountersMax + 1;
+constexpr std::uint8_t kUnassigned = 0x10;  // DOCA_PCC_DEV_SLOT_UNASSIGNED
+
+// As programs say it: the upper half is whose slot it is, 0 or 1 (DOCA_PCC_DEV_ALGO_SLOT).
+std::uint32_t slot_of(std::uint32_t said) { return said >> 16 <= 1 ? said & 0xFFFF : said; }
 
 }  // namespace
 
 Tables::Tables() : memory_(kPortsMax * 8 * kSlotWords * sizeof(std::uint32_t)) {
   static_assert(DOCA_PCC_DEV_MAX_NUM_ALGOS == 8 && DOCA_PCC_DEV_MAX_NUM_USER_SLOTS == 8);
+  for (auto& of_port : planned_slots_) of_port.fill(kUnassigned);
+}
+
+bool Tables::plan(std::uint32_t algorithm, std::uint32_t parameters, std::uint32_t counters) {
+  if (!is_open_ || algorithm >= plans_.size() || parameters > kParametersMax || counters > kCountersMax) return false;
+  plans_[algorithm] = {parameters, counters, true};
+  return has_plan_ = true;
+}
+
+bool Tables::plan_slot(std::uint32_t port, std::uint32_t said, std::uint32_t algorithm) {
+  const std::uint32_t number = slot_of(said);
+  if (!is_open_ || port >= slots_.size() || number >= slots_[0].size()) return false;
+  if (algorithm >= algorithms_.size() && algorithm != kUnassigned) return false;
+  planned_slots_[port][number] = static_cast<std::uint8_t>(algorithm);
+  return has_plan_ = true;
+}
+
+bool Tables::is_planned(std::uint32_t algorithm, std::uint32_t parameters, std::uint32_t counters) const {
+  if (!has_plan_) return true;
+  const Plan& plan = plans_[algorithm];
+  return plan.is_there && parameters <= plan.parameters && counters <= plan.counters;
 }
 
 bool Tables::declare(std::uint32_t algorithm, std::string text, std::uint32_t parameters, std::uint32_t counters) {
   if (!is_open_ || algorithm >= algorithms_.size() || parameters > kParametersMax || counters > kCountersMax)
     return false;
-  if (algorithms_[algorithm].declared) return false;
+  if (algorithms_[algorithm].declared || !is_planned(algorithm, parameters, counters)) return false;
   algorithms_[algorithm] = {true, std::move(text), std::vector<Parameter>(parameters),
                             std::vector<std::string>(counters)};
   return true;
@@ -44,10 +69,11 @@ bool Tables::declare_counter(std::uint32_t algorithm, std::uint32_t id, std::str
   return true;
 }
 
-bool Tables::assign(std::uint32_t port, std::uint32_t number, std::uint32_t algorithm, bool enabled) {
+bool Tables::assign(std::uint32_t port, std::uint32_t said, std::uint32_t algorithm, bool enabled) {
+  const std::uint32_t number = slot_of(said);
   if (!is_open_ || port >= slots_.size() || number >= slots_[0].size() || algorithm >= algorithms_.size()) return false;
   const Algorithm& of = algorithms_[algorithm];
-  if (!of.declared) return false;
+  if (!of.declared || (has_plan_ && planned_slots_[port][number] != algorithm)) return false;
   Slot& slot = slots_[port][number];
   auto* words = reinterpret_cast<std::uint32_t*>(memory_.data()) + (port * slots_[0].size() + number) * kSlotWords;
   slot = {algorithm, true, enabled, words, words + of.parameters.size() + 1, nullptr, nullptr};
@@ -60,7 +86,8 @@ bool Tables::assign(std::uint32_t port, std::uint32_t number, std::uint32_t algo
   return true;
 }
 
-const Tables::Slot* Tables::slot(std::uint32_t port, std::uint32_t number) const {
+const Tables::Slot* Tables::slot(std::uint32_t port, std::uint32_t said) const {
+  const std::uint32_t number = slot_of(said);
   if (port >= slots_.size() || number >= slots_[0].size() || !slots_[port][number].assigned) return nullptr;
   return &slots_[port][number];
 }

@@ -28,6 +28,10 @@ class Tables {
   Tables();
 
   // For the program while it is initialised; false: out of range, or it is not the time.
+  /// At most so many has the algorithm; it stands in that slot, or none does (16). Once anything was planned, what was
+  /// not is refused.
+  bool plan(std::uint32_t algorithm, std::uint32_t parameters, std::uint32_t counters);
+  bool plan_slot(std::uint32_t port, std::uint32_t slot, std::uint32_t algorithm);
   bool declare(std::uint32_t algorithm, std::string text, std::uint32_t parameters, std::uint32_t counters);
   struct Parameter {
     std::uint32_t at_first = 0, least = 0, most = 0;
@@ -72,6 +76,14 @@ class Tables {
     std::vector<Parameter> parameters;
     std::vector<std::string> counters;
   };
+  struct Plan {
+    std::uint32_t parameters = 0, counters = 0;
+    bool is_there = false;
+  };
+  bool is_planned(std::uint32_t algorithm, std::uint32_t parameters, std::uint32_t counters) const;
+  std::array<Plan, 8> plans_;
+  std::array<std::array<std::uint8_t, 8>, kPortsMax> planned_slots_;
+  bool has_plan_ = false;
   std::array<Algorithm, 8> algorithms_;
   std::array<std::array<Slot, 8>, kPortsMax> slots_;
   dpa::GuardedMemory memory_;

@@ -32,6 +32,37 @@ doca_pcc_dev_error_t doca_pcc_dev_user_set_algo_params(uint32_t port_num, uint32
                                                        uint32_t param_num, const uint32_t* new_param_values,
                                                        uint32_t* params);
 
+/* What the probes of the flow carry besides, in words of 32 bits. DOCA_PCC_DEV_STATUS_FAIL: probes have one form here.
+ */
+doca_pcc_dev_error_t doca_pcc_dev_custom_header_set(doca_pcc_dev_algo_ctxt_t* algo_ctxt, doca_pcc_dev_event_t* event,
+                                                    uint32_t* header, uint32_t header_size, uint32_t wait_completed);
+
+/* DSCP of the flow's packets, 0 to 63; 0 where packets are replayed. */
+FORCE_INLINE uint32_t doca_pcc_dev_get_dscp(doca_pcc_dev_event_t* event) { return event->dscp; }
+
+/* Hints of the host about a flow: nobody gives any here. The program's own, which would fill 64 bytes, is not called;
+ * the others say 0, and null. */
+void doca_pcc_dev_user_cc_hint_init_caps(uint8_t* caps) __attribute__((weak));
+FORCE_INLINE uint32_t doca_pcc_dev_get_cc_hint_id(doca_pcc_dev_event_t* event) { return ((void)event, 0); }
+FORCE_INLINE uint16_t doca_pcc_dev_get_cc_hint_usn(doca_pcc_dev_event_t* event, uint32_t hint_id) {
+  return ((void)event, (void)hint_id, 0);
+}
+FORCE_INLINE const uint8_t* doca_pcc_dev_get_cc_hint(doca_pcc_dev_event_t* event, uint32_t hint_id) {
+  (void)event, (void)hint_id;
+  return NULL;
+}
+
+/* The program's, if it wants to say what it needs: called before doca_pcc_dev_user_init. Where it declares anything,
+ * that binds: an algorithm has no more parameters and counters than were declared, and stands in no other slots. */
+void doca_pcc_dev_user_declare_memory(void) __attribute__((weak));
+/* In place of an algorithm's number: none. */
+#define DOCA_PCC_DEV_SLOT_UNASSIGNED 0x10
+/* In that alone; elsewhere, and where a number is out of range: DOCA_PCC_DEV_STATUS_FAIL. */
+doca_pcc_dev_error_t doca_pcc_dev_declare_slot_algo(uint32_t port_num, uint32_t algo_slot, uint8_t algo_idx);
+doca_pcc_dev_error_t doca_pcc_dev_declare_algo(uint32_t algo_idx, uint32_t param_num, uint32_t counter_num);
+/* DOCA_PCC_DEV_STATUS_FAIL: each slot has counters of its own here, and there are no groups. */
+doca_pcc_dev_error_t doca_pcc_dev_declare_num_counter_groups(uint32_t num_counter_groups);
+
 #ifdef __cplusplus
 }
 #endif

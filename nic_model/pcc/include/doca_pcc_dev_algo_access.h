@@ -10,19 +10,11 @@
 extern "C" {
 #endif
 
-/* Slots of reaction points and of notification points; here they are the same. */
+/* A slot's number may say whose it is, in its upper half: of reaction points and of notification points. Here they are
+ * the same slots. */
 #define DOCA_PCC_DEV_TARGET_APP_RP 0
 #define DOCA_PCC_DEV_TARGET_APP_NP 1
-#define DOCA_PCC_DEV_ALGO_SLOT(target_app, ppcc_algo_slot) ((ppcc_algo_slot)&0xffff)
-
-/* A text is an address and its bytes, the final 0 counted or not. */
-struct doca_pcc_dev_algo_meta_data {
-  uint32_t algo_id;
-  uint32_t algo_major_version;
-  uint32_t algo_minor_version;
-  uint32_t algo_desc_size;
-  uint64_t algo_desc_addr;
-};
+#define DOCA_PCC_DEV_ALGO_SLOT(target_app, ppcc_algo_slot) ((target_app) << 16 | ((ppcc_algo_slot)&0xffff))
 
 /* Once for each algorithm, in doca_pcc_dev_user_init; then each parameter and counter; then its slots. */
 doca_pcc_dev_error_t doca_pcc_dev_algo_init_metadata(uint32_t algo_idx,
@@ -47,6 +39,26 @@ uint32_t doca_pcc_dev_get_algo_params_num(uint32_t port_num, uint32_t algo_slot)
 uint32_t* doca_pcc_dev_get_algo_params(uint32_t port_num, uint32_t algo_slot);
 /* Of a slot without one: DOCA_PCC_DEV_ALGO_INDEX_INTERNAL. */
 uint32_t doca_pcc_dev_get_algo_index(uint32_t port_num, uint32_t algo_slot);
+
+/* Groups of counters, counters for each thread and histograms are not here: DOCA_PCC_DEV_STATUS_FAIL. At most 0 threads
+ * share counters; a histogram's handle is null, has no description, and takes values that nobody keeps. */
+doca_pcc_dev_error_t doca_pcc_dev_set_slot_counter_group(uint32_t port_num, uint32_t algo_slot,
+                                                         uint32_t counter_group_id);
+doca_pcc_dev_error_t doca_pcc_dev_declare_threads_per_counter_set(uint32_t threads_per_counter_set);
+uint32_t doca_pcc_dev_get_max_threads_per_counter_set(void);
+doca_pcc_dev_error_t doca_pcc_dev_set_counter_type(uint32_t algo_idx, uint32_t counter_id, uint32_t type);
+doca_pcc_dev_error_t doca_pcc_dev_declare_num_of_histograms(uint32_t num_histograms);
+doca_pcc_dev_error_t doca_pcc_dev_histogram_init(uint32_t port_num, uint32_t target_app, uint32_t counter_group_id,
+                                                 uint32_t histogram_id, const uint32_t* edges, uint32_t num_bins,
+                                                 doca_pcc_dev_histogram_mode_t mode, const char* description,
+                                                 doca_pcc_dev_histogram_t* h);
+doca_pcc_dev_error_t doca_pcc_dev_histogram_clear(doca_pcc_dev_histogram_t h);
+void doca_pcc_dev_histogram_update(doca_pcc_dev_histogram_t h, uint32_t value);
+const char* doca_pcc_dev_histogram_get_description(doca_pcc_dev_histogram_t h);
+doca_pcc_dev_error_t doca_pcc_dev_histogram_disable(doca_pcc_dev_histogram_t h);
+doca_pcc_dev_error_t doca_pcc_dev_histogram_enable(doca_pcc_dev_histogram_t h);
+doca_pcc_dev_error_t doca_pcc_dev_algo_register_hist_ids(uint32_t algo_idx, const uint32_t* hist_ids,
+                                                         uint32_t num_hist_ids);
 
 #ifdef __cplusplus
 }

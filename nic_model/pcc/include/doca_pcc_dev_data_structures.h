@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "rocebox_pcc_generation.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -30,6 +32,12 @@ typedef enum {
   DOCA_PCC_DEV_NACK_EVNT_DUP_READ = 3 /* never comes */
 } doca_pcc_dev_nack_event_sub_type_enum;
 
+/* ConnectX-9's, for internal use: opaque. */
+struct pcc_dev_results_extra_t;
+#if __NV_DPA >= __NV_DPA_CX9
+typedef struct pcc_dev_results_extra_t doca_pcc_dev_results_extra_t;
+#endif
+
 /* What an event's handler decides. Before each call: the rate as it is, and no request. */
 typedef struct doca_pcc_dev_results {
   uint32_t rate; /* share of the port's rate, from 1 to DOCA_PCC_DEV_MAX_RATE */
@@ -40,6 +48,7 @@ typedef struct doca_pcc_dev_results {
   uint32_t probe_type_slot; /* 0: there is one kind of probe here */
   uint32_t credits;         /* these two: of ConnectX-8, not looked at */
   uint32_t reload_credits;
+  struct pcc_dev_results_extra_t* extra; /* of ConnectX-9; null, and not looked at */
 } doca_pcc_dev_results_t;
 
 /* Flags of TX events. */
@@ -47,6 +56,9 @@ typedef struct doca_pcc_dev_results {
 #define DOCA_PCC_DEV_TX_FLAG_OVERLOADED 2    /* never set */
 #define DOCA_PCC_DEV_TX_FLAG_RTT_REQ_SENT 4  /* the probe that was asked for has left */
 #define DOCA_PCC_DEV_TX_FLAG_IS_REQUESTOR 32 /* never set */
+#if __NV_DPA >= __NV_DPA_CX9
+#define DOCA_PCC_DEV_QP_IS_REQUESTOR (1 << 5) /* never set */
+#endif
 
 /* Rates are shares of the port's, with so many bits of fraction. */
 #define DOCA_PCC_DEV_LOG_MAX_RATE 20
@@ -56,17 +68,52 @@ typedef struct doca_pcc_dev_results {
 
 #define DOCA_PCC_DEV_MAX_NUM_USER_SLOTS 8
 #define DOCA_PCC_DEV_MAX_NUM_ALGOS 8
-#define DOCA_PCC_DEV_MAX_NUM_PARAMS_PER_ALGO 38
+#define DOCA_PCC_DEV_MAX_NUM_PARAMS_PER_ALGO 0x2C
 #define DOCA_PCC_DEV_MAX_NUM_COUNTERS_PER_ALGO 63
 /* The algorithm that needs no program, and its slot. */
 #define DOCA_PCC_DEV_ALGO_SLOT_INTERNAL 15
 #define DOCA_PCC_DEV_ALGO_INDEX_INTERNAL 15
 
+/* A text is an address and its bytes, the final 0 counted or not. */
+struct doca_pcc_dev_algo_meta_data {
+  uint32_t algo_id;
+  uint32_t algo_major_version;
+  uint32_t algo_minor_version;
+  uint32_t algo_desc_size;
+  uint64_t algo_desc_addr;
+};
+
+/* Groups of counters, histograms, and counters for each thread: there are none here (doca_pcc_dev_algo_access.h). */
+#define DOCA_PCC_DEV_MAX_NUM_COUNTER_GROUP 15
+#define DOCA_PCC_DEV_MIN_NUM_COUNTER_GROUP 1
+#define DOCA_PCC_DEV_DEFAULT_NUM_COUNTER_GROUP 2
+#define DOCA_PCC_DEV_DEFAULT_COUNTER_GROUP_ID 0
+#define DOCA_PCC_DEV_MAX_NUM_HISTOGRAMS DOCA_PCC_DEV_MAX_NUM_COUNTER_GROUP
+#define DOCA_PCC_DEV_DEFAULT_NUM_HISTOGRAMS 0
+#define DOCA_PCC_DEV_HISTOGRAM_MAX_BINS 32
+#define DOCA_PCC_DEV_COUNTER_TYPE_ACCUMULATE 0u
+#define DOCA_PCC_DEV_COUNTER_TYPE_MIN 1u
+#define DOCA_PCC_DEV_COUNTER_TYPE_MAX 2u
+typedef enum {
+  DOCA_PCC_DEV_HISTOGRAM_MODE_LINEAR,
+  DOCA_PCC_DEV_HISTOGRAM_MODE_EXPONENTIAL,
+  DOCA_PCC_DEV_HISTOGRAM_MODE_FREE,
+} doca_pcc_dev_histogram_mode_t;
+typedef struct user_global_data_per_port_histogram_t* doca_pcc_dev_histogram_t;
+
 /* Of every event. */
 struct mlnx_cc_event_general_attr_t {
   uint32_t ev_type : 8;    /* doca_pcc_dev_event_type_enum */
   uint32_t ev_subtype : 8; /* of NACKs: doca_pcc_dev_nack_event_sub_type_enum */
+#if __NV_DPA >= __NV_DPA_CX9
+  uint32_t port_num : 3;
+  uint32_t plane_num : 5; /* 0: there is one */
+#elif __NV_DPA >= __NV_DPA_CX8
+  uint32_t port_num : 4;
+  uint32_t plane_num : 4; /* 0: there is one */
+#else
   uint32_t port_num : 8;
+#endif
   uint32_t flags : 8; /* of TX: DOCA_PCC_DEV_TX_FLAG_... */
 };
 
@@ -105,7 +152,8 @@ struct mlnx_cc_event_t {
   struct mlnx_cc_ack_nack_cnp_extra_t answers; /* ACK, NACK, CNP */
   /* RTT: what the notification point answered: three times in network order, or what its program wrote. */
   unsigned char answer[12];
-  unsigned char reserved[4];
+  unsigned char dscp; /* of the flow */
+  unsigned char reserved[3];
 };
 
 typedef struct mlnx_cc_event_general_attr_t doca_pcc_dev_event_general_attr_t;
@@ -115,6 +163,20 @@ typedef struct mlnx_cc_ack_nack_cnp_extra_t doca_pcc_dev_ack_nack_cnp_extra_t;
 typedef struct mlnx_cc_algo_ctxt_t doca_pcc_dev_algo_ctxt_t;
 typedef struct mlnx_cc_attr_t doca_pcc_dev_attr_t;
 typedef struct mlnx_cc_event_t doca_pcc_dev_event_t;
+
+/* The insides of NVIDIA's events by kind, opaque: names alone. */
+typedef struct mlnx_cc_roce_tx_t doca_pcc_dev_roce_tx_t;
+typedef struct mlnx_cc_ack_nack_cnp_t doca_pcc_dev_ack_nack_cnp_t;
+typedef struct mlnx_cc_rtt_tstamp_t doca_pcc_dev_rtt_tstamp_t;
+typedef struct mlnx_cc_fw_data_t doca_pcc_dev_fw_data_t;
+typedef union mlnx_cc_event_spec_attr_t doca_pcc_dev_event_spec_attr_t;
+#if __NV_DPA >= __NV_DPA_CX8
+typedef struct mlnx_cc_event_general_dword2_t doca_pcc_dev_event_general_dword2_t;
+typedef struct mlnx_cc_rtt_spec_data0_t doca_pcc_dev_rtt_spec_data0_t;
+typedef struct mlnx_cc_rtt_spec_data1_t doca_pcc_dev_rtt_spec_data1_t;
+typedef struct mlnx_cc_rtt_spec_data2_t doca_pcc_dev_rtt_spec_data2_t;
+typedef struct mlnx_cc_rtt_spec_data3_t doca_pcc_dev_rtt_spec_data3_t;
+#endif
 
 #ifdef __cplusplus
 }

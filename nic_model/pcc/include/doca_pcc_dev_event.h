@@ -63,6 +63,11 @@ FORCE_INLINE uint32_t doca_pcc_dev_get_rtt_resp_version(doca_pcc_dev_event_t* ev
 FORCE_INLINE uint32_t doca_pcc_dev_get_rtt_np_rx_byte_counter(doca_pcc_dev_event_t* event) { return ((void)event, 0); }
 FORCE_INLINE uint32_t doca_pcc_dev_get_rtt_resp_port_type(doca_pcc_dev_event_t* event) { return ((void)event, 0); }
 
+/* Of SACKs and of NACKs of trimmed packets, which never come. */
+FORCE_INLINE uint32_t doca_pcc_dev_get_sack_tx_timestamp(doca_pcc_dev_event_t* event) { return ((void)event, 0); }
+FORCE_INLINE uint32_t doca_pcc_dev_get_trimm_nack_tx_timestamp(doca_pcc_dev_event_t* event) { return ((void)event, 0); }
+FORCE_INLINE uint32_t doca_pcc_dev_get_sack_ecn_mark(doca_pcc_dev_event_t* event) { return ((void)event, 0); }
+
 #ifdef __cplusplus
 }
 #endif

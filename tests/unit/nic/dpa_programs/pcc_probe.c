@@ -140,7 +140,7 @@ void doca_pcc_dev_user_init(uint32_t* disable_event_bitmask) {
   const struct doca_pcc_dev_algo_meta_data about = {7, 1, 0, sizeof text, (uint64_t)(uintptr_t)text};
   uint32_t wrong = 0;
   wrong += doca_pcc_dev_algo_init_metadata(8, &about, 1, 1) == DOCA_PCC_DEV_STATUS_OK;
-  wrong += doca_pcc_dev_algo_init_metadata(0, &about, 39, 1) == DOCA_PCC_DEV_STATUS_OK;
+  wrong += doca_pcc_dev_algo_init_metadata(0, &about, 45, 1) == DOCA_PCC_DEV_STATUS_OK;
   wrong += doca_pcc_dev_algo_init_metadata(0, &about, 1, 64) == DOCA_PCC_DEV_STATUS_OK;
   wrong += doca_pcc_dev_init_algo_slot(0, 0, 0, 1) == DOCA_PCC_DEV_STATUS_OK;
   wrong += doca_pcc_dev_algo_init_metadata(0, &about, kParameters, kCounters) != DOCA_PCC_DEV_STATUS_OK;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Names of DOCA PCC's reaction point that its public documentation lists and programs use, as C sees them: what is
- * missing or has another form is no program. Functions have the types that they are documented with. Not all documented
- * names are there: doca_pcc_dev_custom_header_set and the types of an event's insides are not. */
+ * missing or has another form is no program. Functions have the types that they are documented with; names of later
+ * versions are in pcc_new_names.h, which C++ reads, too. */
 #include <doca_pcc_dev.h>
 #include <doca_pcc_dev_algo_access.h>
 #include <doca_pcc_dev_event.h>
+#include "pcc_new_names.h"
 #include "utils.h"
 
 #if !defined(likely) || !defined(unlikely)
@@ -45,6 +46,24 @@ SAME_TYPE(doca_pcc_dev_thread_rank, unsigned(void));
 SAME_TYPE(doca_pcc_dev_printf, void(const char*, ...));
 SAME_TYPE(doca_pcc_dev_trace_5, void(int, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t));
 SAME_TYPE(doca_pcc_dev_trace_flush, void(void));
+SAME_TYPE(doca_pcc_dev_custom_header_set,
+          doca_pcc_dev_error_t(doca_pcc_dev_algo_ctxt_t*, event_p, uint32_t*, uint32_t, uint32_t));
+SAME_TYPE(doca_pcc_dev_user_declare_memory, void(void));
+SAME_TYPE(doca_pcc_dev_declare_slot_algo, doca_pcc_dev_error_t(uint32_t, uint32_t, uint8_t));
+SAME_TYPE(doca_pcc_dev_declare_algo, doca_pcc_dev_error_t(uint32_t, uint32_t, uint32_t));
+SAME_TYPE(doca_pcc_dev_declare_num_counter_groups, doca_pcc_dev_error_t(uint32_t));
+SAME_TYPE(doca_pcc_dev_user_cc_hint_init_caps, void(uint8_t*));
+SAME_TYPE(doca_pcc_dev_get_cc_hint_id, uint32_t(event_p));
+SAME_TYPE(doca_pcc_dev_get_cc_hint_usn, uint16_t(event_p, uint32_t));
+SAME_TYPE(doca_pcc_dev_get_cc_hint, const uint8_t*(event_p, uint32_t));
+SAME_TYPE(doca_pcc_dev_get_dscp, uint32_t(event_p));
+SAME_TYPE(doca_pcc_dev_get_sack_tx_timestamp, uint32_t(event_p));
+SAME_TYPE(doca_pcc_dev_get_trimm_nack_tx_timestamp, uint32_t(event_p));
+SAME_TYPE(doca_pcc_dev_get_sack_ecn_mark, uint32_t(event_p));
+SAME_TYPE(doca_pcc_dev_set_slot_counter_group, doca_pcc_dev_error_t(uint32_t, uint32_t, uint32_t));
+SAME_TYPE(doca_pcc_dev_histogram_init,
+          doca_pcc_dev_error_t(uint32_t, uint32_t, uint32_t, uint32_t, const uint32_t*, uint32_t,
+                               doca_pcc_dev_histogram_mode_t, const char*, doca_pcc_dev_histogram_t*));
 /* Getters of events. */
 SAME_TYPE(doca_pcc_dev_get_ev_attr, doca_pcc_dev_event_general_attr_t(event_p));
 SAME_TYPE(doca_pcc_dev_get_flowtag, uint32_t(event_p));
@@ -80,7 +99,7 @@ _Static_assert(DOCA_PCC_DEV_TX_FLAG_ACK_EXPECTED == 1 && DOCA_PCC_DEV_TX_FLAG_OV
                "flags of TX");
 _Static_assert(DOCA_PCC_DEV_ALGO_SLOT_INTERNAL == 15 && DOCA_PCC_DEV_ALGO_INDEX_INTERNAL == 15 &&
                    DOCA_PCC_DEV_MAX_NUM_USER_SLOTS == 8 && DOCA_PCC_DEV_MAX_NUM_ALGOS == 8 &&
-                   DOCA_PCC_DEV_MAX_NUM_PARAMS_PER_ALGO >= 30 && DOCA_PCC_DEV_MAX_NUM_COUNTERS_PER_ALGO >= 15,
+                   DOCA_PCC_DEV_MAX_NUM_PARAMS_PER_ALGO == 44 && DOCA_PCC_DEV_MAX_NUM_COUNTERS_PER_ALGO >= 15,
                "tables");
 _Static_assert(DOCA_PCC_DEV_STATUS_OK == 0 && DOCA_PCC_DEV_STATUS_FAIL == 1, "status");
 _Static_assert(DOCA_PCC_DEV_NIC_COUNTER_PORT0_RX_BYTES == 0x10 && DOCA_PCC_DEV_NIC_COUNTER_PORT3_TX_BYTES == 0x23,
@@ -104,6 +123,7 @@ void doca_pcc_dev_user_init(uint32_t* disable_event_bitmask) {
   doca_pcc_dev_init_algo_slot(0, DOCA_PCC_DEV_ALGO_SLOT(DOCA_PCC_DEV_TARGET_APP_RP, 0), 0, 1);
   ids[0] = DOCA_PCC_DEV_GET_PORT_COUNTER_ID(0, DOCA_PCC_DEV_NIC_COUNTER_TYPE_TX_BYTES, 0);
   doca_pcc_dev_nic_counters_config(ids, 1, sampled);
+  if (pcc_new_names_at_first() != 0) doca_pcc_dev_printf("what is not here was taken\n");
   *disable_event_bitmask = 1u << DOCA_PCC_DEV_EVNT_ROCE_ACK;
 }
 
@@ -133,6 +153,7 @@ void doca_pcc_dev_user_algo(doca_pcc_dev_algo_ctxt_t* algo_ctxt, doca_pcc_dev_ev
                             const doca_pcc_dev_attr_t* attr, doca_pcc_dev_results_t* results) {
   FIELD(doca_pcc_dev_results_t, probe_req);
   FIELD(doca_pcc_dev_results_t, probe_type_slot);
+  results->credits += pcc_new_names_of(algo_ctxt, event);
   doca_pcc_dev_nic_counters_sample();
   doca_pcc_dev_trace_5(1, doca_pcc_dev_get_logical_ports(), doca_pcc_dev_get_port_planes(0),
                        doca_pcc_dev_get_port_speed(0), sampled[0], doca_pcc_dev_thread_rank());
