@@ -21,10 +21,9 @@ need() {
 # What building the command takes; zlib and zstd unpack captures, most of which are stored packed.
 build_packages=(g++ cmake ninja-build pkg-config dpdk-dev libpcap-dev libisal-dev libxxhash-dev libibverbs-dev
                 zlib1g-dev libzstd-dev libyaml-cpp-dev libfmt-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev libboost-context-dev)
-# What the tests take besides: independent judges of the wire, sanitizer run-times, fuzzing, formatting, virtual machines.
+# What the tests take besides: independent judges of the wire, sanitizer run-times, fuzzing, formatting, virtual machines, and what
+# single options of the command need: figures of `--plot`, sweeps under `mpirun`.
 test_packages=(libgtest-dev libbenchmark-dev tshark python3 python3-scapy python3-jsonschema python3-yaml clang
                clang-format libclang-rt-14-dev git iproute2 procps iputils-ping iperf3 ethtool man-db groff-base systemd
                dpkg-dev file qemu-system-x86 busybox-static cpio kmod rdma-core ibverbs-providers ibverbs-utils perftest
-               rdmacm-utils python3-prometheus-client dpdk)
-# What single options of the command take, and nobody needs before he gives them: figures of `--plot` (python3-matplotlib), sweeps
-# under `mpirun` (openmpi-bin). Nothing installs them. Without them the tests of figures are skipped, and those of sweeps play the ranks.
+               rdmacm-utils python3-prometheus-client dpdk python3-matplotlib openmpi-bin)

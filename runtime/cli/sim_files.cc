@@ -27,6 +27,14 @@ std::string script() {
   return "";
 }
 
+// The Python that draws; empty: none can. Debian's packages are for its own python3, which is not always the first on
+// PATH.
+std::string plotting_python() {
+  for (const std::string& python : {lab::find_program("python3"), std::string("/usr/bin/python3")})
+    if (!python.empty() && lab::call({python, "-c", "import matplotlib"}).status == 0) return python;
+  return "";
+}
+
 void make_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -101,8 +109,7 @@ void write_tables(const Json& report, const std::string& folder) {
 void require_plots() {
   if (script().empty())
     throw ConfigError(fmt::format("--plot: {} does not lie where the command looks for it", kScript));
-  const std::string python = lab::find_program("python3");
-  if (python.empty() || lab::call({python, "-c", "import matplotlib"}).status != 0)
+  if (plotting_python().empty())
     throw ConfigError("--plot needs matplotlib for python3, which is not here: Debian has it as python3-matplotlib");
 }
 
@@ -117,7 +124,7 @@ void write_figures(const Json& report, const std::string& folder) {
   make_folder(folder);
   const std::string json = plotted_report(folder);
   write_file(json, json_text(report));
-  const lab::CallResult drawn = lab::call({lab::find_program("python3"), script(), json, folder});
+  const lab::CallResult drawn = lab::call({plotting_python(), script(), json, folder});
   if (drawn.status != 0) throw std::runtime_error("--plot: " + lab::last_lines(drawn.said, 3));
 }
 

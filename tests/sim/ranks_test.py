@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`rocebox sim --sweep` under mpirun: two ranks give the table that one process gives. Where there is no Open MPI (Debian:
-openmpi-bin) two processes play the ranks, with a library in the place of its own that knows a socket between the two alone."""
+"""`rocebox sim --sweep` under mpirun: two ranks give the table that one process gives."""
 import json
 import os
 import pathlib
-import shutil
-import socket
 import subprocess
 import sys
 import unittest
@@ -14,9 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
 from common import ROCEBOX, RoceboxTest
 
-MPIRUN = shutil.which("mpirun")
 STATIONS = os.environ.get("STATIONS", str(pathlib.Path(ROCEBOX).parent / "tests/sim/stations.so"))
-TWO_RANKS = os.environ.get("TWO_RANKS", str(pathlib.Path(ROCEBOX).parent / "tests/sim/two_ranks"))
 FABRIC = f"""
 plugins: [{STATIONS}]
 parameters: {{bytes: 10kB, loss: 0}}
@@ -35,21 +30,9 @@ class Ranks(RoceboxTest):
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                        "ASAN_OPTIONS": "detect_leaks=0"}  # the library's own
         words = [ROCEBOX, *map(str, more)]
-        if MPIRUN:
-            done = subprocess.run([MPIRUN, "-np", "2", "--oversubscribe", *words], env=environment, capture_output=True,
-                                  text=True, timeout=240, check=False)
-            return done.returncode, done.stdout, done.stderr
-        wires = socket.socketpair()
-        ranks = [subprocess.Popen(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[wire.fileno()],
-                                  env={**environment, "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2",
-                                       "TWO_RANKS": str(wire.fileno()), "LD_LIBRARY_PATH": TWO_RANKS})
-                 for rank, wire in enumerate(wires)]
-        for wire in wires:
-            wire.close()
-        said = [rank.communicate(timeout=240) for rank in ranks]
-        # A rank that ends takes the other one with it, which mpirun would have ended.
-        status = next((rank.returncode for rank in ranks if rank.returncode not in (0, 3)), 0)
-        return status, said[0][0] + said[1][0], said[0][1] + said[1][1]
+        done = subprocess.run(["mpirun", "-np", "2", "--oversubscribe", *words], env=environment, capture_output=True,
+                              text=True, timeout=240, check=False)
+        return done.returncode, done.stdout, done.stderr
 
     def test_a_sweep_under_mpirun_gives_the_same_table(self):
         config = self.config(FABRIC)
