@@ -11,9 +11,10 @@
 namespace rocebox {
 namespace {
 
-// The first step, and samples without a step in the configuration: 128 to 256 of any run.
+// The first step, and samples without a step in the configuration: 128 to 256 of any run, and fewer, but no less than
+// 32, where there are so many counters that reading them would take a good part of the time (2^24 in all: about 0.1 s).
 constexpr Nanos kFirstWidth = 4 * kMicrosecond;
-constexpr std::size_t kRows = 256;
+constexpr std::size_t kRows = 256, kRowsOfMany = 64, kReadsMax = std::size_t{1} << 24;
 // With one, as for goodput over time; both as far as so many numbers have room: 32 MiB.
 constexpr std::size_t kRowsMax = 100'000, kRowsMin = 16, kNumbersMax = std::size_t{1} << 22;
 // Directions of links and levels of devices that a report shows: those with the most.
@@ -32,17 +33,6 @@ Json increments(const std::vector<std::uint64_t>& samples) {
   return all;
 }
 
-// The first `kShownMax` by what `most` says of them, without those of which it says 0.
-template <class T, class Most>
-std::vector<const T*> busiest(const std::vector<T>& all, Most most) {
-  std::vector<const T*> some;
-  for (const T& one : all)
-    if (most(one) > 0) some.push_back(&one);
-  std::ranges::stable_sort(some, std::greater<>(), [&](const T* one) { return most(*one); });
-  if (some.size() > kShownMax) some.resize(kShownMax);
-  return some;
-}
-
 }  // namespace
 
 Series::Series(const config::RunConfig& config, const Testbed& testbed)
@@ -50,8 +40,10 @@ Series::Series(const config::RunConfig& config, const Testbed& testbed)
   std::unordered_map<std::string, std::size_t> places;
   for (unsigned i = 0; i < testbed.device_count(); i++) find_numbers(testbed, i, places);
   find_loads(config, testbed);
-  const std::size_t numbers = std::max<std::size_t>(1, counts_.size() + levels_.size() + loads_.size());
-  rows_max_ = std::clamp(kNumbersMax / numbers, kRowsMin, config.sim.sample != 0 ? kRowsMax : kRows) & ~std::size_t{1};
+  const std::size_t numbers = std::max<std::size_t>(1, columns());
+  const std::size_t reads = std::max<std::size_t>(1, counts_.size() + levels_.size() + 2 * loads_.size());
+  const std::size_t most = config.sim.sample != 0 ? kRowsMax : std::clamp(kReadsMax / reads, kRowsOfMany, kRows);
+  rows_max_ = std::clamp(kNumbersMax / numbers, kRowsMin, most) & ~std::size_t{1};
 }
 
 void Series::find_numbers(const Testbed& testbed, unsigned device,
@@ -60,12 +52,12 @@ void Series::find_numbers(const Testbed& testbed, unsigned device,
     if (view.kernel.empty() || !view.number || view.kind == CounterKind::kPeak) return;
     const std::string name = fmt::format("{}.{}", view.kernel_type, view.name);
     if (view.kind == CounterKind::kLevel) {
-      levels_.push_back({fmt::format("{}.{}", testbed.device(device).name(), name), view.number, {}});
+      levels_.push_back({fmt::format("{}.{}", testbed.device(device).name(), name), view.number});
       return;
     }
-    const auto [place, is_new] = places.try_emplace(name, counts_.size());
-    if (is_new) counts_.push_back({name, {}, {}});
-    counts_[place->second].numbers.push_back(view.number);
+    const auto [place, is_new] = places.try_emplace(name, count_names_.size());
+    if (is_new) count_names_.push_back(name);
+    counts_.push_back({view.number, place->second});
   });
 }
 
@@ -86,31 +78,23 @@ void Series::find_loads(const config::RunConfig& config, const Testbed& testbed)
   }
 }
 
-template <class Each>
-void Series::for_each_samples(Each each) {
-  for (Count& count : counts_) each(count.samples);
-  for (OneLevel& level : levels_) each(level.samples);
-  for (Load& load : loads_) each(load.samples);
-}
-
 void Series::sample() {
-  for (Count& count : counts_) {
-    std::uint64_t sum = 0;
-    for (const CounterValue* number : count.numbers) sum += number->read();
-    count.samples.push_back(sum);
-  }
-  for (OneLevel& level : levels_) level.samples.push_back(level.number->read());
-  for (Load& load : loads_) load.samples.push_back(load.bytes->read() + kWireOverhead * load.packets->read());
+  const std::size_t row = samples_.size();
+  samples_.resize(row + columns());
+  std::uint64_t* at = &samples_[row];
+  for (const Count& count : counts_) at[count.place] += count.number->read();
+  at += count_names_.size();
+  for (const OneLevel& level : levels_) *at++ = level.number->read();
+  for (const Load& load : loads_) *at++ = load.bytes->read() + kWireOverhead * load.packets->read();
   rows_++;
 }
 
 // Of each two samples the later one stays: it ends where both end.
 void Series::halve() {
-  for_each_samples([](std::vector<std::uint64_t>& samples) {
-    for (std::size_t i = 0; i < samples.size() / 2; i++) samples[i] = samples[2 * i + 1];
-    samples.resize(samples.size() / 2);
-  });
+  const auto row = [&](std::size_t i) { return samples_.begin() + static_cast<std::ptrdiff_t>(i * columns()); };
   rows_ /= 2;
+  for (std::size_t i = 0; i < rows_; i++) std::copy_n(row(2 * i + 1), columns(), row(i));
+  samples_.resize(rows_ * columns());
   width_ *= 2;
 }
 
@@ -127,6 +111,25 @@ void Series::finish(Nanos now) {
   end_ = now;
 }
 
+std::vector<std::uint64_t> Series::samples_of(std::size_t column) const {
+  std::vector<std::uint64_t> samples(rows_);
+  for (std::size_t i = 0; i < rows_; i++) samples[i] = samples_[i * columns() + column];
+  return samples;
+}
+
+// The first `kShownMax` by what `most` says of their samples, without those of which it says 0.
+template <class Most>
+std::vector<Series::Busy> Series::busiest(std::size_t first_column, std::size_t count, Most most) const {
+  std::vector<std::pair<std::uint64_t, std::size_t>> all;
+  for (std::size_t i = 0; i < count; i++)
+    if (const std::uint64_t value = most(i, samples_of(first_column + i)); value > 0) all.emplace_back(value, i);
+  std::ranges::stable_sort(all, std::greater<>(), [](const auto& one) { return one.first; });
+  if (all.size() > kShownMax) all.resize(kShownMax);
+  std::vector<Busy> some;
+  for (const auto& [value, number] : all) some.push_back({number, samples_of(first_column + number)});
+  return some;
+}
+
 void Series::report(Json& report) const {
   if (rows_ == 0) return;
   Json& series = report["series"];
@@ -134,24 +137,32 @@ void Series::report(Json& report) const {
   for (std::size_t i = 0; i < rows_; i++) at.push_back(static_cast<Nanos>(i) * width_);
   series["end_ns"] = end_;
   Json& counts = series["counts"] = Json::object();
-  for (const Count& count : counts_)
-    if (count.samples.back() > 0) counts[count.name] = increments(count.samples);
+  for (std::size_t i = 0; i < count_names_.size(); i++)
+    if (const std::vector<std::uint64_t> samples = samples_of(i); samples.back() > 0)
+      counts[count_names_[i]] = increments(samples);
   Json& levels = series["levels"] = Json::object();
-  for (const OneLevel* level :
-       busiest(levels_, [](const OneLevel& one) { return *std::ranges::max_element(one.samples); }))
-    levels[level->name] = level->samples;
-  Json& shares = series["utilisation"] = Json::object();
-  for (const Load* load :
-       busiest(loads_, [](const Load& one) { return one.bits_per_second ? one.samples.back() : 0; })) {
-    Json& row = shares[load->name] = Json::array();
+  const auto highest = [](std::size_t, const auto& samples) { return *std::ranges::max_element(samples); };
+  for (const Busy& level : busiest(count_names_.size(), levels_.size(), highest))
+    levels[levels_[level.number].name] = level.samples;
+  report_loads(series["utilisation"]);
+}
+
+void Series::report_loads(Json& shares) const {
+  shares = Json::object();
+  const auto in_all = [&](std::size_t i, const auto& samples) {
+    return loads_[i].bits_per_second ? samples.back() : 0;
+  };
+  for (const Busy& busy : busiest(count_names_.size() + levels_.size(), loads_.size(), in_all)) {
+    const Load& load = loads_[busy.number];
+    Json& row = shares[load.name] = Json::array();
     std::uint64_t before = 0;
     for (std::size_t i = 0; i < rows_; i++) {
       const Nanos begin = static_cast<Nanos>(i) * width_, end = i + 1 == rows_ ? end_ : begin + width_;
-      const double bits = static_cast<double>(load->samples[i] - before) * 8e9;
+      const double bits = static_cast<double>(busy.samples[i] - before) * 8e9;
       row.push_back(end > begin ? in_thousandths(bits / static_cast<double>(end - begin) /
-                                                 static_cast<double>(load->bits_per_second))
+                                                 static_cast<double>(load.bits_per_second))
                                 : 0.0);
-      before = load->samples[i];
+      before = busy.samples[i];
     }
   }
 }

@@ -29,36 +29,42 @@ class Series {
   void report(Json& report) const;
 
  private:
-  // Of one name over all devices, in which it may stand more than once.
+  // Counters of one name are added up over all devices, in which it may stand more than once.
   struct Count {
-    std::string name;
-    std::vector<const CounterValue*> numbers;
-    std::vector<std::uint64_t> samples;
+    const CounterValue* number;
+    std::size_t place;  // in count_names_
   };
   struct OneLevel {
     std::string name;
     const CounterValue* number;
-    std::vector<std::uint64_t> samples;
   };
   // A direction of a link.
   struct Load {
     std::string name;
     std::uint64_t bits_per_second = 0;
-    const CounterValue *packets = nullptr, *bytes = nullptr;
-    std::vector<std::uint64_t> samples;  // bytes on the wire
+    const CounterValue *packets = nullptr, *bytes = nullptr;  // sampled: bytes on the wire
   };
 
   void find_numbers(const Testbed& testbed, unsigned device, std::unordered_map<std::string, std::size_t>& places);
   void find_loads(const config::RunConfig& config, const Testbed& testbed);
   void sample();
   void halve();
-  template <class Each>
-  void for_each_samples(Each each);
+  std::size_t columns() const { return count_names_.size() + levels_.size() + loads_.size(); }
+  std::vector<std::uint64_t> samples_of(std::size_t column) const;
+  void report_loads(Json& shares) const;
+  struct Busy {
+    std::size_t number;  // of what is sampled
+    std::vector<std::uint64_t> samples;
+  };
+  template <class Most>
+  std::vector<Busy> busiest(std::size_t first_column, std::size_t count, Most most) const;
 
-  std::vector<Count> counts_;
+  std::vector<std::string> count_names_;
+  std::vector<Count> counts_;  // by device: what is read one after the other lies side by side in memory
   std::vector<OneLevel> levels_;
   std::vector<Load> loads_;
-  Nanos width_, end_ = 0;  // end_: of the last one
+  std::vector<std::uint64_t> samples_;  // rows of columns(): counts by name, levels, loads
+  Nanos width_, end_ = 0;               // end_: of the last one
   std::size_t rows_ = 0, rows_max_;
 };
 
