@@ -96,6 +96,13 @@ class Core {
   }
   bool is_observed(QpEventKind kind) const { return observed_ & event_bit(kind); }
 
+  /// Brings nearer what each packet needs of this. Changes nothing.
+  void prefetch() const {
+    prefetch_far_lines(this, &transmitter);
+    transmitter.prefetch_itself();
+    prefetch_far_lines(&qps, &observed_ + 1);
+  }
+
   /// A packet with headers for `qp`; the caller writes extended headers and payload, and ends with finish(). Empty: the
   /// pool is dry, which is counted.
   PacketPtr make(Context& context, const Headers& headers, const PacketFields& fields);

@@ -26,6 +26,7 @@ class Nic final : public Kernel {
   void on_timer(Context& context, Timer& timer) override;
   void prefetch(const Timer& timer) const override { core_.transmitter.prefetch(timer); }
   void prefetch_arrival(Port in, Packet packet) const override;
+  void prefetch_turn(bool is_near) const override;
   HostSide* host_side() override { return &host_; }
   void on_host(Context& context) override;
   void report(Report& report) const override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nic_model/nic.h"
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/multicast.h"
 
@@ -28,8 +29,22 @@ void Nic::process(Context& context, Port, Batch& batch) {
 
 void Nic::prefetch_arrival(Port /*in*/, Packet packet) const {
   if (packet.meta().status != ParseStatus::kRoce) return;
+  packet.prefetch_end();
+  core_.memory.prefetch_placed();
   const Qp* qp = core_.find(roce::qpn_and_psn(packet).destination_qp);
   if (qp) qp->prefetch_to_receive(roce::opcode_info(packet.meta().opcode).has(roce::kIsResponse));
+}
+
+// What each packet needs, but for what the packet itself says.
+void Nic::prefetch_turn(bool is_near) const {
+  if (!is_near) {
+    prefetch_far_line(&mac_);
+    core_.prefetch();
+    host_.prefetch();
+  } else {
+    core_.transmitter.prefetch_first();
+    core_.memory.prefetch();
+  }
 }
 
 // Of thousands of queue pairs the cache has few: what a packet needs of its own is asked for some packets before, and

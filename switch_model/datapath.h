@@ -25,6 +25,7 @@ class Datapath final : public Kernel {
   void on_timer(Context& context, Timer& timer) override;
   void prefetch(const Timer& timer) const override;
   void prefetch_arrival(Port in, Packet packet) const override;
+  void prefetch_turn(bool is_near) const override;
   void report(Report& report) const override;
   void stimuli(std::vector<Stimulus>& all) const override;
   /// Options that programs let be changed while they run.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/flows/flow_table.h"
+#include "runtime/packet/prefetch.h"
 #include "switch_model/packet_state.h"
 
 namespace rocebox::switch_model {
@@ -77,7 +78,7 @@ class RegisterArray : public ResourceHandle {
     assert(index < entries_);
     return alu(cells_[pipe * entries_ + index]);
   }
-  void prefetch(unsigned pipe, std::uint64_t index) const { __builtin_prefetch(&cells_[pipe * entries_ + index], 1); }
+  void prefetch(unsigned pipe, std::uint64_t index) const { prefetch_line(&cells_[pipe * entries_ + index]); }
 
  private:
   friend class Layout;
@@ -105,9 +106,7 @@ class RegisterArray<bool> : public ResourceHandle {
     } store{word, mask, cell};
     return alu(cell);
   }
-  void prefetch(unsigned pipe, std::uint64_t index) const {
-    __builtin_prefetch(&words_[pipe * stride_ + index / 64], 1);
-  }
+  void prefetch(unsigned pipe, std::uint64_t index) const { prefetch_line(&words_[pipe * stride_ + index / 64]); }
   /// The control plane: `count` cells from `from` on are false; both are multiples of 64, or the cells lie in one word.
   void clear(unsigned pipe, std::uint64_t from, std::uint64_t count) {
     std::uint64_t* words = &words_[pipe * stride_ + from / 64];

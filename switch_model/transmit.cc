@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/headers.h"
 #include "switch_model/datapath.h"
 
@@ -89,6 +90,15 @@ void Datapath::prefetch(const Timer& timer) const {
 
 void Datapath::prefetch_arrival(Port /*in*/, Packet packet) const {
   for (const unsigned i : controls_[static_cast<std::size_t>(Gress::kIngress)]) programs_[i]->prefetch(packet);
+}
+
+void Datapath::prefetch_turn(bool is_near) const {
+  traffic_.prefetch_turn(is_near);
+  for (const Transmission& transmission : transmissions_)
+    if (!is_near)
+      prefetch_far_line(&transmission);
+    else if (transmission.packet)
+      transmission.packet->prefetch_far();
 }
 
 void Datapath::arm_port(Context& context, Port port, Nanos at) { context.arm_by(transmissions_[port].timer, at); }

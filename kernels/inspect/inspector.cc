@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/mad.h"
 
@@ -95,12 +96,12 @@ void Inspector::process(Context& context, Port, Batch& batch) {
 
 // The flow, and the place of the packet's PSN: it lies in a page that other flows do not share.
 void Inspector::prefetch_flow(std::uint32_t index, Packet packet) const {
-  __builtin_prefetch(&flows_[index], 1);
+  prefetch_line(&flows_[index]);
   const roce::OpcodeInfo& info = roce::opcode_info(packet);
   const bool response = info.has(roce::kIsReadResponse);
   if (!response && !info.has(roce::kIsRequest)) return;
   const auto psn = static_cast<std::uint32_t>(roce::bth(packet).psn);
-  __builtin_prefetch(ring(index, response ? PsnSpace::kResponses : PsnSpace::kRequests) + (psn & (window_ - 1)), 1);
+  prefetch_line(ring(index, response ? PsnSpace::kResponses : PsnSpace::kRequests) + (psn & (window_ - 1)));
 }
 
 Inspector::Held Inspector::held(Packet packet) {

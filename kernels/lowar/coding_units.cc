@@ -5,6 +5,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "runtime/packet/prefetch.h"
+
 namespace rocebox::lowar {
 namespace {
 
@@ -48,7 +50,7 @@ void CodingUnits::release(std::uint16_t unit) {
 
 roce::Ahead CodingUnits::ahead(std::uint16_t unit, std::uint32_t bytes) const {
   if (unit == kNone) unit = queue_[head_];
-  __builtin_prefetch(&units_[unit - 1u], 1);
+  prefetch_line(&units_[unit - 1u]);
   constexpr auto kPrefix = static_cast<std::uint32_t>(sizeof(CodedPrefix));
   return {data(unit), std::min(kPrefix + bytes, image_bytes_max_)};
 }

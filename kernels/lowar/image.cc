@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/icrc.h"
 
 namespace rocebox::lowar {
@@ -67,8 +68,8 @@ void prefetch_transport(Packet packet) {
   const std::uint32_t count = transport_bytes(packet);
   constexpr std::uint32_t kLine = 64, kPage = 4096, kAtStart = 16 * kLine, kAtPage = 8 * kLine;
   const auto page = static_cast<std::uint32_t>(-reinterpret_cast<std::uintptr_t>(from) % kPage);
-  for (std::uint32_t at = 0; at < std::min(count, kAtStart); at += kLine) __builtin_prefetch(from + at, 1);
-  for (std::uint32_t at = page; at < std::min(count, page + kAtPage); at += kLine) __builtin_prefetch(from + at, 1);
+  for (std::uint32_t at = 0; at < std::min(count, kAtStart); at += kLine) prefetch_line(from + at);
+  for (std::uint32_t at = page; at < std::min(count, page + kAtPage); at += kLine) prefetch_line(from + at);
 }
 
 Sums sums_of(Packet packet) {

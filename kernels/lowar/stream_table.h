@@ -8,6 +8,7 @@
 #include "kernels/lowar/stream.h"
 #include "runtime/flows/flow_table.h"
 #include "runtime/packet/packet.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox::lowar {
 
@@ -24,7 +25,7 @@ class StreamTable {
   void prefetch(std::uint64_t hash) const { table_.prefetch(hash); }
   void prefetch_stream(std::uint32_t index) const {
     const auto* at = reinterpret_cast<const char*>(&entries_[index]);
-    for (std::size_t line = 0; line < sizeof(Entry); line += 64) __builtin_prefetch(at + line, 1);
+    for (std::size_t line = 0; line < sizeof(Entry); line += 64) prefetch_line(at + line);
   }
   Stream& operator[](std::uint32_t index) { return entries_[index].stream; }
   std::uint32_t index_of(const Stream& stream) const {

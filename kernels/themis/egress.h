@@ -3,6 +3,7 @@
 #pragma once
 #include "kernels/themis/nack_packet.h"
 #include "kernels/themis/shared.h"
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/icrc.h"
 #include "switch_model/tables/copied_table.h"
 
@@ -25,7 +26,7 @@ class Egress {
       } else if (TaskWord::of(p, shared_.word).task == Task::kRecirculate) {
         recirculate(pass, p);
       } else if (QpWords::any(p, shared_.word)) {
-        __builtin_prefetch(&shared_.egress_qps.value(QpWords::entry(p, shared_.word)));
+        prefetch_line(&shared_.egress_qps.value(QpWords::entry(p, shared_.word)));
         psns[count] = roce::qpn_and_psn(p.packet).psn;
         packets[count++] = &p;
       }

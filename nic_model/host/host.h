@@ -111,6 +111,11 @@ class Host final : public HostSide, public dpa::Environment {
       return;
     settle_all(context);
   }
+  /// Brings nearer what settle() looks at.
+  void prefetch() const {
+    prefetch_far_lines(&to_start_, this + 1);
+    prefetch_far_line(&manager_);
+  }
   void report(Report& report) const;
   void on_device_timer(Context& context, const Timer& timer);
 

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <map>
 
+#include "runtime/packet/prefetch.h"
+
 namespace rocebox::nic_model {
 
 /// Disjoint ranges of offsets that were written, and how many bytes were written more than once.
@@ -27,6 +29,10 @@ class Extents {
       if (offset >= last_->first && end <= last_->second) return;
     }
     add_anywhere(offset, end);
+  }
+  /// Brings the last range nearer.
+  void prefetch() const {
+    if (last_ != ranges_.end()) prefetch_line(&*last_);
   }
   void clear() {
     ranges_.clear();

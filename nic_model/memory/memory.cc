@@ -16,6 +16,7 @@ Region* Memory::take(std::uint32_t domain, Region::Kind kind, std::uint32_t& key
   } else {
     if (regions_.size() > kRegionsMax) return nullptr;
     index = static_cast<std::uint32_t>(regions_.size());
+    forget_last();
     regions_.emplace_back();
   }
   Region& region = regions_[index];
@@ -146,6 +147,7 @@ bool Memory::remove(std::uint32_t key) {
   if (!region) return false;
   const std::uint8_t variant = region->variant;
   *region = Region();
+  forget_last();
   region->variant = variant;  // the next key at this place is another
   free_.push_back(key >> 8);
   in_use_--;

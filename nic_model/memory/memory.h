@@ -97,6 +97,15 @@ class Memory {
   /// False: no region has this key.
   bool remove(std::uint32_t key);
 
+  /// Brings nearer where was written last; then what was written there, of memory without bytes.
+  void prefetch() const {
+    if (last_written_) prefetch_far_lines(last_written_, last_written_ + 1);
+    if (last_placed_) prefetch_far_lines(last_placed_, last_placed_ + 1);
+  }
+  void prefetch_placed() const {
+    if (last_placed_) last_placed_->prefetch();
+  }
+
   /// The region of that key; null when none has it now.
   const Region* find(std::uint32_t key) const {
     const std::uint32_t index = key >> 8;
@@ -131,6 +140,8 @@ class Memory {
     if (!region) return;
     if (region->kind == Region::Kind::kDirect) [[likely]] {
       const std::uint64_t offset = address - region->address;
+      last_written_ = region;
+      last_placed_ = region->placed.get();
       if (region->placed) return region->placed->add(offset, bytes);
       if (from) copy(region->bytes + offset, from, bytes);
       return;
@@ -145,6 +156,10 @@ class Memory {
   std::uint32_t revocations() const { return revocations_; }
 
  private:
+  void forget_last() {
+    last_written_ = nullptr;
+    last_placed_ = nullptr;
+  }
   static void copy(std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes) {
     if (bytes) std::memcpy(to, from, bytes);
   }
@@ -158,7 +173,9 @@ class Memory {
   template <class Each>
   void each_piece(const Region& region, std::uint64_t offset, std::uint32_t bytes, Each each) const;
 
-  std::vector<Region> regions_;  // by index; the first is never used, so that no key is 0
+  std::vector<Region> regions_;           // by index; the first is never used, so that no key is 0
+  const Region* last_written_ = nullptr;  // these two: only hints for the cache
+  const Extents* last_placed_ = nullptr;
   std::vector<std::uint32_t> free_;
   std::uint64_t next_address_ = kMappingsFrom;
   std::uint32_t domains_ = 0;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/packet/prefetch.h"
+
 namespace rocebox::nic_model {
 namespace {
 
@@ -64,7 +66,7 @@ mlx5_cqe64* CompletionQueue::next() {
   mlx5_cqe64* cqe = &ring_[producer_ & mask_];
   const std::uint8_t owned = cqe->op_own;
   std::memset(static_cast<void*>(cqe), 0, sizeof *cqe);
-  __builtin_prefetch(&ring_[(producer_ + kAhead) & mask_], 1);
+  prefetch_line(&ring_[(producer_ + kAhead) & mask_]);
   cqe->op_own = static_cast<std::uint8_t>(MLX5_CQE_INVALID << 4 | (owned & MLX5_CQE_OWNER_MASK));
   return cqe;
 }

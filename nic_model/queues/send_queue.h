@@ -11,6 +11,7 @@
 
 #include "nic_model/limits.h"
 #include "nic_model/queues/queue_memory.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox::nic_model {
 
@@ -101,15 +102,15 @@ class SendQueue {
 
   /// Of what sending it reads.
   void prefetch_to_send(std::uint32_t since) const {
-    __builtin_prefetch(ring_.data() + ((fetched_ - since) & block_mask_) * std::size_t{kBlockBytes});
+    prefetch_line(ring_.data() + ((fetched_ - since) & block_mask_) * std::size_t{kBlockBytes});
   }
   /// Of what retire() reads of it, and of the place of the next one that is posted.
   void prefetch_to_complete(std::uint32_t since) const {
     if (source_) return;
     const std::size_t next = producer_ & block_mask_;
-    __builtin_prefetch(posted_.data() + ((fetched_ - since) & block_mask_));
-    __builtin_prefetch(ring_.data() + next * kBlockBytes, 1);
-    __builtin_prefetch(posted_.data() + next, 1);
+    prefetch_line(posted_.data() + ((fetched_ - since) & block_mask_));
+    prefetch_line(ring_.data() + next * kBlockBytes);
+    prefetch_line(posted_.data() + next);
   }
   void clear();
 

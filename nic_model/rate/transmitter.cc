@@ -258,7 +258,10 @@ void Transmitter::leave(Context& context, Core& core, PacketPtr packet) {
 }
 
 void Transmitter::prefetch(const Timer& timer) const {
-  if (&timer != &timer_) return;
+  if (&timer == &timer_) prefetch_first();
+}
+
+void Transmitter::prefetch_first() const {
   if (leaving_) leaving_->prefetch();
   if (const Qp* qp = groups_[0].ready.first) qp->prefetch_to_send();
 }

@@ -54,6 +54,10 @@ class Transmitter {
   void prefetch(const Timer& timer) const;
   bool owns(const Timer& timer) const { return &timer == &timer_; }
 
+  void prefetch_itself() const { prefetch_far_lines(this, this + 1); }
+  /// Then: what leaves first.
+  void prefetch_first() const;
+
  private:
   // Queue pairs of the priorities that share it.
   struct Group {

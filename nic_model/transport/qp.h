@@ -16,6 +16,7 @@
 #include "nic_model/transport/headers.h"
 #include "nic_model/transport/requester.h"
 #include "nic_model/transport/responder.h"
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/multicast.h"
 
 namespace rocebox::nic_model {
@@ -111,11 +112,11 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
   // Hints for the cache: first what lies in the queue pair itself, then, when that is near, what its rings have.
 
   void prefetch_to_send() const {
-    lines(&attributes, &init.capacity);
-    lines(&send_queue, &send_queue + 1);
+    prefetch_lines(&attributes, &init.capacity);
+    prefetch_lines(&send_queue, &send_queue + 1);
     requester.prefetch();
     responder.prefetch_state();
-    __builtin_prefetch(&headers);
+    prefetch_line(&headers);
   }
   void prefetch_rings_to_send() const {
     requester.prefetch_to_send();
@@ -123,25 +124,19 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
   }
   /// An ACK, or a request.
   void prefetch_to_receive(bool is_response) const {
-    lines(&attributes, &init.capacity);
+    prefetch_lines(&attributes, &init.capacity);
     if (is_response) {
       requester.prefetch();
-      lines(&send_queue, &send_queue + 1);
+      prefetch_lines(&send_queue, &send_queue + 1);
     } else {
       responder.prefetch();
-      __builtin_prefetch(&headers);
+      prefetch_line(&headers);
     }
   }
   /// An ACK, and what the host does then: it posts again.
   void prefetch_rings_to_complete() const {
     requester.prefetch_to_complete();
     send_queue.prefetch_to_complete(requester.incomplete());
-  }
-
- private:
-  static void lines(const void* from, const void* to) {
-    const auto* at = static_cast<const std::uint8_t*>(from);
-    for (; at < to; at += RTE_CACHE_LINE_SIZE) __builtin_prefetch(at, 1);
   }
 };
 

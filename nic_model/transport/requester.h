@@ -13,6 +13,7 @@
 #include "nic_model/transport/psn_set.h"
 #include "runtime/component/fields.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/parse.h"
 #include "runtime/roce/psn.h"
 
@@ -68,15 +69,15 @@ class Requester {
   void give_up(Context& context);
 
   void prefetch() const {
-    __builtin_prefetch(this, 1);
-    __builtin_prefetch(reinterpret_cast<const std::uint8_t*>(this) + 64, 1);
+    prefetch_line(this);
+    prefetch_line(reinterpret_cast<const std::uint8_t*>(this) + 64);
   }
   /// The work request that send() needs, when the requester itself is near.
-  void prefetch_to_send() const { __builtin_prefetch(&at(current_), 1); }
+  void prefetch_to_send() const { prefetch_line(&at(current_)); }
   /// The one that is complete next, and the place of the one that is read next.
   void prefetch_to_complete() const {
-    __builtin_prefetch(&at(oldest_));
-    __builtin_prefetch(&at(end_), 1);
+    prefetch_line(&at(oldest_));
+    prefetch_line(&at(end_));
   }
   /// Work requests that are read and not sent; and not complete.
   std::uint32_t unsent() const { return end_ - current_; }

@@ -14,6 +14,7 @@
 #include "nic_model/transport/psn_set.h"
 #include "nic_model/transport/received.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/parse.h"
 #include "runtime/roce/psn.h"
 
@@ -50,10 +51,10 @@ class Responder {
   void flush(Context& context);
 
   /// Whether it stands there with something to send.
-  void prefetch_state() const { __builtin_prefetch(this, 1); }
+  void prefetch_state() const { prefetch_line(this); }
   void prefetch() const {
-    __builtin_prefetch(this, 1);
-    __builtin_prefetch(reinterpret_cast<const std::uint8_t*>(this) + 64, 1);
+    prefetch_line(this);
+    prefetch_line(reinterpret_cast<const std::uint8_t*>(this) + 64);
   }
 
   /// The rate of responses to READs lets the next one go.

@@ -31,6 +31,8 @@ class Device {
   virtual void prefetch() const {}
   /// The same for a packet that is about to come in by `in`.
   virtual void prefetch_arrival(Port /*in*/, Packet /*packet*/) const {}
+  /// The same for a turn of many packets: called twice, see Kernel::prefetch_turn.
+  virtual void prefetch_turn(bool /*is_near*/) const {}
   /// Memory of the device that each step() reads and writes, for its life; asked for once.
   virtual std::span<const std::byte> hot() const { return {}; }
   virtual void set_sink(Sink sink) = 0;

@@ -26,6 +26,7 @@ class DeviceSet {
     word |= bit;
     used_words_[device / kBits / kBits] |= std::uint64_t{1} << device / kBits % kBits;
   }
+  bool contains(unsigned device) const { return words_[device / kBits] >> device % kBits & 1; }
   /// The lowest; there must be one.
   unsigned lowest() const {
     std::size_t i = 0;

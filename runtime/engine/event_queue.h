@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/kernel/deadline_heap.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox {
 
@@ -83,7 +84,7 @@ class EventQueue {
       for (Event* event = std::exchange(slots_[slot], nullptr); event;) {
         Event& first = *event;
         event = first.next_;
-        if (event) __builtin_prefetch(event, 1);
+        if (event) prefetch_line(event);
         first.before_ = nullptr;
         first.at_ = kNever;
         near_--;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/kernel/delay_way.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox {
 
@@ -84,7 +85,11 @@ void Fabric::deliver(Member& to, Port in, std::span<const Packet> packets) {
   rounds_[turn_].add(to.number);
 }
 
-void Fabric::wake(unsigned device) { rounds_[turn_].add(member(device).number); }
+void Fabric::wake(unsigned device) {
+  Member& woken = member(device);
+  if (woken.is_inner || at_work_) return wake_ahead(woken);
+  rounds_[turn_].add(woken.number);
+}
 
 void Fabric::advance_to(Nanos now) {
   while (next_deadline() < now) run(next_deadline());
@@ -106,11 +111,13 @@ inline void Fabric::look_ahead() {
   else
     static_cast<const Member&>(part).device->prefetch();
   next_ = next_->behind();
-  if (next_) __builtin_prefetch(next_, 1);
+  if (next_) prefetch_line(next_);
 }
 
 void Fabric::run(Nanos now) {
   now_ = now;
+  for (Member* woken : woken_) inner_.arm(*woken, now);
+  woken_.clear();
   if (inner_.next() <= now) run_ahead(now);
   if (alone_) {
     if (next_deadline() <= now) wake(0);
@@ -130,7 +137,7 @@ void Fabric::run(Nanos now) {
     });
     wake_ups_.advance(now);
     next_ = wake_ups_.near();
-    if (next_) __builtin_prefetch(next_, 1);
+    if (next_) prefetch_line(next_);
   }
   run_rounds(now);
 }

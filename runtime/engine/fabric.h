@@ -13,6 +13,7 @@
 #include "runtime/engine/device_set.h"
 #include "runtime/engine/event_queue.h"
 #include "runtime/kernel/delay_way.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox {
 
@@ -79,11 +80,13 @@ class Fabric {
   /// drives in which no option changes while they run. After all join()s and tap()s.
   void let_send_ahead();
 
-  /// From the next run() on devices of which each port is joined to a line that delays, and which have no host, are run
-  /// through the shortest of these delays at a time, one after the other, before all others: what they get in it is on
-  /// its way already, and each of them stays in the cache for it. All that they do is the same and comes at the same
-  /// times; only who looks at them or counts in between sees them ahead. Counts late, see below.
-  void let_run_ahead();
+  /// From the next run() on devices of which each port is joined to a line that delays are run through the shortest of
+  /// these delays at a time, one after the other, before all others: what they get in it is on its way already, and
+  /// each of them stays in the cache for it. All that they do is the same and comes at the same times; only who looks
+  /// at them or counts in between sees them ahead. Counts late, see below. Devices with a host are only if `hosts` says
+  /// so: then what runs on a host acts on that host alone, and nobody else calls wake() before what ran ahead is caught
+  /// up.
+  void let_run_ahead(bool hosts);
   /// From the next run() on all devices take their turns by time again. What ran ahead is ahead by less than a delay.
   void run_in_time();
   /// Nothing is run ahead to `until` or farther, from the next run() on.
@@ -153,10 +156,16 @@ class Fabric {
     void prefetch() const {
       way->prefetch_itself();
       if (!to) return;
-      __builtin_prefetch(to, 1);
-      __builtin_prefetch(reinterpret_cast<const std::byte*>(to) + kCacheLine, 1);
+      prefetch_line(to);
+      prefetch_line(reinterpret_cast<const std::byte*>(to) + kCacheLine);
     }
     void prefetch_first() const;
+  };
+  // What a device that runs ahead needs of a way to it, without a look at the way.
+  struct WayHere {
+    DelayWay* delay;
+    Port to_port;
+    Way* way;
   };
   struct alignas(kCacheLine) Member : Part {
     Device* device = nullptr;
@@ -167,12 +176,14 @@ class Fabric {
     std::vector<Tap> taps;           // by port; empty where none of the device's ports has one
     Fabric* fabric = nullptr;
     unsigned device_number = 0;
-    bool is_inner = false;        // it runs ahead
-    std::vector<Way*> ways_here;  // then: those that lead here, by their numbers
-    std::array<Way, 2> ways;      // of a line, by input
+    bool is_inner = false;           // it runs ahead
+    bool has_posted = false;         // then: its host has
+    unsigned turn = 0;               // then: its place in turns_
+    std::vector<WayHere> ways_here;  // then: those that lead here, by their numbers
+    std::array<Way, 2> ways;         // of a line, by input
     void prefetch() const {
-      __builtin_prefetch(device);
-      for (std::size_t i = 0; i < hot.size(); i += kCacheLine) __builtin_prefetch(&hot[i], 1);
+      prefetch_far_line(device);
+      prefetch_far_lines(hot.data(), hot.data() + hot.size());
     }
     void set_waits(bool waits) {
       for (Way& way : ways) way.waits = waits;
@@ -207,15 +218,16 @@ class Fabric {
   // A packet that comes to a device which runs ahead.
   struct Coming {
     Nanos at;
-    unsigned order;  // among those of one time
     Port in;
     Packet packet;
   };
-  bool may_run_ahead(const Member& one) const;
+  bool may_run_ahead(const Member& one, bool hosts) const;
+  void give_turns();
+  void wake_ahead(Member& woken);
   void schedule_inner(Member& one);
   void run_ahead(Nanos now);
   void run_ahead(Member& one, Nanos until);
-  static void prefetch_ahead(const Member& one);
+  static void prefetch_turns(std::span<Member* const> due, Nanos until);
   void gather(Member& one, Nanos until);
   void step_with(Member& one, Nanos now, std::span<const Coming> coming);
 
@@ -228,18 +240,24 @@ class Fabric {
   std::vector<Part*> parts_;  // by number: in the order of devices, a line's ways before the line
   Nanos now_ = 0, settled_ = 0;
   bool counts_late_ = false;
-  EventQueue wake_ups_;              // one of each part at most: its next deadline
-  EventQueue inner_;                 // of those that run ahead: when something comes to one next, or its deadline
-  Nanos ahead_ = 0;                  // the shortest delay of a line to one of these; 0: there is none
-  Nanos ahead_limit_ = kNever;       // none of them is run to this time
-  Nanos ran_ahead_to_ = 0;           // what they had to do before this time they have done
-  bool no_room_ = false;             // a line was stepped for a packet
-  std::vector<Member*> turns_;       // of those that run ahead now
-  std::vector<Coming> coming_;       // to the one at work
-  const Event* next_ = nullptr;      // of those that are due behind this instant, the next one to be looked at
-  std::array<DeviceSet, 2> rounds_;  // parts with something to do, in this round and the next, by turns
-  unsigned turn_ = 0;                // of the round that comes next
-  std::vector<Arrivals> arrivals_;   // of the device that is stepped
+  EventQueue wake_ups_;         // one of each part at most: its next deadline
+  EventQueue inner_;            // of those that run ahead: when something comes to one next, or its deadline
+  Nanos ahead_ = 0;             // the shortest delay of a line to one of these; 0: there is none
+  Nanos ahead_limit_ = kNever;  // none of them is run to this time
+  Nanos ran_ahead_to_ = 0;      // what they had to do before this time they have done
+  bool no_room_ = false;        // a line was stepped for a packet
+  std::vector<Member*> turns_;  // of those that run ahead: who shares lines with whom lies near him
+  DeviceSet due_turns_;         // of these, those that run ahead now
+  std::vector<Member*> due_;
+  std::vector<Member*> woken_;          // of those that run ahead, since the last run()
+  Member* at_work_ = nullptr;           // of those that run ahead
+  std::vector<Coming> coming_;          // to the one at work
+  std::vector<Coming> gathered_;        // the same by way, which becomes the order of those of one time
+  std::vector<std::uint64_t> by_time_;  // of these: the time since now, and the place
+  const Event* next_ = nullptr;         // of those that are due behind this instant, the next one to be looked at
+  std::array<DeviceSet, 2> rounds_;     // parts with something to do, in this round and the next, by turns
+  unsigned turn_ = 0;                   // of the round that comes next
+  std::vector<Arrivals> arrivals_;      // of the device that is stepped
   std::uint64_t work_ = 0;
   Output output_;
 };

@@ -5,21 +5,24 @@
 #include <utility>
 
 #include "runtime/engine/fabric.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox {
 namespace {
 
+constexpr unsigned kOrderBits = 32;     // of what comes at one time
 constexpr std::size_t kComingSoon = 2;  // packets before a packet while which the device fetches what it needs for it
 
 }  // namespace
 
 // What comes to it and what it sends is on lines that only delay.
-bool Fabric::may_run_ahead(const Member& one) const {
+bool Fabric::may_run_ahead(const Member& one, bool hosts) const {
   const auto carries = [](const Way& way) {
     return way.way->is_open() && way.way->gives() && !way.way->is_watched() && !way.waits &&
            way.way->capacity() >= kAheadRoom;
   };
-  if (one.line || one.device->host_side() || !one.taps.empty() || one.wires.empty() || !one.inboxes[turn_].empty())
+  if (one.line || (one.device->host_side() && !hosts) || !one.taps.empty() || one.wires.empty() ||
+      rounds_[turn_].contains(one.number))
     return false;
   return std::ranges::all_of(one.wires, [&](const Wire& wire) {
     if (!wire.way || !carries(*wire.way)) return false;
@@ -28,24 +31,45 @@ bool Fabric::may_run_ahead(const Member& one) const {
   });
 }
 
-void Fabric::let_run_ahead() {
+void Fabric::let_run_ahead(bool hosts) {
   if (alone_ || ahead_) return;
   Nanos shortest = kNever;
   for (const auto& one : members_) {
-    if (!may_run_ahead(*one)) continue;
+    if (!may_run_ahead(*one, hosts)) continue;
     one->is_inner = true;
     one->ways_here.clear();
-    for (const Wire& wire : one->wires) one->ways_here.push_back(&wire.to->ways[wire.port ^ 1]);
-    std::ranges::sort(one->ways_here, {}, &Way::number);
-    for (Way* way : one->ways_here) {
-      way->inner = one.get();
-      wake_ups_.cancel(*way);
-      shortest = std::min(shortest, way->way->delay());
+    for (const Wire& wire : one->wires) {
+      Way& way = wire.to->ways[wire.port ^ 1];
+      way.inner = one.get();
+      wake_ups_.cancel(way);
+      shortest = std::min(shortest, way.way->delay());
+      one->ways_here.push_back({way.way, way.to_port, &way});
     }
+    std::ranges::sort(one->ways_here, {}, [](const WayHere& here) { return here.way->number; });
     wake_ups_.cancel(*one);
     schedule_inner(*one);
   }
   ahead_ = shortest == kNever ? 0 : shortest;
+  give_turns();
+}
+
+// Behind each device those with one line, which leads to it: what it has put on that is in the cache yet.
+void Fabric::give_turns() {
+  turns_.clear();
+  const auto give = [this](Member& one) {
+    one.turn = static_cast<unsigned>(turns_.size());
+    turns_.push_back(&one);
+  };
+  const auto is_leaf = [](const Member& one) { return one.wires.size() == 1; };
+  for (const auto& one : members_) {
+    if (!one->is_inner || is_leaf(*one)) continue;
+    give(*one);
+    for (const Wire& wire : one->wires)
+      if (Member* other = wire.way->to; other && other->is_inner && is_leaf(*other)) give(*other);
+  }
+  for (const auto& one : members_)
+    if (one->is_inner && is_leaf(*one) && (one->turn >= turns_.size() || turns_[one->turn] != one.get())) give(*one);
+  due_turns_.resize(turns_.size());
 }
 
 void Fabric::run_in_time() {
@@ -54,21 +78,31 @@ void Fabric::run_in_time() {
     if (!std::exchange(one->is_inner, false)) continue;
     inner_.cancel(*one);
     schedule(*one, one->device->next_deadline());
-    for (Way* way : one->ways_here) {
+    for (const auto& [delay, to_port, way] : one->ways_here) {
       way->inner = nullptr;
-      if (way->way->size() && way->way->gives()) wake_ups_.arm(*way, way->way->next_at());
+      if (delay->size() && delay->gives()) wake_ups_.arm(*way, delay->next_at());
     }
   }
 }
 
+// What a host posts outside of its device's calls is seen in the next instant, and what it posts in one of them by
+// another call in the same.
+void Fabric::wake_ahead(Member& woken) {
+  if (at_work_ && at_work_ != &woken) [[unlikely]]
+    broken("a host acts on another one while hosts run ahead", woken.device->name(), woken.device_number);
+  woken.has_posted = true;
+  if (!at_work_) woken_.push_back(&woken);
+}
+
 void Fabric::run_ahead(Nanos now) {
   const Nanos until = std::max(now + 1, std::min(now + ahead_, ahead_limit_));
-  turns_.clear();
+  due_.clear();
   no_room_ = false;
-  inner_.take_due(until - 1, [this](Event& due) { turns_.push_back(&static_cast<Member&>(due)); });
-  for (std::size_t turn = 0; turn < turns_.size(); turn++) {
-    if (turn + 1 < turns_.size()) prefetch_ahead(*turns_[turn + 1]);
-    run_ahead(*turns_[turn], until);
+  inner_.take_due(until - 1, [this](Event& due) { due_turns_.add(static_cast<Member&>(due).turn); });
+  due_turns_.take_all([this](unsigned turn) { due_.push_back(turns_[turn]); });
+  for (std::size_t i = 0; i < due_.size(); i++) {
+    prefetch_turns(std::span(due_).subspan(i), until);
+    run_ahead(*due_[i], until);
   }
   ran_ahead_to_ = until;
   // A line without room decides in the rounds of this instant what becomes of a packet.
@@ -76,51 +110,77 @@ void Fabric::run_ahead(Nanos now) {
     run_in_time();
 }
 
-// What gathering and stepping need of the device whose turn comes next.
-void Fabric::prefetch_ahead(const Member& one) {
-  one.prefetch();
-  for (const Way* way : one.ways_here) way->way->prefetch_itself();
+// What the next turns need. Where it lies is said by what a turn before has asked for.
+void Fabric::prefetch_turns(std::span<Member* const> due, Nanos until) {
+  if (due.size() > 4) prefetch_far_lines(due[4], due[4] + 1);
+  if (due.size() > 3) {
+    const Member& one = *due[3];
+    one.prefetch();
+    prefetch_far_lines(one.ways_here.data(), one.ways_here.data() + one.ways_here.size());
+    prefetch_far_lines(one.wires.data(), one.wires.data() + one.wires.size());
+  }
+  if (due.size() > 2) {
+    const Member& one = *due[2];
+    for (const WayHere& here : one.ways_here) here.delay->prefetch_itself();
+    for (const Wire& wire : one.wires) prefetch_far_line(wire.way);
+    one.device->prefetch_turn(false);
+  }
+  if (due.size() > 1) {
+    const Member& one = *due[1];
+    for (const WayHere& here : one.ways_here) here.delay->prefetch_due(until);
+    for (const Wire& wire : one.wires) wire.way->way->prefetch_itself();
+    one.device->prefetch_turn(true);
+  }
 }
 
 // All that comes to it before `until`, in the order in which it comes.
 void Fabric::gather(Member& one, Nanos until) {
-  coming_.clear();
-  for (const Way* way : one.ways_here) way->way->prefetch_due(until);
-  for (const Way* way : one.ways_here)
-    while (way->way->next_at() < until) {
-      const Nanos at = way->way->next_at();
-      coming_.push_back({at, static_cast<unsigned>(coming_.size()), way->to_port, way->way->take()});
+  gathered_.clear();
+  by_time_.clear();
+  for (const auto& [delay, to_port, way] : one.ways_here)
+    for (Nanos at; (at = delay->next_at()) < until;) {
+      by_time_.push_back(static_cast<std::uint64_t>(at - now_) << kOrderBits | gathered_.size());
+      gathered_.push_back({at, to_port, delay->take()});
     }
-  std::ranges::sort(coming_,
-                    [](const Coming& a, const Coming& b) { return a.at != b.at ? a.at < b.at : a.order < b.order; });
+  std::ranges::sort(by_time_);
+  coming_.clear();
+  for (const std::uint64_t time : by_time_) coming_.push_back(gathered_[time & ((std::uint64_t{1} << kOrderBits) - 1)]);
 }
 
 // As the rounds of each instant would: what is due, and then what comes.
 void Fabric::run_ahead(Member& one, Nanos until) {
   gather(one, until);
+  at_work_ = &one;
+  for (const Coming& each : std::span(coming_).first(std::min(kComingSoon, coming_.size())))
+    one.device->prefetch_arrival(each.in, each.packet);
   std::size_t first = 0;
+  Nanos posted = std::exchange(one.has_posted, false) ? now_ : kNever;
   while (true) {
-    const Nanos timer = one.device->next_deadline(), comes = first < coming_.size() ? coming_[first].at : kNever;
-    const Nanos now = std::min(timer, comes);
+    const Nanos due = std::min(one.device->next_deadline(), posted);
+    const Nanos comes = first < coming_.size() ? coming_[first].at : kNever;
+    const Nanos now = std::min(due, comes);
     if (now >= until) break;
-    if (timer <= now) {
+    if (due <= now) {
       work_++;
       one.device->step(now, {});
     }
+    posted = std::exchange(one.has_posted, false) ? now : kNever;
     if (comes > now) continue;
     std::size_t end = first + 1;
     while (end < coming_.size() && coming_[end].at == now) end++;
     const std::size_t soon = end + kComingSoon;
     if (soon < coming_.size()) one.device->prefetch_arrival(coming_[soon].in, coming_[soon].packet);
     step_with(one, now, std::span(coming_).subspan(first, end - first));
+    posted = std::exchange(one.has_posted, false) ? now : kNever;
     first = end;
   }
+  at_work_ = nullptr;
   schedule_inner(one);
 }
 
 void Fabric::schedule_inner(Member& one) {
   Nanos due = one.device->next_deadline();
-  for (const Way* way : one.ways_here) due = std::min(due, way->way->next_at());
+  for (const WayHere& here : one.ways_here) due = std::min(due, here.delay->next_at());
   due == kNever ? inner_.cancel(one) : inner_.arm(one, due);
 }
 

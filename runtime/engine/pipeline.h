@@ -17,6 +17,7 @@
 #include "runtime/kernel/kernel.h"
 #include "runtime/limits.h"
 #include "runtime/packet/pool.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox {
 
@@ -148,12 +149,16 @@ class Pipeline {
   void prefetch() const {
     if (timers_.empty()) return;
     const auto& timer = static_cast<const Timer&>(timers_.first());
-    __builtin_prefetch(&timer, 1);
+    prefetch_line(&timer);
     stages_[timers_.first_order() >> kStageShift].kernel->prefetch(timer);
   }
   /// The same for a packet that is about to come in by `in`.
   void prefetch_arrival(Port in, Packet packet) const {
     if (is_one_kernel_ && is_known(packet)) alone_.kernel->prefetch_arrival(in, packet);
+  }
+  /// The same for a turn of many packets: Kernel::prefetch_turn.
+  void prefetch_turn(bool is_near) const {
+    if (is_one_kernel_) alone_.kernel->prefetch_turn(is_near);
   }
   /// Of this object, what each step_alone() uses.
   std::span<const std::byte> hot() const {

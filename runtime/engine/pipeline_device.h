@@ -9,6 +9,7 @@
 #include "runtime/engine/device.h"
 #include "runtime/kernel/counter_set.h"
 #include "runtime/kernel/delay_way.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox {
 
@@ -34,9 +35,10 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   Nanos next_deadline() const override { return pipeline_->next_deadline(); }
   void prefetch() const override { pipeline_->prefetch(); }
   void prefetch_arrival(Port in, Packet packet) const override {
-    __builtin_prefetch(&port_counters_[in], 1);
+    prefetch_line(&port_counters_[in]);
     pipeline_->prefetch_arrival(in, packet);
   }
+  void prefetch_turn(bool is_near) const override { pipeline_->prefetch_turn(is_near); }
   std::span<const std::byte> hot() const override { return pipeline_->hot(); }
   void set_sink(Sink sink) override { pipeline_->set_sink(std::move(sink)); }
   void set_batch_max(unsigned packets) override { pipeline_->set_batch_max(packets); }

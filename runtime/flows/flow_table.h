@@ -13,6 +13,7 @@
 
 #include "runtime/flows/zeroed_array.h"
 #include "runtime/limits.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox::flows {
 
@@ -70,7 +71,7 @@ class FlowTable {
 
   static std::uint64_t hash(const Key& key) { return hash_bytes<sizeof(Key)>(&key); }
   /// Brings the slot of `hash` nearer; for batches: hash all, prefetch all, then find.
-  void prefetch(std::uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
+  void prefetch(std::uint64_t hash) const { prefetch_line(&slots_[hash & mask_]); }
 
   /// The number of `key`, or kNone.
   std::uint32_t find(const Key& key, std::uint64_t hash) const {

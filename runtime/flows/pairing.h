@@ -8,6 +8,7 @@
 
 #include "runtime/flows/flow_table.h"
 #include "runtime/packet/packet.h"
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/mad.h"
 #include "runtime/roce/parse.h"
 
@@ -134,7 +135,7 @@ class Pairing {
     return h.source > PairSource::kLearned || (h.source == PairSource::kLearned && h.agreed >= limits_.confirmations);
   }
   /// Brings the state of `direction` nearer.
-  void prefetch(std::uint32_t direction) const { __builtin_prefetch(&directions_[direction], 1); }
+  void prefetch(std::uint32_t direction) const { prefetch_line(&directions_[direction]); }
   const Counts& counts() const { return counts_; }
 
  private:

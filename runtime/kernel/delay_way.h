@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/packet/packet.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox {
 
@@ -88,11 +89,11 @@ class alignas(RTE_CACHE_LINE_SIZE) DelayWay {
 
   std::uint32_t size() const { return count_; }
   std::uint32_t capacity() const { return capacity_; }
-  /// Fetches what take() needs into the cache, but for the packet.
+  /// Fetches what take() needs into the cache, but for the entry.
   void prefetch_itself() const {
     const auto* start = reinterpret_cast<const std::uint8_t*>(this);
-    __builtin_prefetch(start, 1);
-    __builtin_prefetch(start + RTE_CACHE_LINE_SIZE, 1);
+    prefetch_far_line(start);
+    prefetch_far_line(start + RTE_CACHE_LINE_SIZE);
   }
   /// Fetches the first, whose time comes, into the cache.
   void prefetch() const {
@@ -104,7 +105,7 @@ class alignas(RTE_CACHE_LINE_SIZE) DelayWay {
     for (std::uint32_t place = 0; place < count_; place++) {
       const Entry& entry = entries_[index(place)];
       if (entry.at >= before) return;
-      Packet(entry.packet).prefetch();
+      Packet(entry.packet).prefetch_far();
     }
   }
   /// What is_open() lets be put leaves so much later.

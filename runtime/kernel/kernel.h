@@ -129,6 +129,9 @@ class Kernel {
   virtual void prefetch(const Timer& /*timer*/) const {}
   /// The same for process() with a packet that is about to come in by `in`, and is parsed.
   virtual void prefetch_arrival(Port /*in*/, Packet /*packet*/) const {}
+  /// The same for all that it does in a turn of many packets, which is soon to begin: first what lies in the kernel
+  /// itself, then, when that is near, what that leads to.
+  virtual void prefetch_turn(bool /*is_near*/) const {}
   /// What is behind a device that hosts use: null for all others. Asked for once, before start().
   virtual HostSide* host_side() { return nullptr; }
   /// Called when its host_side() has posted; what is posted before it returns must be seen by it or lead to another

@@ -44,6 +44,10 @@ class Workload {
   virtual bool finished() const = 0;
   /// Called once, by the workload, in the call in which it finishes.
   void set_on_finished(std::function<void(Nanos now)> on_finished) { on_finished_ = std::move(on_finished); }
+  /// Whether from now on, until another workload starts, what runs on a host acts on that host alone, and what hosts do
+  /// together (flows(), finished()) is the same whoever of them does his part first: then each may be run ahead of the
+  /// others by as long as it takes to hear of them. It becomes false no more.
+  virtual bool hosts_act_alone() const { return false; }
   /// What has been done so far; for a watchdog. What is due later counts as it was when `steps` last changed, or as it
   /// is now if that is earlier, so that what is put off again and again without a step is not waited for for ever.
   virtual Progress progress() const = 0;

@@ -8,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "runtime/packet/prefetch.h"
+
 namespace rocebox {
 
 using Nanos = std::int64_t;  ///< Time in nanoseconds since the drive's origin; the only unit of time.
@@ -142,10 +144,21 @@ class Packet {
   /// Fetches into the cache what every device reads: lengths, metadata, and headers where a pool's packet has them.
   void prefetch() const {
     const auto* start = reinterpret_cast<const std::uint8_t*>(mbuf_);
-    __builtin_prefetch(start, 1);
-    __builtin_prefetch(start + sizeof(rte_mbuf), 1);
-    __builtin_prefetch(start + sizeof(rte_mbuf) + sizeof(PacketMeta) + RTE_PKTMBUF_HEADROOM);
-    __builtin_prefetch(start + sizeof(rte_mbuf) + sizeof(PacketMeta) + RTE_PKTMBUF_HEADROOM + RTE_CACHE_LINE_SIZE);
+    prefetch_line(start);
+    prefetch_line(start + sizeof(rte_mbuf));
+    prefetch_line(start + sizeof(rte_mbuf) + sizeof(PacketMeta) + RTE_PKTMBUF_HEADROOM);
+  }
+  void prefetch_far() const {
+    const auto* start = reinterpret_cast<const std::uint8_t*>(mbuf_);
+    prefetch_far_line(start);
+    prefetch_far_line(start + sizeof(rte_mbuf));
+    prefetch_far_line(start + sizeof(rte_mbuf) + sizeof(PacketMeta) + RTE_PKTMBUF_HEADROOM);
+  }
+  /// And what only its end needs: the headers behind the BTH, and what DPDK looks at when it is freed.
+  void prefetch_end() const {
+    const auto* start = reinterpret_cast<const std::uint8_t*>(mbuf_);
+    prefetch_line(start + RTE_CACHE_LINE_SIZE);
+    prefetch_line(start + sizeof(rte_mbuf) + sizeof(PacketMeta) + RTE_PKTMBUF_HEADROOM + RTE_CACHE_LINE_SIZE);
   }
   explicit operator bool() const { return mbuf_ != nullptr; }
 

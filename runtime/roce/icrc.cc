@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "runtime/packet/prefetch.h"
 #include "runtime/packet/wide_vectors.h"
 #include "runtime/roce/crc_algebra.h"
 #include "runtime/roce/headers.h"
@@ -116,7 +117,7 @@ std::uint32_t crc_fetching(std::uint32_t crc, const std::uint8_t* bytes, std::ui
   constexpr std::uint32_t kPiece = 512, kLine = 64;
   for (std::uint32_t at = 0; at < count; at += kPiece) {
     const std::uint32_t fetched = std::min(at + kPiece, ahead.bytes);
-    for (std::uint32_t line = at; line < fetched; line += kLine) __builtin_prefetch(ahead.from + line, 1);
+    for (std::uint32_t line = at; line < fetched; line += kLine) prefetch_line(ahead.from + line);
     crc = crc32_gzip_refl(crc, bytes + at, std::min(kPiece, count - at));
   }
   return crc;

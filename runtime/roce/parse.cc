@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/limits.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox::roce {
 namespace {
@@ -195,8 +196,8 @@ void parse_burst(std::span<const Packet> packets) {
   constexpr std::size_t kAhead = 4;
   for (std::size_t i = 0; i < packets.size(); i++) {
     const Packet ahead = packets[std::min(i + kAhead, packets.size() - 1)];
-    __builtin_prefetch(ahead.data());
-    __builtin_prefetch(&ahead.meta(), 1);
+    prefetch_line(ahead.data());
+    prefetch_line(&ahead.meta());
     if (kLook && packets[i].meta().status != ParseStatus::kUnparsed) continue;
     if (!parse_usual(packets[i])) [[unlikely]]
       parse_unusual(packets[i]);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bitset>
 
+#include "runtime/packet/prefetch.h"
 #include "switch_model/forward/balance.h"
 #include "switch_model/forward/bridge.h"
 #include "switch_model/forward/config.h"
@@ -240,7 +241,7 @@ class Forward {
       places[i] = nullptr;
       if (!RecentFlows::concerns(packet.meta())) continue;
       places[i] = &recent_.place(RecentFlows::key_of(packet));
-      __builtin_prefetch(places[i]);
+      prefetch_line(places[i]);
     }
     for (unsigned i = 0; i < routed.count; i++) {
       PacketState* p = routed.packets[i];

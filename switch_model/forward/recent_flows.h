@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "runtime/flows/flow_table.h"
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/headers.h"
 #include "runtime/roce/parse.h"
 #include "switch_model/limits.h"
@@ -55,7 +56,7 @@ class RecentFlows {
       if (!is_in_use(line[i])) return line[i];
     return line[hash >> kHashShift];
   }
-  void prefetch(const Key& key) const { __builtin_prefetch(&flows_[start_of_line(hash_of(key))]); }
+  void prefetch(const Key& key) const { prefetch_line(&flows_[start_of_line(hash_of(key))]); }
   bool holds(const Flow& place, const Key& key) const {
     return place.addresses == key.addresses && place.source_port_and_round == both(key);
   }

@@ -10,6 +10,7 @@
 #include <span>
 #include <type_traits>
 
+#include "runtime/packet/prefetch.h"
 #include "switch_model/layout.h"
 #include "switch_model/tables/miss.h"
 
@@ -112,11 +113,11 @@ class ExactTable : public ResourceHandle {
     std::uint32_t hashes[kBatchMax], missed[kBatchMax];
     for (std::size_t i = 0; i < keys.size(); i++) {
       hashes[i] = hash_of(keys[i]);
-      __builtin_prefetch(&recent(hashes[i]));
+      prefetch_line(&recent(hashes[i]));
     }
     for (std::size_t i = 0; i < keys.size(); i++) {
       entries[i] = recent(hashes[i]);
-      __builtin_prefetch(&rows_[entries[i]]);
+      prefetch_line(&rows_[entries[i]]);
     }
     std::uint32_t missed_count = 0;
     for (std::uint32_t i = 0; i < keys.size(); i++) {

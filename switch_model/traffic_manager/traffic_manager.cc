@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "runtime/engine/pipeline.h"
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/headers.h"
 #include "runtime/roce/hop_fields.h"
 
@@ -195,8 +196,21 @@ bool TrafficManager::next(Port number, Nanos now, PacketState& p, Queueing& queu
 
 void TrafficManager::prefetch(Port number) const {
   const PortState& port = ports_[number];
-  __builtin_prefetch(&port, 1);
-  __builtin_prefetch(&port.queues[0], 1);
+  prefetch_line(&port);
+  prefetch_line(&port.queues[0]);
+}
+
+// Nearly all packets are of one class. Of ports that were idle there is nothing more than that.
+void TrafficManager::prefetch_turn(bool is_near) const {
+  for (const PortState& port : ports_) {
+    const Queue& queue = port.queues[0];
+    if (!is_near) {
+      prefetch_far_line(&port);
+      prefetch_far_lines(&queue, &queue + 1);
+    } else if (!queue.packets.empty()) {
+      slab_.prefetch(queue.packets);
+    }
+  }
 }
 
 Nanos TrafficManager::wake_at(Port number, Nanos now) const {

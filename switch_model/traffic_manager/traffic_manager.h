@@ -50,6 +50,7 @@ class TrafficManager {
   bool next(Port port, Nanos now, PacketState& p, Queueing& queueing);
   /// Brings what next() needs nearer.
   void prefetch(Port port) const;
+  void prefetch_turn(bool is_near) const;
   /// When next() is to be called again for a port although nothing comes: kNever when nothing waits.
   Nanos wake_at(Port port, Nanos now) const;
 

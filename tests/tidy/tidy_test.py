@@ -21,7 +21,8 @@ MODELS = {"nic_model", "switch_model"}
 DATAPATH = ("kernels/", "nic_model/", "switch_model/", "runtime/packet/", "runtime/roce/", "runtime/flows/", "runtime/kernel/",
             "runtime/engine/")
 BANNED = re.compile(r"std::chrono|clock_gettime|gettimeofday|\btime\(|rdtsc|rte_get_t|\bu?sleep\(|nanosleep|sleep_for|std::thread"
-                    r"|std::mutex|std::c(out|err|log)\b|\bf?printf\(|rte_log|RTE_LOG|spdlog|random_device|\brand\(|std::mt19937|getenv")
+                    r"|std::mutex|std::c(out|err|log)\b|\bf?printf\(|rte_log|RTE_LOG|spdlog|random_device|\brand\(|std::mt19937|getenv"
+                    r"|__builtin_prefetch\(")  # GCC drops it: runtime/packet/prefetch.h
 # Front ends as the command is: users' threads call the first, which starts a live drive of its own; the other is a
 # program of users.
 FRONT_END = ("kernels/sdr/sdk/", "kernels/scr/host/")

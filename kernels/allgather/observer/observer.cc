@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/allgather/observer/observer.h"
 
+#include "runtime/packet/prefetch.h"
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/multicast.h"
 #include "runtime/roce/parse.h"
@@ -68,8 +69,8 @@ void Observer::process(Context& context, Port, Batch& batch) {
     if (!lookups[i].counts) continue;
     lookups[i].index = table_.find(lookups[i].key, lookups[i].hash);
     if (lookups[i].index == kNone) continue;
-    __builtin_prefetch(&streams_[lookups[i].index], 1);
-    __builtin_prefetch(words(lookups[i].index) + (lookups[i].chunk & (window_ - 1)) / 64, 1);
+    prefetch_line(&streams_[lookups[i].index]);
+    prefetch_line(words(lookups[i].index) + (lookups[i].chunk & (window_ - 1)) / 64);
   }
   for (unsigned i = 0; i < size; i++)
     if (lookups[i].counts) receive(batch[i], lookups[i], context.now());

@@ -10,6 +10,7 @@
 #include "kernels/sdr/observer/connections.h"
 #include "kernels/sdr/observer/counters.h"
 #include "kernels/sdr/observer/slot.h"
+#include "runtime/packet/prefetch.h"
 
 namespace rocebox::sdr::observer {
 
@@ -38,9 +39,9 @@ class Messages {
   /// Brings nearer what arrive() needs.
   void prefetch(std::uint32_t group, const Immediate& immediate) const {
     const std::size_t index = index_of(group, immediate.message);
-    __builtin_prefetch(&slots_[index], 1);
-    __builtin_prefetch(reinterpret_cast<const char*>(&slots_[index]) + 64, 1);
-    if (immediate.offset < packets_) __builtin_prefetch(&bits_[index * words_ + immediate.offset / 64], 1);
+    prefetch_line(&slots_[index]);
+    prefetch_line(reinterpret_cast<const char*>(&slots_[index]) + 64);
+    if (immediate.offset < packets_) prefetch_line(&bits_[index * words_ + immediate.offset / 64]);
   }
   /// `number`: of the message, as Connections say; the immediate's ID is below the connection's.
   void arrive(Group& group, std::uint32_t group_index, std::uint64_t number, const Part& part, Nanos now);

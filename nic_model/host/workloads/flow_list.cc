@@ -44,6 +44,8 @@ class FlowList final : public MeshWorkload {
     look_whether_finished(now);
   }
 
+  bool hosts_act_alone() const override { return all_begun() && mesh_.is_connected(); }
+
  protected:
   void on_received(std::size_t number, Nanos) override {
     for (const std::uint32_t fires : lines_[line_of_[number]].fires) {

@@ -264,6 +264,7 @@ void Mesh::connect_by_cm(Connection& c) {
 
 void Mesh::became_ready(Host& host, Connection& c) {
   c.ready = true;
+  ready_++;
   post(host, c);
   if (c.is_awaited && --awaited_ == 0) when_connected_(host.now());
 }

@@ -44,6 +44,8 @@ class Mesh {
   /// Sends `bytes` from a host to another, by a WRITE whose end tells the receiver. Its number: flows()[number].
   std::size_t transfer(unsigned source, unsigned destination, std::uint64_t bytes, Nanos now);
 
+  /// Whether nothing more is to be said to two hosts at once: all connections that were ever needed are there.
+  bool is_connected() const { return ready_ == by_number_.size(); }
   std::span<const FlowRecord> flows() const { return flows_; }
   std::uint64_t bytes_received() const { return bytes_received_; }
   /// Of all hosts, the transfers that began and ended counted.
@@ -75,6 +77,7 @@ class Mesh {
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::map<std::pair<unsigned, unsigned>, std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> by_number_;  // of connections_, in the order in which they were begun
+  std::size_t ready_ = 0;               // of these
   std::size_t awaited_ = 0;             // of connect_all()
   std::function<void(Nanos)> when_connected_;
   std::vector<FlowRecord> flows_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/host/workloads/mesh_workload.h"
 
+#include <algorithm>
+
 namespace rocebox::nic_model {
 
 MeshWorkload::MeshWorkload(std::span<const WorkloadHost> hosts, const MeshOptions& options)
@@ -10,10 +12,10 @@ MeshWorkload::MeshWorkload(std::span<const WorkloadHost> hosts, const MeshOption
       }) {}
 
 void MeshWorkload::look_whether_finished(Nanos now) {
+  ended_ = std::max(ended_, now);  // hosts that act alone are not called by time
   if (finished_ || mesh_.unfinished() > 0 || !all_begun()) return;
   finished_ = true;
-  ended_ = now;
-  tell_finished(now);
+  tell_finished(ended_);
 }
 
 void MeshWorkload::report(Report& report) const {

@@ -14,6 +14,8 @@ namespace {
 
 // Instants between two looks at the world outside: some milliseconds.
 constexpr std::uint64_t kInstantsPerLook = 8192;
+// And between two times at which workloads are asked whether their hosts act alone.
+constexpr std::uint64_t kInstantsPerAsking = 64;
 // Devices stepped and packets handed over while draining, beyond as many as there were before: timers that are armed
 // again for ever must not keep a run going that has nothing to do.
 constexpr std::uint64_t kDrainWork = 1 << 20;
@@ -68,15 +70,23 @@ void Sim::leave(FabricPort from, std::span<Packet> packets, Nanos now) {
   }
 }
 
-// Devices inside the network run ahead of the hosts, but not beyond what is looked at or starts at a known time, and
-// not while a workload waits for another one: when that finishes is not known, and then all traffic so far is told
-// apart.
-void Sim::set_ahead(Nanos limit) {
+// Devices inside the network run ahead of the hosts, and hosts of each other where they act alone, but not beyond what
+// is looked at or starts at a known time, and not while a workload waits for another one: when that finishes is not
+// known, and then all traffic so far is told apart. That hosts have come to act alone may be seen some instants late.
+void Sim::set_ahead(Nanos now, Nanos limit, std::uint64_t instant) {
   Fabric& fabric = testbed_.fabric();
-  const bool may = config_.schedule.empty() && !workloads_.any_waits();
-  if (may != runs_ahead_) {
-    may ? fabric.let_run_ahead() : fabric.run_in_time();
-    runs_ahead_ = may;
+  const bool starts = workloads_.next_start() <= now;
+  RunsAhead who = runs_ahead_;
+  if (!config_.schedule.empty() || workloads_.any_waits())
+    who = RunsAhead::kNone;
+  else if (starts || runs_ahead_ == RunsAhead::kNone)
+    who = RunsAhead::kInnerDevices;
+  else if (instant % kInstantsPerAsking == 0 && workloads_.hosts_act_alone())
+    who = RunsAhead::kAll;
+  if (who != runs_ahead_) {
+    fabric.run_in_time();
+    if (who != RunsAhead::kNone) fabric.let_run_ahead(who == RunsAhead::kAll);
+    runs_ahead_ = who;
   }
   fabric.limit_ahead(std::min({limit, series_.next(), workloads_.next_start()}));
 }
@@ -142,6 +152,7 @@ void Sim::run_workloads() {
     const Nanos next = std::min({fabric.next_deadline(), workloads_.next_start(), schedule_.next()});
     if (workloads_.all_finished() && !config_.workloads.empty()) {
       end_ = End::kFinished;
+      now_ = std::max(now_, workloads_.finished_at());
     } else if (limit != kNever && next >= limit) {
       now_ = limit;
       end_ = End::kTime;
@@ -151,7 +162,7 @@ void Sim::run_workloads() {
       end_ = End::kStuck;
     } else {
       sample_until(next);
-      set_ahead(limit);
+      set_ahead(next, limit, instants);
       step(next);
       if (now_ >= look_at_ && nothing_advances()) end_ = End::kStuck;
       if (stop_requested()) end_ = End::kSignal;

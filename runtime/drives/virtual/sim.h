@@ -57,12 +57,13 @@ class Sim {
 
  private:
   enum class End : std::uint8_t { kNotYet, kFinished, kTime, kStuck, kSignal };
+  enum class RunsAhead : std::uint8_t { kNone, kInnerDevices, kAll };
 
   void leave(FabricPort from, std::span<Packet> packets, Nanos now);
   void run_workloads();
   void sample_until(Nanos now);
   void drain();
-  void set_ahead(Nanos limit);
+  void set_ahead(Nanos now, Nanos limit, std::uint64_t instant);
   void step(Nanos now);
   bool nothing_advances();
   bool stands_still_until(Nanos next);
@@ -86,7 +87,8 @@ class Sim {
   std::uint64_t packets_out_ = 0, held_at_end_ = 0, last_steps_ = 0;
   Nanos now_ = 0, advanced_at_ = 0, waits_until_ = 0, look_at_ = 0;
   End end_ = End::kNotYet;
-  bool drain_cut_ = false, runs_ahead_ = false;
+  RunsAhead runs_ahead_ = RunsAhead::kNone;
+  bool drain_cut_ = false;
 };
 
 }  // namespace rocebox

@@ -89,12 +89,18 @@ void SimWorkloads::start_due(Nanos now) {
 void SimWorkloads::on_finished(unsigned row, Nanos now) {
   if (rows_[row].finished != kNever) broken("a workload finished twice", rows_[row].config->name, row);
   rows_[row].finished = now;
+  finished_at_ = std::max(finished_at_, now);
   if (!rows_[row].config->background) unfinished_--;
   for (const unsigned next : rows_[row].dependents)
     if (--rows_[next].waits_for == 0) {
       set_due(rows_[next], now);
       waiting_--;
     }
+}
+
+bool SimWorkloads::hosts_act_alone() const {
+  return std::ranges::all_of(rows_,
+                             [](const Row& row) { return row.started == kNever || row.workload->hosts_act_alone(); });
 }
 
 bool SimWorkloads::any_goes_on() const {

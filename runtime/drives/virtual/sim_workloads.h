@@ -35,6 +35,10 @@ class SimWorkloads {
   bool all_finished() const { return unfinished_ == 0 && waited_for_ > 0; }
   /// Whether one waits for another one to finish.
   bool any_waits() const { return waiting_ > 0; }
+  /// Whether the hosts of all that have started act alone (Workload::hosts_act_alone).
+  bool hosts_act_alone() const;
+  /// When the last of those that have finished did.
+  Nanos finished_at() const { return finished_at_; }
   /// Whether one in the background goes on: its devices never come to rest.
   bool any_goes_on() const;
   /// What all of them have done, and the latest time for which one waits that has not finished.
@@ -53,7 +57,7 @@ class SimWorkloads {
   std::vector<Row> rows_;
   const std::size_t waited_for_;  // that are not in the background
   std::size_t unfinished_, waiting_ = 0;
-  Nanos next_start_ = kNever;
+  Nanos next_start_ = kNever, finished_at_ = 0;
 };
 
 }  // namespace rocebox

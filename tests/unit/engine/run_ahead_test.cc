@@ -77,7 +77,7 @@ struct Ring : LineBox {
     }
     for (unsigned i = 0; i < count; i++) join(i, (i + 1) % count, 5 + below(60));
     fabric.count_late();
-    if (ahead) fabric.let_run_ahead();
+    if (ahead) fabric.let_run_ahead(false);
     for (unsigned n = 0; n < 8; n++) {
       const unsigned device = below(count);
       const auto port = static_cast<Port>(below(2));
@@ -122,7 +122,7 @@ TEST(RunAhead, ByTheShortestDelayAndNotBeyondTheLimit) {
   box.join(x, y, 10);
   box.join(y, z, 12);
   box.join(z, x, 14);
-  box.fabric.let_run_ahead();
+  box.fabric.let_run_ahead(false);
   box.inject(x, 0, 1);
   box.inject(z, 0, 2);
   box.fabric.run(0);  // at y at 10, and at x at 14
@@ -141,7 +141,7 @@ TEST(RunAhead, GoesOnInTimeFromWhereItIs) {
     Log log;
     for (Nanos until = 100; until <= 2000; until += 100) {
       for (std::string& line : turns.run(until)) log.push_back(std::move(line));
-      until % 200 ? turns.fabric.run_in_time() : turns.fabric.let_run_ahead();
+      until % 200 ? turns.fabric.run_in_time() : turns.fabric.let_run_ahead(false);
     }
     for (std::string& line : turns.run(3000)) log.push_back(std::move(line));
     ASSERT_EQ(by_device(log), by_device(in_time.run(3000))) << seed;
