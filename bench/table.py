@@ -27,6 +27,7 @@ M_SDR, M_SDR_PAPER, RATIO_SDR_PLACED, RATIO_SDR_CODE = 25.0, 15.0, 0.6, 0.95
 M_ALLGATHER, RATIO_ALLGATHER_COPIED, M_ALLGATHER_PACKETS, SLOWER_ALLGATHER = {"ud": 20.0, "uc": 30.0}, 0.6, 8.0, 2.0
 # SCR: events a second with 64 flows, and what one costs with 1024 beside that; of the interface in one call; packets that the kernel looks at.
 M_SCR_EVENTS, SLOWER_SCR, NS_SCR_CALL, M_SCR_PACKETS = 15.0, 2.0, 40.0, 4.0
+GRAIN_SCR = 1.05  # granularity invariance: the bytes that an event stands for, whatever the number of flows
 # What a kernel edits in a packet for its protocol's sake; addresses and ECN are reported beside.
 CLAIMED_EDITS = ("PSN", "destination QP", "UDP source port", "IPv6 address")
 # As stage_bench names them, in the order of a packet's way.
@@ -350,7 +351,9 @@ def scr_rows(table, folder):
     for how in "each_event", "with_latencies", "with_coalescing":
         table.at_least(f"scr, events through queues and water filling, {how.replace('_', ' ')}, 64 flows", 1e3 / ns[f"{how}/64"], M_SCR_EVENTS, "M/s")
         table.at_most(f"scr, {how.replace('_', ' ')}, 1024 flows against 64", ns[f"{how}/1024"] / ns[f"{how}/64"], SLOWER_SCR, "x")
-    table.row("scr, bytes an event, 64, 256 and 1024 flows", ", ".join(f"{grain[f'with_coalescing/{flows}']:.0f}" for flows in (64, 256, 1024)))
+    bytes_each = [grain[f"with_coalescing/{flows}"] for flows in (64, 256, 1024)]
+    table.at_most(f"scr, bytes an event, 64, 256 and 1024 flows ({', '.join(f'{each:.0f}' for each in bytes_each)}), most against least",
+                  max(bytes_each) / min(bytes_each), GRAIN_SCR, "x")
     counted = os.path.join(folder, "instructions_of_calls.json")
     if not instructions and os.path.exists(counted):
         with open(counted) as file:

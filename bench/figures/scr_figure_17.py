@@ -4,7 +4,7 @@
 
 usage: scr_figure_17.py BUILD_FOLDER
 
-The text (A.5): as Figure 12, whose WRITEs are beside it: static and water filling are fairer than the default, and use the line as well.
+The text (A.5): results of READ are similar to those of WRITE in Figure 12, which stand beside them.
 """
 from closed_loops import arguments, run_all, table
 from scr_figure_12 import ALGORITHMS, point, rates_of

@@ -24,7 +24,8 @@ std::uint32_t slot_of(std::uint32_t said) { return said >> 16 <= 1 ? said & 0xFF
 
 Tables::Tables() : memory_(kPortsMax * 8 * kSlotWords * sizeof(std::uint32_t)) {
   static_assert(DOCA_PCC_DEV_MAX_NUM_ALGOS == 8 && DOCA_PCC_DEV_MAX_NUM_USER_SLOTS == 8);
-  for (auto& of_port : planned_slots_) of_port.fill(kUnassigned);
+  for (auto& of_target : planned_slots_)
+    for (auto& of_port : of_target) of_port.fill(kUnassigned);
 }
 
 bool Tables::plan(std::uint32_t algorithm, std::uint32_t parameters, std::uint32_t counters) {
@@ -37,7 +38,7 @@ bool Tables::plan_slot(std::uint32_t port, std::uint32_t said, std::uint32_t alg
   const std::uint32_t number = slot_of(said);
   if (!is_open_ || port >= slots_.size() || number >= slots_[0].size()) return false;
   if (algorithm >= algorithms_.size() && algorithm != kUnassigned) return false;
-  planned_slots_[port][number] = static_cast<std::uint8_t>(algorithm);
+  planned_slots_[said >> 16][port][number] = static_cast<std::uint8_t>(algorithm);
   return has_plan_ = true;
 }
 
@@ -73,7 +74,7 @@ bool Tables::assign(std::uint32_t port, std::uint32_t said, std::uint32_t algori
   const std::uint32_t number = slot_of(said);
   if (!is_open_ || port >= slots_.size() || number >= slots_[0].size() || algorithm >= algorithms_.size()) return false;
   const Algorithm& of = algorithms_[algorithm];
-  if (!of.declared || (has_plan_ && planned_slots_[port][number] != algorithm)) return false;
+  if (!of.declared || (has_plan_ && planned_slots_[said >> 16][port][number] != algorithm)) return false;
   Slot& slot = slots_[port][number];
   auto* words = reinterpret_cast<std::uint32_t*>(memory_.data()) + (port * slots_[0].size() + number) * kSlotWords;
   slot = {algorithm, true, enabled, words, words + of.parameters.size() + 1, nullptr, nullptr};

@@ -82,7 +82,8 @@ class Tables {
   };
   bool is_planned(std::uint32_t algorithm, std::uint32_t parameters, std::uint32_t counters) const;
   std::array<Plan, 8> plans_;
-  std::array<std::array<std::uint8_t, 8>, kPortsMax> planned_slots_;
+  // By whose slots they are (DOCA_PCC_DEV_TARGET_APP_...): the slots are the same, what was declared of them is not.
+  std::array<std::array<std::array<std::uint8_t, 8>, kPortsMax>, 2> planned_slots_;
   bool has_plan_ = false;
   std::array<Algorithm, 8> algorithms_;
   std::array<std::array<Slot, 8>, kPortsMax> slots_;

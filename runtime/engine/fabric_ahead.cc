@@ -10,7 +10,9 @@
 namespace rocebox {
 namespace {
 
-constexpr unsigned kOrderBits = 32;     // of what comes at one time
+// A key for sorting: when something comes, and its place among all that comes in a turn.
+constexpr unsigned kOrderBits = 32;
+constexpr Nanos kAheadMax = UINT32_MAX;
 constexpr std::size_t kComingSoon = 2;  // packets before a packet while which the device fetches what it needs for it
 
 }  // namespace
@@ -21,13 +23,15 @@ bool Fabric::may_run_ahead(const Member& one, bool hosts) const {
     return way.way->is_open() && way.way->gives() && !way.way->is_watched() && !way.waits &&
            way.way->capacity() >= kAheadRoom;
   };
-  if (one.line || (one.device->host_side() && !hosts) || !one.taps.empty() || one.wires.empty() ||
-      rounds_[turn_].contains(one.number))
+  const bool is_host = one.device->host_side();
+  if (one.line || (is_host && !hosts) || !one.taps.empty() || one.wires.empty() || rounds_[turn_].contains(one.number))
     return false;
   return std::ranges::all_of(one.wires, [&](const Wire& wire) {
     if (!wire.way || !carries(*wire.way)) return false;
     const Way& back = wire.to->ways[wire.port ^ 1];
-    return back.to == &one && carries(back);
+    if (back.to != &one || !carries(back)) return false;
+    // Between two hosts a line would have to hold what both do in a turn, beside what is on its way.
+    return !is_host || !wire.way->to || !wire.way->to->device->host_side();
   });
 }
 
@@ -49,7 +53,7 @@ void Fabric::let_run_ahead(bool hosts) {
     wake_ups_.cancel(*one);
     schedule_inner(*one);
   }
-  ahead_ = shortest == kNever ? 0 : shortest;
+  ahead_ = shortest == kNever ? 0 : std::min(shortest, kAheadMax);
   give_turns();
 }
 
@@ -74,6 +78,11 @@ void Fabric::give_turns() {
 
 void Fabric::run_in_time() {
   if (!std::exchange(ahead_, 0)) return;
+  for (Member* woken : woken_) {
+    woken->has_posted = false;
+    rounds_[turn_].add(woken->number);
+  }
+  woken_.clear();
   for (const auto& one : members_) {
     if (!std::exchange(one->is_inner, false)) continue;
     inner_.cancel(*one);

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import struct
+import subprocess
 import sys
 import unittest
 import zlib
@@ -13,6 +14,8 @@ from xml.etree import ElementTree
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
 from common import RoceboxTest, finish
 
+HAS_MATPLOTLIB = any(subprocess.run([python, "-c", "import matplotlib"], capture_output=True, check=False).returncode == 0
+                     for python in ("python3", "/usr/bin/python3"))
 SVG = "{http://www.w3.org/2000/svg}"
 PAIR = """
 topology: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 1}, hosts: {nic: {header_only: true}}, switches: {switch: {}}}
@@ -54,6 +57,7 @@ class Plots(RoceboxTest):
             self.assertEqual(len(pixels), height * (1 + 4 * width), "8 bits each of red, green, blue and alpha")
             self.assertGreater(len(set(pixels)), 8, f"{name}: an empty figure")
 
+    @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib: apt install python3-matplotlib")
     def test_a_simulation(self):
         folder = self.dir / "plot"
         self.rocebox("sim", self.config(PAIR), "--plot", folder, "--quiet")
@@ -68,12 +72,14 @@ class Plots(RoceboxTest):
         self.assertIn("leaf0_spine0 from leaf0.p1", " ".join(self.texts(folder / "utilisation.svg")))
         self.assertIn("nic.retransmitted_packets", self.texts(folder / "signals.svg"))
 
+    @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib: apt install python3-matplotlib")
     def test_equal_runs_give_equal_figures(self):
         for folder in ("one", "two"):
             self.rocebox("sim", self.config(PAIR), "--plot", self.dir / folder, "--quiet")
         for path in (self.dir / "one").glob("*.svg"):
             self.assertEqual(path.read_text(), (self.dir / "two" / path.name).read_text(), path.name)
 
+    @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib: apt install python3-matplotlib")
     def test_a_model(self):
         folder = self.dir / "plot"
         self.rocebox("model", "sdr", "--set", "figure=12", "--plot", folder, "-q")

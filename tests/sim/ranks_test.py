@@ -4,12 +4,13 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
-from common import ROCEBOX, RoceboxTest
+from common import ROCEBOX, RoceboxTest, finish
 
 STATIONS = os.environ.get("STATIONS", str(pathlib.Path(ROCEBOX).parent / "tests/sim/stations.so"))
 FABRIC = f"""
@@ -24,6 +25,7 @@ workloads: {{shout: {{bytes: $bytes}}}}
 """
 
 
+@unittest.skipUnless(shutil.which("mpirun"), "no Open MPI: apt install openmpi-bin")
 class Ranks(RoceboxTest):
     def both(self, *more):
         """Two ranks of the command: status, output and errors of the run, as mpirun tells them."""
@@ -52,4 +54,4 @@ class Ranks(RoceboxTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    finish.main()

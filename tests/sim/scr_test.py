@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Equal runs of Software-Controlled RDMA, whatever the number of threads: of the emulation, which `--jobs` gives to a sweep, and of the
 DPAs that it models where handling takes no time there. Where it takes time their number is a part of what is modelled, and each has its hash."""
+import json
 import pathlib
 import sys
 import unittest
@@ -50,6 +51,18 @@ class Threads(RoceboxTest):
         for program in "rtt_control", "swift_control":
             with self.subTest(program=program):
                 self.rocebox("sim", CONFIGS / "sim/scr/rtt_control.yaml", "--quiet", "--set", f"program={program}")
+
+    def test_water_filling_of_four_sizes_is_max_min_fair(self):
+        """No queue pair asks for less than a fourth of the port, so each has that, of 92 Gbps of payload: within 10%."""
+        out = self.dir / "12.json"
+        self.rocebox("sim", CONFIGS / "sim/scr/figure_12.yaml", "--quiet", "--json", out)
+        flows = json.loads(out.read_text())["workloads"]["flows"]["details"]
+        rates = [row["in_duration_bits_per_second"] / 1e9 for row in flows["queue_pairs"]]
+        self.assertEqual(len(rates), 4)
+        self.assertGreater(len({row["bytes_of_a_message"] for row in flows["queue_pairs"]}), 1)
+        self.assertGreater(sum(rates), 85)
+        for rate in rates:
+            self.assertLess(abs(rate / 23 - 1), 0.1, rates)
 
     def test_threads_of_the_dpa(self):
         threads = ("--sweep", "threads=1,256")

@@ -139,8 +139,7 @@ class Mesh::Endpoint final : public HostProgram {
     domain_ = host.alloc_pd();
     key_ = host.memory().add_without_bytes(domain_, 0, UINT64_MAX, kAccess);
     cq_ = host.create_cq(kCqEntries, program_);
-    ibv_srq_init_attr shared{};
-    shared.attr = {kReceives, 1, 0};
+    ibv_srq_init_attr shared{nullptr, {kReceives, 1, 0}};
     receives_ = host.create_srq(shared);
     for (std::uint32_t i = 0; i < kReceives; i++) post_receive(host);
     host.arm(*cq_);

@@ -19,7 +19,7 @@ class Bandwidth final : public Perftest {
     const double seconds = static_cast<double>(ended_ - start_) / 1e9;
     report.count("messages", messages_);
     report.count("failed_completions", failed_);
-    if (config_.duration) report_window(report);
+    if (finished_ || window_is_over_) report_window(report);
     if (!finished_ || seconds <= 0) return;
     report.duration("completion_time", ended_ - start_);
     report.real("average_bits_per_second", static_cast<double>(flow_.bytes) * 8 / seconds);
@@ -29,6 +29,7 @@ class Bandwidth final : public Perftest {
  private:
   // Of workloads that begin together this is of one window, whatever each has still to end behind it.
   void report_window(Report& report) const {
+    if (!config_.duration) return;
     std::uint64_t all = 0;
     for (const PerftestEnd& end : ends_)
       for (std::size_t i = 0; i < sizes_.size(); i++) all += in_duration(end, i);
@@ -84,7 +85,10 @@ class Bandwidth final : public Perftest {
     const std::int64_t before = pair.completed;
     pair.completed = std::min(pair.posted, (pair.completed / config_.cq_mod + 1) * config_.cq_mod);
     messages_ += pair.completed - before;
-    if (host.now() - start_ <= config_.duration) pair.in_duration = pair.completed;
+    if (host.now() - start_ <= config_.duration)
+      pair.in_duration = pair.completed;
+    else
+      window_is_over_ = true;
     flow_.bytes += static_cast<std::uint64_t>(pair.completed - before) * sizes_[wc.wr_id];
     fill(host, side, wc.wr_id);
     look_whether_done(host, pair);
@@ -98,6 +102,7 @@ class Bandwidth final : public Perftest {
   }
 
   std::int64_t messages_ = 0, sending_ = 0;
+  bool window_is_over_ = false;  // something was completed behind `duration`
 };
 
 // One message there, one back; a READ or an atomic is both.

@@ -11,8 +11,8 @@
 namespace rocebox {
 namespace {
 
-// The first step, and samples without a step in the configuration: 128 to 256 of any run, and fewer, but no less than
-// 32, where there are so many counters that reading them would take a good part of the time (2^24 in all: about 0.1 s).
+// The first step, and samples without a step in the configuration: 128 to 256 of any run. Reading the counters of some
+// hundred hosts that often would take a good part of the time: of these there are down to 32.
 constexpr Nanos kFirstWidth = 4 * kMicrosecond;
 constexpr std::size_t kRows = 256, kRowsOfMany = 64, kReadsMax = std::size_t{1} << 24;
 // With one, as for goodput over time; both as far as so many numbers have room: 32 MiB.
@@ -81,7 +81,7 @@ void Series::find_loads(const config::RunConfig& config, const Testbed& testbed)
 void Series::sample() {
   const std::size_t row = samples_.size();
   samples_.resize(row + columns());
-  std::uint64_t* at = &samples_[row];
+  std::uint64_t* at = samples_.data() + row;
   for (const Count& count : counts_) at[count.place] += count.number->read();
   at += count_names_.size();
   for (const OneLevel& level : levels_) *at++ = level.number->read();

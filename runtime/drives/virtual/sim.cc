@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/config/units.h"
 #include "runtime/drives/virtual/flow_report.h"
@@ -83,12 +84,14 @@ void Sim::set_ahead(Nanos now, Nanos limit, std::uint64_t instant) {
     who = RunsAhead::kInnerDevices;
   else if (instant % kInstantsPerAsking == 0 && workloads_.hosts_act_alone())
     who = RunsAhead::kAll;
-  if (who != runs_ahead_) {
-    fabric.run_in_time();
-    if (who != RunsAhead::kNone) fabric.let_run_ahead(who == RunsAhead::kAll);
-    runs_ahead_ = who;
-  }
+  let_run_ahead(who);
   fabric.limit_ahead(std::min({limit, series_.next(), workloads_.next_start()}));
+}
+
+void Sim::let_run_ahead(RunsAhead who) {
+  if (who == std::exchange(runs_ahead_, who)) return;
+  testbed_.fabric().run_in_time();
+  if (who != RunsAhead::kNone) testbed_.fabric().let_run_ahead(who == RunsAhead::kAll);
 }
 
 // One instant: what changes and what starts in it, what is due in it, and what starts because something finished in it.
@@ -185,6 +188,8 @@ void Sim::drain() {
   const Nanos limit = now_ + config_.drain;
   const std::uint64_t work_max = 2 * fabric.work() + kDrainWork;
   fabric.limit_ahead(kNever);
+  // One in the background may start yet.
+  if (runs_ahead_ == RunsAhead::kAll) let_run_ahead(RunsAhead::kInnerDevices);
   const std::uint64_t steps_per_look = std::max(64u, testbed_.device_count());
   held_at_end_ = fabric.held();
   for (std::uint64_t steps = 1; held_at_end_ > 0 && fabric.next_deadline() <= limit; steps++) {

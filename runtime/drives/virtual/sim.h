@@ -63,6 +63,7 @@ class Sim {
   void run_workloads();
   void sample_until(Nanos now);
   void drain();
+  void let_run_ahead(RunsAhead who);
   void set_ahead(Nanos now, Nanos limit, std::uint64_t instant);
   void step(Nanos now);
   bool nothing_advances();

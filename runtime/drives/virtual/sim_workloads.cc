@@ -89,8 +89,10 @@ void SimWorkloads::start_due(Nanos now) {
 void SimWorkloads::on_finished(unsigned row, Nanos now) {
   if (rows_[row].finished != kNever) broken("a workload finished twice", rows_[row].config->name, row);
   rows_[row].finished = now;
-  finished_at_ = std::max(finished_at_, now);
-  if (!rows_[row].config->background) unfinished_--;
+  if (!rows_[row].config->background) {
+    finished_at_ = std::max(finished_at_, now);
+    unfinished_--;
+  }
   for (const unsigned next : rows_[row].dependents)
     if (--rows_[next].waits_for == 0) {
       set_due(rows_[next], now);
@@ -98,9 +100,12 @@ void SimWorkloads::on_finished(unsigned row, Nanos now) {
     }
 }
 
+// Where a run ends as soon as others have finished, those in the background must not be ahead of that.
 bool SimWorkloads::hosts_act_alone() const {
-  return std::ranges::all_of(rows_,
-                             [](const Row& row) { return row.started == kNever || row.workload->hosts_act_alone(); });
+  return std::ranges::all_of(rows_, [this](const Row& row) {
+    if (row.config->background && waited_for_ > 0) return false;
+    return row.started == kNever || row.workload->hosts_act_alone();
+  });
 }
 
 bool SimWorkloads::any_goes_on() const {

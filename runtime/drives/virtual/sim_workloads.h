@@ -37,7 +37,7 @@ class SimWorkloads {
   bool any_waits() const { return waiting_ > 0; }
   /// Whether the hosts of all that have started act alone (Workload::hosts_act_alone).
   bool hosts_act_alone() const;
-  /// When the last of those that have finished did.
+  /// When the last of those that have finished did, those in the background left out.
   Nanos finished_at() const { return finished_at_; }
   /// Whether one in the background goes on: its devices never come to rest.
   bool any_goes_on() const;

@@ -3,6 +3,7 @@
 // times as when all take their turns by time.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <random>
 
@@ -128,7 +129,7 @@ TEST(RunAhead, ByTheShortestDelayAndNotBeyondTheLimit) {
   box.fabric.run(0);  // at y at 10, and at x at 14
   EXPECT_EQ(box.take().size(), 2u);
   box.fabric.run(10);
-  EXPECT_EQ(box.take(), (Log{"y in0 1 @10", "x in0 2 @14"}));
+  EXPECT_EQ(by_device(box.take()), by_device({"y in0 1 @10", "x in0 2 @14"}));
   box.fabric.limit_ahead(23);
   box.fabric.run(22);  // at z; the other comes to y at 24
   EXPECT_EQ(box.take(), (Log{"z in0 1 @22"}));
@@ -146,6 +147,129 @@ TEST(RunAhead, GoesOnInTimeFromWhereItIs) {
     for (std::string& line : turns.run(3000)) log.push_back(std::move(line));
     ASSERT_EQ(by_device(log), by_device(in_time.run(3000))) << seed;
   }
+}
+
+// A device with a host: what comes wakes it in the same instant, and it then sends what it makes of that. Hosts say
+// what they met, as scripts do.
+class Hosted final : public Kernel, private HostSide {
+ public:
+  using Met = std::function<void(const char* what, unsigned number, Nanos at)>;
+  Hosted(Met met, std::function<void()> wake) : met_(std::move(met)), wake_(std::move(wake)) {}
+  void post(unsigned number, Port out) {
+    posted_.push_back({number, out});
+    wake_();
+  }
+  HostSide* host_side() override { return this; }
+  void process(Context& context, Port in, Batch& batch) override {
+    for (unsigned i = 0; i < batch.size(); i++) {
+      const unsigned number = batch[i].data()[0], left = batch[i].data()[1];
+      met_("in", number, context.now());
+      if (left > 0)
+        post(((number + 1) & 0xFF) + (left - 1) * 256,
+             (number + static_cast<unsigned>(context.now())) % 2 ? in : in ^ 1);
+      batch.drop(i, dropped_);
+    }
+  }
+  void on_host(Context& context) override {
+    for (const auto& [number, out] : std::exchange(posted_, {})) {
+      met_("posted", number & 0xFF, context.now());
+      PacketPtr packet = context.allocate(2);
+      packet->data()[0] = static_cast<std::uint8_t>(number);
+      packet->data()[1] = static_cast<std::uint8_t>(number / 256);
+      context.emit(std::move(packet), out);
+    }
+  }
+
+ private:
+  struct Posted {
+    unsigned number;
+    Port out;
+  };
+  bool has_posted() const override { return !posted_.empty(); }
+  Met met_;
+  std::function<void()> wake_;
+  std::vector<Posted> posted_;
+  Counter dropped_;
+};
+
+// Such devices in a ring, with one that passes on between each two, of which some post at the beginning.
+struct Hosts : LineBox {
+  explicit Hosts(unsigned seed) {
+    std::mt19937 draw(seed);
+    const auto delay = [&draw] { return 5 + static_cast<Nanos>(draw() % 60); };
+    const unsigned count = 3 + static_cast<unsigned>(draw() % 4);
+    for (unsigned i = 0; i < count; i++) {
+      add_host("h" + std::to_string(i));
+      add("s" + std::to_string(i));
+    }
+    for (unsigned i = 0; i < 2 * count; i++) join(i, (i + 1) % (2 * count), delay());
+    fabric.count_late();
+  }
+  void begin() {
+    for (unsigned i = 0; i < 4 * hosts.size(); i++)
+      hosts[i % hosts.size()]->post(i + 40 * 256, static_cast<Port>(i / hosts.size() % 2));
+  }
+  void add_host(const std::string& name) {
+    const auto number = static_cast<unsigned>(devices.size()), place = static_cast<unsigned>(hosts.size());
+    std::vector<KernelPlan> plans;
+    plans.push_back({"k", "hosted", Shape::kTwoSided, {test::out(0), test::out(1)}, [&, name, number](Stats&) {
+                       auto made = std::make_unique<Hosted>(
+                           [this, name, place](const char* what, unsigned packet, Nanos at) {
+                             log.push_back(name + " " + what + std::to_string(packet) + " @" + std::to_string(at));
+                             if (on_met) on_met(place);
+                           },
+                           [this, number] { fabric.wake(number); });
+                       hosts.push_back(made.get());
+                       return made;
+                     }});
+    devices.push_back(std::make_unique<PipelineDevice>(name, std::vector<std::string>{"a", "b"},
+                                                       std::vector<Edge>{{0, 0}, {0, 1}}, std::move(plans), pool, 1));
+    fabric.add(*devices.back());
+  }
+  std::vector<Hosted*> hosts;
+  std::function<void(unsigned host)> on_met;
+};
+
+TEST(RunAhead, HostsThatActAloneMeetTheSame) {
+  for (unsigned seed = 0; seed < 40; seed++) {
+    Hosts ahead(seed), in_time(seed);
+    ahead.fabric.let_run_ahead(true);
+    ahead.fabric.limit_ahead(3000);
+    for (Hosts* box : {&ahead, &in_time}) {
+      box->begin();  // in the instant 0, which is not in the past of any of them
+      box->fabric.run(0);
+    }
+    unsigned instants[2] = {0, 0};
+    for (Hosts* box : {&ahead, &in_time})
+      for (; box->fabric.next_deadline() < 3000; instants[box == &in_time]++)
+        box->fabric.run(box->fabric.next_deadline());
+    const auto one = by_device(ahead.take()), other = by_device(in_time.take());
+    ASSERT_EQ(one, other) << seed;
+    ASSERT_GT(one.size(), 3u);
+    EXPECT_LT(instants[0], instants[1]) << "they were ahead";
+  }
+}
+
+TEST(RunAhead, WhatAHostHasPostedIsNotForgottenWhenAllRunInTimeAgain) {
+  Hosts box(1);
+  box.fabric.let_run_ahead(true);
+  box.begin();
+  box.fabric.run_in_time();
+  box.fabric.run(0);
+  EXPECT_EQ(box.take().size(), 4 * box.hosts.size());
+}
+
+TEST(RunAheadDeathTest, AHostThatActsOnAnotherOneIsNamed) {
+  Hosts box(2);
+  box.fabric.let_run_ahead(true);
+  box.begin();
+  box.on_met = [&box](unsigned host) { box.hosts[host == 0]->post(9, 0); };
+  EXPECT_DEATH(
+      {
+        box.fabric.run(0);
+        while (box.fabric.next_deadline() < 3000) box.fabric.run(box.fabric.next_deadline());
+      },
+      "a host acts on another one");
 }
 
 }  // namespace

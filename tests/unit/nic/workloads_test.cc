@@ -71,6 +71,32 @@ TEST(Workloads, APermutationRunsAtLineRate) {
   EXPECT_LT(static_cast<double>(star.now), least * 1.02);
 }
 
+// From when on they may run ahead of each other.
+TEST(Workloads, SayWhenHostsActAlone) {
+  for (const auto& [name, yaml, alone] : std::initializer_list<std::tuple<const char*, const char*, bool>>{
+           {"permutation", "size: 64KiB", true},
+           {"incast", "{size: 64KiB, rdma_cm: true}", true},
+           {"flows", "flows: [{source: 0, destination: 1, bytes: 64KiB}, {source: 2, destination: 1, start: 1ms}]",
+            true},
+           {"all_reduce", "size: 64KiB", false},
+           {"write_bw", "iters: 5", false}}) {
+    Star star(std::string_view(name) == "write_bw" ? 2 : 4, "header_only: true", "delay: 1us");
+    const auto workload = workload_options(name, yaml)->make(star.all, 1);
+    EXPECT_FALSE(workload->hosts_act_alone() && alone) << name << " has not begun";
+    workload->start(0);
+    bool was_alone = false;
+    star.run(
+        [&] {
+          EXPECT_TRUE(workload->hosts_act_alone() || !was_alone) << name;
+          was_alone = was_alone || workload->hosts_act_alone();
+          return workload->finished();
+        },
+        kSecond);
+    EXPECT_TRUE(workload->finished()) << name;
+    EXPECT_EQ(was_alone, alone) << name;
+  }
+}
+
 TEST(Workloads, PerftestMeasuresWhatTheWireAllows) {
   const auto run = [](const std::string& name, const std::string& yaml) {
     Star star(2, "header_only: true", "delay: 1us");
@@ -102,6 +128,22 @@ TEST(Workloads, PerftestMeasuresWhatTheWireAllows) {
   for (const char* name : {"write_lat", "send_lat"}) EXPECT_NEAR(run(name, "iters: 20")["t_typical"], 2020, 20) << name;
   EXPECT_NEAR(run("read_lat", "iters: 20")["t_typical"], 4040, 40);
   EXPECT_NEAR(run("atomic_lat", "iters: 20")["t_typical"], 4040, 40);
+}
+
+// A run that ends before has no rate of that time.
+TEST(Workloads, PerftestTellsOfADurationOnceItIsOver) {
+  Star star(2, "header_only: true", "delay: 1us");
+  const auto workload = workload_options("write_bw", "{size: 64KiB, duration: 1ms, tx_depth: 64}")->make(star.all, 1);
+  workload->start(0);
+  const auto tells = [&](Nanos until) {
+    star.run([] { return false; }, until);
+    NumbersOf report;
+    workload->report(report);
+    return report.values.contains("in_duration_bits_per_second");
+  };
+  EXPECT_FALSE(tells(500 * kMicrosecond));
+  EXPECT_TRUE(tells(1100 * kMicrosecond));
+  EXPECT_FALSE(workload->finished());
 }
 
 // Each atomic adds one, or swaps once, to eight bytes of the server; sixteen of a queue pair are on their way at most.

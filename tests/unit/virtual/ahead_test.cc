@@ -97,6 +97,22 @@ TEST(Ahead, WhateverTheNetwork) {
   }
 }
 
+// Turns end where a sample is taken; hosts are not ahead of the end that one in the background is cut off at.
+TEST(Ahead, WhateverIsSampled) {
+  for (const char* more : {"", "  back: {type: permutation, size: 90KiB, shift: 4, background: true}\n",
+                           "  back: {type: permutation, size: 90KiB, background: true, start: 45us}\n"}) {
+    const std::string workloads = std::string("  permutation: {size: 400KiB, shift: 3, timeout: 16}\n") + more;
+    FabricBox often(fabric("traffic_manager: {buffer: 8MiB}", "", workloads, "sample: 777ns")),
+        once(fabric("traffic_manager: {buffer: 8MiB}", "", workloads, "sample: 1s"));
+    for (FabricBox* box : {&often, &once}) box->run();
+    EXPECT_EQ(often.report["run"]["span_ns"], once.report["run"]["span_ns"]) << more;
+    EXPECT_EQ(often.report["run"]["end"], "all workloads had finished");
+    EXPECT_EQ(often.report["workloads"], once.report["workloads"]) << more;
+    if (*more) continue;  // what is cut off is cut where switches are ahead
+    EXPECT_EQ(often.report["hash"], once.report["hash"]);
+  }
+}
+
 // A line that is full decides for itself, and from then on devices wait for it.
 TEST(Ahead, WhereALineHasNoRoomNothingIsLostUnseen) {
   const std::string yaml =

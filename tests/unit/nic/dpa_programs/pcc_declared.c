@@ -13,6 +13,7 @@ static uint32_t wrong = 100; /* until it was asked */
 void doca_pcc_dev_user_declare_memory(void) {
   wrong = 0;
   wrong += TAKEN(doca_pcc_dev_declare_slot_algo(0, DOCA_PCC_DEV_ALGO_SLOT(DOCA_PCC_DEV_TARGET_APP_RP, 2), 1));
+  wrong += TAKEN(doca_pcc_dev_declare_slot_algo(0, DOCA_PCC_DEV_ALGO_SLOT(DOCA_PCC_DEV_TARGET_APP_NP, 2), 0));
   wrong += TAKEN(doca_pcc_dev_declare_slot_algo(0, 3, 1));
   wrong += TAKEN(doca_pcc_dev_declare_slot_algo(0, 3, DOCA_PCC_DEV_SLOT_UNASSIGNED));
   wrong += REFUSED(doca_pcc_dev_declare_slot_algo(0, 8, 1));
@@ -31,7 +32,8 @@ void doca_pcc_dev_user_init(uint32_t* disable_event_bitmask) {
   wrong += TAKEN(doca_pcc_dev_algo_init_metadata(1, &about, 44, 1));
   wrong += REFUSED(doca_pcc_dev_init_algo_slot(0, 3, 1, 1));
   wrong += REFUSED(doca_pcc_dev_init_algo_slot(0, DOCA_PCC_DEV_ALGO_SLOT(2, 2), 1, 1));
-  wrong += TAKEN(doca_pcc_dev_init_algo_slot(0, DOCA_PCC_DEV_ALGO_SLOT(DOCA_PCC_DEV_TARGET_APP_NP, 2), 1, 1));
+  wrong += REFUSED(doca_pcc_dev_init_algo_slot(0, DOCA_PCC_DEV_ALGO_SLOT(DOCA_PCC_DEV_TARGET_APP_NP, 2), 1, 1));
+  wrong += TAKEN(doca_pcc_dev_init_algo_slot(0, 2, 1, 1));
   wrong += doca_pcc_dev_get_algo_params(0, DOCA_PCC_DEV_ALGO_SLOT(DOCA_PCC_DEV_TARGET_APP_NP, 2)) !=
            doca_pcc_dev_get_algo_params(0, 2);
   wrong += doca_pcc_dev_get_algo_index(0, DOCA_PCC_DEV_ALGO_SLOT(DOCA_PCC_DEV_TARGET_APP_NP, 2)) != 1;
