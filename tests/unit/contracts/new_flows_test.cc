@@ -282,6 +282,7 @@ std::size_t huge_bytes_of(const Bytes& array) {
 // What is not touched when made must not lie in huge pages: a new flow would wait for 2 MiB of zeros.
 TEST(NewFlows, HugePagesAreAskedForAsFarAsTheBudgetGoes) {
   constexpr std::size_t kBytes = std::size_t{64} << 20, kHuge = flows::kHugePageBytes;
+  const auto held = hold_free_parts(kBytes);
   if (huge_bytes_of(Bytes(kBytes, flows::Pages::kHuge)) == 0)
     GTEST_SKIP() << "this kernel has no transparent huge pages";
   EXPECT_EQ(huge_bytes_of(Bytes(kBytes, flows::Pages::kHuge)), kBytes) << "where nothing is touched all is asked for";
@@ -308,6 +309,7 @@ TEST(NewFlows, HugePagesAreAskedForAsFarAsTheBudgetGoes) {
 
 // The same of whole devices, whose state wants more than there is.
 TEST(NewFlows, NoKernelTakesMoreHugePagesThanTheBudget) {
+  const auto held = hold_free_parts(std::size_t{64} << 20), smaller = hold_free_parts(flows::kHugePageBytes);
   if (huge_bytes_of(Bytes(std::size_t{64} << 20, flows::Pages::kHuge)) == 0)
     GTEST_SKIP() << "this kernel has no transparent huge pages";
   std::int64_t most = 0;
