@@ -101,6 +101,8 @@ class Links(bed.BedTest):
         def send():
             self.within(self.left, bed.PYTHON, str(bed.HERE / "wire_tool.py"), "send", "eth", str(capture))
         pathlib.Path(f"/proc/sys/net/ipv6/conf/{self.right_end}/disable_ipv6").write_text("1")  # it has nothing to say itself
+        # Nor has who sends: of what passes between the last look at the count and its end nobody could tell.
+        self.within(self.left, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/eth/disable_ipv6")
         peer = ["ip", "-n", self.right, "link", "set", "eth"]
         for down, up in ((["ip", "link", "set", self.right_end, "down"], ["ip", "link", "set", self.right_end, "up"]),
                          ([*peer, "down"], [*peer, "up"]), (["ip", "link", "del", self.right_end], None)):
