@@ -86,7 +86,7 @@ TEST(Workloads, SayWhenHostsActAlone) {
     workload->start(0);
     bool was_alone = false;
     star.run(
-        [&] {
+        [&, name = name] {
           EXPECT_TRUE(workload->hosts_act_alone() || !was_alone) << name;
           was_alone = was_alone || workload->hosts_act_alone();
           return workload->finished();
