@@ -70,9 +70,7 @@ class StateSlab {
     nodes_[at].next = free_;
     free_ = at;
     if (queue.size) {  // nothing of the next one is in the cache any more when its turn comes
-      const auto* next = reinterpret_cast<const std::uint8_t*>(&nodes_[queue.head]);
-      prefetch_line(next);
-      prefetch_line(next + RTE_CACHE_LINE_SIZE);
+      prefetch_lines(&nodes_[queue.head], &nodes_[queue.head] + 1);
       queue.first = nodes_[at].behind;
       queue.first.prefetch();
     }

@@ -23,10 +23,7 @@ class StreamTable {
 
   std::uint64_t hash(const StreamKey& key) const { return table_.hash(key); }
   void prefetch(std::uint64_t hash) const { table_.prefetch(hash); }
-  void prefetch_stream(std::uint32_t index) const {
-    const auto* at = reinterpret_cast<const char*>(&entries_[index]);
-    for (std::size_t line = 0; line < sizeof(Entry); line += 64) prefetch_line(at + line);
-  }
+  void prefetch_stream(std::uint32_t index) const { prefetch_lines(&entries_[index], &entries_[index] + 1); }
   Stream& operator[](std::uint32_t index) { return entries_[index].stream; }
   std::uint32_t index_of(const Stream& stream) const {
     const auto bytes = reinterpret_cast<const char*>(&stream) - reinterpret_cast<const char*>(entries_.data());

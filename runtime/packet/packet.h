@@ -143,26 +143,28 @@ class Packet {
 
   /// Fetches into the cache what every device reads: lengths, metadata, and headers where a pool's packet has them.
   void prefetch() const {
-    const auto* start = reinterpret_cast<const std::uint8_t*>(mbuf_);
-    prefetch_line(start);
-    prefetch_line(start + sizeof(rte_mbuf));
-    prefetch_line(start + sizeof(rte_mbuf) + sizeof(PacketMeta) + RTE_PKTMBUF_HEADROOM);
+    prefetch_line(mbuf_);
+    prefetch_line(byte_of_buffer(kMetaAt));
+    prefetch_line(byte_of_buffer(kHeadersAt));
   }
+  /// The same for a packet that is some microseconds away.
   void prefetch_far() const {
-    const auto* start = reinterpret_cast<const std::uint8_t*>(mbuf_);
-    prefetch_far_line(start);
-    prefetch_far_line(start + sizeof(rte_mbuf));
-    prefetch_far_line(start + sizeof(rte_mbuf) + sizeof(PacketMeta) + RTE_PKTMBUF_HEADROOM);
+    prefetch_far_line(mbuf_);
+    prefetch_far_line(byte_of_buffer(kMetaAt));
+    prefetch_far_line(byte_of_buffer(kHeadersAt));
   }
   /// And what only its end needs: the headers behind the BTH, and what DPDK looks at when it is freed.
   void prefetch_end() const {
-    const auto* start = reinterpret_cast<const std::uint8_t*>(mbuf_);
-    prefetch_line(start + RTE_CACHE_LINE_SIZE);
-    prefetch_line(start + sizeof(rte_mbuf) + sizeof(PacketMeta) + RTE_PKTMBUF_HEADROOM + RTE_CACHE_LINE_SIZE);
+    prefetch_line(byte_of_buffer(RTE_CACHE_LINE_SIZE));
+    prefetch_line(byte_of_buffer(kHeadersAt + RTE_CACHE_LINE_SIZE));
   }
   explicit operator bool() const { return mbuf_ != nullptr; }
 
  private:
+  // Of a pool's packet, from its mbuf on.
+  static constexpr std::size_t kMetaAt = sizeof(rte_mbuf);
+  static constexpr std::size_t kHeadersAt = kMetaAt + sizeof(PacketMeta) + RTE_PKTMBUF_HEADROOM;
+  const void* byte_of_buffer(std::size_t at) const { return reinterpret_cast<const std::uint8_t*>(mbuf_) + at; }
   bool has_sharers() const {
     if (RTE_MBUF_HAS_EXTBUF(mbuf_)) return rte_mbuf_ext_refcnt_read(mbuf_->shinfo) > 1;
     if (RTE_MBUF_CLONED(mbuf_)) return rte_mbuf_refcnt_read(rte_mbuf_from_indirect(mbuf_)) > 1;

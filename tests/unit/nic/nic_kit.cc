@@ -106,6 +106,7 @@ void NicBox::connect(const PairOptions& o) {
       a.max_dest_rd_atomic = o.rd_atomic;
       a.min_rnr_timer = o.min_rnr_timer;
       a.ah_attr.is_global = 1;
+      a.ah_attr.grh.traffic_class = o.traffic_class;
       const roce::IpAddress peer = roce::ipv4(10, 0, 0, static_cast<std::uint8_t>(2 - side));
       std::copy(peer.begin(), peer.end(), a.ah_attr.grh.dgid.raw);
       const int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;

@@ -76,33 +76,7 @@ TEST(PccNames, WhatAProgramDeclaresOfItsMemoryBinds) {
 TEST(PccNames, TheDscpIsTheQueuePairs) {
   NicBox box(
       fmt::format("rate: 100Gbps\ncongestion_control: pcc\npcc: {{file: {}, slot: 2}}", program("pcc_declared")));
-  box.connect({.psn = 100});
-  // Once more, with another traffic class.
-  box.on(0, [&](nic_model::Host& host) {
-    nic_model::Qp& qp = *box.sides[0].qp;
-    ibv_qp_attr a{};
-    a.qp_state = IBV_QPS_RESET;
-    ASSERT_EQ(0, host.modify_qp(qp, a, IBV_QP_STATE));
-    a.qp_state = IBV_QPS_INIT;
-    a.port_num = 1;
-    ASSERT_EQ(0, host.modify_qp(qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-    a.qp_state = IBV_QPS_RTR;
-    a.path_mtu = IBV_MTU_1024;
-    a.dest_qp_num = box.sides[1].qp->number();
-    a.rq_psn = a.sq_psn = 100;
-    a.ah_attr.is_global = 1;
-    a.ah_attr.grh.traffic_class = 46 << 2 | 2;
-    const roce::IpAddress peer = roce::ipv4(10, 0, 0, 2);
-    std::copy(peer.begin(), peer.end(), a.ah_attr.grh.dgid.raw);
-    ASSERT_EQ(0, host.modify_qp(qp, a,
-                                IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-    a.qp_state = IBV_QPS_RTS;
-    a.timeout = 14;
-    ASSERT_EQ(0, host.modify_qp(qp, a,
-                                IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                    IBV_QP_MAX_QP_RD_ATOMIC));
-  });
+  box.connect({.psn = 100, .traffic_class = 46 << 2 | 2});
   box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 1024);
   box.run(kMillisecond);
   EXPECT_EQ(box.sides[0].qp->rate, static_cast<double>(kLine) / DOCA_PCC_DEV_MAX_RATE * (1000 + 46));
