@@ -19,7 +19,7 @@ def arguments(description, **numbers):
     parser.add_argument("--seeds", type=int, default=1, help="runs of each point; means are shown")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as of `rocebox sim`, for all runs")
     for name, (default, what) in numbers.items():
-        parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{what} (default {default})")
+        parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{what} (default {default})".replace("%", "%%"))
     return parser.parse_args()
 
 
