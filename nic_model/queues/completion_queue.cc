@@ -10,6 +10,7 @@
 namespace rocebox::nic_model {
 namespace {
 
+constexpr std::uint8_t kUnwritten = MLX5_CQE_INVALID << 4 | MLX5_CQE_OWNER_MASK;
 constexpr std::uint32_t kAhead = 4;  // CQEs that are asked for before they are written
 
 constexpr std::pair<ibv_wc_status, std::uint8_t> kSyndromes[] = {
@@ -48,7 +49,7 @@ CompletionQueue::CompletionQueue(std::uint32_t number, std::uint32_t entries, st
       program_(program),
       cqes_(std::size_t{mask_} + 1),
       ring_(cqes_.data()) {
-  for (mlx5_cqe64& cqe : cqes_) cqe.op_own = MLX5_CQE_INVALID << 4 | MLX5_CQE_OWNER_MASK;
+  ring_[invalid_++].op_own = kUnwritten;
 }
 
 CompletionQueue::CompletionQueue(std::uint32_t number, std::uint32_t entries, const CqMemory& memory)
@@ -57,12 +58,13 @@ CompletionQueue::CompletionQueue(std::uint32_t number, std::uint32_t entries, co
       program_(0),
       ring_(static_cast<mlx5_cqe64*>(memory.ring)),
       consumer_record_(memory.doorbell) {
-  for (std::uint32_t i = 0; i <= mask_; i++) ring_[i].op_own = MLX5_CQE_INVALID << 4 | MLX5_CQE_OWNER_MASK;
+  for (std::uint32_t i = 0; i <= mask_; i++) ring_[i].op_own = kUnwritten;
 }
 
 mlx5_cqe64* CompletionQueue::next() {
   if (unconsumed() > mask_) overrun_ = true;
   if (overrun_) return nullptr;
+  if (invalid_ < cqes_.size()) ring_[invalid_++].op_own = kUnwritten;  // what the host looks at after this one
   mlx5_cqe64* cqe = &ring_[producer_ & mask_];
   const std::uint8_t owned = cqe->op_own;
   std::memset(static_cast<void*>(cqe), 0, sizeof *cqe);

@@ -6,11 +6,10 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "nic_model/limits.h"
 #include "nic_model/queues/queue_memory.h"
+#include "runtime/flows/zeroed_array.h"
 #include "runtime/kernel/kernel.h"
 
 namespace rocebox::nic_model {
@@ -95,7 +94,8 @@ class CompletionQueue {
  private:
   enum class Armed : std::uint8_t { kNo, kAny, kSolicited };
   std::uint32_t number_, mask_, program_;
-  std::vector<mlx5_cqe64> cqes_;  // empty when the ring is a device program's
+  flows::ZeroedArray<mlx5_cqe64> cqes_;  // empty when the ring is a device program's
+  std::uint32_t invalid_ = 0;            // of its CQEs, those marked as the NIC's: as many as are needed, and one more
   mlx5_cqe64* ring_;
   const __be32* consumer_record_ = nullptr;
   __be32 doorbell_[2] = {};  // consumer index, 24 bits; arming
