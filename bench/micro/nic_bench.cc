@@ -38,8 +38,13 @@ std::size_t heap_bytes() {
 // As many messages as there may be, posted again as they are completed.
 class Sender final : public nic_model::HostProgram {
  public:
-  Sender(nic_model::Host& host, std::uint32_t message_bytes, unsigned qps, unsigned depth)
-      : bytes_(message_bytes), qps_(qps), depth_(depth), buffer_(new std::uint8_t[buffer_bytes()]()), host_(host) {
+  Sender(nic_model::Host& host, std::uint32_t message_bytes, unsigned qps, unsigned depth, std::size_t buffers)
+      : bytes_(message_bytes),
+        qps_(qps),
+        depth_(depth),
+        buffers_(buffers),
+        buffer_(new std::uint8_t[buffer_bytes()]()),
+        host_(host) {
     program_ = host.submit(*this);
   }
   void on_start(nic_model::Host& host) override {
@@ -87,8 +92,6 @@ class Sender final : public nic_model::HostProgram {
       }
     host.arm(cq);
   }
-  // A working set beyond the first caches, as buffers of programs are.
-  static constexpr std::size_t kBuffers = 64;
   std::uint8_t* buffer() const { return buffer_.get(); }
   bool header_only() const { return host_.config().header_only; }
   void go_on() { host_.start_again(program_); }
@@ -101,19 +104,20 @@ class Sender final : public nic_model::HostProgram {
 
  private:
   void post(nic_model::Host& host, unsigned pair) {
-    const std::uint64_t offset = (next_++ % kBuffers) * std::uint64_t{bytes_};
+    const std::uint64_t offset = (next_++ % buffers_) * std::uint64_t{bytes_};
     piece_.addr = address() + offset;
     request_.wr_id = pair;
     request_.wr.rdma.remote_addr = other_address_ + offset;
     host.post_send(*pairs[pair], &request_, nullptr);
   }
-  std::size_t buffer_bytes() const { return std::size_t{bytes_} * kBuffers; }
+  std::size_t buffer_bytes() const { return std::size_t{bytes_} * buffers_; }
   std::uint64_t address() const {
     return host_.config().header_only ? 0 : reinterpret_cast<std::uintptr_t>(buffer_.get());
   }
 
   std::uint32_t bytes_, program_ = 0, key_ = 0;
   unsigned qps_, depth_;
+  std::size_t buffers_;
   std::uint64_t next_ = 0, other_address_ = 0;
   ibv_sge piece_{};  // one request, of which each that is posted has its own places
   ibv_send_wr request_{};
@@ -124,7 +128,7 @@ class Sender final : public nic_model::HostProgram {
 
 class BackToBack {
  public:
-  BackToBack(const std::string& nic, std::uint32_t message_bytes, unsigned qps)
+  BackToBack(const std::string& nic, std::uint32_t message_bytes, unsigned qps, std::size_t buffers)
       : fabric([](FabricPort, std::span<Packet>, Nanos) {}) {
     for (unsigned side = 0; side < 2; side++) {
       config::Mistakes mistakes("bench");
@@ -145,7 +149,7 @@ class BackToBack {
       fabric.add(*devices[side]);
       auto& host = static_cast<nic_model::Nic&>(devices[side]->kernel(0)).host();
       host.set_waker([this, side] { fabric.wake(side); });
-      senders.push_back(std::make_unique<Sender>(host, message_bytes, qps, qps > 64 ? 4 : 64));
+      senders.push_back(std::make_unique<Sender>(host, message_bytes, qps, qps > 64 ? 4 : 64, buffers));
     }
     fabric.join({0, 0}, {1, 0});
     senders[0]->other = senders[1].get();
@@ -164,14 +168,20 @@ class BackToBack {
   Fabric fabric;
 };
 
+// Messages are taken out of so many buffers in turn, 256 KiB of 4096 B: beyond the first cache. And 64 MiB, beyond all.
+constexpr std::size_t kBuffers = 64, kManyBuffers = 16384;
+
 struct Case {
   const char *label, *nic;
   std::uint32_t bytes;
   unsigned qps;
+  std::size_t buffers = kBuffers;
 };
 constexpr Case kCases[] = {
     {"WRITE 4096 B", "{}", 4096, 1},
     {"WRITE 4096 B, ICRC left to the port", "icrc: false", 4096, 1},
+    {"WRITE 4096 B, buffers of 64 MiB", "{}", 4096, 1, kManyBuffers},
+    {"WRITE 4096 B, ICRC left to the port, buffers of 64 MiB", "icrc: false", 4096, 1, kManyBuffers},
     {"WRITE 64 B", "{}", 64, 1},
     {"WRITE 4096 B, headers alone", "header_only: true", 4096, 1},
     {"WRITE 4096 B, headers alone, 64 QPs", "header_only: true", 4096, 64},
@@ -182,24 +192,25 @@ constexpr Case kCases[] = {
 // burst has, and out of them into the receiver's buffers. Each packet is copied out of at once: the NICs' are older.
 class Copies {
  public:
-  Copies(const Sender& from, const Sender& to) : from_(from.buffer()), to_(to.buffer()) {
+  Copies(const Sender& from, const Sender& to, std::size_t messages)
+      : messages_(messages), rounds_(messages > kBuffers ? 1 : 16), from_(from.buffer()), to_(to.buffer()) {
     for (PacketPtr& packet : packets_) packet = pool().allocate(kHeaderBytes + kBytes);
   }
   double ns() const {
     const double start = cpu_ns();
-    for (unsigned round = 0; round < kRounds; round++)
-      for (std::size_t i = 0; i < kMessages; i++) {
+    for (unsigned round = 0; round < rounds_; round++)
+      for (std::size_t i = 0; i < messages_; i++) {
         std::uint8_t* const payload = packets_[i % packets_.size()]->data() + kHeaderBytes;
         std::memcpy(payload, from_ + i * kBytes, kBytes);
         std::memcpy(to_ + i * kBytes, payload, kBytes);
         benchmark::ClobberMemory();
       }
-    return (cpu_ns() - start) / (kRounds * kMessages);
+    return (cpu_ns() - start) / static_cast<double>(rounds_ * messages_);
   }
-  static constexpr std::size_t kBytes = 4096, kMessages = Sender::kBuffers;
-  static constexpr unsigned kRounds = 16;
+  static constexpr std::size_t kBytes = 4096;
 
  private:
+  std::size_t messages_, rounds_;
   static constexpr std::uint32_t kHeaderBytes = 14 + 20 + 8 + 12 + 16;  // of a WRITE over IPv4
   const std::uint8_t* from_;
   std::uint8_t* to_;
@@ -208,7 +219,7 @@ class Copies {
 
 void nic(benchmark::State& state) {
   const Case& which = kCases[state.range(0)];
-  BackToBack pair(which.nic, which.bytes, which.qps);
+  BackToBack pair(which.nic, which.bytes, which.qps, which.buffers);
   const auto until = [&](std::uint64_t messages) {
     while (pair.senders[0]->done < messages) pair.fabric.run(pair.fabric.next_deadline());
   };
@@ -219,12 +230,12 @@ void nic(benchmark::State& state) {
   until(10000 + 8 * std::uint64_t{which.qps} * (which.qps > 64 ? 4 : 64));
   std::optional<Copies> copies;
   if (which.bytes == Copies::kBytes && !pair.senders[0]->header_only())
-    copies.emplace(*pair.senders[0], *pair.senders[1]);
+    copies.emplace(*pair.senders[0], *pair.senders[1], which.buffers);
   double best = std::numeric_limits<double>::max(), best_packet = best, best_copy = best;
   for (auto _ : state) {
     const std::uint64_t before = pair.senders[0]->done, packets_before = packets();
     const double start = cpu_ns();
-    until(before + std::max(4096u, which.qps));
+    until(before + std::max<std::size_t>({4096, which.qps, which.buffers}));
     const double time = cpu_ns() - start;
     best = std::min(best, time / static_cast<double>(pair.senders[0]->done - before));
     best_packet = std::min(best_packet, time / static_cast<double>(packets() - packets_before));

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
+#include "runtime/kernel/packed.h"
 #include "runtime/packet/packet.h"
 #include "runtime/packet/prefetch.h"
 
@@ -36,6 +38,8 @@ class alignas(RTE_CACHE_LINE_SIZE) DelayWay {
       : capacity_(capacity), ring_(std::make_unique_for_overwrite<Entry[]>(capacity)) {
     start_afresh();
   }
+  static void* operator new(std::size_t) { return Packed<DelayWay>::allocate(); }
+  static void operator delete(void* way) { Packed<DelayWay>::release(way); }
   DelayWay(const DelayWay&) = delete;
   DelayWay& operator=(const DelayWay&) = delete;
 
