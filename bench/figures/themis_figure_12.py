@@ -3,13 +3,14 @@
 """Themis's figure 12: tail completion time of AllReduce and AllToAll against loss on one link, by scheme.
 
 usage: themis_figure_12.py BUILD_FOLDER [--leaves N] [--spines N] [--hosts N] [--scale S] [--losses LIST] [--collectives LIST]
-                           [--algorithm NAME] [--jobs N] [--seeds N]
+                           [--algorithm NAME] [--ranks ORDER] [--jobs N] [--seeds N]
 
 Runs configs/sim/themis/collectives.yaml. Columns "paper" have what the paper's text states (6.2), nothing read off the plot; it
 states ranges over all losses, and values at 1%. All 16 paths are there, so that a flow loses as much as in the paper; of its 16 racks
 four, and a fourth of its messages: in less, one timeout of 4 ms is most of a run. The paper's own size is --leaves 16 --scale 1, one to
 two minutes for each run of an AllToAll, six and more for one of an AllReduce. In an AllToAll each sends to all others at once, or with
---algorithm pairwise to one after the other: kernels/themis/README.md says why.
+--algorithm pairwise to one after the other; in an AllReduce each group's ring goes through the racks in an order of its own, or with
+--ranks in_order all in the same: kernels/themis/README.md says why.
 """
 from closed_loops import arguments, mean, run_all, table
 
@@ -27,12 +28,15 @@ def main():
     options = arguments(__doc__, leaves=(4, "leaves"), spines=(16, "spines"), hosts=(16, "hosts at a leaf"),
                         scale=(0.25, "share of messages"), losses=(",".join(LOSSES), "losses, with commas between"),
                         collectives=(",".join(COLLECTIVES), "collectives, with commas between"),
-                        algorithm=("linear", "AllToAll's, or pairwise"))
+                        algorithm=("linear", "AllToAll's, or pairwise"),
+                        ranks=("shuffled", "AllReduce's, or in_order"))
     losses = options.losses.split(",")
     for collective in options.collectives.split(","):
         how = dict(COLLECTIVES[collective])
         if collective == "all_to_all":
             how["workloads.collective.algorithm"] = options.algorithm
+        else:
+            how["ranks"] = options.ranks
         points = [{"collective": collective, **how, "leaves": options.leaves, "spines": options.spines, "hosts": options.hosts,
                    "scale": options.scale, "loss": loss, **scheme}
                   for loss in losses for scheme in SCHEMES.values()]

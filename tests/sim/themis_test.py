@@ -55,6 +55,12 @@ class Themis(RoceboxTest):
         self.assertGreater(themis["drop_nack_invalid"] + themis["drop_nack_undetermined"], 100)
         self.assertGreater(spurious["retransmitted_packets"], 0)
 
+    def test_rings_that_cross_at_spines_are_reordered_without_themis(self):
+        """Each group's ring in an order of its own: packets of several racks meet at a spine's port, and their queues differ."""
+        time = {scheme: self.run_scheme(scheme, "1%", "ranks=shuffled") for scheme in ("Themis", "SR-AR")}
+        self.assertLess(time["Themis"][0], 0.75 * time["SR-AR"][0])
+        self.assertGreater(time["SR-AR"][1]["packet_seq_err"], 10 * time["Themis"][1]["packet_seq_err"])
+
     def test_with_loss_the_timeout_alone_is_slow_and_valid_nacks_pass(self):
         time = {scheme: self.run_scheme(scheme, "0.1%") for scheme in ("Themis", "SR-AR", "TO-AR")}
         self.assertLess(time["Themis"][0], time["SR-AR"][0])

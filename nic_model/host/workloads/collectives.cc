@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "nic_model/host/workloads/flow_list.h"
 #include "nic_model/host/workloads/mesh_workload.h"
 #include "nic_model/host/workloads/perftest.h"
 #include "nic_model/host/workloads/poisson.h"
 #include "nic_model/host/workloads/schedules.h"
+#include "runtime/kernel/splitmix64.h"
 
 namespace rocebox::nic_model {
 
@@ -30,6 +32,18 @@ class Collective final : public MeshWorkload {
         ended_(groups, kNever),
         left_(groups, ranks_) {
     for (State& state : states_) state.came.resize(steps_);
+    host_of_.resize(states_.size());
+    std::iota(host_of_.begin(), host_of_.end(), 0u);
+    find_ranks();
+  }
+  /// Gives each group's hosts their ranks in an order of its own. Before start().
+  void shuffle(std::uint64_t seed) {
+    for (unsigned group = 0; group < groups_; group++)
+      for (unsigned left = ranks_; left > 1; left--) {
+        const auto other = static_cast<unsigned>(splitmix64::next(seed) % left);
+        std::swap(host_of_[(left - 1) * groups_ + group], host_of_[other * groups_ + group]);
+      }
+    find_ranks();
   }
   void start(Nanos now) override {
     started_ = now;
@@ -75,8 +89,12 @@ class Collective final : public MeshWorkload {
     std::vector<std::uint32_t> came;  // by step
   };
   // Hosts of one group lie `groups_` apart: where hosts are listed by rack, every rack has one in each group.
-  unsigned rank_of(unsigned host) const { return host / groups_; }
-  unsigned host_of(unsigned group, unsigned rank) const { return rank * groups_ + group; }
+  unsigned rank_of(unsigned host) const { return rank_of_[host]; }
+  unsigned host_of(unsigned group, unsigned rank) const { return host_of_[rank * groups_ + group]; }
+  void find_ranks() {
+    rank_of_.resize(host_of_.size());
+    for (unsigned place = 0; place < host_of_.size(); place++) rank_of_[host_of_[place]] = place / groups_;
+  }
 
   void begin(Nanos now) {
     began(now);
@@ -114,11 +132,13 @@ class Collective final : public MeshWorkload {
   std::vector<State> states_;
   std::vector<Nanos> ended_;
   std::vector<unsigned> left_;
-  std::vector<unsigned> step_of_;       // of flows()
-  Nanos started_ = 0, start_ = kNever;  // as a workload; its first step
+  std::vector<unsigned> step_of_;            // of flows()
+  std::vector<unsigned> host_of_, rank_of_;  // by rank, group after group in each; by host
+  Nanos started_ = 0, start_ = kNever;       // as a workload; its first step
 };
 
 enum class Kind : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast };
+constexpr std::string_view kRanks[] = {"in_order", "shuffled"};
 constexpr std::string_view kReduceAlgorithms[] = {"ring", "halving_doubling"};
 constexpr std::string_view kGatherAlgorithms[] = {"ring", "linear", "recursive_doubling"};
 constexpr std::string_view kExchangeAlgorithms[] = {"linear", "pairwise"};
@@ -133,6 +153,10 @@ class CollectiveOptions final : public WorkloadOptions {
     f.integer("groups", groups_, {1, 1 << 16},
               "groups of as many hosts each, which do the same side by side; hosts of one "
               "group lie so many places apart");
+    f.choice(
+        "ranks", ranks_, kRanks,
+        "in_order: within a group hosts have their ranks as they stand; shuffled: in an order of each group's own, "
+        "by the seed");
     if constexpr (kKind == Kind::kAllReduce)
       f.choice("algorithm", algorithm_, kReduceAlgorithms,
                "ring, or recursive halving and doubling among 2, 4, 8, ... hosts");
@@ -151,13 +175,15 @@ class CollectiveOptions final : public WorkloadOptions {
     mesh_.fields(f);
   }
   Range<std::int64_t> hosts() const override { return {2 * groups_, 1 << 20}; }
-  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
+  std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t seed) const override {
     const auto groups = static_cast<std::size_t>(groups_);
     if (hosts.size() % groups) throw ConfigError("`hosts` are not a multiple of its `groups`");
     const bool doubles = kKind == Kind::kAllReduce ? algorithm_ == 1 : kKind == Kind::kAllGather && algorithm_ == 2;
     if (doubles && !std::has_single_bit(hosts.size() / groups))
       throw ConfigError("halving and doubling needs 2, 4, 8, ... hosts a group");
-    return std::make_unique<Collective>(hosts, mesh_, schedule(), bytes(), static_cast<unsigned>(groups_));
+    auto made = std::make_unique<Collective>(hosts, mesh_, schedule(), bytes(), static_cast<unsigned>(groups_));
+    if (ranks_ == 1) made->shuffle(seed);
+    return made;
   }
 
  private:
@@ -184,7 +210,7 @@ class CollectiveOptions final : public WorkloadOptions {
   double scale_ = 1;
   std::int64_t groups_ = 1;
   std::int64_t radix_ = 2, segments_ = 1;
-  int algorithm_ = 0;
+  int algorithm_ = 0, ranks_ = 0;
   MeshOptions mesh_;
 };
 

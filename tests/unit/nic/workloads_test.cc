@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "nic_model/host/workloads/collectives.h"
 #include "nic_model/host/workloads/perftest_config.h"
@@ -20,6 +23,7 @@ TEST(Workloads, CollectivesMoveWhatTheyMust) {
   };
   for (const Case& one : {Case{"all_reduce", "size: 8MiB", 8 * 14, 8ull * 14 << 20},
                           Case{"all_reduce", "{size: 8MiB, algorithm: halving_doubling}", 8 * 6, 8ull * 14 << 20},
+                          Case{"all_reduce", "{size: 8MiB, ranks: shuffled, groups: 2}", 8 * 6, 8ull * 6 << 21},
                           Case{"all_gather", "size: 8MiB", 8 * 7, 8ull * 7 << 20},
                           Case{"all_gather", "{size: 8MiB, algorithm: linear}", 8 * 7, 8ull * 7 << 20},
                           Case{"all_gather", "{size: 8MiB, algorithm: recursive_doubling}", 8 * 3, 8ull * 7 << 20},
@@ -95,6 +99,38 @@ TEST(Workloads, SayWhenHostsActAlone) {
     EXPECT_TRUE(workload->finished()) << name;
     EXPECT_EQ(was_alone, alone) << name;
   }
+}
+
+// Each host has one successor in its group's ring; groups go round in orders of their own, which the seed gives.
+TEST(Workloads, ShuffledRanksAreARingOfEachGroupsOwn) {
+  static constexpr unsigned kHosts = 32, kGroups = 4;
+  const auto rings = [](std::uint64_t seed, const char* ranks) {
+    Star star(kHosts, "header_only: true", "delay: 1us");
+    const auto workload =
+        workload_options("reduce_scatter", "{size: 64KiB, groups: 4, ranks: " + std::string(ranks) + "}")
+            ->make(star.all, seed);
+    star.run(*workload);
+    EXPECT_TRUE(workload->finished());
+    std::map<unsigned, unsigned> next;
+    for (const FlowRecord& flow : workload->flows()) {
+      EXPECT_EQ(flow.source % kGroups, flow.destination % kGroups);
+      EXPECT_EQ(next.try_emplace(flow.source, flow.destination).first->second, flow.destination);
+    }
+    EXPECT_EQ(next.size(), kHosts);
+    std::set<std::vector<unsigned>> orders;  // of the groups: places within them, from the first host's on
+    for (unsigned group = 0; group < kGroups; group++) {
+      std::vector<unsigned> order;
+      for (unsigned at = group; order.empty() || (at != group && order.size() < kHosts); at = next[at])
+        order.push_back(at / kGroups);
+      EXPECT_EQ(order.size(), kHosts / kGroups) << "one ring";
+      orders.insert(order);
+    }
+    return orders;
+  };
+  EXPECT_EQ(rings(1, "in_order").size(), 1u);
+  EXPECT_EQ(rings(1, "shuffled").size(), kGroups);
+  EXPECT_EQ(rings(1, "shuffled"), rings(1, "shuffled"));
+  EXPECT_NE(rings(1, "shuffled"), rings(2, "shuffled"));
 }
 
 TEST(Workloads, PerftestMeasuresWhatTheWireAllows) {
