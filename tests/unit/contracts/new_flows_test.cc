@@ -226,8 +226,9 @@ TEST(NewFlows, AFlowOfInspectTakesWhatItsPsnsNeed) {
 // Free parts of the heap that have room for so many bytes: tests before may have left some. What is taken from there is
 // not new memory.
 std::vector<std::unique_ptr<void, decltype(&std::free)>> hold_free_parts(std::size_t bytes) {
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);  // the C library raises its own when large blocks are freed
   std::vector<std::unique_ptr<void, decltype(&std::free)>> held;
-  for (int i = 0; i < 32; i++) {
+  for (int i = 0; i < 512; i++) {
     const std::size_t mapped = mallinfo2().hblks;
     held.emplace_back(std::malloc(bytes), std::free);
     if (mallinfo2().hblks == mapped) continue;
