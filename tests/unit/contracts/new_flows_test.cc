@@ -228,7 +228,7 @@ TEST(NewFlows, AFlowOfInspectTakesWhatItsPsnsNeed) {
 std::vector<std::unique_ptr<void, decltype(&std::free)>> hold_free_parts(std::size_t bytes) {
   mallopt(M_MMAP_THRESHOLD, 128 << 10);  // the C library raises its own when large blocks are freed
   std::vector<std::unique_ptr<void, decltype(&std::free)>> held;
-  for (int i = 0; i < 512; i++) {
+  for (std::size_t sum = 0; sum < std::size_t{2} << 30; sum += bytes) {
     const std::size_t mapped = mallinfo2().hblks;
     held.emplace_back(std::malloc(bytes), std::free);
     if (mallinfo2().hblks == mapped) continue;
