@@ -8,7 +8,7 @@ usage: themis_figure_12.py BUILD_FOLDER [--leaves N] [--spines N] [--hosts N] [-
 Runs configs/sim/themis/collectives.yaml. Columns "paper" have what the paper's text states (6.2), nothing read off the plot; it
 states ranges over all losses, and values at 1%. All 16 paths are there, so that a flow loses as much as in the paper; of its 16 racks
 four, and a fourth of its messages: in less, one timeout of 4 ms is most of a run. The paper's own size is --leaves 16 --scale 1, one to
-two minutes for each run of an AllToAll, six and more for one of an AllReduce. In an AllToAll each sends to all others at once, or with
+five minutes for each run of an AllToAll, six and more for one of an AllReduce. In an AllToAll each sends to all others at once, or with
 --algorithm pairwise to one after the other; in an AllReduce each group's ring goes through the racks in an order of its own, or with
 --ranks in_order all in the same: kernels/themis/README.md says why.
 """

@@ -16,6 +16,24 @@ PAPER_RATE = {("true", "0"): 46.6, ("true", "255/256"): 81, ("true", "all"): 100
 PAPER_GOODPUT = {("false", "0"): 93.5}
 
 
+def sent(run):
+    """The share of its link that the sender transmits."""
+    return next(row["share"] for row in run.report["utilisation"] if row["from"].startswith("h0."))
+
+
+def own(run):
+    return next(iter(run.report["devices"]["h0"]["kernels"].values()))["counters"]
+
+
+def useful(run):
+    return 1 - own(run)["retransmitted_packets"] / own(run)["tx_roce_packets"]
+
+
+def nacks(run):
+    """Millions a second."""
+    return own(run)["packet_seq_err"] * 1e3 / run.report["run"]["span_ns"]
+
+
 def main():
     options = arguments(__doc__, stall=(4000, "nanoseconds"))
     points = [{"dcqcn": dcqcn, "dropped": share, "stall": f"{options.stall}ns"} for dcqcn in ("true", "false")
@@ -23,18 +41,6 @@ def main():
     runs = run_all(options, "themis/nacks.yaml", points)
     rows = []
     for i, (dcqcn, dropped) in enumerate((dcqcn, dropped) for dcqcn in ("true", "false") for dropped in DROPPED):
-        def sent(run):
-            return next(row["share"] for row in run.report["utilisation"] if row["from"].startswith("h0."))
-
-        def own(run):
-            return next(iter(run.report["devices"]["h0"]["kernels"].values()))["counters"]
-
-        def useful(run):
-            return 1 - own(run)["retransmitted_packets"] / own(run)["tx_roce_packets"]
-
-        def nacks(run):
-            return own(run)["packet_seq_err"] * 1e3 / run.report["run"]["span_ns"]
-
         rows.append(["on" if dcqcn == "true" else "off", dropped, f"{100 * mean(runs[i], sent):.1f}",
                      PAPER_RATE.get((dcqcn, dropped), "-"), f"{100 * mean(runs[i], useful):.1f}",
                      PAPER_GOODPUT.get((dcqcn, dropped), "-"), f"{mean(runs[i], nacks):.3f}"])

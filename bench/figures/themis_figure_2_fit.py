@@ -12,6 +12,7 @@ import math
 import random
 
 from closed_loops import arguments, mean, run_all, table
+from themis_figure_2 import nacks, sent
 
 RATES, NACKS = (46.6, 81), 0.48
 SETS = ({}, {"clamp_tgt_rate": "true"}, {"rpg_min_rate": "85Gbps"},
@@ -39,15 +40,6 @@ def draw(choice):
     return found
 
 
-def rate(run):
-    return 100 * next(row["share"] for row in run.report["utilisation"] if row["from"].startswith("h0."))
-
-
-def nacks(run):
-    counters = next(iter(run.report["devices"]["h0"]["kernels"].values()))["counters"]
-    return counters["packet_seq_err"] * 1e3 / run.report["run"]["span_ns"]
-
-
 def evaluate(options, sets, time):
     """Of each set: the two rates, the NACKs, and how far it is from the paper: the larger of the rates' relative errors."""
     points = [{"dropped": dropped, "time": time, **{f"topology.hosts.nic.dcqcn.{name}": value for name, value in one.items()}}
@@ -55,7 +47,7 @@ def evaluate(options, sets, time):
     runs = run_all(options, "themis/nacks.yaml", points)
     found = []
     for i, one in enumerate(sets):
-        rates = [mean(runs[2 * i + j], rate) for j in range(2)]
+        rates = [100 * mean(runs[2 * i + j], sent) for j in range(2)]
         off = max(abs(ours / paper - 1) for ours, paper in zip(rates, RATES))
         count = mean(runs[2 * i], nacks)
         meets = off <= options.within / 100 and count > 0 and abs(math.log2(count / NACKS)) <= 1

@@ -269,12 +269,7 @@ void Fabric::schedule(Member& due, Nanos at) {
 
 void Fabric::settle(Nanos before) {
   settled_ = std::max({settled_, before, ran_ahead_to_});
-  constexpr std::size_t kSoon = 4;
-  for (std::size_t i = 0; i < members_.size(); i++) {
-    if (i + 2 * kSoon < members_.size()) prefetch_line(members_[i + 2 * kSoon].get());
-    if (i + kSoon < members_.size()) members_[i + kSoon]->prefetch();
-    members_[i]->device->settle(settled_);
-  }
+  for (const auto& member : members_) member->device->settle(settled_);
 }
 
 std::uint64_t Fabric::held() {

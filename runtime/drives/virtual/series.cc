@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "runtime/drives/virtual/empty_network.h"
-#include "runtime/packet/prefetch.h"
 
 namespace rocebox {
 namespace {
@@ -18,8 +17,6 @@ constexpr Nanos kFirstWidth = 4 * kMicrosecond;
 constexpr std::size_t kRows = 256, kRowsOfMany = 64, kReadsMax = std::size_t{1} << 24;
 // With one, as for goodput over time; both as far as so many numbers have room: 32 MiB.
 constexpr std::size_t kRowsMax = 100'000, kRowsMin = 16, kNumbersMax = std::size_t{1} << 22;
-// A counter is asked for so many before it is read: nothing of them is in the cache any more.
-constexpr std::size_t kSoon = 16;
 // Directions of links and levels of devices that a report shows: those with the most.
 constexpr std::size_t kShownMax = 256;
 
@@ -85,16 +82,10 @@ void Series::sample() {
   const std::size_t row = samples_.size();
   samples_.resize(row + columns());
   std::uint64_t* at = samples_.data() + row;
-  for (std::size_t i = 0; i < counts_.size(); i++) {
-    prefetch_line(counts_[std::min(i + kSoon, counts_.size() - 1)].number);
-    at[counts_[i].place] += counts_[i].number->read();
-  }
+  for (const Count& count : counts_) at[count.place] += count.number->read();
   at += count_names_.size();
   for (const OneLevel& level : levels_) *at++ = level.number->read();
-  for (std::size_t i = 0; i < loads_.size(); i++) {
-    prefetch_line(loads_[std::min(i + kSoon, loads_.size() - 1)].bytes);
-    *at++ = loads_[i].bytes->read() + kWireOverhead * loads_[i].packets->read();
-  }
+  for (const Load& load : loads_) *at++ = load.bytes->read() + kWireOverhead * load.packets->read();
   rows_++;
 }
 
