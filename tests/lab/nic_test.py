@@ -12,10 +12,10 @@ PINGS, PING_BYTES = 100, 5000
 
 
 class Nic(bed.BedTest):
-    def nic(self, port, address, address6, workloads="", space=None):
+    def nic(self, port, address, address6, workloads="", space=None, options=""):
         """Starts a NIC at an interface, in a namespace of its own if given; returns the process once packets flow."""
         config = self.dir / f"{address}.yaml"
-        config.write_text(f"devices: {{nic: {{nic: {{address: {address}, address6: '{address6}', mtu: 1500{', mac: ' + repr(MAC) if not space else ''}}}}}}}\n"
+        config.write_text(f"devices: {{nic: {{nic: {{address: {address}, address6: '{address6}', mtu: 1500{', mac: ' + repr(MAC) if not space else ''}{options}}}}}}}\n"
                           f"{workloads}ports: {{nic.wire: {{af_packet: {port}, rx_descriptors: 2048}}}}\nlive: {{idle: interrupt}}\n")
         words = (bed.ROCEBOX, "run", str(config), "--json", "-")
         process = self.child_within(space, *words) if space else self.child(*words)
@@ -115,7 +115,8 @@ class Nic(bed.BedTest):
                                             for name, port, what in ports)
         ports = [(name, 7200 + i, f"file: {bad}, handler: {name}, host_bytes: 512") for i, name in enumerate(wrong)]
         good = ("echo", 7300, "program: echo")
-        serves = self.nic("eth", "10.99.0.12", "fd99::12", workloads("", [*ports, good]), self.right)
+        # A heap that is written from end to end long before the watchdog's time, also where each new page takes 20 us.
+        serves = self.nic("eth", "10.99.0.12", "fd99::12", workloads("", [*ports, good]), self.right, ", dpa: {heap: 1MiB}")
         for which, count, more in ((ports, 1, ""), ([good], 100, ", messages: 100, echo: true")):
             asks = self.ended(self.nic("eth", "10.99.0.11", "fd99::11", workloads("address: 10.99.0.12" + more, which), self.left))
             for name, _, _ in which:
