@@ -138,7 +138,7 @@ bool Sim::nothing_advances() {
 // are under way may arrive then.
 bool Sim::stands_still_until(Nanos next) {
   const Nanos watchdog = config_.sim.watchdog;
-  if (watchdog == 0 || next - now_ < watchdog || testbed_.fabric().held() > 0) return false;
+  if (look_at_ == kNever || next - now_ < watchdog || testbed_.fabric().held() > 0) return false;
   if (nothing_advances()) return true;
   if (workloads_.next_start() != kNever || schedule_.next() != kNever) return false;
   const Nanos told_at = std::max(advanced_at_ + watchdog, waits_until_ + 1);
@@ -150,19 +150,19 @@ bool Sim::stands_still_until(Nanos next) {
 void Sim::run_workloads() {
   Fabric& fabric = testbed_.fabric();
   const Nanos limit = config_.sim.time == 0 ? kNever : config_.sim.time;
-  if (config_.sim.watchdog == 0) look_at_ = kNever;
+  if (config_.sim.watchdog == 0 || config_.workloads.empty()) look_at_ = kNever;
   for (std::uint64_t instants = 1; end_ == End::kNotYet; instants++) {
     const Nanos next = std::min({fabric.next_deadline(), workloads_.next_start(), schedule_.next()});
     if (workloads_.all_finished() && !config_.workloads.empty()) {
       end_ = End::kFinished;
       now_ = std::max(now_, workloads_.finished_at());
-    } else if (limit != kNever && next >= limit) {
+    } else if (next == kNever && limit == kNever) {
+      end_ = config_.workloads.empty() ? End::kFinished : End::kStuck;
+    } else if (stands_still_until(std::min(next, limit))) {
+      end_ = End::kStuck;
+    } else if (next >= limit) {
       now_ = limit;
       end_ = End::kTime;
-    } else if (next == kNever) {
-      end_ = config_.workloads.empty() ? End::kFinished : End::kStuck;
-    } else if (stands_still_until(next)) {
-      end_ = End::kStuck;
     } else {
       sample_until(next);
       set_ahead(next, limit, instants);

@@ -105,6 +105,34 @@ TEST(Watchdog, WhatNothingIsDueForStandsStill) {
   EXPECT_GE(report["run"]["span_ns"], 10 * kSecond);
 }
 
+// Also where the run would end before anything else were due.
+TEST(Watchdog, TheEndOfTimeHidesNothing) {
+  for (const std::string time : {"11s", "3000s"}) {
+    SCOPED_TRACE(time);
+    FabricBox box(pair("10Gbps", "",
+                       "workloads: {flows: {timeout: 0, flows: [{source: 0, destination: 1, bytes: 10MB}]}}\n"
+                       "schedule: {stops: {at: 100us, links: {h0_h1: {up: false}}}}\n"
+                       "sim: {time: " +
+                           time + "}\n"));
+    const Json& report = box.run();
+    EXPECT_EQ(report["run"]["end"], "nothing advanced any more");
+    EXPECT_FALSE(box.sim.succeeded());
+    EXPECT_LT(report["run"]["span_ns"], 11 * kSecond);
+  }
+}
+
+// Before that, or where no workload is to advance, it is the time that ends a run.
+TEST(Watchdog, ATimeOfLessIsOverFirst) {
+  for (const std::string rest :
+       {"workloads: {flows: {timeout: 0, flows: [{source: 0, destination: 1, bytes: 10MB}]}}\nsim: {time: 9s}\n"
+        "schedule: {stops: {at: 100us, links: {h0_h1: {up: false}}}}\n",
+        "sim: {time: 60s}\n"}) {
+    SCOPED_TRACE(rest);
+    FabricBox box(pair("10Gbps", "", rest));
+    EXPECT_EQ(box.run()["run"]["end"], "its time was over");
+  }
+}
+
 // Of a program that means to do more, or to end by itself, much later: its timers do not hide what is stuck.
 TEST(Watchdog, ATimerFarAheadHidesNothing) {
   const struct {
