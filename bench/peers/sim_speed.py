@@ -4,8 +4,9 @@
 usage: sim_speed.py BUILD_FOLDER [HTSIM_CHECKOUT]
 A packet-hop is one packet, data or ACK, over one link. Hosts send to the host of the same place behind the next leaf, so that each
 packet goes over four links; 4096 bytes a packet, an ACK for each, 100 Gbit/s, headers alone, deep queues. A run's start is taken
-off: what counts is the CPU time between a short transfer and a long one, the least of several rounds, in which the two simulators
-take turns. Ours are counted as the links' counters say: an ACK that finds another one of its queue pair waiting goes with that.
+off: what counts is the CPU time between a short transfer and a long one, the least of several rounds, in which the simulators, or the
+fabrics of several sizes, take turns: a neighbour that takes the cache or the memory bus away slows down most what waits for memory.
+Ours are counted as the links' counters say: an ACK that finds another one of its queue pair waiting goes with that.
 
 HTSIM_CHECKOUT is a checkout of csg-htsim (github.com/Broadcom/csg-htsim), which is copied and built with its own makefiles; what it
 has built already is used. `sim/datacenter/htsim_roce` runs the same flows (a connection matrix) in a fat tree of two tiers, which for
@@ -22,7 +23,8 @@ import sys
 import tempfile
 
 ROUNDS, ROUNDS_BESIDE = 3, 7
-SHORT_MIB, LONG_MIB = 1, 17
+SHORT_MIB, LONG_MIB = 1, 17  # of 128 hosts
+LARGEST_LONG_MIB = 5  # of 1024
 PACKETS_A_MIB = (1 << 20) // 4096
 HOPS = 4
 LEAVES, SPINES, HOSTS = 16, 8, 8  # 128 hosts
@@ -100,9 +102,9 @@ class Htsim:
         return seconds, kib, nodes * mib * PACKETS_A_MIB * 2 * HOPS
 
 
-def rates(runners, short, long, rounds):
+def rates(runners, longs, rounds):
     """Of each: packet-hops a second between a short run and a long one, and the peak memory. They take turns."""
-    rows = [[(runner.run(short), runner.run(long)) for runner in runners] for _ in range(rounds)]
+    rows = [[(runner.run(SHORT_MIB), runner.run(long)) for runner, long in zip(runners, longs)] for _ in range(rounds)]
     answers = []
     for runs in zip(*rows):
         few, many = (min((pair[i] for pair in runs), key=lambda run: run[0]) for i in (0, 1))
@@ -127,16 +129,16 @@ def main():
         build, *checkout = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:])
         os.chdir(work)  # htsim leaves files where it runs
         runners = [Rocebox(build, work, LEAVES, SPINES, HOSTS, LONG_MIB), *(Htsim(path, work) for path in checkout)]
-        (ours, _), *others = rates(runners, SHORT_MIB, LONG_MIB, ROUNDS_BESIDE if checkout else ROUNDS)
+        (ours, _), *others = rates(runners, [LONG_MIB] * len(runners), ROUNDS_BESIDE if checkout else ROUNDS)
         judge(f"128 hosts, packet-hops a second on one core (>= {HOPS_A_SECOND / 1e6:g} M)", f"{ours / 1e6:.2f} M", ours >= HOPS_A_SECOND)
         for theirs, _ in others:
             print(f"{'csg-htsim, its RoCE model, in turn with ours':<72} {theirs / 1e6:>12.2f} M")
             judge(f"ratio (>= {RATIO:g})", f"{ours / theirs:.2f} x", ours >= RATIO * theirs)
+        numbers = [leaves * hosts for leaves, _, hosts in SIZES]
+        longs = [max(LARGEST_LONG_MIB, LONG_MIB * LEAVES * HOSTS // number) for number in numbers]
+        fabrics = [Rocebox(build, work, *size, long) for size, long in zip(SIZES, longs)]
         costs = {}
-        for leaves, spines, hosts in SIZES:
-            number = leaves * hosts
-            long = max(2, LONG_MIB * LEAVES * HOSTS // number // (4 if number > 128 else 1))
-            speed, kib = rates([Rocebox(build, work, leaves, spines, hosts, long)], 1, long, 1)[0]
+        for number, (speed, kib) in zip(numbers, rates(fabrics, longs, ROUNDS_BESIDE)):
             costs[number] = 1e9 / speed
             print(f"{f'{number} hosts, ns a packet-hop; memory':<72} {costs[number]:>6.0f}, {kib / (1 << 20):.2f} GiB")
         growth = max(costs.values()) / costs[min(costs)]
