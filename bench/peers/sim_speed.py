@@ -22,9 +22,8 @@ import subprocess
 import sys
 import tempfile
 
-ROUNDS, ROUNDS_BESIDE = 3, 7
-SHORT_MIB, LONG_MIB = 1, 17  # of 128 hosts
-LARGEST_LONG_MIB = 5  # of 1024
+ROUNDS, ROUNDS_BESIDE = 4, 7
+SHORT_MIB, LONG_MIB = 1, 17  # of 128 hosts and more; of fewer as many bytes in all
 PACKETS_A_MIB = (1 << 20) // 4096
 HOPS = 4
 LEAVES, SPINES, HOSTS = 16, 8, 8  # 128 hosts
@@ -135,10 +134,10 @@ def main():
             print(f"{'csg-htsim, its RoCE model, in turn with ours':<72} {theirs / 1e6:>12.2f} M")
             judge(f"ratio (>= {RATIO:g})", f"{ours / theirs:.2f} x", ours >= RATIO * theirs)
         numbers = [leaves * hosts for leaves, _, hosts in SIZES]
-        longs = [max(LARGEST_LONG_MIB, LONG_MIB * LEAVES * HOSTS // number) for number in numbers]
+        longs = [max(LONG_MIB, LONG_MIB * LEAVES * HOSTS // number) for number in numbers]
         fabrics = [Rocebox(build, work, *size, long) for size, long in zip(SIZES, longs)]
         costs = {}
-        for number, (speed, kib) in zip(numbers, rates(fabrics, longs, ROUNDS_BESIDE)):
+        for number, (speed, kib) in zip(numbers, rates(fabrics, longs, ROUNDS)):
             costs[number] = 1e9 / speed
             print(f"{f'{number} hosts, ns a packet-hop; memory':<72} {costs[number]:>6.0f}, {kib / (1 << 20):.2f} GiB")
         growth = max(costs.values()) / costs[min(costs)]

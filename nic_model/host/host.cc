@@ -250,7 +250,6 @@ int Host::poll(CompletionQueue& cq, std::span<ibv_wc> completions) {
   while (static_cast<std::size_t>(count) < completions.size()) {
     const mlx5_cqe64* cqe = cq.peek();
     if (!cqe) break;
-    // A destroyed queue pair's CQEs are passed over, as drivers clean them out.
     count += decode(cq, *cqe, completions[static_cast<std::size_t>(count)]);
     cq.advance();
   }
@@ -258,21 +257,18 @@ int Host::poll(CompletionQueue& cq, std::span<ibv_wc> completions) {
 }
 
 int Host::decode(CompletionQueue&, const mlx5_cqe64& cqe, ibv_wc& wc) {
-  const std::uint8_t opcode = cqe.op_own >> 4;
-  const bool failed = opcode == MLX5_CQE_REQ_ERR || opcode == MLX5_CQE_RESP_ERR;
-  const bool sends = opcode == MLX5_CQE_REQ || opcode == MLX5_CQE_REQ_ERR;
-  const auto& error = reinterpret_cast<const ErrorCqe&>(cqe);
-  const std::uint32_t word = be32toh(failed ? error.opcode_qpn : cqe.sop_drop_qpn);
-  Qp* qp = core_.find(word & 0xFFFFFF);
+  const CqeWords words(cqe);
+  const std::uint8_t opcode = words.opcode;
+  const bool failed = words.failed();
+  Qp* qp = core_.find(words.qpn);
   if (!qp) return 0;
   std::memset(&wc, 0, sizeof wc);
   wc.qp_num = qp->number();
-  wc.status = failed ? status_of(error.syndrome) : IBV_WC_SUCCESS;
-  const std::uint16_t wqe_counter = be16toh(failed ? error.wqe_counter : cqe.wqe_counter);
+  wc.status = failed ? status_of(reinterpret_cast<const ErrorCqe&>(cqe).syndrome) : IBV_WC_SUCCESS;
   wc.byte_len = failed ? 0 : be32toh(cqe.byte_cnt);
-  if (sends) {
-    wc.wr_id = qp->send_queue.retire(wqe_counter);
-    switch (word >> 24) {
+  if (words.sends()) {
+    wc.wr_id = qp->send_queue.retire(words.wqe_counter);
+    switch (words.send_opcode) {
       case MLX5_OPCODE_RDMA_WRITE:
       case MLX5_OPCODE_RDMA_WRITE_IMM:
         wc.opcode = IBV_WC_RDMA_WRITE;
@@ -294,7 +290,7 @@ int Host::decode(CompletionQueue&, const mlx5_cqe64& cqe, ibv_wc& wc) {
     }
     return 1;
   }
-  wc.wr_id = qp->receive_queue().retire(wqe_counter);
+  wc.wr_id = qp->receive_queue().retire(words.wqe_counter);
   wc.opcode = IBV_WC_RECV;
   if (failed) return 1;
   wc.src_qp = be32toh(cqe.flags_rqpn) & 0xFFFFFF;

@@ -133,6 +133,12 @@ void Host::reset(Qp& qp) {
   context_->cancel(qp.pace_timer);
   context_->cancel(qp.response_timer);
   qp.attributes = QpAttributes();
+  for (CompletionQueue* cq : {qp.init.send_cq, qp.init.receive_cq})
+    if (!cq->is_devices())
+      cq->remove(qp.number(), [&](const CqeWords& words) {
+        // What others share has room again.
+        if (qp.init.shared_receive_queue && !words.sends()) qp.init.shared_receive_queue->retire(words.wqe_counter);
+      });
   qp.send_queue.clear();
   qp.own_receive_queue.clear();
   qp.requester.reset();

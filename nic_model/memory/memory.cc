@@ -5,6 +5,15 @@
 #include <cstring>
 
 namespace rocebox::nic_model {
+namespace {
+
+// What a key of other regions' memory needs there, to be used so: who changes it must be able to write it.
+std::uint32_t local_right(std::uint32_t access) {
+  constexpr std::uint32_t kChanges = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  return access & kChanges ? std::uint32_t{IBV_ACCESS_LOCAL_WRITE} : 0;
+}
+
+}  // namespace
 
 Region* Memory::take(std::uint32_t domain, Region::Kind kind, std::uint32_t& key) {
   std::uint32_t index;
@@ -122,7 +131,7 @@ std::uint32_t Memory::bind(std::uint32_t window, std::uint8_t variant, std::uint
   else if (!(of->access & IBV_ACCESS_MW_BIND) || bound->length)  // one that is bound must be invalidated first
     error = MemoryError::kNoRight;
   else
-    error = check(region, by, address, bytes, access & IBV_ACCESS_REMOTE_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0);
+    error = check(region, by, address, bytes, local_right(access));
   if (error != MemoryError::kNone) return 0;
   bound->address = address;
   bound->length = bytes;
@@ -205,11 +214,9 @@ MemoryError Memory::check_pieces(const Region& region, Accessor by, std::uint64_
   each_piece(region, offset, static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, UINT32_MAX)),
              [&](const IndirectPiece& piece, std::uint64_t address, std::uint32_t some) {
                // A piece's own region grants what the piece's key grants the local side; rights are the outer key's.
-               const std::uint32_t inner = access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE)
-                                               ? static_cast<std::uint32_t>(IBV_ACCESS_LOCAL_WRITE)
-                                               : 0;
                if (address - piece.address + some > piece.bytes) error = MemoryError::kOutOfBounds;
-               if (error == MemoryError::kNone) error = check_at(piece.key, by, address, some, inner, depth + 1);
+               if (error == MemoryError::kNone)
+                 error = check_at(piece.key, by, address, some, local_right(access), depth + 1);
              });
   return error;
 }
@@ -237,18 +244,24 @@ void Memory::write_other(Region& region, std::uint64_t address, std::uint32_t by
              });
 }
 
-std::uint8_t* Memory::eight_bytes(std::uint32_t key, std::uint64_t address) {
+const Region* Memory::holder(std::uint32_t key, std::uint64_t& address, std::uint32_t bytes) const {
   const Region* region = find(key);
-  if (!region) return nullptr;
-  if (region->kind == Region::Kind::kWindow) return eight_bytes(region->window_of, address);
-  if (region->kind == Region::Kind::kDirect && region->bytes) return region->bytes + (address - region->address);
-  std::uint8_t* found = nullptr;
-  if (region->kind == Region::Kind::kIndirect)
-    each_piece(*region, address - region->address, 8,
-               [&](const IndirectPiece& piece, std::uint64_t at, std::uint32_t some) {
-                 if (some == 8) found = eight_bytes(piece.key, at);
-               });
+  if (!region || region->kind == Region::Kind::kDirect || region->kind == Region::Kind::kNull) return region;
+  if (region->kind == Region::Kind::kWindow) return holder(region->window_of, address, bytes);
+  const Region* found = nullptr;
+  std::uint64_t place = address;
+  each_piece(*region, address - region->address, bytes,
+             [&](const IndirectPiece& piece, std::uint64_t at, std::uint32_t some) {
+               place = at;
+               found = some == bytes ? holder(piece.key, place, bytes) : nullptr;
+             });
+  address = place;
   return found;
+}
+
+std::uint8_t* Memory::eight_bytes(std::uint32_t key, std::uint64_t address) {
+  const Region* region = holder(key, address, 8);
+  return region && region->bytes ? region->bytes + (address - region->address) : nullptr;
 }
 
 }  // namespace rocebox::nic_model

@@ -148,6 +148,11 @@ class Memory {
     }
     write_other(*region, address, bytes, from);
   }
+  /// Whether all of these bytes, which were checked, lie in one region, or in the null one: an atomic cannot be one
+  /// over several pieces.
+  bool in_one_piece(std::uint32_t key, std::uint64_t address, std::uint32_t bytes) const {
+    return holder(key, address, bytes) != nullptr;
+  }
   /// The eight bytes at `address`, for atomics: null where they are not one piece of memory with bytes.
   std::uint8_t* eight_bytes(std::uint32_t key, std::uint64_t address);
 
@@ -170,6 +175,8 @@ class Memory {
                            std::uint32_t access, unsigned depth) const;
   MemoryError check_at(std::uint32_t key, Accessor by, std::uint64_t address, std::uint64_t bytes, std::uint32_t access,
                        unsigned depth) const;
+  // The region that all of these bytes lie in, through windows and pieces, and where; null: several do.
+  const Region* holder(std::uint32_t key, std::uint64_t& address, std::uint32_t bytes) const;
   template <class Each>
   void each_piece(const Region& region, std::uint64_t offset, std::uint32_t bytes, Each each) const;
 

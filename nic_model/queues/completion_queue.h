@@ -27,6 +27,24 @@ struct ErrorCqe {
 };
 static_assert(sizeof(ErrorCqe) == 64 && sizeof(mlx5_cqe64) == 64);
 
+/// What a CQE of either format says of its work request.
+struct CqeWords {
+  explicit CqeWords(const mlx5_cqe64& cqe) : opcode(cqe.op_own >> 4) {
+    const auto& error = reinterpret_cast<const ErrorCqe&>(cqe);
+    const std::uint32_t word = be32toh(failed() ? error.opcode_qpn : cqe.sop_drop_qpn);
+    qpn = word & 0xFFFFFF;
+    send_opcode = static_cast<std::uint8_t>(word >> 24);
+    wqe_counter = be16toh(failed() ? error.wqe_counter : cqe.wqe_counter);
+  }
+  bool failed() const { return opcode == MLX5_CQE_REQ_ERR || opcode == MLX5_CQE_RESP_ERR; }
+  bool sends() const { return opcode == MLX5_CQE_REQ || opcode == MLX5_CQE_REQ_ERR; }
+
+  std::uint8_t opcode;  ///< MLX5_CQE_*
+  std::uint32_t qpn;
+  std::uint8_t send_opcode;  ///< MLX5_OPCODE_* of what was sent
+  std::uint16_t wqe_counter;
+};
+
 /// mlx5's syndrome of a work completion's status, and back.
 std::uint8_t syndrome_of(ibv_wc_status status);
 ibv_wc_status status_of(std::uint8_t syndrome);
@@ -79,6 +97,10 @@ class CompletionQueue {
     consumer_++;
     doorbell_[0] = htobe32(consumer_ & 0xFFFFFF);
   }
+  /// Host: takes out those of queue pair `qpn` that it has not seen, as drivers do where one is reset: its work
+  /// requests are no more, and the next queue pair may have its number. Before, `each` is given those, in order.
+  template <class Each>
+  void remove(std::uint32_t qpn, Each&& each);
   /// Host: an event for the next CQE, or for the next one that is solicited.
   void arm(bool solicited_only);
   /// Host: an event only after `count` completions, or `period` after the first of them; 0: not by that.
@@ -105,5 +127,21 @@ class CompletionQueue {
   std::uint32_t count_ = 0, waiting_ = 0;  // of moderation; completions that no event has told of
   Nanos period_ = 0;
 };
+
+template <class Each>
+void CompletionQueue::remove(std::uint32_t qpn, Each&& each) {
+  std::uint32_t kept = producer_;  // from here on; what is kept moves up to it, so that the NIC goes on where it was
+  for (std::uint32_t i = consumer_; i != producer_; i++)
+    if (const CqeWords words(ring_[i & mask_]); words.qpn == qpn) each(words);
+  for (std::uint32_t i = producer_; i-- != consumer_;) {
+    mlx5_cqe64& from = ring_[i & mask_];
+    if (CqeWords(from).qpn == qpn) continue;
+    mlx5_cqe64& to = ring_[--kept & mask_];
+    const std::uint8_t owner = to.op_own & MLX5_CQE_OWNER_MASK;  // by the place
+    if (&to != &from) to = from;
+    to.op_own = static_cast<std::uint8_t>((to.op_own & ~MLX5_CQE_OWNER_MASK) | owner);
+  }
+  while (consumer_ != kept) advance();
+}
 
 }  // namespace rocebox::nic_model

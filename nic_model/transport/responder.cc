@@ -241,7 +241,8 @@ Counter& Responder::execute_atomic(Context& context, Packet packet) {
   if (!(qp_.attributes.access & IBV_ACCESS_REMOTE_ATOMIC) || address % 8 ||
       reads_waiting_ >= qp_.attributes.max_dest_rd_atomic)
     return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
-  if (core_.memory.check(rkey, qp_.accessor(), address, 8, IBV_ACCESS_REMOTE_ATOMIC) != MemoryError::kNone)
+  if (core_.memory.check(rkey, qp_.accessor(), address, 8, IBV_ACCESS_REMOTE_ATOMIC) != MemoryError::kNone ||
+      !core_.memory.in_one_piece(rkey, address, 8))
     return refuse(context, roce::NakCode::kRemoteAccessError, IBV_EVENT_QP_ACCESS_ERR);
   std::uint64_t original = 0;
   if (std::uint8_t* place = core_.memory.eight_bytes(rkey, address)) {

@@ -123,6 +123,33 @@ TEST_F(MemoryTest, AWindowIsForItsQueuePairUntilItIsInvalidated) {
   EXPECT_EQ(memory.check(window, owner, address + 10, 1, 0), MemoryError::kNoKey);
 }
 
+// Whoever changes memory must be able to write it, and an atomic is one write.
+TEST_F(MemoryTest, AtomicsNeedTheRightToWriteInOnePiece) {
+  constexpr std::uint32_t kAtomic = IBV_ACCESS_REMOTE_ATOMIC;
+  const std::uint32_t readable = memory.add(domain, bytes.data(), bytes.size(), IBV_ACCESS_MW_BIND);
+  const std::uint32_t writable =
+      memory.add(domain, bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+  const Accessor owner{domain, 17};
+  for (const bool can_write : {false, true}) {
+    const std::uint32_t of = can_write ? writable : readable;
+    const MemoryError said = can_write ? MemoryError::kNone : MemoryError::kNoRight;
+    MemoryError error;
+    const std::uint32_t window = memory.bind(memory.add_window(domain), 1, of, address, 64, kAtomic, owner, error);
+    EXPECT_EQ(error, said);
+    EXPECT_EQ(window != 0, can_write);
+    const std::uint32_t joined = memory.add_indirect(domain, 0, {{of, address, 12}, {of, address + 100, 52}}, kAtomic);
+    EXPECT_EQ(memory.check(joined, owner, 0, 8, kAtomic), said);
+    EXPECT_TRUE(memory.in_one_piece(joined, 0, 8));
+    EXPECT_FALSE(memory.in_one_piece(joined, 8, 8));
+    EXPECT_TRUE(memory.in_one_piece(joined, 16, 8));
+    if (!can_write) continue;
+    EXPECT_TRUE(memory.in_one_piece(window, address + 56, 8));
+    EXPECT_EQ(memory.eight_bytes(window, address + 56), bytes.data() + 56);
+    EXPECT_EQ(memory.eight_bytes(joined, 16), bytes.data() + 104);
+    EXPECT_EQ(memory.eight_bytes(joined, 8), nullptr);
+  }
+}
+
 TEST_F(MemoryTest, MemoryWithoutBytesKnowsWhatWasWritten) {
   const std::uint32_t none = memory.add_without_bytes(domain, 0, 1000, kAll);
   for (const std::uint64_t at : {0, 100, 300, 200, 100}) memory.write(none, at, 100, nullptr);

@@ -87,43 +87,44 @@ void NicBox::connect(const PairOptions& o) {
     });
     ASSERT_NE(sides[side].qp, nullptr);
   }
-  for (unsigned side = 0; side < 2; side++)
-    on(side, [&](nic_model::Host& host) {
-      nic_model::Qp& qp = *sides[side].qp;
-      ibv_qp_attr a{};
-      a.qp_state = IBV_QPS_INIT;
-      a.port_num = 1;
-      a.qp_access_flags = o.access;
-      a.qkey = 0x1234;
-      const bool ud = o.type == IBV_QPT_UD, rc = o.type == IBV_QPT_RC;
-      ASSERT_EQ(
-          0, host.modify_qp(qp, a,
-                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)));
-      a.qp_state = IBV_QPS_RTR;
-      a.path_mtu = o.mtu;
-      a.dest_qp_num = sides[1 - side].qp->number();
-      a.rq_psn = o.psn;
-      a.max_dest_rd_atomic = o.rd_atomic;
-      a.min_rnr_timer = o.min_rnr_timer;
-      a.ah_attr.is_global = 1;
-      a.ah_attr.grh.traffic_class = o.traffic_class;
-      const roce::IpAddress peer = roce::ipv4(10, 0, 0, static_cast<std::uint8_t>(2 - side));
-      std::copy(peer.begin(), peer.end(), a.ah_attr.grh.dgid.raw);
-      const int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-      ASSERT_EQ(0, host.modify_qp(qp, a,
-                                  IBV_QP_STATE | (ud ? 0 : connected) |
-                                      (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
-      a.qp_state = IBV_QPS_RTS;
-      a.sq_psn = o.psn;
-      a.timeout = o.timeout;
-      a.retry_cnt = o.retry_cnt;
-      a.rnr_retry = o.rnr_retry;
-      a.max_rd_atomic = o.rd_atomic;
-      ASSERT_EQ(0, host.modify_qp(
-                       qp, a,
-                       IBV_QP_STATE | IBV_QP_SQ_PSN |
-                           (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)));
-    });
+  for (unsigned side = 0; side < 2; side++) make_ready(side, *sides[side].qp, sides[1 - side].qp->number(), o);
+}
+
+void NicBox::make_ready(unsigned side, nic_model::Qp& qp, std::uint32_t peer, const PairOptions& o) {
+  on(side, [&](nic_model::Host& host) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_INIT;
+    a.port_num = 1;
+    a.qp_access_flags = o.access;
+    a.qkey = 0x1234;
+    const bool ud = o.type == IBV_QPT_UD, rc = o.type == IBV_QPT_RC;
+    ASSERT_EQ(0, host.modify_qp(
+                     qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)));
+    a.qp_state = IBV_QPS_RTR;
+    a.path_mtu = o.mtu;
+    a.dest_qp_num = peer;
+    a.rq_psn = o.psn;
+    a.max_dest_rd_atomic = o.rd_atomic;
+    a.min_rnr_timer = o.min_rnr_timer;
+    a.ah_attr.is_global = 1;
+    a.ah_attr.grh.traffic_class = o.traffic_class;
+    const roce::IpAddress far = roce::ipv4(10, 0, 0, static_cast<std::uint8_t>(2 - side));
+    std::copy(far.begin(), far.end(), a.ah_attr.grh.dgid.raw);
+    const int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    ASSERT_EQ(0, host.modify_qp(qp, a,
+                                IBV_QP_STATE | (ud ? 0 : connected) |
+                                    (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
+    a.qp_state = IBV_QPS_RTS;
+    a.sq_psn = o.psn;
+    a.timeout = o.timeout;
+    a.retry_cnt = o.retry_cnt;
+    a.rnr_retry = o.rnr_retry;
+    a.max_rd_atomic = o.rd_atomic;
+    ASSERT_EQ(0, host.modify_qp(
+                     qp, a,
+                     IBV_QP_STATE | IBV_QP_SQ_PSN |
+                         (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)));
+  });
 }
 
 void NicBox::disconnect() {

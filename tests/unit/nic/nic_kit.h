@@ -108,6 +108,8 @@ class NicBox {
 
   /// Connects a queue pair on each side.
   void connect(const PairOptions& options = {});
+  /// Takes a side's queue pair from RESET to RTS, towards queue pair `peer` of the other side.
+  void make_ready(unsigned side, nic_model::Qp& qp, std::uint32_t peer, const PairOptions& options = {});
   /// Destroys both queue pairs and their regions.
   void disconnect();
   /// Runs `what` on a side's host, now.

@@ -26,8 +26,11 @@ class Senders {
         init.capacity = {64, 1, 1, 1, 0};
         made[side] = host.create_qp(init);
       });
-    for (unsigned side = 0; side < 2; side++)
-      box.on(side, [&](nic_model::Host& host) { connect(host, *made[side], *made[1 - side], side, traffic_class); });
+    PairOptions options;
+    options.psn = 0;
+    options.timeout = 14;
+    options.traffic_class = traffic_class;
+    for (unsigned side = 0; side < 2; side++) box.make_ready(side, *made[side], made[1 - side]->number(), options);
     qps.push_back(made[0]);
     return static_cast<unsigned>(qps.size() - 1);
   }
@@ -64,32 +67,6 @@ class Senders {
   std::vector<Load> loads;
 
  private:
-  void connect(nic_model::Host& host, nic_model::Qp& qp, nic_model::Qp& peer, unsigned side,
-               std::uint8_t traffic_class) {
-    ibv_qp_attr a{};
-    a.qp_state = IBV_QPS_INIT;
-    a.port_num = 1;
-    a.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-    ASSERT_EQ(0, host.modify_qp(qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-    a.qp_state = IBV_QPS_RTR;
-    a.path_mtu = IBV_MTU_1024;
-    a.dest_qp_num = peer.number();
-    a.max_dest_rd_atomic = 1;
-    a.ah_attr.is_global = 1;
-    a.ah_attr.grh.traffic_class = traffic_class;
-    const roce::IpAddress to = roce::ipv4(10, 0, 0, static_cast<std::uint8_t>(2 - side));
-    std::copy(to.begin(), to.end(), a.ah_attr.grh.dgid.raw);
-    ASSERT_EQ(0, host.modify_qp(qp, a,
-                                IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-    a.qp_state = IBV_QPS_RTS;
-    a.timeout = 14;
-    a.retry_cnt = 7;
-    a.max_rd_atomic = 1;
-    ASSERT_EQ(0, host.modify_qp(qp, a,
-                                IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                    IBV_QP_MAX_QP_RD_ATOMIC));
-  }
   void post(nic_model::Host& host, std::size_t load) {
     ibv_sge sge{box.sides[0].address(), loads[load].bytes, box.sides[0].key};
     ibv_send_wr wr{};
