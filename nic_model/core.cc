@@ -125,6 +125,14 @@ void Core::fail(Context& context, Qp& qp) {
   wake(context, qp);
 }
 
+void Core::fail_sending(Context& context, Qp& qp) {
+  if (qp.is(IBV_QPT_RC)) return fail(context, qp);
+  qp.attributes.state = IBV_QPS_SQE;
+  context.cancel(qp.pace_timer);
+  qp.requester.flush(context);
+  wake(context, qp);
+}
+
 std::uint16_t Core::udp_source_port(std::uint32_t qpn, std::uint32_t destination_qp) const {
   std::uint64_t value = 0;
   if (config.entropy == Entropy::kDrawn) {

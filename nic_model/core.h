@@ -77,6 +77,9 @@ class Core {
   void complete_nothing(Context& context, CompletionQueue& cq);
   /// The queue pair goes to the error state: all that is posted is flushed.
   void fail(Context& context, Qp& qp);
+  /// The same after an error of its send queue, which is all of an unreliable one's that stops: it goes to SQE
+  /// (10.3.1), and receives on.
+  void fail_sending(Context& context, Qp& qp);
   void tell(AsyncEvent event) { events.push_back(event); }
   /// Queue pairs whose completions found no room fail (IB specification, 11.6.3.3), once the call's work is done.
   void fail_overrun(Context& context) {

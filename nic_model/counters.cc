@@ -11,6 +11,7 @@ Counters::Counters(Stats& s)
       answered(s.counter("answered", "ARP, ND and ICMP packets that the NIC itself answered or learnt from")),
       drop_not_for_us(s.counter("drop_not_for_us", "another MAC or IP address")),
       drop_no_protocol(s.counter("drop_no_protocol", "no protocol that a NIC without a host's stack knows")),
+      drop_checksum(s.counter("drop_checksum", "an ICMP or ICMPv6 message with a wrong checksum")),
       drop_malformed(s.counter("drop_malformed", "a RoCE packet whose lengths or fields contradict each other")),
       drop_no_qp(s.counter("drop_no_qp", "there is no such queue pair")),
       drop_wrong_service(s.counter("drop_wrong_service", "the opcode's service is not the queue pair's")),

@@ -97,9 +97,9 @@ Counter& Nic::receive_other(Context& context, Packet packet) {
   if (Counter* end = rtt_.on_packet(context, packet)) return *end;
   if (Counter* end = peer_messages_.on_packet(context, packet)) return *end;
   bool found = false;
-  const bool used = neighbors_.on_packet(context, packet, found);
+  Counter& end = neighbors_.on_packet(context, packet, found);
   if (found) resolve_waiting(context);
-  return used ? core_.count.answered : core_.count.drop_no_protocol;
+  return end;
 }
 
 Counter& Nic::receive_roce(Context& context, Packet packet) {

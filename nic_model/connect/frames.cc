@@ -10,7 +10,9 @@ namespace rocebox::nic_model {
 namespace {
 
 constexpr std::uint32_t kNdBytes = 24 + 8;  // ICMPv6 with a target, and one option
-constexpr std::uint8_t kHopLimitNd = 255;   // RFC 4861, 7.1: what has come through a router is not believed
+constexpr std::uint32_t kIcmpBytesMin = 8;
+constexpr std::uint8_t kHopLimit = 64;
+constexpr std::uint8_t kHopLimitNd = 255;  // RFC 4861, 7.1: what has come through a router is not believed
 
 // Of a frame of which it is known that it has room for this.
 template <class T>
@@ -90,15 +92,27 @@ void write_advertisement(Packet packet, const roce::Mac& mac, const roce::IpAddr
   write_nd(packet, mac, own, to_mac, to, kNeighborAdvertisement, own);
 }
 
-const Icmp6* icmp6_of(Packet packet) {
+IcmpMessage icmp_of(Packet packet) {
   const std::uint32_t at = packet.meta().l3_offset;
-  const auto* ip = packet.header<roce::Ipv6>(at);
-  if (!ip || ip->next_header != kIpProtocolIcmp6) return nullptr;
-  const auto bytes = static_cast<std::uint32_t>(ip->payload_length);
-  const std::uint32_t message = at + static_cast<std::uint32_t>(sizeof(roce::Ipv6));
-  if (bytes < sizeof(Icmp6) || message + bytes > packet.size()) return nullptr;
-  if (icmp6_sum(*ip, packet.data() + message, bytes) != 0xFFFF) return nullptr;
-  return packet.header<Icmp6>(message);
+  IcmpMessage icmp;
+  if (packet.meta().ip_version == 4) {
+    const auto* ip = packet.header<roce::Ipv4>(at);
+    if (!ip || ip->protocol != kIpProtocolIcmp || (ip->flags_fragment & 0x3FFF) != 0) return icmp;
+    icmp.offset = at + ip->header_bytes();
+    const std::uint32_t end = at + static_cast<std::uint32_t>(ip->total_length);
+    if (end < icmp.offset + kIcmpBytesMin || end > packet.size()) return icmp;
+    icmp.bytes = end - icmp.offset;
+    icmp.checksum_is_right = roce::folded(roce::add_words(packet.data() + icmp.offset, icmp.bytes)) == 0xFFFF;
+  } else if (packet.meta().ip_version == 6) {
+    const auto* ip = packet.header<roce::Ipv6>(at);
+    if (!ip || ip->next_header != kIpProtocolIcmp6) return icmp;
+    icmp.offset = at + static_cast<std::uint32_t>(sizeof(roce::Ipv6));
+    const auto bytes = static_cast<std::uint32_t>(ip->payload_length);
+    if (bytes < kIcmpBytesMin || icmp.offset + bytes > packet.size()) return icmp;
+    icmp.bytes = bytes;
+    icmp.checksum_is_right = icmp6_sum(*ip, packet.data() + icmp.offset, bytes) == 0xFFFF;
+  }
+  return icmp;
 }
 
 bool read_nd(Packet packet, roce::IpAddress& target, roce::Mac& mac) {
@@ -112,42 +126,33 @@ bool read_nd(Packet packet, roce::IpAddress& target, roce::Mac& mac) {
   return true;
 }
 
-PacketPtr echo_reply_v4(Context& context, Packet request, const roce::Mac& own) {
-  const std::uint32_t at = request.meta().l3_offset;
-  const auto* ip = request.header<roce::Ipv4>(at);
-  if (!ip || ip->protocol != kIpProtocolIcmp || (ip->flags_fragment & 0x3FFF) != 0) return {};
-  const std::uint32_t message = at + ip->header_bytes();
-  if (ip->total_length < ip->header_bytes() + 8 || at + ip->total_length > request.size() ||
-      request.data()[message] != kEchoRequest4)
-    return {};
-  PacketPtr reply = copy_turned(context, request, own);
-  if (!reply) return reply;
-  auto* header = &structure<roce::Ipv4>(*reply, at);
-  std::swap_ranges(header->source, header->source + 4, header->destination);
-  header->ttl = 64;
-  roce::store_ipv4_checksum(*header);
-  std::uint8_t* icmp = reply->data() + message;
-  const std::uint32_t bytes = static_cast<std::uint32_t>(header->total_length) - header->header_bytes();
-  icmp[0] = kEchoReply4;
-  icmp[2] = icmp[3] = 0;
-  const auto sum = static_cast<std::uint16_t>(~roce::folded(roce::add_words(icmp, bytes)));
-  icmp[2] = static_cast<std::uint8_t>(sum >> 8);
-  icmp[3] = static_cast<std::uint8_t>(sum);
-  return reply;
-}
-
-PacketPtr echo_reply_v6(Context& context, Packet request, const roce::Mac& own) {
+PacketPtr echo_reply(Context& context, Packet request, const IcmpMessage& icmp, const roce::Mac& own,
+                     const roce::IpAddress& own_address) {
   PacketPtr reply = copy_turned(context, request, own);
   if (!reply) return reply;
   const std::uint32_t at = request.meta().l3_offset;
-  auto* ip = &structure<roce::Ipv6>(*reply, at);
-  std::swap_ranges(ip->source, ip->source + 16, ip->destination);
-  ip->hop_limit = 64;
-  std::uint8_t* message = reply->data() + at + sizeof(roce::Ipv6);
-  auto* icmp = reinterpret_cast<Icmp6*>(message);
-  icmp->type = kEchoReply6;
-  icmp->checksum = 0;
-  icmp->checksum = static_cast<std::uint16_t>(~icmp6_sum(*ip, message, static_cast<std::uint32_t>(ip->payload_length)));
+  std::uint8_t* message = reply->data() + icmp.offset;
+  const bool is_ipv4 = request.meta().ip_version == 4;
+  message[0] = is_ipv4 ? kEchoReply4 : kEchoReply6;
+  message[2] = message[3] = 0;
+  std::uint16_t sum;
+  if (is_ipv4) {
+    auto* ip = &structure<roce::Ipv4>(*reply, at);
+    std::copy_n(ip->source, 4, ip->destination);
+    std::copy_n(own_address.begin() + 12, 4, ip->source);
+    ip->ttl = kHopLimit;
+    roce::store_ipv4_checksum(*ip);
+    sum = roce::folded(roce::add_words(message, icmp.bytes));
+  } else {
+    auto* ip = &structure<roce::Ipv6>(*reply, at);
+    std::copy_n(ip->source, 16, ip->destination);
+    std::copy_n(own_address.begin(), 16, ip->source);
+    ip->hop_limit = kHopLimit;
+    sum = icmp6_sum(*ip, message, icmp.bytes);
+  }
+  const auto checksum = static_cast<std::uint16_t>(~sum);
+  message[2] = static_cast<std::uint8_t>(checksum >> 8);
+  message[3] = static_cast<std::uint8_t>(checksum);
   return reply;
 }
 

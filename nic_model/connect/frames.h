@@ -41,12 +41,18 @@ void write_arp(Packet packet, std::uint16_t operation, const roce::Mac& sender_m
 void write_solicitation(Packet packet, const roce::Mac& mac, const roce::IpAddress& own, const roce::IpAddress& target);
 void write_advertisement(Packet packet, const roce::Mac& mac, const roce::IpAddress& own, const roce::Mac& to_mac,
                          const roce::IpAddress& to);
-/// The ICMPv6 header of a packet; null when it is none that can be read, or its checksum is wrong.
-const Icmp6* icmp6_of(Packet packet);
+/// Where an ICMP or ICMPv6 message lies in a frame.
+struct IcmpMessage {
+  std::uint32_t offset = 0, bytes = 0;
+  bool checksum_is_right = false;
+  bool is_one() const { return bytes > 0; }
+};
+/// That of a packet: none where it is a fragment, or is not all there.
+IcmpMessage icmp_of(Packet packet);
 /// The target of a solicitation or advertisement, and the MAC address that its option names. False: it has none.
 bool read_nd(Packet packet, roce::IpAddress& target, roce::Mac& mac);
-/// The answer to an echo request. Empty: it is none, or the pool is dry.
-PacketPtr echo_reply_v4(Context& context, Packet request, const roce::Mac& own);
-PacketPtr echo_reply_v6(Context& context, Packet request, const roce::Mac& own);
+/// The answer to an echo request, from the node that has these addresses. Empty: the pool is dry.
+PacketPtr echo_reply(Context& context, Packet request, const IcmpMessage& icmp, const roce::Mac& own,
+                     const roce::IpAddress& own_address);
 
 }  // namespace rocebox::nic_model

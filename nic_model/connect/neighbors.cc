@@ -125,13 +125,18 @@ bool Neighbors::hear(const roce::IpAddress& sender, const std::uint8_t* mac) {
   return !(mac[0] & 1) && next_hop(sender) == sender && learn(sender, mac, found) && found;
 }
 
-bool Neighbors::on_packet(Context& context, Packet packet, bool& found) {
+Counter& Neighbors::on_packet(Context& context, Packet packet, bool& found) {
   found = false;
+  Counters& count = core_.count;
   const auto* ethernet = packet.header<roce::Ethernet>(0);
-  if (!ethernet) return false;
-  if (ethernet->type == kEtherArp) return on_arp(context, packet, found);
-  if (packet.meta().ip_version == 4) return on_icmp(context, packet);
-  return packet.meta().ip_version == 6 && on_icmp6(context, packet, found);
+  bool used = false;
+  if (ethernet && ethernet->type == kEtherArp) {
+    used = on_arp(context, packet, found);
+  } else if (const IcmpMessage icmp = icmp_of(packet); icmp.is_one()) {
+    if (!icmp.checksum_is_right) return count.drop_checksum;
+    used = packet.meta().ip_version == 4 ? on_icmp(context, packet, icmp) : on_icmp6(context, packet, icmp, found);
+  }
+  return used ? count.answered : count.drop_no_protocol;
 }
 
 bool Neighbors::on_arp(Context& context, Packet packet, bool& found) {
@@ -151,25 +156,27 @@ bool Neighbors::on_arp(Context& context, Packet packet, bool& found) {
   return true;
 }
 
-bool Neighbors::on_icmp(Context& context, Packet packet) {
-  PacketPtr reply = echo_reply_v4(context, packet, core_.config.mac_address());
-  if (!reply) return false;
+bool Neighbors::on_icmp(Context& context, Packet packet, const IcmpMessage& icmp) {
+  return packet.data()[icmp.offset] == kEchoRequest4 && reply_to_echo(context, packet, icmp);
+}
+
+// From the own address, also where all nodes are asked (RFC 4443, 4.2), and to one node (RFC 4443, 2.4 e).
+bool Neighbors::reply_to_echo(Context& context, Packet packet, const IcmpMessage& icmp) {
+  const roce::IpAddress asker = roce::addresses(packet).source;
+  if (roce::is_multicast(asker) || asker == roce::IpAddress{} || asker == roce::ipv4(0, 0, 0, 0)) return false;
+  PacketPtr reply = echo_reply(context, packet, icmp, core_.config.mac_address(), core_.config.source_for(asker));
+  if (!reply) return core_.count.tx_no_packet.add(), true;
   send(context, std::move(reply), core_.count.echo_replies_sent);
   return true;
 }
 
-bool Neighbors::on_icmp6(Context& context, Packet packet, bool& found) {
-  const Icmp6* icmp = icmp6_of(packet);
-  if (!icmp) return false;
-  if (icmp->type == kEchoRequest6) {
-    PacketPtr reply = echo_reply_v6(context, packet, core_.config.mac_address());
-    if (reply) send(context, std::move(reply), core_.count.echo_replies_sent);
-    return true;
-  }
+bool Neighbors::on_icmp6(Context& context, Packet packet, const IcmpMessage& icmp, bool& found) {
+  const std::uint8_t type = packet.data()[icmp.offset];
+  if (type == kEchoRequest6) return reply_to_echo(context, packet, icmp);
   roce::IpAddress address;
   roce::Mac mac;
-  if (icmp->type == kNeighborAdvertisement) return read_nd(packet, address, mac) && learn(address, mac.data(), found);
-  if (icmp->type != kNeighborSolicitation || !read_nd(packet, address, mac)) return false;
+  if (type == kNeighborAdvertisement) return read_nd(packet, address, mac) && learn(address, mac.data(), found);
+  if (type != kNeighborSolicitation || !read_nd(packet, address, mac)) return false;
   const roce::Addresses asked = roce::addresses(packet);
   const bool learnt = learn(asked.source, mac.data(), found);
   if (core_.config.source_for(address) != address) return learnt;

@@ -10,6 +10,8 @@
 
 namespace rocebox::nic_model {
 
+struct IcmpMessage;
+
 class Neighbors {
  public:
   explicit Neighbors(Core& core);
@@ -19,8 +21,9 @@ class Neighbors {
   /// A packet of `sender` has come from `mac`. True: its address was being asked for, with no gateway in between, and
   /// is known now.
   bool hear(const roce::IpAddress& sender, const std::uint8_t* mac);
-  /// A packet that is not RoCE. True: it was answered, or something was learnt; `found` says whether a neighbour was.
-  bool on_packet(Context& context, Packet packet, bool& found);
+  /// A packet that is not RoCE, and how it ends: `answered`, also where something was learnt, or a reason to drop it.
+  /// `found`: a neighbour was.
+  Counter& on_packet(Context& context, Packet packet, bool& found);
   /// True: some neighbour has not said its MAC address, however often it was asked.
   bool on_timer(Context& context);
   /// Whether the next hop to `destination` is such a one, and has not been asked since.
@@ -44,8 +47,9 @@ class Neighbors {
   void ask_nd(Context& context, const Row& row);
   void send(Context& context, PacketPtr packet, Counter& counter);
   bool on_arp(Context& context, Packet packet, bool& found);
-  bool on_icmp(Context& context, Packet packet);
-  bool on_icmp6(Context& context, Packet packet, bool& found);
+  bool on_icmp(Context& context, Packet packet, const IcmpMessage& icmp);
+  bool on_icmp6(Context& context, Packet packet, const IcmpMessage& icmp, bool& found);
+  bool reply_to_echo(Context& context, Packet packet, const IcmpMessage& icmp);
   void arm(Context& context);
 
   Core& core_;

@@ -211,7 +211,7 @@ int Host::post_send(Qp& qp, const ibv_send_wr* list, const ibv_send_wr** bad, co
 }
 
 void Host::fetch_posted(Qp& qp) {
-  if (qp.attributes.state == IBV_QPS_ERR) {
+  if (qp.flushes_requests()) {
     qp.requester.flush(*context_);
   } else if (qp.requester.fetch(*context_)) {
     core_.wake(*context_, qp);
@@ -227,7 +227,7 @@ bool Host::ring_send_doorbell(std::uint32_t domain, std::uint32_t qpn, std::uint
 
 void Host::ring_send_doorbell(Qp& qp, std::uint16_t producer) {
   qp.send_queue.ring_doorbell(producer);
-  if (qp.can_send() || qp.attributes.state == IBV_QPS_ERR) fetch_posted(qp);
+  if (qp.can_send() || qp.flushes_requests()) fetch_posted(qp);
 }
 
 int Host::post_receive(Qp& qp, const ibv_recv_wr* list, const ibv_recv_wr** bad) {

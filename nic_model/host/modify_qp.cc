@@ -28,6 +28,7 @@ constexpr Transition kTransitions[] = {
     {IBV_QPS_RTS, IBV_QPS_RTS, 0, 0, 0, kAnyway | IBV_QP_RATE_LIMIT},
     {IBV_QPS_RTS, IBV_QPS_SQD, 0, 0, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
     {IBV_QPS_SQD, IBV_QPS_RTS, 0, 0, 0, kAnyway},
+    {IBV_QPS_SQE, IBV_QPS_RTS, 0, 0, 0, kAnyway},
     {IBV_QPS_SQD, IBV_QPS_SQD, 0, 0, 0,
      kAnyway | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
          IBV_QP_MAX_DEST_RD_ATOMIC},

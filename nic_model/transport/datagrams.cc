@@ -5,6 +5,12 @@
 #include "runtime/roce/multicast.h"
 
 namespace rocebox::nic_model {
+namespace {
+
+constexpr std::uint32_t kQkeyOfOwn =
+    1u << 31;  // of a work request: the queue pair's own, which only the NIC's owner can set (10.2.5)
+
+}  // namespace
 
 PacketPtr Requester::send_datagram(Context& context, SendWork& work) {
   const mlx5_wqe_av& address = qp_.send_queue.address(work);
@@ -29,7 +35,8 @@ PacketPtr Requester::send_datagram(Context& context, SendWork& work) {
   PacketPtr packet = core_.make(context, headers, fields);
   if (!packet) return packet;
   auto* deth = reinterpret_cast<roce::Deth*>(Headers::extension(*packet));
-  deth->qkey = be32toh(address.key.qkey.qkey);
+  const std::uint32_t qkey = be32toh(address.key.qkey.qkey);
+  deth->qkey = qkey & kQkeyOfOwn ? qp_.attributes.qkey : qkey;
   deth->reserved = 0;
   deth->source_qp = qp_.number();
   if (immediate) std::memcpy(deth + 1, &work.immediate, 4);

@@ -70,6 +70,8 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
   /// The way to one peer on the wire is known: `headers` says which.
   bool reaches_a_peer() const { return path_known && !loops_back && !roce::is_multicast(attributes.remote); }
   bool can_send() const { return attributes.state == IBV_QPS_RTS || attributes.state == IBV_QPS_SQD; }
+  /// Whether requests that are posted are flushed.
+  bool flushes_requests() const { return attributes.state == IBV_QPS_ERR || attributes.state == IBV_QPS_SQE; }
   /// Of what it sends next: the upper bits of the traffic class, as mlx5 maps DSCPs.
   unsigned priority() const { return (is(IBV_QPT_UD) ? requester.traffic_class() : attributes.traffic_class) >> 5; }
   ReceiveQueue& receive_queue() { return init.shared_receive_queue ? *init.shared_receive_queue : own_receive_queue; }

@@ -293,7 +293,7 @@ Counter& Requester::on_atomic_response(Context& context, Packet packet) {
 void Requester::fail(Context& context, std::uint32_t index, ibv_wc_status status) {
   while (oldest_ != index && oldest_ != end_) core_.complete_send(context, qp_, at(oldest_++), IBV_WC_WR_FLUSH_ERR);
   if (oldest_ != end_) core_.complete_send(context, qp_, at(oldest_++), status);
-  core_.fail(context, qp_);
+  core_.fail_sending(context, qp_);
 }
 
 void Requester::flush(Context& context) {

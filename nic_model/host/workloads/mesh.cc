@@ -351,9 +351,7 @@ void Mesh::explain_waiting(Report& report, unsigned lines) const {
     row.count("bytes", static_cast<std::int64_t>(flow.bytes));
     const Qp* qp = at == connections_.end() ? nullptr : at->second->near;
     row.count("unacknowledged_psn", qp ? qp->requester.unacknowledged_psn() : -1);
-    row.text("state", !qp || !at->second->ready             ? "not connected"
-                      : qp->attributes.state == IBV_QPS_ERR ? "failed"
-                                                            : "waits");
+    row.text("state", !qp || !at->second->ready ? "not connected" : qp->flushes_requests() ? "failed" : "waits");
   });
 }
 

@@ -13,9 +13,10 @@ using Type = ConnectionEventType;
 // Whose host sends whatever it likes to the other side's QP1, from a queue pair of datagrams.
 class Stranger : public CmBox {
  public:
+  // Who may have QP1's Q_Key as its own; a work request cannot bring it (10.2.5).
   explicit Stranger(const std::string& link = "delay: 1us") : CmBox(link, "rate: 100Gbps\ncm_response_timeout: 10") {
     datagrams = make_qp(0, IBV_QPT_UD);
-    on(0, [&](Host& host) { EXPECT_EQ(0, nic_model::start_datagrams(host, *datagrams, 0)); });
+    on(0, [&](Host& host) { EXPECT_EQ(0, nic_model::start_datagrams(host, *datagrams, roce::kGsiQkey)); });
   }
   template <class Bytes>
   void send(const Bytes& bytes, std::uint32_t qkey = roce::kGsiQkey) {

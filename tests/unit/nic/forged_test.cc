@@ -43,6 +43,11 @@ const Row kHarmless[] = {
        p.header<roce::Ipv4>(14)->protocol = 6;
        roce::store_ipv4_checksum(*p.header<roce::Ipv4>(14));
      }},
+    {"an ICMP message with a wrong checksum", "drop_checksum", [](PacketSpec&, Victim&) {},
+     [](Packet p) {
+       p.header<roce::Ipv4>(14)->protocol = 1;
+       roce::store_ipv4_checksum(*p.header<roce::Ipv4>(14));
+     }},
     {"a PSN behind a gap", "drop_out_of_sequence", [](PacketSpec& s, Victim&) { s.psn += 5; }},
     {"a PSN of the past", "drop_duplicate", [](PacketSpec& s, Victim&) { s.psn -= 5; }},
     {"a SEND that nothing was posted for", "drop_rnr",

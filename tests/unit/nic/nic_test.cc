@@ -134,6 +134,22 @@ TEST(Nic, DatagramsBringTheirHeaderAndSource) {
   EXPECT_EQ(box.count(1, "drop_bad_qkey"), 1u);
 }
 
+// One with its top bit set in a work request stands for the queue pair's own: nobody makes up one of the owner's.
+TEST(Nic, NoRequestBringsAQKeyOfTheOwner) {
+  for (const std::uint32_t qkey : {0x80000000u, 0x80010000u, 0xFFFFFFFFu}) {
+    NicBox box;
+    box.connect({.type = IBV_QPT_UD});
+    box.post_receive(1, 7, 100, 2040);
+    box.on(0, [&](nic_model::Host& host) {
+      const auto to = host.create_ah({2, 0x72, 10, 0, 0, 2}, roce::ipv4(10, 0, 0, 2), box.sides[1].qp->number(), qkey);
+      EXPECT_EQ(0, post_datagram(host, box.sides[0], to, 64));
+    });
+    box.run();
+    EXPECT_EQ(box.completions(1).size(), 1u) << "sent with its own, 0x1234";
+    EXPECT_EQ(box.count(1, "drop_bad_qkey"), 0u);
+  }
+}
+
 TEST(Nic, ReceiversThatAreNotReadyAreAskedAgain) {
   NicBox box;
   box.connect();
