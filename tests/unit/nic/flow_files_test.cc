@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
+#include <sstream>
 
 #include "runtime/topology/ns3_topology.h"
 
@@ -151,6 +155,40 @@ TEST(Ns3Topology, BecomesAGraph) {
   for (const auto& [text, words] : rows) {
     EXPECT_TRUE(parsed(topology::parse_ns3, text, wrong).nodes.empty()) << text;
     EXPECT_NE(wrong.find(words), std::string::npos) << text << "\n" << wrong;
+  }
+}
+
+// Each that is here, by arithmetic of the test's own: trapezia between the points.
+TEST(Sizes, OfTheTreeAreWhatTheirFilesSay) {
+  const std::filesystem::path folder =
+      std::filesystem::path(__FILE__).parent_path() / ".." / ".." / ".." / "configs" / "sim" / "sizes";
+  for (const char* name : {"websearch.txt", "hadoop.txt", "alistorage.txt"}) {
+    SCOPED_TRACE(name);
+    std::ifstream file(folder / name);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    ASSERT_NE(text, "");
+    EXPECT_NE(text.find("SIGCOMM"), std::string::npos) << "where it is from";
+    std::string wrong;
+    const SizeDistribution sizes = parsed(SizeDistribution::parse, text, wrong);
+    ASSERT_EQ(wrong, "");
+    std::istringstream lines(text);
+    double mean = 0, before_bytes = 0, before_share = 0, largest = 0;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      std::istringstream words(line);
+      double bytes = 0, percent = 0;
+      ASSERT_TRUE(words >> bytes >> percent) << line;
+      mean += (percent / 100 - before_share) * (bytes + before_bytes) / 2;
+      before_bytes = largest = bytes;
+      before_share = percent / 100;
+    }
+    EXPECT_EQ(before_share, 1);
+    EXPECT_NEAR(sizes.mean(), mean, mean * 1e-9);
+    EXPECT_LE(sizes.at(0.9999999999), largest);
+    double sum = 0;
+    constexpr int kDraws = 100'000;
+    for (int i = 0; i < kDraws; i++) sum += static_cast<double>(sizes.at((i + 0.5) / kDraws));
+    EXPECT_NEAR(sum / kDraws, mean, mean * 1e-3);
   }
 }
 

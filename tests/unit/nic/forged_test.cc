@@ -232,5 +232,35 @@ TEST(Forged, EveryReasonIsTried) {
   });
 }
 
+TEST(Forged, DatagramsAreNoLongerThanThePathMtu) {
+  Victim victim(IBV_QPT_UD, "rate: 100Gbps\nmtu: 1500");
+  victim.box.post_receive(1, 7, 0, 4096);
+  for (const std::uint32_t bytes : {kMtu + 4, kMtu}) {
+    PacketSpec spec = victim.good();
+    spec.payload = std::span(victim.payload).first(bytes);
+    victim.inject(victim.build(spec));
+    victim.box.run(kMillisecond);
+    EXPECT_EQ(victim.box.completions(1).size(), bytes == kMtu) << bytes;
+    EXPECT_EQ(victim.box.count(1, "drop_invalid"), 1u);
+  }
+}
+
+// The request is over, and the queue pair goes on.
+TEST(Forged, DatagramsWithoutRoomAreALocalError) {
+  Victim victim(IBV_QPT_UD);
+  victim.box.post_receive(1, 7, 0, 40 + 7);
+  victim.box.post_receive(1, 8, 100, 40 + 8);
+  for (unsigned i = 0; i < 2; i++) {
+    victim.inject(victim.build(victim.good()));
+    victim.box.run(kMillisecond);
+  }
+  const std::vector<ibv_wc>& completions = victim.box.completions(1);
+  ASSERT_EQ(completions.size(), 2u);
+  EXPECT_EQ(std::pair(completions[0].wr_id, completions[0].status), std::pair(std::uint64_t{7}, IBV_WC_LOC_LEN_ERR));
+  EXPECT_EQ(std::pair(completions[1].wr_id, completions[1].status), std::pair(std::uint64_t{8}, IBV_WC_SUCCESS));
+  EXPECT_EQ(victim.box.count(1, "resp_local_length_error"), 1u);
+  EXPECT_EQ(victim.box.sides[1].memory[46], 0) << "nothing was written";
+}
+
 }  // namespace
 }  // namespace rocebox::test::forged

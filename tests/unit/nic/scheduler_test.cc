@@ -288,6 +288,28 @@ TEST(NicScheduler, APausedPriorityDoesNotSend) {
   drain(senders);
 }
 
+// READs of both priorities by the other side.
+TEST(NicScheduler, PausesStopResponsesAlike) {
+  NicBox box("rate: 10Gbps");
+  PairOptions options;
+  box.connect(options);
+  nic_model::Qp* other[2];
+  for (unsigned side = 0; side < 2; side++)
+    box.on(side, [&](nic_model::Host& host) { other[side] = host.create_qp(box.sides[side].qp->init); });
+  options.traffic_class = 3 << 5;
+  for (unsigned side = 0; side < 2; side++) box.make_ready(side, *other[side], other[1 - side]->number(), options);
+  Nanos done[2] = {};
+  box.hosts[1]->on_wc = [&](nic_model::Host& host, const ibv_wc& wc) { done[wc.wr_id] = host.now(); };
+  pause(box, 1 << 3, 20'000);  // 1.024 ms
+  box.post(1, 0, IBV_WR_RDMA_READ, 0, 1'000'000);
+  box.sides[1].qp = other[1];
+  box.post(1, 1, IBV_WR_RDMA_READ, 0, 1'000'000);
+  box.run(10 * kMillisecond);
+  EXPECT_LT(done[0], kMillisecond) << "at the whole rate";
+  EXPECT_GT(done[0], 800 * kMicrosecond);
+  EXPECT_NEAR(static_cast<double>(done[1]), 1.024e6 + static_cast<double>(done[0]), 20e3);
+}
+
 TEST(NicScheduler, PausesMayBeIgnored) {
   Senders senders("rate: 10Gbps\nobey_pauses: false");
   senders.write(senders.add(3 << 5), 4096, 8);
