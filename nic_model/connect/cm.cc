@@ -235,7 +235,7 @@ void ConnectionManager::send_reject(Context& context, Connection& c, roce::CmRej
   whole.reject.local_communication_id = c.id;
   whole.reject.remote_communication_id = c.remote_id;
   whole.reject.reason = static_cast<std::uint16_t>(reason);
-  whole.reject.message = (c.state == ConnectionState::kReqReceived ? 0 : 2) << 6;
+  whole.reject.message = c.state == ConnectionState::kReqReceived ? 0 : 2 << 6;
   if (c.remote_id == 0) {  // who it is that gives up: its CA's GUID, since the other side has said no identifier
     const std::uint64_t guid = ca_guid(core_.config.mac_address());
     for (unsigned i = 0; i < 8; i++) whole.information[i] = static_cast<std::uint8_t>(guid >> (56 - 8 * i));

@@ -285,6 +285,9 @@ int Host::decode(CompletionQueue&, const mlx5_cqe64& cqe, ibv_wc& wc) {
       case MLX5_OPCODE_LOCAL_INVAL:
         wc.opcode = IBV_WC_LOCAL_INV;
         break;
+      case MLX5_OPCODE_UMR:
+        wc.opcode = IBV_WC_BIND_MW;
+        break;
       default:
         wc.opcode = IBV_WC_SEND;
     }

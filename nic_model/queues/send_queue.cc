@@ -58,8 +58,8 @@ SendQueue::SendQueue(std::uint32_t qpn, std::uint32_t requests, std::uint32_t sg
                      bool is_datagram)
     : qpn_(qpn), requests_max_(requests), sges_max_(sges), inline_max_(inline_bytes), is_datagram_(is_datagram) {
   const std::uint32_t data = std::max(sges, (inline_bytes + 4 + kSegmentBytes - 1) / kSegmentBytes);
-  const std::uint32_t blocks = (kHeadSegments + data + 3) / 4;
-  const std::uint32_t all = std::bit_ceil(std::max(requests, 1u) * blocks);
+  blocks_max_ = (kHeadSegments + data + 3) / 4;
+  const std::uint32_t all = std::bit_ceil(std::max(requests * blocks_max_, kBindSegments / 4));
   block_mask_ = all - 1;
   segment_mask_ = all * 4 - 1;
   ring_.resize(std::size_t{all} * kBlockBytes);
@@ -92,7 +92,7 @@ void SendQueue::take_from_source() {
 }
 
 void SendQueue::clear() {
-  producer_ = head_ = tail_ = 0;
+  producer_ = freed_ = head_ = tail_ = 0;
   doorbell_ = 0;
   fetched_ = 0;
 }
@@ -113,8 +113,9 @@ bool SendQueue::room_for(const ibv_send_wr& request, std::uint64_t& inline_bytes
 int SendQueue::post(const ibv_send_wr& request, const mlx5_wqe_av* address) {
   const std::uint8_t opcode = opcode_of(request.opcode);
   std::uint64_t inline_bytes;
+  if (request.opcode == IBV_WR_BIND_MW) return is_datagram_ || address ? EINVAL : post_bind(request);
   if (opcode == kBad || !room_for(request, inline_bytes) || is_datagram_ != (address != nullptr)) return EINVAL;
-  if (head_ - tail_ >= requests_max_) return ENOMEM;
+  if (!has_room(blocks_max_)) return ENOMEM;
   const std::uint32_t first = producer_ * 4;
   std::uint32_t at = first + 1;
   if (address) {
@@ -136,22 +137,26 @@ int SendQueue::post(const ibv_send_wr& request, const mlx5_wqe_av* address) {
     }
   }
   at = put_data(at, request, inline_bytes);
-  // Each field is written to where it stands: copied as a whole from where its parts were just written it would have to
-  // wait for them.
-  auto& control = *reinterpret_cast<mlx5_wqe_ctrl_seg*>(segment(first));
-  const std::uint32_t segments = at - first;
+  const bool invalidates = opcode == MLX5_OPCODE_SEND_INVAL || opcode == MLX5_OPCODE_LOCAL_INVAL;
+  put_control(request, opcode, at - first, invalidates ? htobe32(request.invalidate_rkey) : request.imm_data);
+  return 0;
+}
+
+// Each field is written to where it stands: copied as a whole from where its parts were just written it would have to
+// wait for them.
+void SendQueue::put_control(const ibv_send_wr& request, std::uint8_t opcode, std::uint32_t segments, __be32 immediate) {
+  auto& control = *reinterpret_cast<mlx5_wqe_ctrl_seg*>(segment(producer_ * 4));
   control.opmod_idx_opcode = htobe32((producer_ & 0xFFFF) << 8 | opcode);
   control.qpn_ds = htobe32(qpn_ << 8 | segments);
   control.fm_ce_se = static_cast<std::uint8_t>((request.send_flags & IBV_SEND_SIGNALED ? MLX5_WQE_CTRL_CQ_UPDATE : 0) |
                                                (request.send_flags & IBV_SEND_SOLICITED ? MLX5_WQE_CTRL_SOLICITED : 0) |
                                                (request.send_flags & IBV_SEND_FENCE ? MLX5_WQE_CTRL_FENCE : 0));
-  control.imm = opcode == MLX5_OPCODE_SEND_INVAL || opcode == MLX5_OPCODE_LOCAL_INVAL ? htobe32(request.invalidate_rkey)
-                                                                                      : request.imm_data;
+  control.imm = immediate;
   control.signature = 0;
   control.dci_stream_channel_id = 0;
-  posted_[producer_ & block_mask_] = {request.wr_id, ++head_};
-  producer_ += (segments + 3) / 4;
-  return 0;
+  const std::uint32_t end = producer_ + (segments + 3) / 4;
+  posted_[producer_ & block_mask_] = {request.wr_id, ++head_, end};
+  producer_ = end;
 }
 
 std::uint32_t SendQueue::put_data(std::uint32_t at, const ibv_send_wr& request, std::uint64_t inline_bytes) {
@@ -190,6 +195,7 @@ void SendQueue::put_inline(std::uint32_t at, const ibv_send_wr& request) {
 std::uint64_t SendQueue::retire(std::uint16_t wqe_counter) {
   const Posted& posted = posted_[wqe_counter & block_mask_];
   tail_ = posted.number;
+  freed_ = posted.end;
   return posted.identifier;
 }
 
@@ -209,6 +215,11 @@ bool SendQueue::fetch(SendWork& work) {
   if (segments == 0 || be32toh(control.qpn_ds) >> 8 != qpn_) return false;
   if (is_datagram_) {
     at += kAddressSegments;
+  }
+  if (work.opcode == MLX5_OPCODE_UMR) {
+    work.first_segment = at;
+    work.segments = static_cast<std::uint8_t>(end - at);
+    return static_cast<std::int32_t>(end - at) >= 0;
   }
   if (has_remote_address(work.opcode)) {
     const auto& remote = *reinterpret_cast<const mlx5_wqe_raddr_seg*>(segment(at++));

@@ -44,6 +44,15 @@ struct alignas(64) SendWork {
 };
 static_assert(sizeof(SendWork) == 64);
 
+/// What a UMR WQE that binds a window says.
+struct BindRequest {
+  std::uint32_t window = 0;  ///< its key so far
+  std::uint8_t variant = 0;  ///< the low 8 bits of its key from now on
+  std::uint32_t region = 0;
+  std::uint64_t address = 0, bytes = 0;  ///< bytes 0: it is bound to nothing from now on
+  std::uint32_t access = 0;              ///< IBV_ACCESS_REMOTE_...
+};
+
 class SendQueue {
  public:
   /// Room for `requests` work requests of at most `sges` pieces or `inline_bytes`; `is_datagram`: with an address each.
@@ -55,7 +64,9 @@ class SendQueue {
   // The host's side.
 
   /// Writes a WQE. 0, or ENOMEM: the queue is full; EINVAL: more pieces or inline bytes than it has room for, a piece
-  /// of 2 GiB or more, or an opcode that it does not know.
+  /// of 2 GiB or more, or an opcode that it does not know. IBV_WR_BIND_MW, by which only connected queue pairs bind
+  /// windows of type 2, names them by keys alone: `mw->rkey` is the window's so far, `rkey` its next one, of which the
+  /// low 8 bits are new, `mr->lkey` the region's; `length` 0 ends a binding.
   int post(const ibv_send_wr& request, const mlx5_wqe_av* address);
   /// The NIC may read what was posted.
   void ring_doorbell() { doorbell_ = htobe32(producer_ & 0xFFFF); }
@@ -91,6 +102,9 @@ class SendQueue {
                const std::uint8_t* from) const;
   /// Whether `by` may do `access` with all of the data.
   bool check(const SendWork& work, const Memory& memory, const Accessor& by, std::uint32_t access) const;
+  /// Of a UMR WQE, as `IBV_WR_BIND_MW` is written: one KLM in the WQE. False: it is of another form, which is none of
+  /// this NIC's.
+  bool read_bind(const SendWork& work, BindRequest& bind) const;
   /// Of a datagram: it lies before the data.
   const mlx5_wqe_av& address(const SendWork& work) const {
     return *reinterpret_cast<const mlx5_wqe_av*>(segment(work.first_segment - kAddressSegments));
@@ -120,11 +134,17 @@ class SendQueue {
   // Control, remote address, atomic; or control and the address of a datagram.
   static constexpr std::uint32_t kHeadSegments = 1 + kAddressSegments;
   static_assert(kAddressSegments == 3 && kHeadSegments >= 3);
-  static constexpr std::uint32_t kBlocksMax = 16;  // of one WQE: 63 segments
+  static constexpr std::uint32_t kBlocksMax = 16;     // of one WQE: 63 segments
+  static constexpr std::uint32_t kBindSegments = 12;  // three blocks
   void take_from_source();
   std::uint8_t* segment(std::uint32_t at) { return ring_.data() + (at & segment_mask_) * kSegmentBytes; }
   const std::uint8_t* segment(std::uint32_t at) const { return ring_.data() + (at & segment_mask_) * kSegmentBytes; }
   bool room_for(const ibv_send_wr& request, std::uint64_t& inline_bytes) const;
+  bool has_room(std::uint32_t blocks) const {
+    return head_ - tail_ < requests_max_ && producer_ - freed_ + blocks <= block_mask_ + 1;
+  }
+  int post_bind(const ibv_send_wr& request);
+  void put_control(const ibv_send_wr& request, std::uint8_t opcode, std::uint32_t segments, __be32 immediate);
   std::uint32_t put_data(std::uint32_t at, const ibv_send_wr& request, std::uint64_t inline_bytes);
   void put_inline(std::uint32_t at, const ibv_send_wr& request);
   void read_data(SendWork& work, std::uint32_t at, std::uint32_t end);
@@ -134,6 +154,8 @@ class SendQueue {
   std::uint32_t qpn_, requests_max_, sges_max_, inline_max_;
   std::uint32_t segment_mask_, block_mask_;
   std::uint32_t producer_ = 0;         // blocks
+  std::uint32_t freed_ = 0;            // blocks of what is retired
+  std::uint32_t blocks_max_ = 1;       // of a request that is none to bind
   std::uint32_t head_ = 0, tail_ = 0;  // work requests posted, and retired
   __be32 doorbell_ = 0;
   std::uint16_t fetched_ = 0;
@@ -143,6 +165,7 @@ class SendQueue {
   struct Posted {
     std::uint64_t identifier;
     std::uint32_t number;  // of work requests posted up to it
+    std::uint32_t end;     // the block behind it
   };
   std::vector<Posted> posted_;     // by block
   std::uint32_t source_mask_ = 0;  // blocks

@@ -158,11 +158,28 @@ bool Requester::may_go_on(Context& context, std::uint32_t index) {
   return false;
 }
 
+// A window of type 2 (10.6.7.2.2).
+ibv_wc_status Requester::bind(const SendWork& work) {
+  BindRequest bind;
+  if (!qp_.send_queue.read_bind(work, bind)) return IBV_WC_LOC_QP_OP_ERR;
+  if (bind.bytes == 0)
+    return core_.memory.invalidate(bind.window, qp_.accessor()) ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
+  MemoryError error;
+  core_.memory.bind(bind.window, bind.variant, bind.region, bind.address, bind.bytes, bind.access, qp_.accessor(),
+                    error);
+  return error == MemoryError::kNone ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
+}
+
 // Those that send nothing are done in their turn, between the others.
 bool Requester::run_local(Context& context, SendWork& work) {
   if (!work.is_local()) return false;
-  if (work.opcode != MLX5_OPCODE_LOCAL_INVAL || !core_.memory.invalidate(be32toh(work.immediate), qp_.accessor())) {
-    fail(context, current_, IBV_WC_LOC_QP_OP_ERR);
+  const bool binds = work.opcode == MLX5_OPCODE_UMR;
+  const ibv_wc_status status = binds ? bind(work)
+                               : core_.memory.invalidate(be32toh(work.immediate), qp_.accessor())
+                                   ? IBV_WC_SUCCESS
+                                   : IBV_WC_LOC_QP_OP_ERR;
+  if (status != IBV_WC_SUCCESS) {
+    fail(context, current_, status);
     return true;
   }
   current_++;

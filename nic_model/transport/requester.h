@@ -110,6 +110,7 @@ class Requester {
   bool begin(Context& context, SendWork& work);
   bool may_go_on(Context& context, std::uint32_t index);
   bool run_local(Context& context, SendWork& work);
+  ibv_wc_status bind(const SendWork& work);
   PacketPtr send_request(Context& context, SendWork& work);
   PacketPtr send_data(Context& context, const SendWork& work, std::uint32_t packet, bool ack_req);
   PacketPtr send_datagram(Context& context, SendWork& work);

@@ -66,10 +66,11 @@ TEST(CompletionQueue, WhatIsTakenOutLeavesTheRestInOrder) {
       const auto qpn = static_cast<std::uint32_t>(random >> 8 & 3);
       const bool failed = (random >> 16 & 3) == 0;
       if (random % 16 == 0) {
-        const auto gone = std::ranges::stable_partition(expected, [&](const auto& one) { return one.first != qpn; });
+        const auto gone =
+            std::stable_partition(expected.begin(), expected.end(), [&](const auto& one) { return one.first != qpn; });
         std::vector<std::uint16_t> numbers;
-        for (const auto& [of, number] : gone) numbers.push_back(number);
-        expected.erase(gone.begin(), gone.end());
+        for (auto one = gone; one != expected.end(); one++) numbers.push_back(one->second);
+        expected.erase(gone, expected.end());
         std::vector<std::uint16_t> given;
         cq.remove(qpn, [&](const nic_model::CqeWords& words) { given.push_back(words.wqe_counter); });
         ASSERT_EQ(given, numbers);

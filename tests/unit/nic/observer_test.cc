@@ -133,7 +133,7 @@ TEST(Observer, SetsTheRate) {
     box.run();
     double bytes = 0;
     for (const QpEvent& one : box.seen[0]->of(QpEventKind::kTx)) bytes += one.bytes;
-    const double expected = bytes * 8e9 / (rate ? rate : 100e9);
+    const double expected = bytes * 8e9 / (rate != 0 ? rate : 100e9);
     EXPECT_NEAR(static_cast<double>(ended - began), expected, expected * 0.01 + 3000);
   }
 }
