@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Builds the examples out of tree against an installed rocebox, as a user would, and runs them: a kernel, a program of a
-switch, a kind of device, a congestion control. Wrong tables of each kind are refused."""
+switch, a kind of device, a congestion control, a workload. Wrong tables of each kind are refused."""
 import argparse, collections, json, os, pathlib, re, signal, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -211,6 +211,39 @@ def check_congestion_control(rocebox, plugin, folder):
     assert "halve.yaml:2:41: `congestion_control` needs the port's `rate:`" in text, text
 
 
+def check_workload(rocebox, plugin, folder):
+    """Questions and answers over a link, whose times are what arithmetic gives; over one that loses some all come, too."""
+    text = run(rocebox, "kernels", "ask", "--plugin", plugin)
+    assert "questions and answers" in text and re.search(r"^ +count\b", text, re.M), text
+    config, path = folder / "ask.yaml", folder / "ask.json"
+
+    def simulated(loss):
+        config.write_text(f"plugins: {plugin}\n"
+                          "topology:\n"
+                          "  back_to_back: {host_rate: 10Gbps, host_delay: 5us}\n"
+                          "  hosts: {nic: {}}\n"
+                          f"  links: {{loss: {loss}}}\n"
+                          "workloads: {questions: {type: ask, hosts: [h0, h1], count: 200, size: 1000}}\n")
+        run(rocebox, "sim", config, "-q", "--json", path)
+        report = json.loads(path.read_text())
+        row = report["workloads"]["questions"]
+        assert (row["details"]["answers"], row["details"]["error"], row["transfers_done"]) == (200, "", 200), row
+        return report, row["details"]
+
+    report, times = simulated("0%")
+    counters = [report["devices"][host]["kernels"]["nic"]["counters"] for host in ("h0", "h1")]
+    assert [each["rx_send_requests"] for each in counters] == [200, 200], counters
+    # There and back: 5 us each, an ACK of 62 bytes and the message of 1058, each with 24 more on the wire.
+    expected = 2 * (5000 + (62 + 24 + 1058 + 24) * 8 / 10)
+    assert abs(times["t_typical_ns"] - expected) < 5, (times, expected)
+    assert simulated("2%")[1]["t_max_ns"] > 1_000_000, "a timeout"
+    written = config.read_text()
+    for old, new, place, why in (("count: 200", "count: 0", 6, "`count` must be from 1 to"), ("[h0, h1]", "[h0]", 6, "hosts")):
+        config.write_text(written.replace(old, new))
+        text = run(rocebox, "check", config, status=2)
+        assert f"ask.yaml:{place}:" in text and why in text, text
+
+
 def check_refusals(rocebox, prefix, folder):
     wrong = folder / "wrong.so"
     run("c++", "-std=c++20", "-shared", "-fPIC", f"-I{prefix}/include/rocebox", HERE / "refused.cc", "-o", wrong)
@@ -279,8 +312,9 @@ def main():
         check_reload(rocebox, build / "count_naks.so", folder)
         check_device(rocebox, build / "hub.so", folder)
         check_congestion_control(rocebox, build / "halve_at_naks.so", folder)
+        check_workload(rocebox, build / "ask.so", folder)
         check_refusals(rocebox, prefix, folder)
-    print("plugin: a kernel, a program, a kind of device and a congestion control were built out of tree and ran; wrong tables were refused")
+    print("plugin: a kernel, a program, a kind of device, a congestion control and a workload were built out of tree and ran; wrong tables were refused")
 
 
 main()
