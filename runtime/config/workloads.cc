@@ -48,8 +48,8 @@ void check_count(const WorkloadConfig& workload, const Node& row, Mistakes& mist
   mistakes.add(
       place_in(row, "hosts"),
       workload.given_hosts || count != 0
-          ? fmt::format("workload `{}`, of type `{}`, runs on {}, {} has {}", workload.name, workload.type->name, wanted,
-                        workload.given_hosts ? "`hosts:`" : "the topology", count)
+          ? fmt::format("workload `{}`, of type `{}`, runs on {}, {} has {}", workload.name, workload.type->name,
+                        wanted, workload.given_hosts ? "`hosts:`" : "the topology", count)
           : fmt::format("workload `{}` needs `hosts: [DEVICE, ...]`: there is no topology whose hosts it could "
                         "run on",
                         workload.name));
