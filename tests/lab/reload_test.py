@@ -1,43 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """SIGHUP while numbered packets flow: none is lost, what can change changes, what cannot is refused."""
-import pathlib
 import signal
 
 import bed
-
-RECEIVE = """
-import select, socket, struct, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
-s.bind(("10.99.0.2", 9000))
-print("ready", flush=True)
-numbers, told = [], False
-while True:  # until standard input ends, and what has come by then is read
-    readable, _, _ = select.select([s] if told else [s, sys.stdin], [], [], 0.5 if told else None)
-    if s in readable:
-        numbers.append(struct.unpack("!I", s.recv(2048)[:4])[0])
-    elif told:
-        break
-    told |= sys.stdin in readable
-print(*numbers)
-"""
-SEND = """
-import os, select, socket, struct, sys, time
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # see wire_tool.py
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-number = 0
-while not select.select([sys.stdin], [], [], 0)[0]:  # until standard input ends
-    for _ in range(int(sys.argv[1])):
-        s.sendto(struct.pack("!I", number) + bytes(200), ("10.99.0.2", 9000))
-        number += 1
-    time.sleep(0.001)
-print(number)
-"""
-
-
-# In each millisecond. Under ThreadSanitizer a run may stand still for as long as a socket's ring of 2048 has room, by no fault of its own.
-BURST = 1 if b"libtsan" in pathlib.Path(bed.ROCEBOX).read_bytes() else 8
+import numbered
 
 
 class Reload(bed.BedTest):
@@ -62,11 +29,9 @@ class Reload(bed.BedTest):
 
     def test_no_numbered_packet_is_lost_or_overtaken(self):
         self.begin("delay: 2ms, packets: 4096")
-        receiver = self.child_within(self.right, bed.PYTHON, "-c", RECEIVE, stdin=bed.subprocess.PIPE)
-        self.assertEqual(receiver.stdout.readline(), "ready\n")
         # What the kernel keeps until it knows the neighbour's address it may lose, and sends beside what comes after it.
         self.within(self.left, "ping", "-c", "1", "10.99.0.2")
-        sender = self.child_within(self.left, bed.PYTHON, "-c", SEND, str(BURST), stdin=bed.subprocess.PIPE)
+        receiver, sender = numbered.start(self, "10.99.0.2")
         delays = ["2ms", "0", "5ms", "100us", "1ms"]
         for before, after in zip(delays, delays[1:]):
             self.more_packets(self.run_, "bump.a", 500)

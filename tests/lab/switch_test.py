@@ -6,7 +6,7 @@ import os
 from collections import Counter
 
 import bed
-import reload_test
+import numbered
 
 ROUTER = "02:00:00:00:ff:01"
 
@@ -76,11 +76,7 @@ class SwitchTest(bed.BedTest):
         self.within(self.left, "ip", "address", "add", "10.98.1.1/24", "dev", "eth")
         self.within(self.left, "ip", "neigh", "replace", "10.98.1.254", "lladdr", ROUTER, "dev", "eth")
         self.within(self.left, "ip", "route", "add", "10.98.2.0/24", "via", "10.98.1.254")
-        receiver = self.child_within(self.right, bed.PYTHON, "-c", reload_test.RECEIVE.replace("10.99.0.2", target),
-                                     stdin=bed.subprocess.PIPE)
-        self.assertEqual(receiver.stdout.readline(), "ready\n")
-        sender = self.child_within(self.left, bed.PYTHON, "-c", reload_test.SEND.replace("10.99.0.2", target),
-                                   stdin=bed.subprocess.PIPE)
+        receiver, sender = numbered.start(self, target)
         config, current = self.dir / "run.yaml", routes("z")
         default = f", {{prefix: 0.0.0.0/0, via: [{{port: z, mac: '{macs['z']}'}}]}}"
         for new in (routes("y"), routes("z", default), routes("y", default), routes("z"), routes("y")):
