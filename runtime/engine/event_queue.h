@@ -2,8 +2,10 @@
 // EventQueue: which devices wait for which time. A wheel of nanoseconds for what is near, which is nearly all in a
 // fabric at work, and a heap for what is farther; bench/micro/event_queue_bench has what others cost.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -28,7 +30,8 @@ class Event : private Deadline {
   Event** before_ = nullptr;  // what points to it there; null: it is in the heap, or not armed
 };
 
-/// Time goes on only: nothing is taken out before what was taken out last. Of equal times any is the first.
+/// Time goes on only: nothing is taken out before what was taken out last, but for go_back(). Of equal times any is the
+/// first.
 class EventQueue {
  public:
   bool empty() const { return size() == 0; }
@@ -119,6 +122,11 @@ class EventQueue {
   /// Time has come to `now`, and nothing is due before: what is near is reckoned from here.
   void advance(Nanos now) {
     if (now > now_ && now <= next()) now_ = now;
+  }
+  /// Of an empty queue: what is armed from now on may be due from `now` on.
+  void go_back(Nanos now) {
+    assert(empty());
+    now_ = std::min(now_, now);
   }
 
  private:

@@ -140,6 +140,19 @@ TEST(EventQueue, WhatIsArmedForATimeThatHasGoneIsDueAtOnce) {
   EXPECT_TRUE(queue.empty());
 }
 
+TEST(EventQueue, GoesBackWhereItIsEmpty) {
+  EventQueue queue;
+  Event first, earlier;
+  queue.arm(first, 100);
+  queue.pop();
+  queue.go_back(40);
+  queue.arm(first, 60);
+  queue.arm(earlier, 39);
+  EXPECT_EQ(queue.next(), 40);
+  EXPECT_EQ(&queue.pop(), &earlier);
+  EXPECT_EQ(queue.next(), 60);
+}
+
 TEST(DeviceSet, GivesAllFromTheLowestToTheHighest) {
   std::mt19937_64 random(3);
   DeviceSet set;

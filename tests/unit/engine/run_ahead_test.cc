@@ -250,6 +250,27 @@ TEST(RunAhead, HostsThatActAloneMeetTheSame) {
   }
 }
 
+// Who runs ahead changes: what did already was ahead of what is to do it now.
+TEST(RunAhead, HostsJoinDevicesThatRanAheadOfThem) {
+  for (unsigned seed = 0; seed < 40; seed++) {
+    Hosts turns(seed), in_time(seed);
+    turns.fabric.let_run_ahead(false);
+    turns.fabric.limit_ahead(3000);
+    for (Hosts* box : {&turns, &in_time}) {
+      box->begin();
+      box->fabric.run(0);
+    }
+    unsigned instants = 0;
+    for (; turns.fabric.next_deadline() < 3000; turns.fabric.run(turns.fabric.next_deadline()))
+      if (++instants % 7 == 0) {
+        turns.fabric.run_in_time();
+        turns.fabric.let_run_ahead(instants % 2);
+      }
+    while (in_time.fabric.next_deadline() < 3000) in_time.fabric.run(in_time.fabric.next_deadline());
+    ASSERT_EQ(by_device(turns.take()), by_device(in_time.take())) << seed;
+  }
+}
+
 TEST(RunAhead, WhatAHostHasPostedIsNotForgottenWhenAllRunInTimeAgain) {
   Hosts box(1);
   box.fabric.let_run_ahead(true);
