@@ -24,6 +24,11 @@ void add_hosts(Graph& graph, unsigned at, std::int64_t count, const Wire& wire, 
   for (std::int64_t i = 0; i < count; i++) graph.join(graph.add(name("h", number++), 0), at, wire);
 }
 
+// Of `all` hosts, those of one of `count` switches: the first have one more where they do not go into each alike.
+std::int64_t share(std::int64_t all, std::int64_t count, std::int64_t number) {
+  return all / count + (number < all % count ? 1 : 0);
+}
+
 }  // namespace
 
 void BackToBack::fields(Fields& f) { wire_fields(f, "host", host, "the wire"); }
@@ -67,7 +72,7 @@ void LeafSpine::build(Graph& graph) const {
   for (std::int64_t i = 0; i < spines; i++) above.push_back(graph.add(name("spine", i), 2));
   std::int64_t number = 0;
   for (std::int64_t i = 0; i < leaves; i++) {
-    const std::int64_t mine = hosts == 0 ? hosts_per_leaf : hosts / leaves + (i < hosts % leaves ? 1 : 0);
+    const std::int64_t mine = hosts == 0 ? hosts_per_leaf : share(hosts, leaves, i);
     add_hosts(graph, below[static_cast<std::size_t>(i)], mine, host, number);
   }
   for (const unsigned leaf : below)
@@ -77,25 +82,63 @@ void LeafSpine::build(Graph& graph) const {
 
 void FatTree::fields(Fields& f) {
   f.integer("k", k, {2, 64}, "ports of each switch, an even number: k^3/4 hosts");
-  if (k % 2 != 0) f.refuse("k", "must be even: half of a switch's ports lead up");
   f.integer("pods", pods, {0, 64}, "pods that are there; 0: k, so that cores have no free ports");
+  f.integer("radix", radix, {0, 64},
+            "in place of `k`: ports of each switch, an even number, with `hosts` in as few tiers as they need; 0: `k` "
+            "says the size");
+  f.integer("hosts", hosts, {0, 64 * 64 * 64 / 4},
+            "with `radix`: hosts of all edge switches, of which the first have one more where they do not go into each "
+            "alike; two tiers hold radix^2/2, three radix^3/4");
+  if (k % 2 != 0) f.refuse("k", "must be even: half of a switch's ports lead up");
   if (pods > k) f.refuse("pods", "must not exceed k: a core has one port for each");
+  if (radix != 0) {
+    if (f.given("k")) f.refuse("radix", "and `k` exclude each other");
+    if (f.given("pods")) f.refuse("radix", "and `pods` exclude each other: `hosts` says how many pods there are");
+    if (radix % 2 != 0) f.refuse("radix", "must be even: half of a switch's ports lead up");
+    if (hosts == 0) f.refuse("radix", "needs `hosts`");
+    if (hosts > radix * radix * radix / 4) f.refuse("hosts", "must not exceed radix^3/4, which three tiers hold");
+  } else if (hosts != 0) {
+    f.refuse("hosts", "needs `radix`; `k` and `pods` say how many there are");
+  }
   wire_fields(f, "host", host, "the wires of hosts");
-  wire_fields(f, "aggregation", aggregation, "the wires within pods");
+  wire_fields(f, "aggregation", aggregation, "the wires within pods, or between two tiers");
   wire_fields(f, "core", core, "the wires between pods and cores");
 }
 
 void FatTree::build(Graph& graph) const {
-  const std::int64_t half = k / 2, pods_there = pods == 0 ? k : pods;
+  if (radix == 0) {
+    const std::int64_t count = pods == 0 ? k : pods;
+    build_pods(graph, k / 2, count, count * (k / 2) * (k / 2));
+  } else if (hosts <= radix * radix / 2) {
+    build_two_tiers(graph);
+  } else {
+    const std::int64_t of_a_pod = radix / 2 * (radix / 2);
+    build_pods(graph, radix / 2, (hosts + of_a_pod - 1) / of_a_pod, hosts);
+  }
+}
+
+void FatTree::build_two_tiers(Graph& graph) const {
+  const std::int64_t half = radix / 2;
+  LeafSpine tiers;
+  tiers.leaves = (hosts + half - 1) / half;
+  tiers.spines = half;
+  tiers.hosts = hosts;
+  tiers.host = host;
+  tiers.spine = aggregation;
+  tiers.build(graph);
+}
+
+void FatTree::build_pods(Graph& graph, std::int64_t half, std::int64_t count, std::int64_t all_hosts) const {
   std::vector<unsigned> cores;
   for (std::int64_t i = 0; i < half * half; i++) cores.push_back(graph.add(name("core", i), 3));
-  std::int64_t hosts = 0;
-  for (std::int64_t pod = 0; pod < pods_there; pod++) {
+  std::int64_t number = 0;
+  for (std::int64_t pod = 0; pod < count; pod++) {
     std::vector<unsigned> edges, above;
     for (std::int64_t i = 0; i < half; i++) edges.push_back(graph.add(name("pod", pod) + name("_edge", i), 1));
     for (std::int64_t i = 0; i < half; i++) above.push_back(graph.add(name("pod", pod) + name("_agg", i), 2));
-    for (const unsigned edge : edges) {
-      add_hosts(graph, edge, half, host, hosts);
+    for (std::int64_t i = 0; i < half; i++) {
+      const unsigned edge = edges[static_cast<std::size_t>(i)];
+      add_hosts(graph, edge, share(all_hosts, count * half, pod * half + i), host, number);
       for (const unsigned each : above) graph.join(edge, each, aggregation);
     }
     for (std::int64_t i = 0; i < half; i++)
@@ -151,7 +194,10 @@ void Shapes::fields(Fields& f) {
   show("back_to_back", "two hosts `h0` and `h1` on one wire", back_to_back_);
   show("dumbbell", "switches `left` and `right` with hosts, and one wire between them", dumbbell_);
   show("leaf_spine", "switches `leaf0`, ... with hosts, each joined to each of `spine0`, ...", leaf_spine_);
-  show("fat_tree", "pods of edge and aggregation switches below cores, all with k ports", fat_tree_);
+  show("fat_tree",
+       "pods of edge and aggregation switches below cores, all with k ports; or switches of one radix in two or three "
+       "tiers",
+       fat_tree_);
   show("dragonfly", "groups of switches that are all joined, and wires between every two groups", dragonfly_);
   show("ns3", "what a topology file of HPCC's and ConWeave's ns-3 simulators says", ns3_);
 }

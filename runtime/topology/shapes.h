@@ -34,12 +34,17 @@ struct LeafSpine {
   void build(Graph& graph) const;
 };
 
-/// Al-Fares et al. 2008: k pods of k switches of k ports, (k/2)^2 cores, k^3/4 hosts.
+/// Al-Fares et al. 2008: k pods of k switches of k ports, (k/2)^2 cores, k^3/4 hosts. Or, by what is bought: switches
+/// of one radix, in as few tiers as the hosts need, each with half of its ports down.
 struct FatTree {
-  std::int64_t k = 4, pods = 0;
+  std::int64_t k = 4, pods = 0, radix = 0, hosts = 0;
   Wire host, aggregation, core;
   void fields(Fields& f);
   void build(Graph& graph) const;
+
+ private:
+  void build_two_tiers(Graph& graph) const;
+  void build_pods(Graph& graph, std::int64_t half, std::int64_t count, std::int64_t all_hosts) const;
 };
 
 /// Kim et al. 2008: groups of a routers that are all joined, each with p hosts and h wires to other groups.
