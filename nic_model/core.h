@@ -43,10 +43,10 @@ constexpr std::uint64_t timer_whose(std::uint64_t tag) { return tag & ((std::uin
 class RttProber;
 class PeerMessages;
 
-/// An asynchronous event (IB specification, 11.6.3), for the program that owns the queue pair.
+/// An asynchronous event (IB specification, 11.6.3), for all programs of the host.
 struct AsyncEvent {
   ibv_event_type type;
-  std::uint32_t qpn;  ///< or the number of the CQ or SRQ
+  std::uint32_t qpn;  ///< or the number of the CQ, SRQ or port
 };
 
 class Core {

@@ -122,7 +122,7 @@ class Nic::NewOptions final : public Change {
   NewOptions(bool up, std::unique_ptr<ObserverChange> observer) : up_(up), observer_(std::move(observer)) {}
   void apply(Kernel& kernel, Nanos now) override {
     auto& nic = static_cast<Nic&>(kernel);
-    nic.core_.up = up_;
+    if (std::exchange(nic.core_.up, up_) != up_) nic.host_.tell_port(up_);
     if (observer_)
       observer_->apply(*nic.observer_, now,
                        {nic.core_.count.rx_roce_bytes.read(), nic.core_.count.tx_roce_bytes.read()});

@@ -47,8 +47,16 @@ void Host::start_again(std::uint32_t program) {
   if (waker_) waker_();
 }
 
+void Host::tell_port(bool up) {
+  constexpr std::uint32_t kPort = 1;
+  core_.tell({up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, kPort});
+  port_has_changed_ = true;
+  if (waker_) waker_();
+}
+
 void Host::start_programs(Context& context) {
   const InCall call(*this, context);
+  port_has_changed_ = false;
   while (!to_start_.empty()) {
     const std::vector<std::uint32_t> now = std::exchange(to_start_, {});
     for (const std::uint32_t program : now) programs_[program]->on_start(*this);

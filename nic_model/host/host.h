@@ -95,13 +95,15 @@ class Host final : public HostSide, public dpa::Environment {
   dpa::Engine& dpa();
 
   // HostSide.
-  bool has_posted() const override { return !to_start_.empty(); }
+  bool has_posted() const override { return !to_start_.empty() || port_has_changed_; }
   void set_waker(std::function<void()> waker) override { waker_ = std::move(waker); }
 
   // For the NIC.
 
   /// modify_qp() in a call of the NIC that is no program's.
   int modify_qp_in(Context& context, Qp& qp, const ibv_qp_attr& attributes, int mask);
+  /// Programs are told, in the NIC's next call, that its port is up or down.
+  void tell_port(bool up);
   /// Calls programs that are to be started.
   void start_programs(Context& context);
   void fire(Context& context, Timer& timer);
@@ -149,6 +151,7 @@ class Host final : public HostSide, public dpa::Environment {
   std::vector<HostProgram*> programs_;
   std::vector<std::vector<const Timer*>> armed_;  // by program, in no order
   std::vector<std::uint32_t> to_start_;
+  bool port_has_changed_ = false;            // which programs are still to be told
   Context* context_ = nullptr;               // of the call that goes on
   std::vector<CompletionQueue*> completed_;  // that are being told of
   std::size_t first_free_ = 0;               // of the places of queue pairs: none before it is free

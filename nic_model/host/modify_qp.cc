@@ -99,6 +99,7 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
     qp.requester.drain((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attributes.en_sqd_async_notify);
   if (before == IBV_QPS_INIT && to == IBV_QPS_RTR) {
     if (qp.is(IBV_QPT_UD)) qp.attributes.path_mtu = core_.config.path_mtu_max();
+    qp.has_heard = false;
     qp.responder.start();
   }
   if (before == IBV_QPS_RTR && to == IBV_QPS_RTS) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What verbs promise beside completions: draining of a send queue, asynchronous events, fences, inline data, solicited
 // events.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,6 +106,39 @@ TEST(AsyncEvents, TellTheResponderWhatItRefused) {
               std::vector<ibv_event_type>{bad_key ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR});
     EXPECT_TRUE(box.hosts[0]->events.empty()) << "its completion tells the requester";
   }
+}
+
+// The first packet in RTR, once; none in RTS.
+TEST(AsyncEvents, TellThatThePeerSends) {
+  for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC})
+    for (const bool in_rtr : {true, false}) {
+      SCOPED_TRACE(type);
+      NicBox box;
+      box.connect({.type = type, .far_stays_in_rtr = in_rtr});
+      for (std::uint64_t i = 0; i < 3; i++) EXPECT_EQ(0, box.post(0, i, IBV_WR_RDMA_WRITE, 0, 4096));
+      box.run();
+      EXPECT_EQ(box.completions(0).size(), 3u) << "it answers in RTR";
+      EXPECT_EQ(box.hosts[1]->events, std::vector<ibv_event_type>(in_rtr, IBV_EVENT_COMM_EST));
+      EXPECT_TRUE(box.hosts[0]->events.empty());
+    }
+}
+
+// In the instant in which the port changes, where nothing else happens.
+TEST(AsyncEvents, TellOfThePort) {
+  NicBox box;
+  box.connect();
+  const auto set = [&box](bool up) {
+    const auto options = nic_test_options("nic", fmt::format("{{address: 10.0.0.1, rate: 100Gbps, up: {}}}", up));
+    options->change(*box.nics[0])->apply(*box.nics[0], box.now);
+    box.run(kMicrosecond);
+  };
+  const std::vector<ibv_event_type> down{IBV_EVENT_PORT_ERR}, again{IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE};
+  set(true);
+  EXPECT_TRUE(box.hosts[0]->events.empty());
+  set(false);
+  EXPECT_EQ(box.hosts[0]->events, down);
+  set(true);
+  EXPECT_EQ(box.hosts[0]->events, again);
 }
 
 // A shared receive queue below its limit says so once; a queue pair of it that fails will take no more of it.

@@ -114,6 +114,7 @@ void NicBox::make_ready(unsigned side, nic_model::Qp& qp, std::uint32_t peer, co
     ASSERT_EQ(0, host.modify_qp(qp, a,
                                 IBV_QP_STATE | (ud ? 0 : connected) |
                                     (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
+    if (o.far_stays_in_rtr && side == 1) return;
     a.qp_state = IBV_QPS_RTS;
     a.sq_psn = o.psn;
     a.timeout = o.timeout;

@@ -85,6 +85,7 @@ struct PairOptions {
   std::uint32_t shared_receives = 0;  ///< of a shared receive queue; 0: each has its own
   bool solicited_only = false;        ///< the first completion event
   std::uint8_t traffic_class = 0;
+  bool far_stays_in_rtr = false;  ///< side 1's queue pair
 };
 
 /// A UDP datagram over IPv4 between the NICs of a box, written byte by byte.
