@@ -13,6 +13,11 @@ std::uint32_t local_right(std::uint32_t access) {
   return access & kChanges ? std::uint32_t{IBV_ACCESS_LOCAL_WRITE} : 0;
 }
 
+// Where the region that a window opens has what the window's users address so.
+std::uint64_t in_region(const Region& window, std::uint64_t address) {
+  return address - window.address + window.window_at;
+}
+
 }  // namespace
 
 Region* Memory::take(std::uint32_t domain, Region::Kind kind, std::uint32_t& key) {
@@ -133,9 +138,10 @@ std::uint32_t Memory::bind(std::uint32_t window, std::uint8_t variant, std::uint
   else
     error = check(region, by, address, bytes, local_right(access));
   if (error != MemoryError::kNone) return 0;
-  bound->address = address;
+  bound->address = access & IBV_ACCESS_ZERO_BASED ? 0 : address;
   bound->length = bytes;
   bound->access = access;
+  bound->window_at = address;
   bound->window_of = region;
   bound->window_qpn = by.qpn;
   bound->variant = variant;
@@ -176,7 +182,7 @@ MemoryError Memory::check_at(std::uint32_t key, Accessor by, std::uint64_t addre
   const std::uint64_t offset = address - region->address;
   if (address < region->address || offset > region->length || bytes > region->length - offset)
     return MemoryError::kOutOfBounds;
-  if (is_window) return check_at(region->window_of, by, address, bytes, 0, depth + 1);
+  if (is_window) return check_at(region->window_of, by, region->window_at + offset, bytes, 0, depth + 1);
   if (region->kind == Region::Kind::kIndirect) return check_pieces(*region, by, offset, bytes, access, depth);
   return MemoryError::kNone;
 }
@@ -222,7 +228,7 @@ MemoryError Memory::check_pieces(const Region& region, Accessor by, std::uint64_
 }
 
 void Memory::read_other(const Region& region, std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const {
-  if (region.kind == Region::Kind::kWindow) return read(region.window_of, address, bytes, to);
+  if (region.kind == Region::Kind::kWindow) return read(region.window_of, in_region(region, address), bytes, to);
   if (region.kind != Region::Kind::kIndirect) {
     std::memset(to, 0, bytes);
     return;
@@ -235,7 +241,7 @@ void Memory::read_other(const Region& region, std::uint64_t address, std::uint32
 }
 
 void Memory::write_other(Region& region, std::uint64_t address, std::uint32_t bytes, const std::uint8_t* from) {
-  if (region.kind == Region::Kind::kWindow) return write(region.window_of, address, bytes, from);
+  if (region.kind == Region::Kind::kWindow) return write(region.window_of, in_region(region, address), bytes, from);
   if (region.kind != Region::Kind::kIndirect) return;
   each_piece(region, address - region.address, bytes,
              [&](const IndirectPiece& piece, std::uint64_t at, std::uint32_t some) {
@@ -247,7 +253,10 @@ void Memory::write_other(Region& region, std::uint64_t address, std::uint32_t by
 const Region* Memory::holder(std::uint32_t key, std::uint64_t& address, std::uint32_t bytes) const {
   const Region* region = find(key);
   if (!region || region->kind == Region::Kind::kDirect || region->kind == Region::Kind::kNull) return region;
-  if (region->kind == Region::Kind::kWindow) return holder(region->window_of, address, bytes);
+  if (region->kind == Region::Kind::kWindow) {
+    address = in_region(*region, address);
+    return holder(region->window_of, address, bytes);
+  }
   const Region* found = nullptr;
   std::uint64_t place = address;
   each_piece(*region, address - region->address, bytes,

@@ -43,6 +43,7 @@ struct Region {
   std::uint64_t stride =
       0;  ///< kIndirect: addresses that each piece has, whatever its length; 0: as many as it is long
   std::uint32_t window_of = 0, window_qpn = 0;  ///< kWindow: the region's key, and who may use it
+  std::uint64_t window_at = 0;                  ///< kWindow: where `address` lies in that region
 };
 
 /// Memory under a key, and where that key has it.
@@ -88,8 +89,8 @@ class Memory {
   std::uint32_t add_null(std::uint32_t domain);
   /// A memory window of type 2 that is bound to nothing yet.
   std::uint32_t add_window(std::uint32_t domain);
-  /// Binds a window to a part of `region`; its key's low 8 bits are `variant` from now on. The new key; 0 and `error`
-  /// when it cannot be.
+  /// Binds a window to a part of `region`; its key's low 8 bits are `variant` from now on. With IBV_ACCESS_ZERO_BASED
+  /// its first byte is 0 to those who use the window. The new key; 0 and `error` when it cannot be.
   std::uint32_t bind(std::uint32_t window, std::uint8_t variant, std::uint32_t region, std::uint64_t address,
                      std::uint64_t bytes, std::uint32_t access, Accessor by, MemoryError& error);
   /// Ends a window's binding, as local and remote invalidation do. False: there is no such window, or it is another's.

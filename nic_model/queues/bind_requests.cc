@@ -9,7 +9,8 @@
 namespace rocebox::nic_model {
 namespace {
 
-constexpr std::uint32_t kWindowRights = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr std::uint32_t kWindowAccess =
+    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
 constexpr std::pair<std::uint32_t, std::uint8_t> kWindowFlags[] = {
     {IBV_ACCESS_REMOTE_WRITE, MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE},
     {IBV_ACCESS_REMOTE_READ, MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ},
@@ -29,7 +30,7 @@ int SendQueue::post_bind(const ibv_send_wr& request) {
   const ibv_mw* window = request.bind_mw.mw;
   const ibv_mw_bind_info& info = request.bind_mw.bind_info;
   if (!window || (window->rkey ^ request.bind_mw.rkey) >> 8 || (info.length && !info.mr) ||
-      (info.mw_access_flags & ~kWindowRights))
+      (info.mw_access_flags & ~kWindowAccess))
     return EINVAL;
   if (!has_room(kBindSegments / 4)) return ENOMEM;
   std::uint32_t at = producer_ * 4;
@@ -45,7 +46,7 @@ int SendQueue::post_bind(const ibv_send_wr& request) {
     umr.klm_octowords = htobe16(kBlockBytes / kSegmentBytes);
     for (const auto& [right, flag] : kWindowFlags)
       if (info.mw_access_flags & right) context.access_flags |= flag;
-    context.start_addr = htobe64(info.addr);
+    context.start_addr = htobe64(info.mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : info.addr);
     context.len = htobe64(info.length);
     auto& klm = *reinterpret_cast<mlx5_wqe_umr_klm_seg*>(segment(at + 8));
     // Longer ones need no KLM that says so: the context has the length, too.
@@ -74,11 +75,12 @@ bool SendQueue::read_bind(const SendWork& work, BindRequest& bind) const {
   if (frees) return true;
   const auto& klm = *reinterpret_cast<const mlx5_wqe_umr_klm_seg*>(segment(work.first_segment + 7));
   bind.region = be32toh(klm.mkey);
-  bind.address = be64toh(context.start_addr);
+  bind.address = be64toh(klm.address);
   bind.bytes = be64toh(context.len);
   for (const auto& [right, flag] : kWindowFlags)
     if (context.access_flags & flag) bind.access |= right;
-  return bind.bytes > 0 && be64toh(klm.address) == bind.address;
+  if (context.start_addr == 0) bind.access |= IBV_ACCESS_ZERO_BASED;
+  return bind.bytes > 0 && (context.start_addr == 0 || context.start_addr == klm.address);
 }
 
 }  // namespace rocebox::nic_model

@@ -81,6 +81,19 @@ TEST(Bind, OpensAPartOfARegion) {
   EXPECT_EQ(box.write(1001, 500), IBV_WC_REM_ACCESS_ERR) << "a byte too far";
 }
 
+// Its user counts from its first byte, whatever the region's addresses are.
+TEST(Bind, AWindowMayBeginAtZero) {
+  Bound box;
+  ASSERT_EQ(0, box.bind(1, 1000, 500, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED));
+  EXPECT_EQ(box.statuses(), (Bound::Statuses{{1, IBV_WC_SUCCESS}}));
+  std::fill_n(box.sides[0].memory.begin(), 400, 0xA5);
+  const std::uint64_t zero = 0 - box.sides[1].address();  // write() counts from the region's beginning
+  EXPECT_EQ(box.write(zero + 100, 400), IBV_WC_SUCCESS);
+  EXPECT_EQ(std::count(box.sides[1].memory.begin() + 1100, box.sides[1].memory.begin() + 1500, 0xA5), 400);
+  EXPECT_EQ(std::count(box.sides[1].memory.begin(), box.sides[1].memory.end(), 0xA5), 400);
+  EXPECT_EQ(box.write(zero + 101, 400), IBV_WC_REM_ACCESS_ERR) << "a byte too far";
+}
+
 TEST(Bind, GrantsWhatItSays) {
   for (const unsigned access : {unsigned{IBV_ACCESS_REMOTE_WRITE}, unsigned{IBV_ACCESS_REMOTE_READ}}) {
     Bound box;
@@ -171,7 +184,7 @@ TEST(Bind, WhatCannotBeWrittenIsEinval) {
   const std::function<void(ibv_send_wr&)> rows[] = {
       [](ibv_send_wr& wr) { wr.bind_mw.mw = nullptr; }, [](ibv_send_wr& wr) { wr.bind_mw.bind_info.mr = nullptr; },
       [](ibv_send_wr& wr) { wr.bind_mw.rkey += 0x100; },
-      [](ibv_send_wr& wr) { wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED; }};
+      [](ibv_send_wr& wr) { wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_LOCAL_WRITE; }};
   for (const auto& spoil : rows) {
     ibv_send_wr wr = box.request(1, 0, 4096, IBV_ACCESS_REMOTE_WRITE);
     spoil(wr);
