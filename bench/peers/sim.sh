@@ -7,7 +7,7 @@ root=$(realpath "$(dirname "$0")/../..")
 build=$(realpath "${1:-$root/build/release}")
 log=$(mktemp "${TMPDIR:-/tmp}/rocebox-sim.XXXXXX")
 trap 'rm -f "$log"' EXIT
-cmake --build "$build" --target rocebox &> "$log" || { tail -40 "$log" >&2; exit 2; }
+cmake --build "$build" --target rocebox cache_probe &> "$log" || { tail -40 "$log" >&2; exit 2; }
 echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), load $(cut -d' ' -f1 /proc/loadavg)"
 status=0
 python3 "$root/bench/peers/sim_speed.py" "$build" "${@:2}" || status=$?
