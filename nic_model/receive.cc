@@ -165,7 +165,7 @@ Counter& Nic::receive_checked(Context& context, Packet packet) {
 Counter& Nic::receive_from_peer(Context& context, Qp& qp, Packet packet) {
   if (core_.is_observed(QpEventKind::kRx)) [[unlikely]]
     observe_received(context, qp, packet);
-  // IB specification, 11.6.3.1: a program that waits for word from its peer need not wait for more than this.
+  // IB specification, 11.6.3.1: it stands for the peer's word that it is ready, so the program may go to RTS.
   if (qp.attributes.state == IBV_QPS_RTR && !std::exchange(qp.has_heard, true)) [[unlikely]]
     core_.tell({IBV_EVENT_COMM_EST, qp.number()});
   const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long a load takes that waits for the one before it, in a working set of KIB: the yardstick of what depends on
-// caches that are shared with other machines' work. usage: cache_probe KIB...  One line each: KIB, and nanoseconds.
+// How long a load takes that waits for the one before it, in a working set of KIB on pages as the system gives them:
+// the yardstick of what depends on caches that others share. usage: cache_probe KIB...  One line each: KIB, and
+// nanoseconds.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -42,10 +43,16 @@ double nanoseconds_a_load(const std::vector<Line>& all) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr unsigned long kKibMax = 1 << 20;
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: cache_probe KIB...\n");
+    return 2;
+  }
   for (int i = 1; i < argc; i++) {
-    const unsigned long kib = std::strtoul(argv[i], nullptr, 10);
-    if (kib == 0) {
-      std::fprintf(stderr, "usage: cache_probe KIB...\n");
+    char* end = nullptr;
+    const unsigned long kib = std::strtoul(argv[i], &end, 10);
+    if (*end != '\0' || kib == 0 || kib > kKibMax) {
+      std::fprintf(stderr, "cache_probe: %s is no number of KiB from 1 to %lu\n", argv[i], kKibMax);
       return 2;
     }
     std::printf("%lu %.1f\n", kib, nanoseconds_a_load(ring(kib * 1024 / kLine)));

@@ -151,7 +151,7 @@ class Host final : public HostSide, public dpa::Environment {
   std::vector<HostProgram*> programs_;
   std::vector<std::vector<const Timer*>> armed_;  // by program, in no order
   std::vector<std::uint32_t> to_start_;
-  bool port_has_changed_ = false;            // which programs are still to be told
+  bool port_has_changed_ = false;            // programs have not been told yet
   Context* context_ = nullptr;               // of the call that goes on
   std::vector<CompletionQueue*> completed_;  // that are being told of
   std::size_t first_free_ = 0;               // of the places of queue pairs: none before it is free

@@ -13,7 +13,7 @@ std::uint32_t local_right(std::uint32_t access) {
   return access & kChanges ? std::uint32_t{IBV_ACCESS_LOCAL_WRITE} : 0;
 }
 
-// Where the region that a window opens has what the window's users address so.
+// The address in the window's region of what users of the window call `address`.
 std::uint64_t in_region(const Region& window, std::uint64_t address) {
   return address - window.address + window.window_at;
 }

@@ -66,7 +66,8 @@ class SendQueue {
   /// Writes a WQE. 0, or ENOMEM: the queue is full; EINVAL: more pieces or inline bytes than it has room for, a piece
   /// of 2 GiB or more, or an opcode that it does not know. IBV_WR_BIND_MW, by which only connected queue pairs bind
   /// windows of type 2, names them by keys alone: `mw->rkey` is the window's so far, `rkey` its next one, of which the
-  /// low 8 bits are new, `mr->lkey` the region's; `length` 0 ends a binding.
+  /// low 8 bits are new, `mr->lkey` the region's; `length` 0 ends a binding. EINVAL: flags beside the remote rights and
+  /// IBV_ACCESS_ZERO_BASED.
   int post(const ibv_send_wr& request, const mlx5_wqe_av* address);
   /// The NIC may read what was posted.
   void ring_doorbell() { doorbell_ = htobe32(producer_ & 0xFFFF); }

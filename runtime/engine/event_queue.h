@@ -30,8 +30,8 @@ class Event : private Deadline {
   Event** before_ = nullptr;  // what points to it there; null: it is in the heap, or not armed
 };
 
-/// Time goes on only: nothing is taken out before what was taken out last, but for go_back(). Of equal times any is the
-/// first.
+/// Time goes on only: nothing is taken out before what was taken out last, except after go_back(). Of equal times any
+/// is the first.
 class EventQueue {
  public:
   bool empty() const { return size() == 0; }

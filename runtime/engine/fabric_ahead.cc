@@ -92,7 +92,7 @@ void Fabric::run_in_time() {
       if (delay->size() && delay->gives()) wake_ups_.arm(*way, delay->next_at());
     }
   }
-  inner_.go_back(now_);  // who runs ahead next may have more to do before what others have done
+  inner_.go_back(now_);  // hosts that run ahead next may have something due before the last that others have done
 }
 
 // What a host posts outside of its device's calls is seen in the next instant, and what it posts in one of them by

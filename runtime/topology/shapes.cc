@@ -84,11 +84,11 @@ void FatTree::fields(Fields& f) {
   f.integer("k", k, {2, 64}, "ports of each switch, an even number: k^3/4 hosts");
   f.integer("pods", pods, {0, 64}, "pods that are there; 0: k, so that cores have no free ports");
   f.integer("radix", radix, {0, 64},
-            "in place of `k`: ports of each switch, an even number, with `hosts` in as few tiers as they need; 0: `k` "
-            "says the size");
+            "in place of `k`: ports of each switch, an even number, for `hosts` hosts: up to radix^2/2 in two tiers, "
+            "`leaf0`, ... and `spine0`, ..., more in three; 0: `k` says the size");
   f.integer("hosts", hosts, {0, 64 * 64 * 64 / 4},
-            "with `radix`: hosts of all edge switches, of which the first have one more where they do not go into each "
-            "alike; two tiers hold radix^2/2, three radix^3/4");
+            "with `radix`: hosts in all, spread evenly over the switches below; where they do not divide, the first "
+            "switches have one more");
   if (k % 2 != 0) f.refuse("k", "must be even: half of a switch's ports lead up");
   if (pods > k) f.refuse("pods", "must not exceed k: a core has one port for each");
   if (radix != 0) {
@@ -97,6 +97,9 @@ void FatTree::fields(Fields& f) {
     if (radix % 2 != 0) f.refuse("radix", "must be even: half of a switch's ports lead up");
     if (hosts == 0) f.refuse("radix", "needs `hosts`");
     if (hosts > radix * radix * radix / 4) f.refuse("hosts", "must not exceed radix^3/4, which three tiers hold");
+    for (const char* of_cores : {"core_rate", "core_delay"})
+      if (hosts <= radix * radix / 2 && f.given(of_cores))
+        f.refuse(of_cores, "is of three tiers; these hosts need two");
   } else if (hosts != 0) {
     f.refuse("hosts", "needs `radix`; `k` and `pods` say how many there are");
   }
@@ -121,7 +124,9 @@ void FatTree::build_two_tiers(Graph& graph) const {
   const std::int64_t half = radix / 2;
   LeafSpine tiers;
   tiers.leaves = (hosts + half - 1) / half;
-  tiers.spines = half;
+  tiers.spines = 1;
+  while (half % tiers.spines != 0 || tiers.leaves * (half / tiers.spines) > radix) tiers.spines++;
+  tiers.wires_per_spine = half / tiers.spines;
   tiers.hosts = hosts;
   tiers.host = host;
   tiers.spine = aggregation;

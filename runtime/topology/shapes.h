@@ -34,8 +34,9 @@ struct LeafSpine {
   void build(Graph& graph) const;
 };
 
-/// Al-Fares et al. 2008: k pods of k switches of k ports, (k/2)^2 cores, k^3/4 hosts. Or, by what is bought: switches
-/// of one radix, in as few tiers as the hosts need, each with half of its ports down.
+/// Al-Fares et al. 2008: k pods of k switches of k ports, (k/2)^2 cores, k^3/4 hosts. Or, as clusters are bought:
+/// switches of one radix for a number of hosts. Two tiers, a LeafSpine, where these hold them: as few leaves and spines
+/// as there can be with as many wires up as down at each leaf; else pods and all cores.
 struct FatTree {
   std::int64_t k = 4, pods = 0, radix = 0, hosts = 0;
   Wire host, aggregation, core;

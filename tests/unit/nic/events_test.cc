@@ -108,37 +108,53 @@ TEST(AsyncEvents, TellTheResponderWhatItRefused) {
   }
 }
 
-// The first packet in RTR, once; none in RTS.
+// The first packet in RTR, once, of each connection; none in RTS.
 TEST(AsyncEvents, TellThatThePeerSends) {
   for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC})
     for (const bool in_rtr : {true, false}) {
       SCOPED_TRACE(type);
       NicBox box;
-      box.connect({.type = type, .far_stays_in_rtr = in_rtr});
-      for (std::uint64_t i = 0; i < 3; i++) EXPECT_EQ(0, box.post(0, i, IBV_WR_RDMA_WRITE, 0, 4096));
-      box.run();
-      EXPECT_EQ(box.completions(0).size(), 3u) << "it answers in RTR";
-      EXPECT_EQ(box.hosts[1]->events, std::vector<ibv_event_type>(in_rtr, IBV_EVENT_COMM_EST));
+      const PairOptions options{.type = type, .far_stays_in_rtr = in_rtr};
+      box.connect(options);
+      for (unsigned times = 1; times <= 2; times++) {
+        box.completions(0).clear();
+        for (std::uint64_t i = 0; i < 3; i++) EXPECT_EQ(0, box.post(0, i, IBV_WR_RDMA_WRITE, 0, 4096));
+        box.run();
+        EXPECT_EQ(box.completions(0).size(), 3u) << "it answers in RTR";
+        EXPECT_EQ(box.hosts[1]->events, std::vector<ibv_event_type>(in_rtr ? times : 0, IBV_EVENT_COMM_EST));
+        for (unsigned side = 0; side < 2; side++)
+          box.on(side, [&](Host& host) {
+            ibv_qp_attr a{};
+            EXPECT_EQ(0, host.modify_qp(*box.sides[side].qp, a, IBV_QP_STATE)) << "to RESET";
+          });
+        for (unsigned side = 0; side < 2; side++)
+          box.make_ready(side, *box.sides[side].qp, box.sides[1 - side].qp->number(), options);
+      }
       EXPECT_TRUE(box.hosts[0]->events.empty());
     }
 }
 
-// In the instant in which the port changes, where nothing else happens.
+// In the instant in which it changes, where nothing else happens, each change in its order.
 TEST(AsyncEvents, TellOfThePort) {
   NicBox box;
   box.connect();
+  box.run();
+  ASSERT_EQ(box.fabric.next_deadline(), kNever);
   const auto set = [&box](bool up) {
     const auto options = nic_test_options("nic", fmt::format("{{address: 10.0.0.1, rate: 100Gbps, up: {}}}", up));
     options->change(*box.nics[0])->apply(*box.nics[0], box.now);
-    box.run(kMicrosecond);
   };
-  const std::vector<ibv_event_type> down{IBV_EVENT_PORT_ERR}, again{IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE};
   set(true);
-  EXPECT_TRUE(box.hosts[0]->events.empty());
+  box.fabric.run(box.now);
+  EXPECT_TRUE(box.hosts[0]->events.empty()) << "nothing has changed";
   set(false);
-  EXPECT_EQ(box.hosts[0]->events, down);
+  box.fabric.run(box.now);
+  EXPECT_EQ(box.hosts[0]->events, std::vector<ibv_event_type>{IBV_EVENT_PORT_ERR});
+  box.hosts[0]->events.clear();
   set(true);
-  EXPECT_EQ(box.hosts[0]->events, again);
+  set(false);
+  box.fabric.run(box.now);
+  EXPECT_EQ(box.hosts[0]->events, (std::vector<ibv_event_type>{IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR}));
 }
 
 // A shared receive queue below its limit says so once; a queue pair of it that fails will take no more of it.

@@ -123,6 +123,45 @@ TEST_F(MemoryTest, AWindowIsForItsQueuePairUntilItIsInvalidated) {
   EXPECT_EQ(memory.check(window, owner, address + 10, 1, 0), MemoryError::kNoKey);
 }
 
+// Those who use it count from its first byte, which lies in the midst of a region, of pieces, or of no bytes.
+TEST_F(MemoryTest, AWindowMayBeginAtZero) {
+  constexpr std::uint32_t kRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
+  constexpr std::uint32_t kAccess =
+      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
+  const Accessor owner{domain, 17};
+  const auto bind = [&](std::uint32_t region, std::uint64_t from) {
+    MemoryError error;
+    const std::uint32_t window = memory.bind(memory.add_window(domain), 1, region, from, 64, kAccess, owner, error);
+    EXPECT_EQ(error, MemoryError::kNone);
+    EXPECT_EQ(memory.check(window, owner, 0, 64, IBV_ACCESS_REMOTE_WRITE), MemoryError::kNone);
+    EXPECT_EQ(memory.check(window, owner, 1, 64, IBV_ACCESS_REMOTE_WRITE), MemoryError::kOutOfBounds);
+    EXPECT_EQ(memory.check(window, owner, from, 1, 0), MemoryError::kOutOfBounds);
+    return window;
+  };
+  const std::array<std::uint8_t, 4> some = {1, 2, 3, 4};
+  std::array<std::uint8_t, 4> back = {};
+  const std::uint32_t direct = memory.add(domain, bytes.data(), bytes.size(), kRights);
+  const std::uint32_t window = bind(direct, address + 100);
+  memory.write(window, 8, 4, some.data());
+  EXPECT_TRUE(std::equal(some.begin(), some.end(), bytes.begin() + 108));
+  memory.read(window, 8, 4, back.data());
+  EXPECT_EQ(back, some);
+  EXPECT_TRUE(memory.in_one_piece(window, 56, 8));
+  EXPECT_EQ(memory.eight_bytes(window, 56), bytes.data() + 156);
+  const std::uint32_t joined =
+      memory.add_indirect(domain, 5000, {{direct, address + 200, 32}, {direct, address, 64}}, kRights);
+  const std::uint32_t of_pieces = bind(joined, 5024);
+  memory.write(of_pieces, 6, 4, some.data());
+  EXPECT_TRUE(std::equal(some.begin(), some.begin() + 2, bytes.begin() + 230));
+  EXPECT_TRUE(std::equal(some.begin() + 2, some.end(), bytes.begin()));
+  EXPECT_FALSE(memory.in_one_piece(of_pieces, 4, 8));
+  EXPECT_EQ(memory.eight_bytes(of_pieces, 16), bytes.data() + 8);
+  const std::uint32_t placed = memory.add_without_bytes(domain, 7000, 4096, kRights);
+  memory.write(bind(placed, 7100), 10, 4, nullptr);
+  EXPECT_TRUE(memory.find(placed)->placed->covers(110, 4));
+  EXPECT_EQ(memory.find(placed)->placed->bytes_covered(), 4u);
+}
+
 // Whoever changes memory must be able to write it, and an atomic is one write.
 TEST_F(MemoryTest, AtomicsNeedTheRightToWriteInOnePiece) {
   constexpr std::uint32_t kAtomic = IBV_ACCESS_REMOTE_ATOMIC;
