@@ -229,8 +229,8 @@ constexpr const char* kNics[] = {
     "recovery: rnic_sr\nwindow: 7\nretransmit_stall: 3us",
     "recovery: selective\nwindow: 16\nack_every: 3",
     "credits: true",
-    "scheduler: {policy: greedy}\npcie: {bandwidth: 50Gbps, outstanding_reads: 3}\nlimiter: {qp_rate: 20Gbps, "
-    "qp_burst: 16KiB, port_rate: 40Gbps}"};
+    ("scheduler: {policy: greedy}\npcie: {bandwidth: 50Gbps, outstanding_reads: 3}\nlimiter: {qp_rate: 20Gbps, "
+     "qp_burst: 16KiB, port_rate: 40Gbps}")};
 constexpr const char* kLinks[] = {
     "delay: 1us\nloss: 2%\nreorder: 2%\nduplicate: 2%", "delay: 3us\njitter: 4us\njitter_reorders: true\nloss: 1%",
     "delay: 1us\nburst_loss: {enter: 3%, leave: 60%, loss_bad: 60%}\nduplicate: 10%", "delay: 1us\ncorrupt: 3%"};
