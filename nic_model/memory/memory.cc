@@ -182,7 +182,7 @@ MemoryError Memory::check_at(std::uint32_t key, Accessor by, std::uint64_t addre
   const std::uint64_t offset = address - region->address;
   if (address < region->address || offset > region->length || bytes > region->length - offset)
     return MemoryError::kOutOfBounds;
-  if (is_window) return check_at(region->window_of, by, region->window_at + offset, bytes, 0, depth + 1);
+  if (is_window) return check_at(region->window_of, by, in_region(*region, address), bytes, 0, depth + 1);
   if (region->kind == Region::Kind::kIndirect) return check_pieces(*region, by, offset, bytes, access, depth);
   return MemoryError::kNone;
 }
