@@ -17,7 +17,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 import finish  # noqa: E402
+import priority  # noqa: E402
 
+priority.come_first()
 VM = ROOT / "configs" / "lab" / "vm"
 ROCEBOX = os.environ.get("ROCEBOX", str(ROOT / "build" / "release" / "rocebox"))
 BOOT_SECONDS = 180  # 5 on an idle machine

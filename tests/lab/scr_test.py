@@ -166,21 +166,19 @@ class Scr(bed.BedTest):
                                             lambda counters: counters["rtt_responses_received"] > 4, 2), (1, 1), link)
 
     def test_an_agent_measures_the_delay_of_a_link(self):
-        """20 ms there and none back, less the time at the peer."""
+        """20 ms there and none back, less the time at the peer: so the fastest of its probes, and the median nearer to that than to twice it,
+        however long processes wait for a core."""
         control = f"""      rate: 20Mbps
       congestion_control: scr_control
       scr_control: {{policy: probe, {TIMING}, probe_timeout: 1s, parameters: [{{name: period, value: 10000000}}]}}
 """
-        for _ in range(TRIES):
-            bump, asks, serves = self.begin([{"size": "1KiB", "tx_depth": 1}], control, "forward: {delay: 20ms}")
-            self.until(lambda: self.counters(asks)["rtt_responses_received"] >= 120, "probes are answered")
-            _, nic, _ = self.end(bump, asks, serves)
-            told = nic["devices"]["nic"]["kernels"]["nic"]["policy_counters"]
-            self.assertGreaterEqual(told["least_ns"], 20e6 - 100e3, told)
-            if abs(told["median_ns"] / 1e6 - 20) < 1:
-                return
-        self.fail(told)
-
+        bump, asks, serves = self.begin([{"size": "1KiB", "tx_depth": 1}], control, "forward: {delay: 20ms}")
+        self.until(lambda: self.counters(asks)["rtt_responses_received"] >= 120, "probes are answered")
+        _, nic, _ = self.end(bump, asks, serves)
+        told = nic["devices"]["nic"]["kernels"]["nic"]["policy_counters"]
+        self.assertGreaterEqual(told["least_ns"], 20e6 - 100e3, told)
+        self.assertLess(told["least_ns"], 21e6, told)
+        self.assertLess(told["median_ns"], 30e6, told)
 
     def reload(self, process, config, before, after):
         text = config.read_text()

@@ -16,7 +16,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 import finish  # noqa: E402
+import priority  # noqa: E402
 
+priority.come_first()
 CAPTURE = ROOT / "tests/replay/captures/multi_qp.pcap"
 ROCEBOX = os.environ.get("ROCEBOX", str(ROOT / "build/release/rocebox"))
 SOCKET = "dpdk_telemetry.v2"
