@@ -35,47 +35,45 @@ void Fabric::leave(Member& from, Port out, std::span<Packet> packets, Nanos now)
   if (!wire.to) return output_({from.device_number, out}, packets, now);
   if (!from.taps.empty() && from.taps[out]) [[unlikely]]
     from.taps[out]({from.device_number, out}, packets, now);
-  if (wire.way) return carry(*wire.way, packets, now);
+  if (wire.way) return carry(wire, packets, now);
   deliver(*wire.to, wire.port, packets);
 }
 
-void Fabric::carry(Way& into, std::span<Packet> packets, Nanos now) {
-  DelayWay& way = *into.way;
+void Fabric::carry(const Wire& wire, std::span<Packet> packets, Nanos now) {
+  DelayWay& way = *wire.delay;
   for (Packet& packet : packets) {
-    if (!way.is_open() || into.waits) {
+    if (!way.is_open()) {
       no_room_ = true;
-      deliver(*into.line, into.in, packets.subspan(static_cast<std::size_t>(&packet - packets.data())));
+      deliver(*wire.to, wire.port, packets.subspan(static_cast<std::size_t>(&packet - packets.data())));
       break;
     }
     if (way.last_comes() > now) [[unlikely]]
-      broken("a packet leaves while another one is being sent", into.line->device->name(), into.in);
+      broken("a packet leaves while another one is being sent", wire.to->device->name(), wire.port);
     if (!is_known(packet) || way.is_watched()) [[unlikely]]
-      into.line->line->comes(into.in, packet, now);
-    put(into, packet, now);
+      wire.to->line->comes(wire.port, packet, now);
+    put(wire, packet, now);
   }
-  if (!counts_late_) into.line->device->settle(now + 1);
+  if (!counts_late_) wire.to->device->settle(now + 1);
 }
 
-inline void Fabric::put(Way& into, Packet packet, Nanos comes) {
-  DelayWay& way = *into.way;
+inline void Fabric::put(const Wire& into, Packet packet, Nanos comes) {
+  DelayWay& way = *into.delay;
   const bool first = way.size() == 0;
   const Nanos due = way.put(packet, comes);
   if (!first) return;
   if (into.inner) {
-    if (due < into.inner->at()) inner_.arm(*into.inner, due);
+    if (due < into.inner->at()) inner_[into.inner->phase].arm(*into.inner, due);
   } else if (way.gives()) {
-    wake_ups_.arm(into, due);
+    wake_ups_.arm(*into.way, due);
   }
 }
 
 bool Fabric::leave_ahead(Member& from, Port out, Packet packet, Nanos now, Nanos at) {
   const Wire& wire = from.wires[out];
   if (!wire.way || (!from.taps.empty() && from.taps[out])) return false;
-  Way& into = *wire.way;
-  const DelayWay& way = *into.way;
-  if (!way.is_open() || !way.gives() || way.is_watched() || way.last_comes() > now || into.waits || !is_known(packet))
-    return false;
-  put(into, packet, at);
+  const DelayWay& way = *wire.delay;
+  if (!way.is_open() || !way.gives() || way.is_watched() || way.last_comes() > now || !is_known(packet)) return false;
+  put(wire, packet, at);
   return true;
 }
 
@@ -116,9 +114,9 @@ inline void Fabric::look_ahead() {
 
 void Fabric::run(Nanos now) {
   now_ = now;
-  for (Member* woken : woken_) inner_.arm(*woken, now);
+  for (Member* woken : woken_) inner_[woken->phase].arm(*woken, now);
   woken_.clear();
-  if (inner_.next() <= now) run_ahead(now);
+  if (next_inner() <= now) run_ahead(now);
   if (alone_) {
     if (next_deadline() <= now) wake(0);
   } else {

@@ -64,12 +64,14 @@ class Fabric {
   void wake(unsigned device);
   /// The earliest armed timer; kNever when there is none.
   Nanos next_deadline() const {
-    return alone_ ? member(0).device->next_deadline() : std::min(wake_ups_.next(), inner_.next());
+    return alone_ ? member(0).device->next_deadline() : std::min(wake_ups_.next(), next_inner());
   }
 
   /// Devices that wait for a time, and directions of lines with packets: what the event queue holds, whatever the
   /// number of timers and packets.
-  std::size_t wake_ups() const { return alone_ ? next_deadline() != kNever : wake_ups_.size() + inner_.size(); }
+  std::size_t wake_ups() const {
+    return alone_ ? next_deadline() != kNever : wake_ups_.size() + inner_[0].size() + inner_[1].size();
+  }
 
   /// What run() has done: devices stepped, and packets handed to them.
   std::uint64_t work() const { return work_; }
@@ -82,12 +84,14 @@ class Fabric {
 
   /// From the next run() on devices of which each port is joined to a line that delays are run through the shortest of
   /// these delays at a time, one after the other, before all others: what they get in it is on its way already, and
-  /// each of them stays in the cache for it. All that they do is the same and comes at the same times; only who looks
-  /// at them or counts in between sees them ahead. Counts late, see below. Devices with a host are only if `hosts` says
-  /// so: then what runs on a host acts on that host alone, and nobody else calls wake() before what ran ahead is caught
-  /// up.
+  /// each of them stays in the cache for it. Through twice that where none of them has a neighbour that is none, and
+  /// they can take turns: every second one on each path, and then those between. All that they do is the same and comes
+  /// at the same times; only who looks at them or counts in between sees them ahead. Counts late, see below. Devices
+  /// with a host are only if `hosts` says so: then what runs on a host acts on that host alone, and nobody else calls
+  /// wake() before what ran ahead is caught up.
   void let_run_ahead(bool hosts);
-  /// From the next run() on all devices take their turns by time again. What ran ahead is ahead by less than a delay.
+  /// From the next run() on all devices take their turns by time again. What ran ahead is ahead by three delays at
+  /// most.
   void run_in_time();
   /// Nothing is run ahead to `until` or farther, from the next run() on.
   void limit_ahead(Nanos until) { ahead_limit_ = until; }
@@ -100,8 +104,8 @@ class Fabric {
 
  private:
   static constexpr std::size_t kCacheLine = 64;
-  // Packets that a line must have room for where devices run ahead: a device may put on it before the one behind it has
-  // taken what was due.
+  // Packets that a line must have room for, for each delay by which devices run ahead: a device may put on it before
+  // the one behind it has taken what was due.
   static constexpr std::uint32_t kAheadRoom = 4096;
   // What arrives in one round, in order: a run of packets for each change of port. One packet, as nearly always, stands
   // in the inbox itself.
@@ -133,25 +137,26 @@ class Fabric {
   struct Member;
   struct Way;
   struct Wire {
-    Member* to = nullptr;  // null: no wire
-    Way* way = nullptr;    // of `to`, where that is a line
+    Member* to = nullptr;       // null: no wire
+    Way* way = nullptr;         // of `to`, where that is a line
+    DelayWay* delay = nullptr;  // of that
+    Member* inner = nullptr;    // to whom that leads, where he runs ahead
     Port port = 0;
   };
   // What can be due, by its number in a round.
   struct Part : Event {
     unsigned number = 0;
     bool is_way = false;
+    std::uint8_t phase = 0;  // of a device that runs ahead; kNoPhase while phases are given
   };
   // One direction of a line: packets that it carries cost no step. What each of them needs is one line of the cache.
   struct alignas(kCacheLine) Way : Part {
     Port in = 0;
-    Port to_port = 0;    // of `to`
-    bool waits = false;  // something is in an inbox of the line: it goes first
+    Port to_port = 0;  // of `to`
     DelayWay* way = nullptr;
     Member* to = nullptr;  // to whom they are handed; null: the wire leads to another line or nowhere, or it has a tap
     Member* line = nullptr;
-    Member* inner = nullptr;  // `to`, where that runs ahead
-    Wire wire;                // by which they leave
+    Wire wire;  // by which they leave
     // What taking the first packet needs, and then what the device that gets it does.
     void prefetch() const {
       way->prefetch_itself();
@@ -177,6 +182,7 @@ class Fabric {
     Fabric* fabric = nullptr;
     unsigned device_number = 0;
     bool is_inner = false;           // it runs ahead
+    bool follows = false;            // then: it is of the second phase, and its only neighbour's turn is before its own
     bool has_posted = false;         // then: its host has
     unsigned turn = 0;               // then: its place in turns_
     std::vector<WayHere> ways_here;  // then: those that lead here, by their numbers
@@ -185,8 +191,10 @@ class Fabric {
       prefetch_far_line(device);
       prefetch_far_lines(hot.data(), hot.data() + hot.size());
     }
+    bool is_leaf() const { return wires.size() == 1; }
+    // Whether something is in an inbox of the line.
     void set_waits(bool waits) {
-      for (Way& way : ways) way.waits = waits;
+      for (Way& way : ways) way.way->set_waits(waits);
     }
     void look_for_short_cuts() {
       for (Way& way : ways) {
@@ -205,9 +213,9 @@ class Fabric {
   void enter(Member& entered, Port in, Packet packet, Nanos now);
   void release(Way& way, Nanos now);
   void leave(Member& from, Port out, std::span<Packet> packets, Nanos now);
-  void carry(Way& way, std::span<Packet> packets, Nanos now);
+  void carry(const Wire& wire, std::span<Packet> packets, Nanos now);
   bool leave_ahead(Member& from, Port out, Packet packet, Nanos now, Nanos at);
-  void put(Way& into, Packet packet, Nanos comes);
+  void put(const Wire& into, Packet packet, Nanos comes);
   void deliver(Member& to, Port in, std::span<const Packet> packets);
   void number(Part& part, bool is_way);
   void set_wire(FabricPort from, FabricPort to);
@@ -215,6 +223,7 @@ class Fabric {
   void schedule(Member& due, Nanos at);
 
   // fabric_ahead.cc
+  static constexpr std::uint8_t kNoPhase = 2;
   // A packet that comes to a device which runs ahead.
   struct Coming {
     Nanos at;
@@ -222,12 +231,21 @@ class Fabric {
     Packet packet;
   };
   bool may_run_ahead(const Member& one, bool hosts) const;
+  static Member* inner_neighbour(const Wire& wire) {
+    return wire.way->to && wire.way->to->is_inner ? wire.way->to : nullptr;
+  }
+  static bool is_edge(const Member& one);
+  void set_inner(Way& way, Member* inner);
+  bool give_phases();
+  bool give_phases_from(Member& start);
   void give_turns();
   void wake_ahead(Member& woken);
   void schedule_inner(Member& one);
+  Nanos next_inner() const { return std::min(inner_[0].next(), inner_[1].next()); }
   void run_ahead(Nanos now);
+  void run_phase(unsigned phase, const std::array<Nanos, 2>& until);
   void run_ahead(Member& one, Nanos until);
-  static void prefetch_turns(std::span<Member* const> due, Nanos until);
+  static void prefetch_turns(std::span<Member* const> due, const std::array<Nanos, 2>& until);
   void gather(Member& one, Nanos until);
   void step_with(Member& one, Nanos now, std::span<const Coming> coming);
 
@@ -240,14 +258,17 @@ class Fabric {
   std::vector<Part*> parts_;  // by number: in the order of devices, a line's ways before the line
   Nanos now_ = 0, settled_ = 0;
   bool counts_late_ = false;
-  EventQueue wake_ups_;         // one of each part at most: its next deadline
-  EventQueue inner_;            // of those that run ahead: when something comes to one next, or its deadline
-  Nanos ahead_ = 0;             // the shortest delay of a line to one of these; 0: there is none
-  Nanos ahead_limit_ = kNever;  // none of them is run to this time
-  Nanos ran_ahead_to_ = 0;      // what they had to do before this time they have done
-  bool no_room_ = false;        // a line was stepped for a packet
-  std::vector<Member*> turns_;  // of those that run ahead: who shares lines with whom lies near him
-  DeviceSet due_turns_;         // of these, those that run ahead now
+  EventQueue wake_ups_;  // one of each part at most: its next deadline
+  // Of those that run ahead, by phase: when something comes to one next, or its deadline.
+  std::array<EventQueue, 2> inner_;
+  bool has_phases_ = false;        // who is of one has neighbours of the other alone
+  std::array<Nanos, 2> ran_to_{};  // by phase: what they had to do before this time they have done
+  Nanos ahead_ = 0;                // the shortest delay of a line to one of these; 0: there is none
+  Nanos ahead_limit_ = kNever;     // none of them is run to this time
+  Nanos ran_ahead_to_ = 0;         // the latest of the times to which any of them has run
+  bool no_room_ = false;           // a line was stepped for a packet
+  std::vector<Member*> turns_;     // of those that run ahead: who shares lines with whom lies near him
+  DeviceSet due_turns_;            // of these, those that run ahead now
   std::vector<Member*> due_;
   std::vector<Member*> woken_;          // of those that run ahead, since the last run()
   Member* at_work_ = nullptr;           // of those that run ahead

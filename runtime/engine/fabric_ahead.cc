@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices inside a network, run through the shortest delay of the lines to them one after the other: simulators of many
-// processors call it a conservative window. Here it is for the cache.
+// Devices inside a network, run one after the other as far as the delays of the lines to them let each: simulators of
+// many processors call it a conservative window. Here it is for the cache.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,8 @@ namespace {
 
 // A key for sorting: when something comes, and its place among all that comes in a turn.
 constexpr unsigned kOrderBits = 32;
-constexpr Nanos kAheadMax = UINT32_MAX;
+constexpr unsigned kTurnsAhead = 3;  // a turn ends so many delays beyond an instant at most
+constexpr Nanos kAheadMax = UINT32_MAX / kTurnsAhead;
 constexpr std::size_t kComingSoon = 2;  // packets before a packet while which the device fetches what it needs for it
 
 }  // namespace
@@ -20,8 +21,7 @@ constexpr std::size_t kComingSoon = 2;  // packets before a packet while which t
 // What comes to it and what it sends is on lines that only delay.
 bool Fabric::may_run_ahead(const Member& one, bool hosts) const {
   const auto carries = [](const Way& way) {
-    return way.way->is_open() && way.way->gives() && !way.way->is_watched() && !way.waits &&
-           way.way->capacity() >= kAheadRoom;
+    return way.way->is_open() && way.way->gives() && !way.way->is_watched() && way.way->capacity() >= kAheadRoom;
   };
   const bool is_host = one.device->host_side();
   if (one.line || (is_host && !hosts) || !one.taps.empty() || one.wires.empty() || rounds_[turn_].contains(one.number))
@@ -44,55 +44,105 @@ void Fabric::let_run_ahead(bool hosts) {
     one->ways_here.clear();
     for (const Wire& wire : one->wires) {
       Way& way = wire.to->ways[wire.port ^ 1];
-      way.inner = one.get();
+      set_inner(way, one.get());
       wake_ups_.cancel(way);
       shortest = std::min(shortest, way.way->delay());
       one->ways_here.push_back({way.way, way.to_port, &way});
     }
     std::ranges::sort(one->ways_here, {}, [](const WayHere& here) { return here.way->number; });
     wake_ups_.cancel(*one);
-    schedule_inner(*one);
   }
   ahead_ = shortest == kNever ? 0 : std::min(shortest, kAheadMax);
+  ran_to_ = {};
+  has_phases_ = give_phases();
+  for (const auto& one : members_) {
+    if (!one->is_inner) continue;
+    if (!has_phases_) one->phase = 0;
+    schedule_inner(*one);
+  }
   give_turns();
+}
+
+// A switch with hosts.
+bool Fabric::is_edge(const Member& one) {
+  return !one.is_leaf() && std::ranges::any_of(one.wires, [](const Wire& wire) {
+    const Member* const other = inner_neighbour(wire);
+    return other && other->is_leaf();
+  });
+}
+
+// Who leads there knows it, too.
+void Fabric::set_inner(Way& way, Member* inner) {
+  Member* const before = way.line->wires[way.in].to;
+  if (!before) return;
+  for (Wire& wire : before->wires)
+    if (wire.way == &way) wire.inner = inner;
+}
+
+// False: one of them has a neighbour that does not run ahead, or one of its own phase, as in a ring of three, or a line
+// has too little room. Switches that have hosts come first.
+bool Fabric::give_phases() {
+  const auto is_roomy = [](const WayHere& here) { return here.delay->capacity() >= kTurnsAhead * kAheadRoom; };
+  for (const auto& one : members_) {
+    one->phase = one->is_inner ? kNoPhase : 0;
+    if (one->is_inner && !std::ranges::all_of(one->ways_here, is_roomy)) return false;
+  }
+  for (const bool any : {false, true})
+    for (const auto& one : members_)
+      if (one->phase == kNoPhase && (any || is_edge(*one)) && !give_phases_from(*one)) return false;
+  return true;
+}
+
+bool Fabric::give_phases_from(Member& start) {
+  std::vector<Member*> reached = {&start};
+  start.phase = 0;
+  for (std::size_t i = 0; i < reached.size(); i++)
+    for (const Wire& wire : reached[i]->wires) {
+      Member* const other = inner_neighbour(wire);
+      if (!other || other->phase == reached[i]->phase) return false;
+      if (other->phase == kNoPhase) {
+        other->phase = reached[i]->phase ^ 1;
+        reached.push_back(other);
+      }
+    }
+  return true;
 }
 
 // Behind each device those with one line, which leads to it: what it has put on that is in the cache yet.
 void Fabric::give_turns() {
   turns_.clear();
-  const auto give = [this](Member& one) {
+  const auto give = [this](Member& one, bool follows) {
     one.turn = static_cast<unsigned>(turns_.size());
+    one.follows = follows && one.phase == 1;
     turns_.push_back(&one);
   };
-  const auto is_leaf = [](const Member& one) { return one.wires.size() == 1; };
   for (const auto& one : members_) {
-    if (!one->is_inner || is_leaf(*one)) continue;
-    give(*one);
+    if (!one->is_inner || one->is_leaf()) continue;
+    give(*one, false);
     for (const Wire& wire : one->wires)
-      if (Member* other = wire.way->to; other && other->is_inner && is_leaf(*other)) give(*other);
+      if (Member* other = inner_neighbour(wire); other && other->is_leaf()) give(*other, true);
   }
   for (const auto& one : members_)
-    if (one->is_inner && is_leaf(*one) && (one->turn >= turns_.size() || turns_[one->turn] != one.get())) give(*one);
+    if (one->is_inner && one->is_leaf() && (one->turn >= turns_.size() || turns_[one->turn] != one.get()))
+      give(*one, false);
   due_turns_.resize(turns_.size());
 }
 
 void Fabric::run_in_time() {
   if (!std::exchange(ahead_, 0)) return;
-  for (Member* woken : woken_) {
-    woken->has_posted = false;
-    rounds_[turn_].add(woken->number);
-  }
   woken_.clear();
   for (const auto& one : members_) {
     if (!std::exchange(one->is_inner, false)) continue;
-    inner_.cancel(*one);
+    if (std::exchange(one->has_posted, false)) rounds_[turn_].add(one->number);
+    inner_[one->phase].cancel(*one);
     schedule(*one, one->device->next_deadline());
     for (const auto& [delay, to_port, way] : one->ways_here) {
-      way->inner = nullptr;
+      set_inner(*way, nullptr);
       if (delay->size() && delay->gives()) wake_ups_.arm(*way, delay->next_at());
     }
   }
-  inner_.go_back(now_);  // hosts that run ahead next may have something due before the last that others have done
+  for (EventQueue& inner : inner_)
+    inner.go_back(now_);  // hosts that run ahead next may have something due before the last that others have done
 }
 
 // What a host posts outside of its device's calls is seen in the next instant, and what it posts in one of them by
@@ -104,24 +154,44 @@ void Fabric::wake_ahead(Member& woken) {
   if (!at_work_) woken_.push_back(&woken);
 }
 
+// A phase may run to one delay beyond where the other one has: what that sends later is under way for as long. What
+// devices in time send is, too, and they are where time is.
 void Fabric::run_ahead(Nanos now) {
-  const Nanos until = std::max(now + 1, std::min(now + ahead_, ahead_limit_));
-  due_.clear();
+  const auto at_most = [&](Nanos until) {
+    return std::max(now + 1, std::min({until, has_phases_ ? kNever : now + ahead_, ahead_limit_}));
+  };
+  std::array<Nanos, 2> until;
+  until[0] = at_most(std::max(now, ran_to_[1]) + ahead_);
+  until[1] = at_most(until[0] + ahead_);
   no_room_ = false;
-  inner_.take_due(until - 1, [this](Event& due) { due_turns_.add(static_cast<Member&>(due).turn); });
-  due_turns_.take_all([this](unsigned turn) { due_.push_back(turns_[turn]); });
-  for (std::size_t i = 0; i < due_.size(); i++) {
-    prefetch_turns(std::span(due_).subspan(i), until);
-    run_ahead(*due_[i], until);
-  }
-  ran_ahead_to_ = until;
+  run_phase(0, until);
+  if (has_phases_ && !no_room_) run_phase(1, until);
+  ran_to_ = until;
+  ran_ahead_to_ = std::max({ran_ahead_to_, until[0], until[1]});
   // A line without room decides in the rounds of this instant what becomes of a packet.
   if (no_room_) [[unlikely]]
     run_in_time();
 }
 
+// Behind a device those that follow it: by what it sends they may come to be due. None of them, nor of the second
+// phase, once a line had no room for a packet of the first: that may come to them in their past.
+void Fabric::run_phase(unsigned phase, const std::array<Nanos, 2>& until) {
+  due_.clear();
+  inner_[phase].take_due(until[phase] - 1, [this](Event& due) { due_turns_.add(static_cast<Member&>(due).turn); });
+  inner_[phase].advance(now_);
+  due_turns_.take_all([this, phase](unsigned turn) {
+    due_.push_back(turns_[turn]);
+    while (phase == 0 && ++turn < turns_.size() && turns_[turn]->follows) due_.push_back(turns_[turn]);
+  });
+  for (std::size_t i = 0; i < due_.size(); i++) {
+    prefetch_turns(std::span(due_).subspan(i), until);
+    Member& one = *due_[i];
+    if (one.phase == phase || (one.at() < until[1] && !no_room_)) run_ahead(one, until[one.phase]);
+  }
+}
+
 // What the next turns need. Where it lies is said by what a turn before has asked for.
-void Fabric::prefetch_turns(std::span<Member* const> due, Nanos until) {
+void Fabric::prefetch_turns(std::span<Member* const> due, const std::array<Nanos, 2>& until) {
   if (due.size() > 4) prefetch_far_lines(due[4], due[4] + 1);
   if (due.size() > 3) {
     const Member& one = *due[3];
@@ -132,13 +202,12 @@ void Fabric::prefetch_turns(std::span<Member* const> due, Nanos until) {
   if (due.size() > 2) {
     const Member& one = *due[2];
     for (const WayHere& here : one.ways_here) here.delay->prefetch_itself();
-    for (const Wire& wire : one.wires) prefetch_far_line(wire.way);
+    for (const Wire& wire : one.wires) wire.delay->prefetch_itself();
     one.device->prefetch_turn(false);
   }
   if (due.size() > 1) {
     const Member& one = *due[1];
-    for (const WayHere& here : one.ways_here) here.delay->prefetch_due(until);
-    for (const Wire& wire : one.wires) wire.way->way->prefetch_itself();
+    for (const WayHere& here : one.ways_here) here.delay->prefetch_due(until[one.phase]);
     one.device->prefetch_turn(true);
   }
 }
@@ -191,7 +260,8 @@ void Fabric::run_ahead(Member& one, Nanos until) {
 void Fabric::schedule_inner(Member& one) {
   Nanos due = one.device->next_deadline();
   for (const WayHere& here : one.ways_here) due = std::min(due, here.delay->next_at());
-  due == kNever ? inner_.cancel(one) : inner_.arm(one, due);
+  EventQueue& inner = inner_[one.phase];
+  due == kNever ? inner.cancel(one) : inner.arm(one, due);
 }
 
 void Fabric::step_with(Member& one, Nanos now, std::span<const Coming> coming) {

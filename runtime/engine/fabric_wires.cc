@@ -64,7 +64,8 @@ void Fabric::join(FabricPort a, FabricPort b) {
 
 void Fabric::set_wire(FabricPort from, FabricPort to) {
   Member &left = member(from.device), &entered = member(to.device);
-  left.wires[from.port] = {&entered, entered.line ? &entered.ways[to.port] : nullptr, to.port};
+  Way* const way = entered.line ? &entered.ways[to.port] : nullptr;
+  left.wires[from.port] = {&entered, way, way ? way->way : nullptr, nullptr, to.port};
   if (left.line) left.ways[from.port ^ 1].wire = left.wires[from.port];
   left.look_for_short_cuts();
 }

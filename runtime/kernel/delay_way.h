@@ -44,9 +44,11 @@ class alignas(RTE_CACHE_LINE_SIZE) DelayWay {
   DelayWay& operator=(const DelayWay&) = delete;
 
   /// Whether packets may be put on it now.
-  bool is_open() const { return delay_ != 0 && !shut_ && count_ < capacity_; }
+  bool is_open() const { return delay_ != 0 && !shut_ && !waits_ && count_ < capacity_; }
   /// The device's word: nothing may be put on it.
   void shut(bool shut) { shut_ = shut; }
+  /// The word of whoever puts packets on it: something that comes to the device itself goes first.
+  void set_waits(bool waits) { waits_ = waits; }
   /// The device wants to be told of each packet: LinePath::comes, goes.
   bool is_watched() const { return watched_; }
   void watch(bool watched) { watched_ = watched; }
@@ -180,11 +182,12 @@ class alignas(RTE_CACHE_LINE_SIZE) DelayWay {
   Nanos delay_ = 0, last_ = 0;
   std::uint64_t sequence_ = 0;
   Nanos last_comes_ = -1;
+  bool gives_ = true, shut_ = false, watched_ = false, waits_ = false;
   std::uint32_t last_bytes_ = 0;
-  bool gives_ = true, shut_ = false, watched_ = false;
-  Counted counted_, settled_;
+  Counted counted_;
+  std::array<Entry, kFew> few_;  // the first in one cache line with what is counted
+  Counted settled_;
   std::unique_ptr<Entry[]> ring_;
-  std::array<Entry, kFew> few_;
 };
 
 /// The short cut of a kernel whose directions are DelayWays as long as it has nothing else to decide; what becomes of

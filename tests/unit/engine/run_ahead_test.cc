@@ -136,6 +136,48 @@ TEST(RunAhead, ByTheShortestDelayAndNotBeyondTheLimit) {
   EXPECT_EQ(box.fabric.next_deadline(), 24);
 }
 
+// In a ring of four every second one runs as far as the others have sent, and then these as far as it has.
+TEST(RunAhead, ByTwiceThatWhereTheyCanTakeTurns) {
+  LineBox box;
+  const unsigned x = box.add("x"), y = box.add("y"), z = box.add("z"), w = box.add("w");
+  box.join(x, y, 10);
+  box.join(y, z, 10);
+  box.join(z, w, 10);
+  box.join(w, x, 10);
+  box.fabric.let_run_ahead(false);
+  box.inject(x, 0, 1);
+  box.fabric.run(0);
+  box.fabric.run(10);
+  EXPECT_EQ(box.take(), (Log{"x in0 1 @0", "y in0 1 @10"}));
+  box.fabric.run(20);
+  EXPECT_EQ(box.take(), (Log{"z in0 1 @20", "w in0 1 @30"}));
+  EXPECT_EQ(box.fabric.next_deadline(), 40);
+  box.fabric.limit_ahead(50);
+  box.fabric.run(40);
+  EXPECT_EQ(box.take(), (Log{"x in0 1 @40"}));
+  EXPECT_EQ(box.fabric.next_deadline(), 50);
+}
+
+// Beside one that is in time they are ahead of it by no more than what it sends takes.
+TEST(RunAhead, ByOneDelayBesideOneInTime) {
+  LineBox box;
+  const unsigned x = box.add("x"), y = box.add("y"), z = box.add("z"), w = box.add("w");
+  box.join(x, y, 10);
+  box.join(y, z, 10);
+  box.join(z, w, 10);
+  const unsigned v = box.add("v");
+  box.fabric.join({w, 1}, {v, 0});  // without delay: both take their turns by time
+  box.join(v, x, 10);
+  box.fabric.let_run_ahead(false);
+  box.inject(x, 0, 1);
+  box.fabric.run(0);
+  box.fabric.run(10);
+  EXPECT_EQ(box.take(), (Log{"x in0 1 @0", "y in0 1 @10"}));
+  box.fabric.run(20);
+  EXPECT_EQ(box.take(), (Log{"z in0 1 @20"}));
+  EXPECT_EQ(box.fabric.next_deadline(), 30);
+}
+
 TEST(RunAhead, GoesOnInTimeFromWhereItIs) {
   for (unsigned seed = 100; seed < 130; seed++) {
     Ring turns(seed, true), in_time(seed, false);

@@ -130,6 +130,31 @@ TEST(Ahead, WhereALineHasNoRoomNothingIsLostUnseen) {
   for (const char* part : {"workloads", "links"}) EXPECT_EQ(ahead.report[part], in_time.report[part]) << part;
 }
 
+// Room that suffices for what is on the way, and not for what devices put there before others have taken what was due:
+// where all of them are ahead by the delay of the very line that has none.
+TEST(Ahead, WhereALineOfTheShortestDelayHasNoRoomNothingComesTooLate) {
+  for (const char* workload :
+       {"permutation: {size: 80MiB, shift: 2, timeout: 20}", "incast: {size: 40MiB, timeout: 20}"}) {
+    const std::string yaml =
+        std::string(
+            "topology:\n  leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 3, host_rate: 100Gbps, spine_rate: "
+            "100Gbps, host_delay: 3600us, spine_delay: 3600us}\n"
+            "  hosts: {nic: {header_only: true, recovery: selective, window: 60000}}\n"
+            "  switches: {switch: {traffic_manager: {buffer: 512MiB, packets: 131072}}}\n"
+            "  links: {packets: 12288}\nsim: {sample: 10s}\nworkloads: {") +
+        workload + "}\n";
+    FabricBox box(yaml), again(yaml);
+    for (FabricBox* one : {&box, &again}) one->run();
+    EXPECT_EQ(box.report["run"]["end"], "all workloads had finished") << workload;
+    EXPECT_EQ(box.report["hash"], again.report["hash"]) << workload;
+    for (const auto& link : box.report["links"].items())
+      for (const std::string way : {"forward", "reverse"}) {
+        const auto count = [&](const char* what) { return box.link(link.key(), way + what); };
+        EXPECT_EQ(count("_packets"), count("_delivered") + count("_drop_held_full")) << link.key();
+      }
+  }
+}
+
 TEST(Ahead, ItCostsLess) {
   const std::string yaml = fabric("traffic_manager: {buffer: 1MiB}", "", kWorkloads, "sample: 10us");
   FabricBox ahead(yaml), in_time(yaml + later("leaf0_spine0"));
