@@ -18,7 +18,7 @@ one again; they have sanitizers. Without them unit tests are release's, and with
 
 Builds are in build/PRESET. All that runs is one run of ctest, which ends with how many passed; exit status 0: all.
 One test: (cd build/release && ctest -R '^replay_link$' --output-on-failure); one unit test:
-build/release/tests/unit/unit_tests --gtest_filter='Psn.*'
+build/asan/tests/unit/unit_tests --gtest_filter='Psn.*' (of the build that has them: fuzz after --all)
 TEXT
 }
 
@@ -59,7 +59,7 @@ elif $everything; then
   presets=(release fuzz tsan)
   for preset in "${presets[@]}"; do build "$preset"; done
   words+=(-LE '^again$')
-  # Live tests mostly wait, one at a time: where they may come before others, two compute beside them.
+  # Live tests mostly wait, one at a time: where they may come before others, as many compute beside them as there are cores.
   if (renice -n -1 "$BASHPID") &>/dev/null; then words+=(-j "$(($(nproc) + 1))"); fi
   echo "left out: unit tests without sanitizers (tests/run.sh release), and without optimisation (tests/run.sh debug)"
   export GTEST_SHUFFLE=1 GTEST_RANDOM_SEED=${GTEST_RANDOM_SEED:-$((RANDOM % 99999 + 1))} ROCEBOX_SWARM_SEEDS=1000
