@@ -141,8 +141,8 @@ void Fabric::run_in_time() {
       if (delay->size() && delay->gives()) wake_ups_.arm(*way, delay->next_at());
     }
   }
-  for (EventQueue& inner : inner_)
-    inner.go_back(now_);  // hosts that run ahead next may have something due before the last that others have done
+  // Hosts that run ahead next may have something due before the last that others have done.
+  for (EventQueue& inner : inner_) inner.go_back(now_);
 }
 
 // What a host posts outside of its device's calls is seen in the next instant, and what it posts in one of them by

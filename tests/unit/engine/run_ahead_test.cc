@@ -136,20 +136,29 @@ TEST(RunAhead, ByTheShortestDelayAndNotBeyondTheLimit) {
   EXPECT_EQ(box.fabric.next_deadline(), 24);
 }
 
+// Four in a row, of which the first gets a packet in the instant 0 and hands it on.
+struct Row : LineBox {
+  Row() {
+    join(x, y, 10);
+    join(y, z, 10);
+    join(z, w, 10);
+  }
+  void begin() {
+    fabric.let_run_ahead(false);
+    inject(x, 0, 1);
+    fabric.run(0);
+    fabric.run(10);
+    EXPECT_EQ(take(), (Log{"x in0 1 @0", "y in0 1 @10"}));
+    fabric.run(20);
+  }
+  const unsigned x = add("x"), y = add("y"), z = add("z"), w = add("w");
+};
+
 // In a ring of four every second one runs as far as the others have sent, and then these as far as it has.
 TEST(RunAhead, ByTwiceThatWhereTheyCanTakeTurns) {
-  LineBox box;
-  const unsigned x = box.add("x"), y = box.add("y"), z = box.add("z"), w = box.add("w");
-  box.join(x, y, 10);
-  box.join(y, z, 10);
-  box.join(z, w, 10);
-  box.join(w, x, 10);
-  box.fabric.let_run_ahead(false);
-  box.inject(x, 0, 1);
-  box.fabric.run(0);
-  box.fabric.run(10);
-  EXPECT_EQ(box.take(), (Log{"x in0 1 @0", "y in0 1 @10"}));
-  box.fabric.run(20);
+  Row box;
+  box.join(box.w, box.x, 10);
+  box.begin();
   EXPECT_EQ(box.take(), (Log{"z in0 1 @20", "w in0 1 @30"}));
   EXPECT_EQ(box.fabric.next_deadline(), 40);
   box.fabric.limit_ahead(50);
@@ -160,20 +169,11 @@ TEST(RunAhead, ByTwiceThatWhereTheyCanTakeTurns) {
 
 // Beside one that is in time they are ahead of it by no more than what it sends takes.
 TEST(RunAhead, ByOneDelayBesideOneInTime) {
-  LineBox box;
-  const unsigned x = box.add("x"), y = box.add("y"), z = box.add("z"), w = box.add("w");
-  box.join(x, y, 10);
-  box.join(y, z, 10);
-  box.join(z, w, 10);
+  Row box;
   const unsigned v = box.add("v");
-  box.fabric.join({w, 1}, {v, 0});  // without delay: both take their turns by time
-  box.join(v, x, 10);
-  box.fabric.let_run_ahead(false);
-  box.inject(x, 0, 1);
-  box.fabric.run(0);
-  box.fabric.run(10);
-  EXPECT_EQ(box.take(), (Log{"x in0 1 @0", "y in0 1 @10"}));
-  box.fabric.run(20);
+  box.fabric.join({box.w, 1}, {v, 0});  // without delay: both take their turns by time
+  box.join(v, box.x, 10);
+  box.begin();
   EXPECT_EQ(box.take(), (Log{"z in0 1 @20"}));
   EXPECT_EQ(box.fabric.next_deadline(), 30);
 }
