@@ -167,8 +167,8 @@ void start_for(const config::RunConfig& config);
 /// What DPDK's environment is to be for a live run: memory for its pool and ports, and its cores. Throws ConfigError
 /// when there is not as much memory.
 EalOptions live_options(const config::RunConfig& config, const std::vector<unsigned>& cores);
-/// The configuration's pool; one for simulations is in huge pages where there are some. Throws ConfigError.
-Pool make_pool(const config::RunConfig& config, bool simulates = false);
+/// The configuration's pool: in huge pages where there are some and it is not for ports. Throws ConfigError.
+Pool make_pool(const config::RunConfig& config, bool for_ports = false);
 
 /// Throws ConfigError when an output of the run is one of its inputs, or another output; tells of what killed runs
 /// left.

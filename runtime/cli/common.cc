@@ -76,13 +76,13 @@ EalOptions live_options(const config::RunConfig& config, const std::vector<unsig
   return {.mebibytes = config::eal_mebibytes(config) + kPortMebibytes, .cores = cores};
 }
 
-Pool make_pool(const config::RunConfig& config, bool simulates) {
+Pool make_pool(const config::RunConfig& config, bool for_ports) {
   const bool af_xdp = std::any_of(config.live_ports.begin(), config.live_ports.end(),
                                   [](const auto& binding) { return binding.live.kind == config::PortKind::kAfXdp; });
   try {
-    return Pool(config.pool, simulates ? PacketsInMemory::kAlone
-                             : af_xdp  ? PacketsInMemory::kByPages
-                                       : PacketsInMemory::kPacked);
+    return Pool(config.pool, !for_ports ? PacketsInMemory::kAlone
+                             : af_xdp   ? PacketsInMemory::kByPages
+                                        : PacketsInMemory::kPacked);
   } catch (const ConfigError& error) {
     throw ConfigError(config.file + ": " + error.what());
   }

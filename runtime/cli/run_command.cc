@@ -180,7 +180,7 @@ int run(const RunArguments& arguments) {
   RunObservers observers(arguments, config);
   observers.add_to(eal);
   start(eal, *signals);
-  Pool pool = make_pool(config);
+  Pool pool = make_pool(config, true);
   Live live(config, pool, cores, outputs);
   Expectations expectations;
   expectations.read(config, live.report());

@@ -126,7 +126,7 @@ int sim(const SimArguments& arguments) {
   options.outputs.stop = signals->asked().descriptor();
   keep_large_blocks_apart();
   start_for(config);
-  Pool pool = make_pool(config, true);
+  Pool pool = make_pool(config);
   Sim run(config, pool, std::move(options));
   run.open();
   use_huge_pages_for_heap();  // where hundreds of devices take turns

@@ -32,8 +32,8 @@ struct PoolSizes {
 enum class PacketsInMemory : std::uint8_t {
   kPacked,
   kByPages,
-  kAlone,  ///< packed, and in transparent huge pages where the kernel has some: for runs without ports, since
-           ///< some of these give EAL's own memory to another process
+  kAlone,  ///< packed, and in transparent huge pages where the kernel has some, which takes half of the time of making
+           ///< it, too: for runs without ports, since some of these give EAL's own memory to another process
 };
 
 /// Owns the mempools. All packets must be back before it is destroyed.

@@ -20,8 +20,8 @@ from wire import read_pcap  # noqa: E402
 
 # All packets are held for a while, so that who comes when the run has begun still sees every one of them pass.
 HOLD = """devices:
-  near: {path: a <-> link <-> b, kernels: {link: {delay: 3s}}}
-  far: {path: c <-> link <-> d, kernels: {link: {forward: {loss: 10%}}}}
+  near: {path: a <-> link <-> b, kernels: {link: {delay: %ds}}}
+  far: {path: c <-> link <-> d, kernels: {link: {forward: {loss: 10%%}}}}
 links:
   haul: {between: [near.b, far.c], delay: 1ms}
 """
@@ -64,8 +64,31 @@ class RecordTest(kit.RunTest):
         config.write_text(text)
         return self.start(config, "--name", "r", *words)[0]
 
-    def hold(self, *words):
-        return self.start(self.config(top=HOLD), "--name", "r", *words)[0]
+    def hold(self, *words, seconds=3):
+        return self.start(self.config(top=HOLD % seconds), "--name", "r", *words)[0]
+
+    def record_all(self, *recordings, run_words=()):
+        """A run, and its recorders, of which the last runs before a packet has passed. On a busy computer they take their time
+        to come: then all begins anew, and packets are held for longer."""
+        for seconds in (3, 10, 30, 90):
+            run = self.hold(*run_words, seconds=seconds)
+            children = [self.recorder(*words) for words in recordings]
+            if self.all_are_held():
+                return run, children
+            self.stop(run)
+            for child in children:
+                child.communicate(timeout=60)
+        self.fail("packets were gone before the recorders came")
+
+    def all_are_held(self):
+        """Whether all packets have come and none has passed, by numbers that each core has made after this was asked."""
+        with kit.Client(self.folder("r") / kit.SOCKET) as client:
+            def loops():
+                return {number: shard["loops"] for number, shard in client.cmd("/rocebox/run")["shards"].items()}
+            before = loops()
+            self.wait_until(lambda: all(count > before[number] for number, count in loops().items()), "every core makes its numbers")
+            counters = client.cmd("/rocebox/device", "near")["counters"]
+            return counters["packets_in"] == counters["packets_held"] == PACKETS
 
     def recorder(self, *words):
         """A `rocebox trace` or `capture`, once it runs."""
@@ -104,11 +127,10 @@ class RecordTest(kit.RunTest):
 
 class What(RecordTest):
     def check_against_what_passed(self, *words):
-        run = self.hold(*words)
         port, middle, drops = (self.dir / name for name in ("port.pcapng", "middle.pcap", "drops.pcapng"))
-        children = [self.recorder("capture", "r", "--port", "far.d:tx", "-w", port),
-                    self.recorder("capture", "r", "--port", "near.b", "-w", middle),
-                    self.recorder("capture", "r", "--drop", "far.link.forward_drop_loss", "-w", drops)]
+        run, children = self.record_all(("capture", "r", "--port", "far.d:tx", "-w", port),
+                                        ("capture", "r", "--port", "near.b", "-w", middle),
+                                        ("capture", "r", "--drop", "far.link.forward_drop_loss", "-w", drops), run_words=words)
         self.wait_until_passed()
         for child in children:
             self.assertRegex(self.end(child)[1], r"^rocebox capture: \d+ packets, 0 lost\n$")
@@ -150,11 +172,10 @@ class What(RecordTest):
         self.check_against_what_passed("--cores", "0,1")
 
     def test_filter_snap_and_count(self):
-        run = self.hold()
         qpn = struct.unpack(">I", b"\0" + next(f for f in frames(self.capture) if f[36:38] == b"\x12\xb7")[47:50])[0]
         file, few = self.dir / "filtered.pcapng", self.dir / "few.pcapng"
-        children = [self.recorder("capture", "r", "--port", "far.c", "--filter", f"qpn={qpn}", "--snap", "60", "-w", file),
-                    self.recorder("capture", "r", "--port", "far.c:rx", "--count", "7", "-w", few)]
+        run, children = self.record_all(("capture", "r", "--port", "far.c", "--filter", f"qpn={qpn}", "--snap", "60", "-w", file),
+                                        ("capture", "r", "--port", "far.c:rx", "--count", "7", "-w", few))
         self.wait_until_passed()
         self.assertEqual(children[1].communicate(timeout=60)[1], "rocebox capture: 7 packets, 0 lost\n")
         self.end(children[0])
@@ -263,9 +284,8 @@ class OnAndOff(RecordTest):
         self.assertEqual(len(statistics_blocks(file)), 1, "complete to its end")
 
     def test_what_leaves_while_the_run_drains_is_captured(self):
-        run = self.hold()
         file = self.dir / "c.pcapng"
-        capture = self.recorder("capture", "r", "--port", "far.d:tx", "-w", file)
+        run, [capture] = self.record_all(("capture", "r", "--port", "far.d:tx", "-w", file))
         run.send_signal(signal.SIGINT)  # all packets are held still
         report = self.stop(run, signal.SIGCONT)
         left = next(port["tx_packets"] for port in report["ports"] if port["port"] == "far.d")
