@@ -2,9 +2,12 @@
 // Workloads and topologies from files beside the configuration.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <string>
 
 #include "runtime/drives/run_files.h"
 #include "tests/unit/virtual/fabric_kit.h"
@@ -107,7 +110,8 @@ TEST_F(InputFiles, MistakesAreToldWithFileAndLine) {
   }
 }
 
-// The mean of so many arrivals is known to about 2%.
+// The mean of so many arrivals is known to about 2%, and so is how times between them spread: their standard deviation
+// is their mean, where arrivals in even steps have 0.
 TEST_F(InputFiles, PoissonArrivalsMakeTheLoad) {
   write("sizes.txt", "0 0\n20000 100\n");
   const std::string yaml = kDumbbell + "workloads: {poisson: {sizes: sizes.txt, load: 40%, duration: 10ms}}\n";
@@ -120,13 +124,22 @@ TEST_F(InputFiles, PoissonArrivalsMakeTheLoad) {
   EXPECT_NEAR(poisson["bytes"].get<double>(), 4 * 0.4 * 10e9 * 10e-3 / 8, 0.1 * 20e6);
   Nanos before = 0;
   std::map<std::string, int> destinations;
+  std::map<std::string, Nanos> last;  // by source, from the beginning of the run
+  double gaps = 0, squares = 0;
   for (const Json& flow : poisson["flows"]) {
     EXPECT_GE(flow["start_ns"].get<Nanos>(), before);
     before = flow["start_ns"].get<Nanos>();
+    Nanos& at = last[flow["source"].get<std::string>()];
+    const auto gap = static_cast<double>(before - at);
+    at = before;
+    gaps += gap;
+    squares += gap * gap;
     EXPECT_NE(flow["source"], flow["destination"]);
     destinations[flow["source"].get<std::string>() + flow["destination"].get<std::string>()]++;
   }
   EXPECT_EQ(destinations.size(), 12u) << "each to each other";
+  const double count = poisson["transfers"].get<double>(), mean = gaps / count;
+  EXPECT_NEAR(std::sqrt(squares / count - mean * mean) / mean, 1, 0.2);
 }
 
 TEST_F(InputFiles, TheRunDoesNotWaitForWhatIsInTheBackground) {
