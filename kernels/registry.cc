@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kinds of components that there are, and every in-tree component, one row each. Deleting a folder and its row
-// removes it entirely.
+// The kinds of components that there are, and every in-tree component. Deleting a folder and its lines here removes
+// it entirely.
 #include "runtime/component/registry.h"
 
 #include <vector>

@@ -14,7 +14,8 @@ Without options: release's replay, simulation and telemetry tests, one lab, a pl
 swarm seeds; unit tests and some seeds under AddressSanitizer and UndefinedBehaviorSanitizer. --all adds all labs,
 packages, virtual machines with Soft-RoCE, all that sanitizers have (threads under ThreadSanitizer, too), fuzzing, and a
 thousand swarm seeds; its unit tests run in an order drawn from a seed that it prints: GTEST_RANDOM_SEED=N makes it that
-one again; they have sanitizers. Without them unit tests are release's, and without optimisation debug's: neither runs those.
+one again. They have sanitizers, but for what takes longest and tells of chances or order; what asks more without them runs so,
+too. Neither runs the others without sanitizers (release has them), or any without optimisation (debug).
 
 Builds are in build/PRESET. All that runs is one run of ctest, which ends with how many passed; exit status 0: all.
 One test: (cd build/release && ctest -R '^replay_link$' --output-on-failure); one unit test:
@@ -61,7 +62,7 @@ elif $everything; then
   words+=(-LE '^again$')
   # Live tests mostly wait, one at a time: where they may come before others, as many compute beside them as there are cores.
   if (renice -n -1 "$BASHPID") &>/dev/null; then words+=(-j "$(($(nproc) + 1))"); fi
-  echo "left out: unit tests without sanitizers (tests/run.sh release), and without optimisation (tests/run.sh debug)"
+  echo "left out: most unit tests without sanitizers (tests/run.sh release), all without optimisation (tests/run.sh debug)"
   export GTEST_SHUFFLE=1 GTEST_RANDOM_SEED=${GTEST_RANDOM_SEED:-$((RANDOM % 99999 + 1))} ROCEBOX_SWARM_SEEDS=1000
   echo "unit tests in the order of GTEST_RANDOM_SEED=$GTEST_RANDOM_SEED"
 else
@@ -71,7 +72,7 @@ else
   words+=(-L '^quick$')
   echo "left out, and run by --all: most labs, packages, statistics, every capture, virtual machines with Soft-RoCE, fuzzing,"
   echo "ThreadSanitizer, command and labs under sanitizers, recordings of live runs, 1000 swarm"
-  echo "seeds. By neither: unit tests without sanitizers (tests/run.sh release), and without optimisation (tests/run.sh debug)"
+  echo "seeds. By neither: most unit tests without sanitizers (tests/run.sh release), all without optimisation (tests/run.sh debug)"
 fi
 
 # One run of ctest over all of them, so that its last line speaks for all.

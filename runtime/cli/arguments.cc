@@ -26,7 +26,9 @@ void add_trace(CLI::App& command, std::string& filter, std::vector<std::string>&
 void add_report(CLI::App& command, std::string& json, ReportOptions& report) {
   command.add_option("--json", json, "Write the report as JSON; `-`: to standard output, instead of the text")
       ->type_name("FILE");
-  command.add_flag("--full", report.full, "Print every row of the report's tables; without it the first 20 of each");
+  command.add_flag("--full", report.full,
+                   "Print every row of the report's tables; without it 20 of each at most, and in `sim` with more than "
+                   "8 devices none of devices and links");
   command.add_flag("-q,--quiet", report.quiet,
                    "Print no report and no progress; warnings and expectations that fail are told all the same");
 }

@@ -170,8 +170,9 @@ void print_report(Json report, std::FILE* stream, const ReportOptions& options) 
   const std::string seed = report.contains("seed") ? fmt::format("   seed {}", report["seed"].get<std::int64_t>()) : "";
   const std::string head = config::printable(
       fmt::format("rocebox {} {}{}", report["command"].get<std::string>(), report["config"].get<std::string>(), seed));
+  const char* const hashed = report["command"].get<std::string>() == "sim" ? "counters and transfers" : "all that left";
   const std::string hash =
-      report.contains("hash") ? "\nhash of all that left  " + report["hash"].get<std::string>() + "\n" : "";
+      report.contains("hash") ? fmt::format("\nhash of {}  {}\n", hashed, report["hash"].get<std::string>()) : "";
   for (const char* key : {"schema_version", "command", "config", "seed", "hash"}) report.erase(key);
   const std::string text =
       (style.color ? "\033[1m" + head + "\033[0m" : head) + "\n\n" + report_text(report, style) + hash;

@@ -54,8 +54,7 @@ void TopFields::fields(ConfigFields& f) {
 
 void TopFields::fields_to_plugins(ConfigFields& f) {
   f.integer("seed", seed, {0, INT64_MAX}, "seed of all randomness; equal seeds give equal runs");
-  f.duration("drain", drain, {0, 3600 * kSecond},
-             "virtual time that a replay goes on after its last packet, for what is still held");
+  f.duration("drain", drain, {0, 3600 * kSecond}, "how long a run goes on at its end, for what is still held");
   f.group("pool", "packets that can exist at once, by size; sized at start", [&](Fields& g) {
     g.integer("headers", pool_headers, {0, kPoolMax},
               "packets of up to 256 bytes: headers of simulated ones; more are small");

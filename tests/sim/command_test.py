@@ -96,7 +96,7 @@ class Command(RoceboxTest):
         config = self.config(FABRIC)
         shown, said = self.rocebox("sim", config)
         self.assertEqual(said, "")
-        for words in ("all workloads had finished", "shout", "hash of all that left"):
+        for words in ("all workloads had finished", "shout", "hash of counters and transfers"):
             self.assertIn(words, shown)
         report = self.sim()
         self.assertEqual(report["workloads"]["shout"]["transfers_done"], 4)
