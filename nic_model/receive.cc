@@ -148,14 +148,15 @@ Counter& Nic::receive_checked(Context& context, Packet packet) {
   if (!qp) return count.drop_no_qp;
   const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
   if (info.service == roce::Service::kCnp) return notified(context, *qp, addresses.source);
+  if (info.service != qp->service()) return count.drop_wrong_service;
+  if (!qp->can_receive()) return count.drop_qp_state;
+  const bool is_datagram = info.service == roce::Service::kUd;
+  if (!is_datagram && addresses.source != qp->attributes.remote) return count.drop_wrong_peer;
   if (roce::ecn(packet) == roce::kEcnCe) {
     count.np_ecn_marked_roce_packets.add();
     notify(context, *qp);
   }
-  if (info.service != qp->service()) return count.drop_wrong_service;
-  if (!qp->can_receive()) return count.drop_qp_state;
-  if (info.service == roce::Service::kUd) return qp->responder.on_datagram(context, packet);
-  if (addresses.source != qp->attributes.remote) return count.drop_wrong_peer;
+  if (is_datagram) return qp->responder.on_datagram(context, packet);
   // A peer knows the way here and counts its retries. Where this side's question or its answer was lost it need not
   // wait until that is asked again.
   if (!qp->path_known && neighbors_.hear(addresses.source, packet.data() + sizeof(roce::Mac))) resolve_waiting(context);

@@ -126,10 +126,9 @@ int Host::modify_qp_in(Context& context, Qp& qp, const ibv_qp_attr& attributes, 
 }
 
 void Host::reset(Qp& qp) {
-  if (qp.loops_back)
-    core_.loopback.remove(qp);
-  else
-    core_.transmitter.remove(qp);
+  // Where it waits, its peer's address may have changed since.
+  core_.loopback.remove(qp);
+  core_.transmitter.remove(qp);
   context_->cancel(qp.retransmit_timer);
   context_->cancel(qp.rnr_timer);
   context_->cancel(qp.pace_timer);

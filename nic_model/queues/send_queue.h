@@ -32,7 +32,7 @@ struct alignas(64) SendWork {
   std::uint8_t flags = 0;                   ///< MLX5_WQE_CTRL_...
   std::uint8_t segments = 0;                ///< of data
   bool is_inline = false;
-  bool done = false;            ///< of a READ or an atomic: all of the response has come
+  bool done = false;  ///< of a READ or an atomic: all of the response has come; of what sends nothing: it was done
   std::uint32_t responded = 0;  ///< of a READ: packets of the response that have come
   std::uint32_t message = 0;    ///< its number among those that are sent, from 1 on
 

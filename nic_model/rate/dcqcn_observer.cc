@@ -21,20 +21,26 @@ DcqcnObserver::DcqcnObserver(const DcqcnConfig& config, const ControlledNic& nic
 }
 
 std::uint32_t DcqcnObserver::events() const {
-  return event_bit(QpEventKind::kTx) | event_bit(QpEventKind::kCnp) |
+  return event_bit(QpEventKind::kTx) | event_bit(QpEventKind::kTxResponse) | event_bit(QpEventKind::kCnp) |
          (naks_say_loss_ ? event_bit(QpEventKind::kNack) : 0);
 }
 
 void DcqcnObserver::on_queue_pair(Controls& controls, std::uint32_t qpn) {
   DcqcnRate& rate = of(qpn);
   rate.start(config_, controls.line_rate(), controls.now());
+  set(controls, qpn, rate);
+}
+
+// What answers the peer's READs is data that meets the same queues.
+void DcqcnObserver::set(Controls& controls, std::uint32_t qpn, const DcqcnRate& rate) {
   controls.set_rate(qpn, rate.rate());
+  controls.set_response_rate(qpn, rate.rate());
 }
 
 void DcqcnObserver::on_event(Controls& controls, const QpEvent& event) {
   DcqcnRate& rate = of(event.qpn);
   if (!rate.is_on()) return;  // it has not been ready to send
-  if (event.kind == QpEventKind::kTx) {
+  if (event.kind == QpEventKind::kTx || event.kind == QpEventKind::kTxResponse) {
     rate.on_sent(controls.now(), event.bytes);
   } else if (event.kind == QpEventKind::kCnp ||
              (roce::aeth_kind(event.syndrome) == roce::AethKind::kNak &&
@@ -45,7 +51,7 @@ void DcqcnObserver::on_event(Controls& controls, const QpEvent& event) {
 }
 
 void DcqcnObserver::adopt(Controls& controls, std::uint32_t qpn, const DcqcnRate& rate) {
-  controls.set_rate(qpn, rate.rate());
+  set(controls, qpn, rate);
   if (!is_slow(rate) || std::ranges::find(slow_ones_, qpn) != slow_ones_.end()) return;
   if (slow_ones_.empty()) wake(controls);
   slow_ones_.push_back(qpn);
@@ -61,7 +67,7 @@ void DcqcnObserver::on_timer(Controls& controls) {
     DcqcnRate& rate = of(qpn);
     if (!rate.is_on()) return true;
     rate.catch_up(controls.now());
-    controls.set_rate(qpn, rate.rate());
+    set(controls, qpn, rate);
     return !is_slow(rate);
   });
   due_ = kNever;

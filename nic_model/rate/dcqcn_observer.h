@@ -30,6 +30,7 @@ class DcqcnObserver final : public Observer {
   const std::uint32_t first_qpn_;
   const bool naks_say_loss_;
   bool is_slow(const DcqcnRate& rate) const { return rate.rate() < slow_; }
+  void set(Controls& controls, std::uint32_t qpn, const DcqcnRate& rate);
   void adopt(Controls& controls, std::uint32_t qpn, const DcqcnRate& rate);
   void wake(Controls& controls);
 

@@ -170,18 +170,20 @@ ibv_wc_status Requester::bind(const SendWork& work) {
   return error == MemoryError::kNone ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
 }
 
-// Those that send nothing are done in their turn, between the others.
+// Those that send nothing are done in their turn, between the others, and once: what was done before packets were to be
+// sent again stays so.
 bool Requester::run_local(Context& context, SendWork& work) {
   if (!work.is_local()) return false;
-  const bool binds = work.opcode == MLX5_OPCODE_UMR;
-  const ibv_wc_status status = binds ? bind(work)
-                               : core_.memory.invalidate(be32toh(work.immediate), qp_.accessor())
-                                   ? IBV_WC_SUCCESS
-                                   : IBV_WC_LOC_QP_OP_ERR;
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  if (!work.done && work.opcode == MLX5_OPCODE_UMR)
+    status = bind(work);
+  else if (!work.done && !core_.memory.invalidate(be32toh(work.immediate), qp_.accessor()))
+    status = IBV_WC_LOC_QP_OP_ERR;
   if (status != IBV_WC_SUCCESS) {
     fail(context, current_, status);
     return true;
   }
+  work.done = true;
   current_++;
   packet_ = 0;
   complete_done(context);

@@ -53,7 +53,7 @@ void Requester::complete_done(Context& context) {
   while (oldest_ != current_) {
     const SendWork& work = at(oldest_);
     if (roce::psn_distance(roce::psn_add(work.first_psn, work.packets), una_) > 0) break;
-    if (work.is_read_or_atomic() && !work.done) break;
+    if ((work.is_read_or_atomic() || work.is_local()) && !work.done) break;
     core_.complete_send(context, qp_, work, IBV_WC_SUCCESS);
     oldest_++;
   }
@@ -86,6 +86,8 @@ std::uint32_t Requester::index_of(std::uint32_t psn) const {
 
 void Requester::seek(std::uint32_t psn) {
   current_ = index_of(psn);
+  // Those without a PSN that still wait behind what was acknowledged have their turn.
+  while (current_ != oldest_ && at(current_ - 1).is_local() && !at(current_ - 1).done) current_--;
   packet_ =
       current_ == end_ ? 0 : static_cast<std::uint32_t>(std::max(0, roce::psn_distance(psn, at(current_).first_psn)));
   if (current_ != end_ && at(current_).is_read_or_atomic() && packet_ > 0) packet_ = at(current_).responded;

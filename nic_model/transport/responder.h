@@ -134,6 +134,7 @@ class Responder {
   }
   void grow();
   PacketPtr send_read(Context& context, Response& response);
+  void refuse_to_go_on(Context& context, Response& response, std::uint32_t psn);
   std::uint8_t with_credits(std::uint8_t syndrome) const;
   void pace(Context& context, Packet packet);
 

@@ -138,9 +138,7 @@ PacketPtr Responder::send_read(Context& context, Response& response) {
   // The key may have been taken back since the request came.
   if (bytes && core_.memory.check(response.rkey, qp_.accessor(), response.address + offset, bytes,
                                   IBV_ACCESS_REMOTE_READ) != MemoryError::kNone) {
-    if (!response.is_again) reads_waiting_--;
-    response = {Response::Kind::kAcknowledge, 0x60 | static_cast<std::uint8_t>(roce::NakCode::kRemoteAccessError),
-                false, fields.psn, response.msn};
+    refuse_to_go_on(context, response, fields.psn);
     return send(context);
   }
   PacketPtr packet = core_.make(context, qp_.headers, fields);
@@ -159,6 +157,18 @@ PacketPtr Responder::send_read(Context& context, Response& response) {
     pop();
   }
   return packet;
+}
+
+// A NAK takes the place of the rest of a READ's response, and of all behind it: as Responder::refuse() (9.9.2).
+void Responder::refuse_to_go_on(Context& context, Response& response, std::uint32_t psn) {
+  core_.count.resp_remote_access_errors.add();
+  response = {Response::Kind::kAcknowledge, 0x60 | static_cast<std::uint8_t>(roce::NakCode::kRemoteAccessError), false,
+              psn, response.msn};
+  waiting_ = 1;
+  reads_waiting_ = 0;
+  if (qp_.attributes.state == IBV_QPS_ERR) return;  // what has failed it since has been told
+  core_.tell({IBV_EVENT_QP_ACCESS_ERR, qp_.number()});
+  core_.fail(context, qp_);
 }
 
 // As Requester::pace(): what answers READs is data, too (SCR, A.5).

@@ -85,6 +85,22 @@ TEST(CongestionControl, NotificationsArePaced) {
   }
 }
 
+// What answers a READ is data, too: who sends it slows down by the marks that it meets.
+TEST(CongestionControl, ResponsesToReadsObeyNotifications) {
+  Nanos took[2];
+  for (const bool marked : {false, true}) {
+    NicBox box("rate: 10Gbps\ndcqcn: {enabled: true}", marked ? "delay: 1us\nreverse: {mark: 100%}" : "delay: 1us");
+    box.connect();
+    box.hosts[0]->on_wc = [&](nic_model::Host& host, const ibv_wc&) { took[marked] = host.now(); };
+    box.post(0, 1, IBV_WR_RDMA_READ, 0, 1 << 20);
+    box.run();
+    ASSERT_EQ(box.completions(0).size(), 1u) << box.state();
+    EXPECT_EQ(box.count(1, "rp_cnp_handled") > 0, marked);
+  }
+  EXPECT_LT(took[0], kMillisecond);
+  EXPECT_GT(took[1], 4 * took[0]);
+}
+
 TEST(CongestionControl, ContradictionsAreRefused) {
   const Registry registry;
   EXPECT_EQ(mistakes_of(registry, "{rate: 10Gbps, congestion_control: dcqcn}"), "");

@@ -262,5 +262,20 @@ TEST(Forged, DatagramsWithoutRoomAreALocalError) {
   EXPECT_EQ(victim.box.sides[1].memory[46], 0) << "nothing was written";
 }
 
+// Else whoever knows the number of a queue pair could slow its peer down.
+TEST(Forged, AStrangersMarkIsNotTold) {
+  Victim victim(IBV_QPT_RC, "rate: 100Gbps\ndcqcn: {enabled: true}");
+  PacketSpec spec = victim.good();
+  spec.underlay.tos = roce::kEcnCe;
+  PacketSpec stranger = spec, other = spec;
+  stranger.underlay.addresses.source = roce::ipv4(10, 0, 0, 9);
+  other.opcode = IBV_OPCODE_UC_RDMA_WRITE_ONLY;
+  for (const PacketSpec& forged : {stranger, other}) victim.inject(victim.build(forged));
+  EXPECT_EQ(victim.box.count(1, "np_ecn_marked_roce_packets"), 0u);
+  EXPECT_EQ(victim.box.count(1, "np_cnp_sent"), 0u);
+  victim.inject(victim.build(spec));
+  EXPECT_EQ(victim.box.count(1, "np_cnp_sent"), 1u) << "its peer's is";
+}
+
 }  // namespace
 }  // namespace rocebox::test::forged

@@ -69,5 +69,24 @@ TEST(FullResponses, AnRnrNakThatFoundNoRoomIsSaidLater) {
   EXPECT_EQ(victim.count("naks_sent"), 1u) << "what has not been said of the one before";
 }
 
+// The rest of a READ's response cannot be sent once its key is taken back: as where the key was never good, the queue
+// pair ends, and what was asked for behind it gets no answer.
+TEST(FullResponses, AKeyTakenBackInTheMidstOfAReadEndsTheQueuePair) {
+  NicBox box("rate: 1Gbps");
+  box.connect();
+  for (std::uint64_t id = 1; id <= 3; id++) ASSERT_EQ(0, box.post(0, id, IBV_WR_RDMA_READ, 0, 300'000));
+  box.run(3 * kMillisecond);  // one takes 2.5 ms
+  ASSERT_EQ(box.completions(0).size(), 1u) << box.state();
+  box.on(1, [&](nic_model::Host& host) { EXPECT_TRUE(host.memory().remove(box.sides[1].key)); });
+  box.run(kMillisecond);
+  ASSERT_EQ(box.completions(0).size(), 3u) << box.state();
+  EXPECT_EQ(box.completions(0)[1].status, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_EQ(box.completions(0)[2].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(box.sides[1].qp->attributes.state, IBV_QPS_ERR);
+  EXPECT_EQ(box.hosts[1]->events, std::vector<ibv_event_type>{IBV_EVENT_QP_ACCESS_ERR});
+  EXPECT_EQ(box.count(1, "resp_remote_access_errors"), 1u);
+  EXPECT_EQ(box.count(1, "naks_sent"), 1u);
+}
+
 }  // namespace
 }  // namespace rocebox::test::forged

@@ -79,5 +79,35 @@ TEST(Loopback, ErrorsEndInCompletions) {
   box.run(kMillisecond);
 }
 
+// One that waits for the port may get its own address as its peer's, and be destroyed, before its turn comes.
+TEST(Loopback, WhatWaitsForTheWireMayTurnToItself) {
+  NicBox box("rate: 1Mbps");
+  box.connect();
+  nic_model::Qp* turned = nullptr;
+  box.on(0, [&](nic_model::Host& host) { turned = host.create_qp(box.sides[0].qp->init); });
+  box.make_ready(0, *turned, box.sides[1].qp->number());
+  ASSERT_EQ(0, box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 1000));  // for 8 ms
+  box.on(0, [&](nic_model::Host& host) {
+    ibv_sge sge{box.sides[0].address(), 64, box.sides[0].key};
+    ibv_send_wr request{};
+    request.opcode = IBV_WR_SEND;
+    request.sg_list = &sge;
+    request.num_sge = 1;
+    ASSERT_EQ(0, host.post_send(*turned, &request, nullptr));
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_SQD;
+    ASSERT_EQ(0, host.modify_qp(*turned, a, IBV_QP_STATE));
+    a.ah_attr.is_global = 1;
+    const roce::IpAddress own = roce::ipv4(10, 0, 0, 1);
+    std::copy(own.begin(), own.end(), a.ah_attr.grh.dgid.raw);
+    ASSERT_EQ(0, host.modify_qp(*turned, a, IBV_QP_STATE | IBV_QP_AV));
+    EXPECT_TRUE(turned->loops_back);
+    host.destroy_qp(*turned);
+  });
+  box.run(kSecond);
+  ASSERT_EQ(box.completions(0).size(), 1u) << box.state();
+  EXPECT_EQ(box.completions(0)[0].status, IBV_WC_SUCCESS);
+}
+
 }  // namespace
 }  // namespace rocebox::test
