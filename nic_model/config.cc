@@ -107,7 +107,7 @@ void NicConfig::fields(Fields& f) {
   f.group("dpa", "Datapath Accelerator: many threads that handle completions; takes memory once a workload uses it",
           [this](Fields& g) { dpa.fields(g); });
   f.duration("retransmit_stall", retransmit_stall, {0, kMillisecond},
-             "rnic_sr: the queue pair sends nothing for so long after a packet that it sent again");
+             "rnic_sr, selective: the queue pair sends nothing for so long after a packet that it sent again");
   f.group("scheduler", "which queue pair sends next", [this](Fields& g) { scheduler.fields(g); });
   f.group("limiter", "token buckets of queue pairs and of the port", [this](Fields& g) { limiter.fields(g); });
   f.group("pcie", "host memory behind PCIe, from which data are read", [this](Fields& g) { pcie.fields(g); });

@@ -9,7 +9,7 @@
 namespace rocebox::nic_model {
 namespace {
 
-constexpr std::uint32_t kNdBytes = 24 + 8;  // ICMPv6 with a target, and one option
+constexpr std::uint32_t kNdBytesMin = 24, kNdBytes = kNdBytesMin + 8;  // ICMPv6 with a target; and with one option
 constexpr std::uint32_t kIcmpBytesMin = 8;
 constexpr std::uint8_t kHopLimit = 64;
 constexpr std::uint8_t kHopLimitNd = 255;  // RFC 4861, 7.1: what has come through a router is not believed
@@ -42,7 +42,7 @@ void write_nd(Packet packet, const roce::Mac& mac, const roce::IpAddress& own, c
   std::uint8_t* message = packet.data() + sizeof(roce::Ethernet) + sizeof(roce::Ipv6);
   const bool asks = type == kNeighborSolicitation;
   message[0] = type;
-  if (!asks) message[4] = 0x60;  // solicited, override
+  if (!asks) message[4] = roce::is_multicast(to) ? 0x20 : 0x60;  // override; solicited
   std::copy(target.begin(), target.end(), message + 8);
   message[24] = asks ? 1 : 2;  // source or target link-layer address
   message[25] = 1;
@@ -115,14 +115,14 @@ IcmpMessage icmp_of(Packet packet) {
   return icmp;
 }
 
-bool read_nd(Packet packet, roce::IpAddress& target, roce::Mac& mac) {
+bool read_nd(Packet packet, NdMessage& message) {
   const std::uint32_t at = packet.meta().l3_offset;
   const auto* ip = packet.header<roce::Ipv6>(at);
-  if (!ip || ip->hop_limit != kHopLimitNd || ip->payload_length < kNdBytes) return false;
-  const std::uint8_t* message = packet.data() + at + sizeof(roce::Ipv6);
-  if ((message[24] != 1 && message[24] != 2) || message[25] != 1) return false;
-  std::copy_n(message + 8, 16, target.begin());
-  std::copy_n(message + 26, 6, mac.begin());
+  if (!ip || ip->hop_limit != kHopLimitNd || ip->payload_length < kNdBytesMin) return false;
+  const std::uint8_t* bytes = packet.data() + at + sizeof(roce::Ipv6);
+  std::copy_n(bytes + 8, 16, message.target.begin());
+  if (ip->payload_length < kNdBytes || (bytes[24] != 1 && bytes[24] != 2) || bytes[25] != 1) return true;
+  std::copy_n(bytes + 26, 6, message.mac.emplace().begin());
   return true;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "runtime/kernel/kernel.h"
 #include "runtime/packet/packet.h"
@@ -39,6 +40,7 @@ inline roce::IpAddress mapped(const std::uint8_t* ip) { return roce::ipv4(ip[0],
 void write_arp(Packet packet, std::uint16_t operation, const roce::Mac& sender_mac, const roce::IpAddress& sender,
                const roce::Mac& to, const roce::Mac& target_mac, const roce::IpAddress& target);
 void write_solicitation(Packet packet, const roce::Mac& mac, const roce::IpAddress& own, const roce::IpAddress& target);
+/// To a group: to nobody who has asked for a neighbour.
 void write_advertisement(Packet packet, const roce::Mac& mac, const roce::IpAddress& own, const roce::Mac& to_mac,
                          const roce::IpAddress& to);
 /// Where an ICMP or ICMPv6 message lies in a frame.
@@ -49,8 +51,13 @@ struct IcmpMessage {
 };
 /// That of a packet: none where it is a fragment, or is not all there.
 IcmpMessage icmp_of(Packet packet);
-/// The target of a solicitation or advertisement, and the MAC address that its option names. False: it has none.
-bool read_nd(Packet packet, roce::IpAddress& target, roce::Mac& mac);
+/// A neighbour solicitation or advertisement.
+struct NdMessage {
+  roce::IpAddress target{};
+  std::optional<roce::Mac> mac;  ///< that its option names
+};
+/// False: it is none.
+bool read_nd(Packet packet, NdMessage& message);
 /// The answer to an echo request, from the node that has these addresses. Empty: the pool is dry.
 PacketPtr echo_reply(Context& context, Packet request, const IcmpMessage& icmp, const roce::Mac& own,
                      const roce::IpAddress& own_address);

@@ -173,16 +173,23 @@ bool Neighbors::reply_to_echo(Context& context, Packet packet, const IcmpMessage
 bool Neighbors::on_icmp6(Context& context, Packet packet, const IcmpMessage& icmp, bool& found) {
   const std::uint8_t type = packet.data()[icmp.offset];
   if (type == kEchoRequest6) return reply_to_echo(context, packet, icmp);
-  roce::IpAddress address;
-  roce::Mac mac;
-  if (type == kNeighborAdvertisement) return read_nd(packet, address, mac) && learn(address, mac.data(), found);
-  if (type != kNeighborSolicitation || !read_nd(packet, address, mac)) return false;
+  NdMessage nd;
+  if ((type != kNeighborAdvertisement && type != kNeighborSolicitation) || !read_nd(packet, nd)) return false;
+  if (type == kNeighborAdvertisement) return nd.mac && learn(nd.target, nd.mac->data(), found);
   const roce::Addresses asked = roce::addresses(packet);
-  const bool learnt = learn(asked.source, mac.data(), found);
-  if (core_.config.source_for(address) != address) return learnt;
+  // Who asks from no address wants to know whether that one is taken (RFC 4862, 5.4.3).
+  const bool is_nobody = asked.source == roce::IpAddress{};
+  const bool learnt = nd.mac && !is_nobody && learn(asked.source, nd.mac->data(), found);
+  if (core_.config.source_for(nd.target) != nd.target) return learnt;
   PacketPtr reply = context.allocate(kNdFrameBytes);
   if (!reply) return core_.count.tx_no_packet.add(), true;
-  write_advertisement(*reply, core_.config.mac_address(), address, mac, asked.source);
+  constexpr roce::IpAddress kAllNodes = {0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  roce::Mac mac = roce::multicast_mac(kAllNodes);
+  if (!is_nobody && nd.mac)
+    mac = *nd.mac;
+  else if (!is_nobody)
+    std::copy_n(packet.data() + sizeof(roce::Mac), sizeof(roce::Mac), mac.begin());  // Ethernet's source
+  write_advertisement(*reply, core_.config.mac_address(), nd.target, mac, is_nobody ? kAllNodes : asked.source);
   send(context, std::move(reply), core_.count.nd_advertisements_sent);
   return true;
 }

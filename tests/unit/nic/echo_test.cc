@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What answers a ping, and to whom: RFC 792, RFC 4443.
+// What answers a ping, and to whom: RFC 792, RFC 4443; and who asks whether an address is taken: RFC 4861, RFC 4862.
 #include <gtest/gtest.h>
 
 #include "tests/unit/harness.h"
@@ -29,10 +29,12 @@ struct Ping {
   std::uint8_t type = 8;
   std::size_t bytes = 41;  // of the message; odd
   std::uint16_t checksum_off = 0;
+  Bytes body = {};  // of a message that is no ping, behind its checksum
 
   Bytes frame() const {
     Bytes made(kMac, kMac + 6);
-    if (is_ipv6 && destination[0] == 0xFF) made = {0x33, 0x33, 0, 0, 0, destination[15]};
+    if (is_ipv6 && destination[0] == 0xFF)
+      made = {0x33, 0x33, destination[12], destination[13], destination[14], destination[15]};
     append(made, Bytes(kAskerMac, kAskerMac + 6));
     append(made, is_ipv6 ? Bytes{0x86, 0xDD} : Bytes{8, 0});
     const auto length = static_cast<std::uint8_t>(bytes);
@@ -50,6 +52,7 @@ struct Ping {
     Bytes message(bytes);
     message[0] = type;
     for (std::size_t i = 4; i < bytes; i++) message[i] = static_cast<std::uint8_t>(i * 37);
+    std::copy(body.begin(), body.end(), message.begin() + 4);
     const auto sum = static_cast<std::uint16_t>(checksum(covered(message, source, destination)) + checksum_off);
     message[2] = static_cast<std::uint8_t>(sum >> 8), message[3] = static_cast<std::uint8_t>(sum);
     append(made, message);
@@ -134,6 +137,32 @@ TEST(Echo, NobodyIsNotAnswered) {
                         {true, kAsker6, kOwn6, 129}};
   for (const Ping& ping : pings) EXPECT_TRUE(nic.answers(ping.frame()).empty());
   EXPECT_EQ(nic.count("drop_no_protocol"), std::size(pings));
+}
+
+// A node that is about to take an address asks all for it, from none (RFC 4862, 5.4.3): it is told, and so all are. One
+// that asks for a neighbour need not say its own MAC address (RFC 4861, 4.3).
+TEST(NeighborDiscovery, WhoAsksWhetherTheAddressIsTakenIsTold) {
+  Pinged nic;
+  const Bytes group = {0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xFF, 0, 0, 9};
+  for (const bool asks_for_taken : {true, false}) {
+    SCOPED_TRACE(asks_for_taken);
+    Bytes body(4);
+    append(body, kOwn6);
+    const Ping question{true, asks_for_taken ? Bytes(16) : kAsker6, asks_for_taken ? group : kOwn6, 135, 24, 0, body};
+    const std::vector<Bytes> answers = nic.answers(question.frame());
+    ASSERT_EQ(answers.size(), 1u);
+    const Bytes& answer = answers[0];
+    const Bytes& to = asks_for_taken ? kAllNodes : kAsker6;
+    EXPECT_EQ(part(answer, 0, 6), asks_for_taken ? Bytes({0x33, 0x33, 0, 0, 0, 1}) : Bytes(kAskerMac, kAskerMac + 6));
+    EXPECT_EQ(part(answer, 22, 16), kOwn6);
+    EXPECT_EQ(part(answer, 38, 16), to);
+    EXPECT_EQ(answer[54], 136);
+    EXPECT_EQ(answer[58], asks_for_taken ? 0x20 : 0x60) << "override; solicited, where somebody asked";
+    EXPECT_EQ(part(answer, 62, 16), kOwn6);
+    EXPECT_EQ(part(answer, 78, 8), Bytes({2, 1, 2, 0, 0, 0, 0, 9})) << "the option with its MAC address";
+    EXPECT_EQ(checksum(Ping{true, {}, {}, 136, 32}.covered(part(answer, 54, 32), kOwn6, to)), 0);
+  }
+  EXPECT_EQ(nic.count("nd_advertisements_sent"), 2u);
 }
 
 }  // namespace
