@@ -26,23 +26,23 @@ constexpr std::int64_t kSeedsMax = 100'000, kJobsMax = 1024;
 // Devices of which a report as text tells each; of more only with --full.
 constexpr std::size_t kSimDevicesShown = 8;
 
-// Simulated time, speed and time left on a terminal, twice a second; silent in a pipe.
+// Simulated time, speed and, where there is something to judge it by, time left on a terminal, twice a second; silent
+// in a pipe.
 class ProgressLine {
  public:
   explicit ProgressLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO) != 0) {}
   ~ProgressLine() {
-    if (shown_ && printed_) std::fputs("\r\033[K", stderr);
+    if (printed_) std::fputs("\r\033[K", stderr);
   }
+  bool shown() const { return shown_; }
   void operator()(const SimProgress& progress) {
-    if (!shown_) return;
     const auto now = std::chrono::steady_clock::now();
     const double passed = std::chrono::duration<double>(now - last_).count();
     if (passed < 0.5) return;
     const double events = static_cast<double>(progress.events - last_events_) / passed;
     std::string left;
-    if (progress.limit > 0 && progress.now > last_now_)
-      left = fmt::format("  {:.0f} s left", static_cast<double>(progress.limit - progress.now) /
-                                                static_cast<double>(progress.now - last_now_) * passed);
+    if (const double seconds = seconds_left(progress, passed); seconds < kSecondsShown)
+      left = fmt::format("  {:.0f} s left", seconds);
     fmt::print(stderr, "\r\033[Ksim  {}  {} of {} workloads  {:.2f} M events/s{}",
                config::format_duration(progress.now / 1000 * 1000), progress.finished, progress.workloads, events / 1e6,
                left);
@@ -54,8 +54,20 @@ class ProgressLine {
   }
 
  private:
+  static constexpr double kSecondsShown = 1e9;
+  // What ends first: the run's time, at the speed of now, or what workloads have to carry, at that of the whole run.
+  double seconds_left(const SimProgress& progress, double passed) const {
+    double seconds = kSecondsShown;
+    if (progress.limit > 0 && progress.now > last_now_)
+      seconds =
+          static_cast<double>(progress.limit - progress.now) / static_cast<double>(progress.now - last_now_) * passed;
+    const auto& [bytes, all] = progress.carried;
+    const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - begun_;
+    return bytes > 0 ? std::min(seconds, std::max(0.0, all - bytes) / bytes * so_far.count()) : seconds;
+  }
+
   bool shown_, printed_ = false;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now(), last_ = begun_;
   std::uint64_t last_events_ = 0;
   Nanos last_now_ = 0;
 };
@@ -111,7 +123,7 @@ int sim(const SimArguments& arguments) {
   options.trace = arguments.trace;
   options.outputs = {{}, arguments.json, !capture_on_stdout && !json_on_stdout};
   options.outputs.traces = trace_files(arguments.trace, arguments.trace_outs, options.outputs.text_to_stdout);
-  options.progress = [&progress](const SimProgress& how_far) { progress(how_far); };
+  if (progress.shown()) options.progress = [&progress](const SimProgress& how_far) { progress(how_far); };
   RunFiles files(config);
   files.writes(options.outputs);
   for (const std::string* folder : {&arguments.csv, &arguments.plot}) {

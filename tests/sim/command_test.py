@@ -76,6 +76,16 @@ workloads:
   sum: {type: all_reduce, size: 512KiB}
   reads: {type: read_bw, hosts: [h0, h3], iters: 10}
 """
+# What is cut off when `sum` has finished.
+BACKGROUND = """
+topology:
+  leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 2, host_rate: 100Gbps, spine_rate: 100Gbps, spine_delay: 5us}
+  hosts: {nic: {header_only: true}}
+  switches: {switch: {}}
+workloads:
+  sum: {type: permutation, size: 1MB, shift: 2}
+  noise: {type: permutation, size: 400MB, background: true}
+"""
 ALL_PORTS = [f"h{host}.wire" for host in range(4)] + [f"leaf{leaf}.p{port}" for leaf in range(2) for port in range(4)] \
     + [f"spine{spine}.p{port}" for spine in range(2) for port in range(2)]
 LAYOUTS = {"MALLOC_TOP_PAD_": "0"}, {"MALLOC_MMAP_THRESHOLD_": "64"}
@@ -141,6 +151,40 @@ class Command(RoceboxTest):
         self.assertIn("workload shout", said)
         said = self.rocebox("sim", self.config(FABRIC.split("workloads")[0]), status=2)[1]
         self.assertIn("nothing says when the run ends", said)
+
+    def test_a_run_that_stands_still_fails_before_its_time_though_a_packet_is_held(self):
+        words = ("--set", "topology.hosts.station.keeps=true")
+        for time, status in ((), 1), (("--set", "sim.time=60s"), 1), (("--set", "sim.time=9s"), 0):
+            report = self.sim(*words, *time, status=status)
+            self.assertEqual(report["run"]["end"], "nothing advanced any more" if status else "its time was over")
+            self.assertGreater(report["run"]["held_at_end"], 0)
+
+    def test_what_has_not_begun_in_the_background_does_not_begin_in_the_drain(self):
+        report = self.sim("--set", "drain=100us", text=BACKGROUND.replace("background:", "after: [sum], start: 100ns, background:"))
+        noise = report["workloads"]["noise"]
+        self.assertEqual((noise["transfers"], noise["start_ns"], noise["duration_ns"]), (0, 0, 0))
+        self.assertEqual((report["run"]["held_at_end"], report["run"]["drain_cut"]), (0, False))
+
+    def test_goodput_over_time_has_the_steps_of_the_series_and_sees_a_program_stall(self):
+        report = self.sim(text="""
+topology:
+  back_to_back: {host_rate: 10Gbps, host_delay: 1us}
+  hosts: {nic: {header_only: true}}
+workloads: {write_bw: {hosts: [h0, h1], size: 4KiB, iters: 2000, timeout: 8}}
+sim: {sample: 100ns}
+schedule:
+  cut: {at: 500us, links: {h0_h1: {up: false}}}
+  back: {at: 4ms, links: {h0_h1: {up: true}}}
+""")
+        at = [row["at_ns"] for row in report["goodput"]]
+        self.assertEqual(at, report["series"]["at_ns"])
+        self.assertGreater(at[1], 100, "so many samples have no room")
+        rate = {row["at_ns"]: row["write_bw_bits_per_second"] for row in report["goodput"]}
+        share = lambda begin, end: sum(bits for when, bits in rate.items() if begin <= when < end) * at[1] / (end - begin) / 1e10
+        self.assertGreater(share(100_000, 400_000), 0.9)
+        self.assertLess(share(1_000_000, 3_000_000), 0.1)
+        carried = sum(bits * min(at[1], report["run"]["span_ns"] - when) for when, bits in rate.items()) / 8e9
+        self.assertAlmostEqual(carried, 2000 * 4096, delta=1e5)
 
     def test_a_collective_that_cannot_connect_says_who_could_not(self):
         said = self.rocebox("sim", self.config("""
@@ -215,6 +259,20 @@ sim: {watchdog: 60s}
         self.assertEqual(run.wait(timeout=60), 1, said)
         report = json.loads(out.read_text())
         self.assertEqual(report["run"]["end"], "a signal ended it")
+
+    def test_a_terminal_sees_the_time_left_of_a_run_that_ends_with_its_workloads(self):
+        terminal, its_end = os.openpty()
+        self.addCleanup(os.close, terminal)
+        config = self.config(BACKGROUND.replace("1MB", "900GB"))
+        run = subprocess.Popen([ROCEBOX, "sim", config], stdout=subprocess.DEVNULL, stderr=its_end)
+        os.close(its_end)
+        said, deadline = "", time.monotonic() + 60
+        while not re.search(r"0 of 2 workloads  \d+\.\d\d M events/s  \d+ s left", said):
+            self.assertTrue(time.monotonic() < deadline and run.poll() is None, said)
+            if select.select([terminal], [], [], 0.02)[0]:
+                said += os.read(terminal, 4096).decode()
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(timeout=60), 1, said)
 
     def test_check_tells_of_topologies(self):
         shown = self.rocebox("check", self.config(FABRIC))[0]

@@ -10,6 +10,7 @@
 #include "kernels/sdr/reliability/reliable_queue_pair.h"
 #include "kernels/sdr/workload/config.h"
 #include "nic_model/host/workloads/programs.h"
+#include "runtime/kernel/carried.h"
 #include "runtime/kernel/splitmix64.h"
 
 namespace rocebox::sdr {
@@ -37,7 +38,7 @@ bool is_right(const std::uint8_t* here, std::uint64_t number, std::uint64_t byte
   return true;
 }
 
-class SdrMessages final : public Workload {
+class SdrMessages final : public Workload, public Carrier {
  public:
   SdrMessages(std::span<const WorkloadHost> on, const MessagesConfig& config, std::uint64_t seed)
       : config_(config), sizes_(static_cast<std::size_t>(config.messages)) {
@@ -83,6 +84,9 @@ class SdrMessages final : public Workload {
     report.text("error", error_);
   }
   void report(Report& report) const override;
+  Share share_carried() const override {
+    return {static_cast<double>(bytes_), std::accumulate(sizes_.begin(), sizes_.end(), 0.0)};
+  }
 
  private:
   struct End {

@@ -80,6 +80,18 @@ class Collective final : public MeshWorkload {
   bool all_begun() const override {
     return std::ranges::all_of(left_, [](unsigned left) { return left == 0; });
   }
+  // Every group sends the same.
+  double bytes_in_all() const override {
+    if (bytes_in_all_ > 0) return bytes_in_all_;
+    std::vector<Schedule::Send> sends;
+    for (unsigned rank = 0; rank < ranks_; rank++)
+      for (unsigned step = 0; step < steps_; step++) {
+        sends.clear();
+        schedule_->sends(rank, ranks_, step, size_, sends);
+        for (const Schedule::Send& send : sends) bytes_in_all_ += static_cast<double>(send.bytes) * groups_;
+      }
+    return bytes_in_all_;
+  }
 
  private:
   struct State {
@@ -135,6 +147,7 @@ class Collective final : public MeshWorkload {
   std::vector<unsigned> step_of_;            // of flows()
   std::vector<unsigned> host_of_, rank_of_;  // by rank, group after group in each; by host
   Nanos started_ = 0, start_ = kNever;       // as a workload; its first step
+  mutable double bytes_in_all_ = 0;          // once somebody has asked: it takes a while
 };
 
 enum class Kind : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast };

@@ -33,6 +33,7 @@ class FlowList final : public MeshWorkload {
   FlowList(std::span<const WorkloadHost> hosts, const MeshOptions& options, std::vector<FlowLine> lines,
            const std::vector<FileTrigger>& triggers = {})
       : MeshWorkload(hosts, options), lines_(std::move(lines)), triggers_(triggers.size()) {
+    for (const FlowLine& line : lines_) bytes_in_all_ += static_cast<double>(line.bytes);
     for (std::size_t i = 0; i < triggers.size(); i++) triggers_[i].needed = triggers[i].needed;
     for (std::size_t i = 0; i < lines_.size(); i++)
       if (lines_[i].trigger != 0) triggers_[lines_[i].trigger - 1].lines.push_back(i);
@@ -56,6 +57,7 @@ class FlowList final : public MeshWorkload {
     }
   }
   bool all_begun() const override { return line_of_.size() == lines_.size(); }
+  double bytes_in_all() const override { return bytes_in_all_; }
 
  private:
   struct Trigger {
@@ -73,6 +75,7 @@ class FlowList final : public MeshWorkload {
   std::vector<FlowLine> lines_;
   std::vector<Trigger> triggers_;
   std::vector<std::size_t> line_of_;  // of flows()
+  double bytes_in_all_ = 0;
 };
 
 // Which host a node of a file is: `hN` where all hosts are called so, else the one at place N.

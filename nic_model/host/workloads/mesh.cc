@@ -22,20 +22,6 @@ constexpr std::uint32_t kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRI
 
 }  // namespace
 
-void MeshOptions::fields(Fields& f) {
-  f.integer("mtu", mtu, {256, 4096}, "path MTU: 256, 512, 1024, 2048 or 4096 bytes");
-  if (!roce::is_path_mtu(static_cast<std::uint32_t>(mtu))) f.refuse("mtu", "must be 256, 512, 1024, 2048 or 4096");
-  f.integer("tx_depth", tx_depth, {1, 16384}, "work requests that a queue pair may have posted");
-  f.integer("retry_cnt", retry_cnt, {0, 7}, "times that a packet is sent again before its queue pair fails");
-  f.integer("timeout", timeout, {0, 31},
-            "4.096 us times two to this power until that; the NIC's own option goes first");
-  f.bytes("chunk", chunk, {1, std::uint64_t{1} << 30}, "bytes of one work request; longer transfers are several");
-  f.boolean(
-      "rdma_cm", rdma_cm,
-      "connections are made by RDMA CM, whose messages switches see, those of a collective before its first step; "
-      "false: by what hosts know of each other without the network");
-}
-
 // Of two hosts, one of whom sends.
 struct Mesh::Connection {
   unsigned source, destination;
@@ -152,6 +138,7 @@ class Mesh::Endpoint final : public HostProgram {
   bool holds(std::uint64_t place, std::uint64_t bytes) const {
     return host_->memory().find(key_)->placed->covers(place, bytes);
   }
+  std::uint64_t bytes_placed() const { return cq_ ? host_->memory().find(key_)->placed->bytes_covered() : 0; }
 
  private:
   ConnectionOptions cm_options() const {
@@ -329,6 +316,12 @@ void Mesh::received(unsigned host, std::uint32_t number, Nanos now) {
   bytes_received_ += flow.bytes;
   unfinished_--;
   on_received_(number, now);
+}
+
+double Mesh::bytes_placed() const {
+  double sum = 0;
+  for (const auto& endpoint : endpoints_) sum += static_cast<double>(endpoint->bytes_placed());
+  return sum;
 }
 
 Progress Mesh::progress() const {

@@ -48,6 +48,8 @@ class Mesh {
   bool is_connected() const { return ready_ == by_number_.size(); }
   std::span<const FlowRecord> flows() const { return flows_; }
   std::uint64_t bytes_received() const { return bytes_received_; }
+  /// Of transfers that are under way, too: what receivers' memory holds of them.
+  double bytes_placed() const;
   /// Of all hosts, the transfers that began and ended counted.
   Progress progress() const;
   std::size_t unfinished() const { return unfinished_; }

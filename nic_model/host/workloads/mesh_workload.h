@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include "nic_model/host/workloads/mesh.h"
+#include "runtime/kernel/carried.h"
 
 namespace rocebox::nic_model {
 
 /// A workload whose transfers a mesh carries. Subclasses say what is sent at first, and what when something has come.
-class MeshWorkload : public Workload {
+class MeshWorkload : public Workload, public Carrier {
  public:
   MeshWorkload(std::span<const WorkloadHost> hosts, const MeshOptions& options);
   bool finished() const override { return finished_; }
@@ -13,12 +14,15 @@ class MeshWorkload : public Workload {
   std::span<const FlowRecord> flows() const override { return mesh_.flows(); }
   void explain_waiting(Report& report, unsigned lines) const override { mesh_.explain_waiting(report, lines); }
   void report(Report& report) const override;
+  Share share_carried() const override { return {mesh_.bytes_placed(), bytes_in_all()}; }
 
  protected:
   /// Transfer `number` is with its receiver.
   virtual void on_received(std::size_t number, Nanos now) = 0;
   /// Whether no transfer will begin any more.
   virtual bool all_begun() const = 0;
+  /// Bytes of all transfers that will ever begin; 0: not known. Asked for again and again while somebody looks on.
+  virtual double bytes_in_all() const { return 0; }
   unsigned hosts() const { return static_cast<unsigned>(mesh_.hosts()); }
   /// To be called when something ended or was found to be nothing.
   void look_whether_finished(Nanos now);

@@ -89,7 +89,9 @@ class Bandwidth final : public Perftest {
       pair.in_duration = pair.completed;
     else
       window_is_over_ = true;
-    flow_.bytes += static_cast<std::uint64_t>(pair.completed - before) * sizes_[wc.wr_id];
+    const Nanos from = pair.last_completed == kNever ? start_ : pair.last_completed;
+    carried(from, host.now(), static_cast<std::uint64_t>(pair.completed - before) * sizes_[wc.wr_id]);
+    pair.last_completed = host.now();
     fill(host, side, wc.wr_id);
     look_whether_done(host, pair);
   }
@@ -142,7 +144,7 @@ class Latency final : public Perftest {
     if (side == 1) return post(host, 1);
     if (static_cast<std::int64_t>(times_.size()) == config_.iters) return;
     times_.push_back((host.now() - sent_) / (is_answered(verb_) ? 1 : 2));
-    flow_.bytes += config_.size;
+    carried(sent_, host.now(), config_.size);
     if (static_cast<std::int64_t>(times_.size()) == config_.iters) return end(host.now());
     ping(host);
   }

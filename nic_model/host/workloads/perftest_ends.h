@@ -10,6 +10,7 @@
 #include "nic_model/host/connect.h"
 #include "nic_model/host/workloads/perftest_config.h"
 #include "nic_model/host/workloads/programs.h"
+#include "runtime/kernel/carried.h"
 
 namespace rocebox::nic_model {
 
@@ -91,7 +92,7 @@ class PerftestEnd final : public HostProgram {
   struct Pair {
     Qp* qp;
     std::int64_t posted = 0, completed = 0, in_duration = 0;  // the last: completed until posting ended
-    Nanos next_post = 0;
+    Nanos next_post = 0, last_completed = kNever;
     bool done = false;
   };
   std::vector<Pair> qps;
@@ -110,7 +111,7 @@ class PerftestEnd final : public HostProgram {
   Timer timer_;
 };
 
-class Perftest : public Workload {
+class Perftest : public Workload, public Carrier {
  public:
   Perftest(std::span<const WorkloadHost> hosts, const PerftestConfig& config, Verb verb, std::uint64_t seed)
       : config_(config),
@@ -130,6 +131,7 @@ class Perftest : public Workload {
   // Both know of each other as by perftest's own connection; then the client begins, and with it the server.
   void start(Nanos now) override {
     start_ = flow_.start = now;
+    over_time_.start(now);
     ends_[0].run([this](Host& client) {
       ends_[0].prepare(client);
       ends_[1].run([this](Host& server) {
@@ -151,8 +153,20 @@ class Perftest : public Workload {
     return sum;
   }
   void explain_waiting(Report& report, unsigned) const override { report.count("failed_completions", failed_); }
+  // How much comes in a `duration` is not known.
+  Share share_carried() const override {
+    double all = 0;
+    for (const std::uint64_t size : sizes_) all += static_cast<double>(size) * static_cast<double>(config_.iters);
+    return {static_cast<double>(flow_.bytes), config_.duration ? 0 : config_.bidirectional ? 2 * all : all};
+  }
+  const BytesOverTime* over_time() const override { return &over_time_; }
 
  protected:
+  /// Messages of a pair were completed, of which none was before `from`.
+  void carried(Nanos from, Nanos now, std::uint64_t bytes) {
+    flow_.bytes += bytes;
+    over_time_.add(from, now, bytes);
+  }
   virtual void begin(Host& host, unsigned side) = 0;
   virtual void on_completion(Host& host, unsigned side, const ibv_wc& wc) = 0;
   virtual void on_time(Host&, unsigned) {}
@@ -167,7 +181,8 @@ class Perftest : public Workload {
   const std::vector<std::uint64_t> sizes_;
   const Verb verb_;
   std::array<PerftestEnd, 2> ends_;
-  FlowRecord flow_{0, 1, 0, 0, kNever};
+  FlowRecord flow_{0, 1, 0, 0, kNever};  // one stands for all messages, of which there may be very many
+  BytesOverTime over_time_;
   Nanos start_ = 0, ended_ = 0;
   std::int64_t failed_ = 0;
   bool finished_ = false;

@@ -11,8 +11,7 @@ namespace {
 
 // Rows that a report has at most: of transfers the first are shown.
 constexpr std::size_t kFlowRowsMax = 20'000;
-constexpr Nanos kSamples = 100;
-constexpr std::size_t kSamplesMax = 100'000;
+constexpr Nanos kSamples = 100;  // of goodput over time, where the configuration does not say how wide they are
 
 double rate_of(double amount, Nanos nanos) { return nanos > 0 ? amount * 1e9 / static_cast<double>(nanos) : 0; }
 
@@ -109,51 +108,67 @@ class WorkloadReport {
   std::uint64_t bytes_ = 0;
 };
 
-// Bytes of transfers by sample of time, each transfer's spread evenly over its time.
-void spread(const FlowRecord& flow, Nanos width, std::vector<double>& samples) {
-  if (flow.end == kNever || samples.empty()) return;
-  const auto last = static_cast<Nanos>(samples.size()) - 1;
-  const Nanos from = std::min(flow.start / width, last), to = std::min(flow.end / width, last);
-  const double bytes = static_cast<double>(flow.bytes);
-  if (flow.end == flow.start) {
-    samples[static_cast<std::size_t>(from)] += bytes;
-    return;
+// Bytes over time, by sample. What is added is spread evenly over its time.
+class Goodput {
+ public:
+  Goodput(Nanos width, std::size_t samples) : width_(width), samples_(samples) {}
+  void add(const Workload& workload) {
+    const auto* carrier = dynamic_cast<const Carrier*>(&workload);
+    if (const BytesOverTime* bytes = carrier ? carrier->over_time() : nullptr) {
+      bytes->for_each([this](Nanos from, Nanos to, double step) { spread(from, to, step); });
+      return;
+    }
+    for (const FlowRecord& flow : workload.flows())
+      if (flow.end != kNever) spread(flow.start, flow.end, static_cast<double>(flow.bytes));
   }
-  const double rate = bytes / static_cast<double>(flow.end - flow.start);
-  for (Nanos i = from; i <= to; i++) {
-    const Nanos begin = std::max(flow.start, i * width),
-                end = i == last ? flow.end : std::min(flow.end, (i + 1) * width);
-    samples[static_cast<std::size_t>(i)] += rate * static_cast<double>(end - begin);
-  }
-}
+  double bytes(std::size_t sample) const { return samples_[sample]; }
 
-Json goodput_rows(const config::RunConfig& config, const SimWorkloads& workloads, Nanos now) {
-  const Nanos width = std::max<Nanos>(1, config.sim.sample != 0 ? config.sim.sample : (now + kSamples - 1) / kSamples);
-  const std::size_t count = std::min(kSamplesMax, static_cast<std::size_t>((now + width - 1) / width));
-  Json rows = Json::array();
-  std::vector<std::vector<double>> samples;
-  for (const SimWorkloads::Row& row : workloads.rows()) {
-    std::vector<double>& mine = samples.emplace_back(count);
-    for (const FlowRecord& flow : row.workload->flows()) spread(flow, width, mine);
+ private:
+  // What ends with the run ends in its last sample.
+  void spread(Nanos start, Nanos end, double bytes) {
+    if (samples_.empty()) return;
+    const auto last = static_cast<Nanos>(samples_.size()) - 1;
+    const Nanos from = std::min(start / width_, last), to = std::min(end / width_, last);
+    if (end == start) {
+      samples_[static_cast<std::size_t>(from)] += bytes;
+      return;
+    }
+    const double rate = bytes / static_cast<double>(end - start);
+    for (Nanos i = from; i <= to; i++) {
+      const Nanos sample_end = i == last ? end : std::min(end, (i + 1) * width_);
+      samples_[static_cast<std::size_t>(i)] += rate * static_cast<double>(sample_end - std::max(start, i * width_));
+    }
   }
+
+  Nanos width_;
+  std::vector<double> samples_;
+};
+
+Json goodput_rows(const SimWorkloads& workloads, Nanos now, Nanos width) {
+  if (width == 0) width = std::max<Nanos>(1, (now + kSamples - 1) / kSamples);
+  const auto count = static_cast<std::size_t>((now + width - 1) / width);
+  Json rows = Json::array();
+  std::vector<Goodput> all;
+  for (const SimWorkloads::Row& row : workloads.rows()) all.emplace_back(width, count).add(*row.workload);
   for (std::size_t i = 0; i < count; i++) {
     const Nanos at = static_cast<Nanos>(i) * width;
     Json& row = rows.emplace_back(Json{{"at_ns", at}});
     const Nanos wide = std::min(width, now - at);
-    for (std::size_t w = 0; w < samples.size(); w++)
-      row[workloads.rows()[w].config->name + "_bits_per_second"] = std::llround(rate_of(samples[w][i] * 8, wide));
+    for (std::size_t w = 0; w < all.size(); w++)
+      row[workloads.rows()[w].config->name + "_bits_per_second"] = std::llround(rate_of(all[w].bytes(i) * 8, wide));
   }
   return rows;
 }
 
 }  // namespace
 
-void report_flows(const config::RunConfig& config, const SimWorkloads& workloads, Nanos now, Json& report) {
+void report_flows(const config::RunConfig& config, const SimWorkloads& workloads, Nanos now, Nanos width,
+                  Json& report) {
   Json& all = report["workloads"] = Json::object();
   EmptyNetwork network(config);
   for (const SimWorkloads::Row& row : workloads.rows())
     all[row.config->name] = WorkloadReport(row, network, now).json();
-  report["goodput"] = goodput_rows(config, workloads, now);
+  report["goodput"] = goodput_rows(workloads, now, width);
 }
 
 void report_utilisation(const config::RunConfig& config, const Testbed& testbed, Nanos now, Json& report) {

@@ -9,9 +9,8 @@
 namespace rocebox {
 
 /// Adds `workloads`, each with its completion times, slowdowns, transfers and what it says itself (`details`), and
-/// `goodput` over time. `now`: the end
-/// of the run so far.
-void report_flows(const config::RunConfig& config, const SimWorkloads& workloads, Nanos now, Json& report);
+/// `goodput` over time, in steps of `width`, or 0: in a hundred. `now`: the end of the run so far.
+void report_flows(const config::RunConfig& config, const SimWorkloads& workloads, Nanos now, Nanos width, Json& report);
 
 /// Adds `utilisation`, a table of the directions of all links.
 void report_utilisation(const config::RunConfig& config, const Testbed& testbed, Nanos now, Json& report);

@@ -17,6 +17,8 @@ class Series {
  public:
   Series(const config::RunConfig& config, const Testbed& testbed);
 
+  /// How far samples are apart by now.
+  Nanos width() const { return width_; }
   /// When the next sample is due.
   Nanos next() const { return static_cast<Nanos>(rows_ + 1) * width_; }
   /// Takes those that are due by `now`: nothing that happens at that time may have happened.

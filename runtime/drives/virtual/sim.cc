@@ -13,9 +13,10 @@
 namespace rocebox {
 namespace {
 
-// Instants between two looks at the world outside: some milliseconds.
-constexpr std::uint64_t kInstantsPerLook = 8192;
-// And between two times at which workloads are asked whether their hosts act alone.
+// Events between two looks at the world outside: some milliseconds, whatever an instant is worth. Where devices run
+// ahead, one can be thousands of events.
+constexpr std::uint64_t kWorkPerLook = 1 << 14;
+// Instants between two times at which workloads are asked whether their hosts act alone.
 constexpr std::uint64_t kInstantsPerAsking = 64;
 // Devices stepped and packets handed over while draining, beyond as many as there were before: timers that are armed
 // again for ever must not keep a run going that has nothing to do.
@@ -111,14 +112,17 @@ void Sim::step(Nanos now) {
     testbed_.fabric().run(now);
     happened = now + 1;
   } while (workloads_.next_start() <= now);
+  if (testbed_.fabric().work() >= look_at_work_) look_outside();
 }
 
-void Sim::tell_progress() {
+void Sim::look_outside() {
+  look_at_work_ = testbed_.fabric().work() + kWorkPerLook;
   outputs_.check();
   if (!options_.progress) return;
   std::size_t finished = 0;
   for (const SimWorkloads::Row& row : workloads_.rows()) finished += row.finished != kNever;
-  options_.progress({now_, config_.sim.time, testbed_.fabric().work(), finished, workloads_.rows().size()});
+  options_.progress({now_, config_.sim.time, testbed_.fabric().work(), finished, workloads_.rows().size(),
+                     workloads_.share_carried()});
 }
 
 // Looked at from time to time only, so it may be noticed a quarter of the watchdog's time later.
@@ -135,10 +139,12 @@ bool Sim::nothing_advances() {
 }
 
 // Nothing happens before `next`, and that may be long after what stands still should have been told of. Packets that
-// are under way may arrive then.
+// are under way may arrive then; of those that nothing is due for none is.
 bool Sim::stands_still_until(Nanos next) {
   const Nanos watchdog = config_.sim.watchdog;
-  if (look_at_ == kNever || next - now_ < watchdog || testbed_.fabric().held() > 0) return false;
+  Fabric& fabric = testbed_.fabric();
+  if (look_at_ == kNever || next - now_ < watchdog) return false;
+  if (fabric.next_deadline() != kNever && fabric.held() > 0) return false;
   if (nothing_advances()) return true;
   if (workloads_.next_start() != kNever || schedule_.next() != kNever) return false;
   const Nanos told_at = std::max(advanced_at_ + watchdog, waits_until_ + 1);
@@ -169,7 +175,6 @@ void Sim::run_workloads() {
       step(next);
       if (now_ >= look_at_ && nothing_advances()) end_ = End::kStuck;
       if (stop_requested()) end_ = End::kSignal;
-      if (instants % kInstantsPerLook == 0) tell_progress();
     }
   }
 }
@@ -188,7 +193,8 @@ void Sim::drain() {
   const Nanos limit = now_ + config_.drain;
   const std::uint64_t work_max = 2 * fabric.work() + kDrainWork;
   fabric.limit_ahead(kNever);
-  // One in the background may start yet.
+  workloads_.start_no_more();
+  // Hosts' timers go by time: those behind the end of draining are not to have gone off.
   if (runs_ahead_ == RunsAhead::kAll) let_run_ahead(RunsAhead::kInnerDevices);
   const std::uint64_t steps_per_look = std::max(64u, testbed_.device_count());
   held_at_end_ = fabric.held();
@@ -292,7 +298,7 @@ Json Sim::report() const {
                    {"pool_packets_max", pool_.in_use_max()}};
   if (end_ == End::kStuck) report["waiting"] = waiting();
   schedule_.report(report);
-  report_flows(config_, workloads_, now_, report);
+  report_flows(config_, workloads_, now_, config_.sim.sample == 0 ? 0 : series_.width(), report);
   series_.report(report);
   tier_traffic_.report(report);
   report_utilisation(config_, testbed_, now_, report);

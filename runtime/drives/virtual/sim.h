@@ -25,6 +25,7 @@ struct SimProgress {
   Nanos now, limit;      ///< simulated; limit 0: there is none
   std::uint64_t events;  ///< devices stepped, and packets handed to them
   std::size_t finished, workloads;
+  Carrier::Share carried;  ///< of 0: how much that will be is not known
 };
 
 struct SimOptions {
@@ -68,7 +69,7 @@ class Sim {
   void step(Nanos now);
   bool nothing_advances();
   bool stands_still_until(Nanos next);
-  void tell_progress();
+  void look_outside();
   bool stop_requested() const { return options_.stop && options_.stop->requested(); }
   Json waiting() const;
   std::string hash() const;
@@ -85,7 +86,7 @@ class Sim {
   ReplayOutputs outputs_;
   std::optional<TraceFilter> trace_filter_;
   std::vector<std::unique_ptr<Tracer>> tracers_;
-  std::uint64_t packets_out_ = 0, held_at_end_ = 0, last_steps_ = 0;
+  std::uint64_t packets_out_ = 0, held_at_end_ = 0, last_steps_ = 0, look_at_work_ = 0;
   Nanos now_ = 0, advanced_at_ = 0, waits_until_ = 0, look_at_ = 0;
   End end_ = End::kNotYet;
   RunsAhead runs_ahead_ = RunsAhead::kNone;

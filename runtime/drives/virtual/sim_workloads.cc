@@ -86,6 +86,11 @@ void SimWorkloads::start_due(Nanos now) {
   }
 }
 
+void SimWorkloads::start_no_more() {
+  for (Row& row : rows_) row.due = kNever;
+  next_start_ = kNever;
+}
+
 void SimWorkloads::on_finished(unsigned row, Nanos now) {
   if (rows_[row].finished != kNever) broken("a workload finished twice", rows_[row].config->name, row);
   rows_[row].finished = now;
@@ -103,7 +108,7 @@ void SimWorkloads::on_finished(unsigned row, Nanos now) {
 // Where a run ends as soon as others have finished, those in the background must not be ahead of that.
 bool SimWorkloads::hosts_act_alone() const {
   return std::ranges::all_of(rows_, [this](const Row& row) {
-    if (row.config->background && waited_for_ > 0) return false;
+    if (is_cut_off(row)) return false;
     return row.started == kNever || row.workload->hosts_act_alone();
   });
 }
@@ -115,6 +120,19 @@ bool SimWorkloads::any_goes_on() const {
 // Those in the background do not count: while they advance, what the run waits for may be stuck.
 bool SimWorkloads::is_watched(const Row& row) const {
   return row.started != kNever && (!row.config->background || waited_for_ == 0);
+}
+
+Carrier::Share SimWorkloads::share_carried() const {
+  Carrier::Share sum;
+  for (const Row& row : rows_) {
+    if (row.config->background) continue;
+    const auto* carrier = dynamic_cast<const Carrier*>(row.workload.get());
+    const Carrier::Share one = carrier ? carrier->share_carried() : Carrier::Share();
+    if (one.of == 0 && row.finished == kNever) return {};
+    sum.bytes += row.finished == kNever ? one.bytes : one.of;
+    sum.of += one.of;
+  }
+  return sum;
 }
 
 Progress SimWorkloads::progress() const {

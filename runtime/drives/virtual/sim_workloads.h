@@ -7,6 +7,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/drives/testbed.h"
+#include "runtime/kernel/carried.h"
 #include "runtime/kernel/workload.h"
 
 namespace rocebox {
@@ -31,6 +32,8 @@ class SimWorkloads {
   Nanos next_start() const { return next_start_; }
   /// Starts those that are due by `now`, in the order of the configuration.
   void start_due(Nanos now);
+  /// Whoever has not started never does.
+  void start_no_more();
   /// Those in the background left out; false where there are no others.
   bool all_finished() const { return unfinished_ == 0 && waited_for_ > 0; }
   /// Whether one waits for another one to finish.
@@ -39,15 +42,19 @@ class SimWorkloads {
   bool hosts_act_alone() const;
   /// When the last of those that have finished did, those in the background left out.
   Nanos finished_at() const { return finished_at_; }
-  /// Whether one in the background goes on: its devices never come to rest.
+  /// Whether one in the background goes on: once all others have finished its devices never come to rest.
   bool any_goes_on() const;
   /// What all of them have done, and the latest time for which one waits that has not finished.
   Progress progress() const;
+  /// What those that the run waits for have carried; of 0 where one of them does not know how much that will be.
+  Carrier::Share share_carried() const;
 
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
   bool is_watched(const Row& row) const;
+  // Once all others have finished.
+  bool is_cut_off(const Row& row) const { return row.config->background && waited_for_ > 0; }
   Row make(const config::RunConfig& config, const config::WorkloadConfig& workload, Testbed& testbed,
            config::Mistakes& mistakes);
   void join(Nanos begin);

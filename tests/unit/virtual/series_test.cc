@@ -71,6 +71,24 @@ TEST(Series, TheRunIsTheSameWhateverIsSampled) {
   EXPECT_EQ(hashes.size(), 1u);
 }
 
+// Also where there is no room for as many samples as were asked for.
+TEST(Series, GoodputHasTheSameSteps) {
+  for (const char* sample : {"50us", "20ns"}) {
+    fabric_test::FabricBox box(incast("sim: {sample: " + std::string(sample) + "}\n"));
+    const Json& report = box.run();
+    Json at = Json::array();
+    for (const Json& row : report["goodput"]) at.push_back(row["at_ns"]);
+    EXPECT_EQ(at, report["series"]["at_ns"]) << sample;
+    double bits = 0;
+    for (const Json& row : report["goodput"])
+      bits += row["incast_bits_per_second"].get<double>() *
+              static_cast<double>(
+                  std::min(at[1].get<Nanos>(), report["run"]["span_ns"].get<Nanos>() - row["at_ns"].get<Nanos>())) /
+              1e9;
+    EXPECT_NEAR(bits, 3 * 8e6, 8e3) << sample;
+  }
+}
+
 // However long it is: steps double.
 TEST(Series, AnyRunHasAboutAsManySamples) {
   for (const char* time : {"100us", "1ms", "100ms"}) {

@@ -73,6 +73,21 @@ TEST(Sim, SaysWhoWaitsWhereNothingAdvances) {
   EXPECT_EQ(told.find("flow from 0"), std::string::npos) << told;
 }
 
+// Though a packet is held: nothing is due that would let it go. A time that is over before the watchdog's is no
+// failure.
+TEST(Sim, WhatIsHeldForEverIsNotWaitedForToTheEndOfTime) {
+  std::string keeps = kPair;
+  keeps.replace(keeps.find("10.0.0.2}"), 8, "10.0.0.2, keeps: true");
+  for (const char* time : {"0", "11s", "3000s", "9s"}) {
+    SimBox box(keeps + "workloads: {shout: {hosts: [a, b]}}\nsim: {time: " + time + "}\n");
+    const Json report = box.run();
+    EXPECT_EQ(report["run"]["held_at_end"], 1) << time;
+    const bool is_short = time[0] == '9';
+    EXPECT_EQ(report["run"]["end"], is_short ? "its time was over" : "nothing advanced any more") << time;
+    EXPECT_EQ(box.sim.succeeded(), is_short) << time;
+  }
+}
+
 TEST(Sim, EqualSeedsGiveEqualRunsAndOthersDoNot) {
   const std::string lossy = kPair + "workloads: {shout: {hosts: [a, b], bytes: 100kB}}\nsim: {time: 10ms}\n";
   const auto hash = [&](const std::string& more) {

@@ -48,7 +48,7 @@ struct StationConfig {
   std::optional<roce::Mac> mac = roce::Mac{2, 0, 0, 0, 0, 1}, router;
   std::optional<roce::IpAddress> address = roce::ipv4(10, 0, 0, 1);
   std::uint64_t rate = 1'000'000'000;
-  bool mute = false;
+  bool mute = false, keeps = false;
 };
 
 class Station final : public Kernel, private StationHost {
@@ -65,6 +65,7 @@ class Station final : public Kernel, private StationHost {
   }
   // The last bit of a packet has been sent.
   void on_timer(Context& context, Timer&) override {
+    if (config_.keeps) return;
     config_.mute ? context.drop(std::move(leaving_), dropped_) : context.emit(std::move(leaving_), 0);
     send(context);
   }
@@ -122,6 +123,7 @@ class StationOptions final : public DeviceOptions {
     f.address("address", config_.address, Presence::kRequired, "its own");
     f.rate("rate", config_.rate, {kRateMin, kRateMax}, "at which it sends");
     f.boolean("mute", config_.mute, "sends nothing");
+    f.boolean("keeps", config_.keeps, "sends nothing, and holds its first packet for ever");
   }
   const std::vector<std::string>& ports() const override { return ports_; }
   std::unique_ptr<Kernel> make(Stats& stats) const override { return std::make_unique<Station>(config_, stats); }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic_model/host/workloads/mesh.h"
+
+namespace rocebox::nic_model {
+
+void MeshOptions::fields(Fields& f) {
+  f.integer("mtu", mtu, {256, 4096}, "path MTU: 256, 512, 1024, 2048 or 4096 bytes");
+  if (!roce::is_path_mtu(static_cast<std::uint32_t>(mtu))) f.refuse("mtu", "must be 256, 512, 1024, 2048 or 4096");
+  f.integer("tx_depth", tx_depth, {1, 16384}, "work requests that a queue pair may have posted");
+  f.integer("retry_cnt", retry_cnt, {0, 7}, "times that a packet is sent again before its queue pair fails");
+  f.integer("timeout", timeout, {0, 31},
+            "4.096 us times two to this power until that; the NIC's own option goes first");
+  f.bytes("chunk", chunk, {1, std::uint64_t{1} << 30}, "bytes of one work request; longer transfers are several");
+  f.boolean(
+      "rdma_cm", rdma_cm,
+      "connections are made by RDMA CM, whose messages switches see, those of a collective before its first step; "
+      "false: by what hosts know of each other without the network");
+}
+
+}  // namespace rocebox::nic_model
