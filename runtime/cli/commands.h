@@ -52,6 +52,7 @@ struct SimArguments {
   std::string trace;
   std::vector<std::string> trace_outs;
   ReportOptions report;
+  bool only_check = false;  ///< make all that the run needs, and then end: how a sweep finds mistakes before its runs
 };
 int sim(const SimArguments& arguments);
 /// The configuration with its settings and seed; throws ConfigError.

@@ -140,6 +140,7 @@ int sim(const SimArguments& arguments) {
   start_for(config);
   Pool pool = make_pool(config);
   Sim run(config, pool, std::move(options));
+  if (arguments.only_check) return 0;
   run.open();
   use_huge_pages_for_heap();  // where hundreds of devices take turns
   packets_flow();

@@ -18,6 +18,30 @@ std::string csv_cell(const Json& value) {
   return quoted + "\"";
 }
 
+// Whether a row has these names, in this order. Most tables' rows all do, and then nothing is looked up by name.
+bool has_names(const Json& row, const std::vector<std::string>& names) {
+  return row.size() == names.size() &&
+         std::equal(names.begin(), names.end(), row.items().begin(),
+                    [](const std::string& name, const auto& cell) { return name == cell.key(); });
+}
+
+// Those of all rows. One that the rows before lack comes before what it precedes in its own row, so that what ends all
+// rows ends the table.
+std::vector<std::string> names_of_all(const Json& rows) {
+  std::vector<std::string> all;
+  for (const Json& row : rows) {
+    if (has_names(row, all)) continue;
+    std::vector<std::string> names;
+    for (const auto& [name, value] : row.items()) names.push_back(name);
+    auto place = all.end();
+    for (auto name = names.rbegin(); name != names.rend(); ++name) {
+      const auto found = std::find(all.begin(), all.end(), *name);
+      place = found != all.end() ? found : all.insert(place, *name);
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::pair<std::string, std::vector<std::string>> parse_sweep(const std::string& text) {
@@ -37,9 +61,8 @@ std::pair<std::string, std::vector<std::string>> parse_sweep(const std::string& 
   return {setting.key, values};
 }
 
-std::vector<SweepPoint> sweep_points(const std::vector<std::string>& sweeps, std::int64_t first_seed,
-                                     std::int64_t seeds) {
-  std::vector<SweepPoint> points = {{{}, first_seed}};
+std::vector<SweepPoint> sweep_points(const std::vector<std::string>& sweeps, std::int64_t seeds) {
+  std::vector<SweepPoint> points(1);
   for (const std::string& sweep : sweeps) {
     const auto [key, values] = parse_sweep(sweep);
     std::vector<SweepPoint> more;
@@ -52,19 +75,36 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& sweeps, std
       }
     points = std::move(more);
   }
+  return points;
+}
+
+std::vector<SweepPoint> with_seeds(const std::vector<SweepPoint>& points, std::int64_t seeds) {
   std::vector<SweepPoint> all;
   for (const SweepPoint& point : points)
     for (std::int64_t i = 0; i < seeds; i++) {
       all.push_back(point);
-      all.back().seed = first_seed + i;
+      all.back().seed += i;
     }
   return all;
+}
+
+std::string settings_text(const SweepPoint& point) {
+  std::string text;
+  for (const auto& [key, value] : point.settings) text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  return text;
+}
+
+std::string run_text(const SweepPoint& point) {
+  SweepPoint seeded = point;
+  std::erase_if(seeded.settings, [](const auto& setting) { return setting.first == kSeedColumn; });
+  seeded.settings.emplace_back(kSeedColumn, fmt::format("{}", point.seed));
+  return settings_text(seeded);
 }
 
 Json sweep_row(const SweepPoint& point, const Json& report) {
   Json row;
   for (const auto& [key, value] : point.settings) row[key] = value;
-  row["seed"] = point.seed;
+  row[kSeedColumn] = point.seed;
   const Json& workloads = report["workloads"];
   for (const auto& [name, workload] : workloads.items()) {
     const std::string prefix = workloads.size() == 1 ? "" : name + ".";
@@ -120,12 +160,17 @@ std::string csv_text(const Json& rows) {
     for (std::size_t i = 0; i < cells.size(); i++) text += (i ? "," : "") + cells[i];
     text += "\r\n";
   };
+  const std::vector<std::string> names = names_of_all(rows);
   std::vector<std::string> head;
-  for (const auto& [name, value] : rows[0].items()) head.push_back(csv_cell(name));
+  for (const std::string& name : names) head.push_back(csv_cell(name));
   add_line(head);
   for (const Json& row : rows) {
+    const bool has_all = has_names(row, names);
     std::vector<std::string> cells;
-    for (const auto& [name, value] : row.items()) cells.push_back(csv_cell(value));
+    if (has_all)
+      for (const auto& [name, value] : row.items()) cells.push_back(csv_cell(value));
+    else
+      for (const std::string& name : names) cells.push_back(row.contains(name) ? csv_cell(row[name]) : "");
     add_line(cells);
   }
   return text;

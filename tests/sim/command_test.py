@@ -88,6 +88,13 @@ workloads:
 """
 ALL_PORTS = [f"h{host}.wire" for host in range(4)] + [f"leaf{leaf}.p{port}" for leaf in range(2) for port in range(4)] \
     + [f"spine{spine}.p{port}" for spine in range(2) for port in range(2)]
+# Two hosts and a few packets.
+PAIR = """
+parameters: {s: 7, iters: 2}
+seed: $s
+topology: {back_to_back: {}, hosts: {nic: {header_only: true}}}
+workloads: {write: {type: write_bw, iters: $iters}}
+"""
 LAYOUTS = {"MALLOC_TOP_PAD_": "0"}, {"MALLOC_MMAP_THRESHOLD_": "64"}
 
 
@@ -219,6 +226,74 @@ sim: {watchdog: 60s}
         self.assertFalse((self.dir / "csv").exists())
         said = self.rocebox("sim", self.config(FABRIC), "--sweep", "loss=0,100%", status=1)[1]
         self.assertIn("with loss=100% seed=1:", said)
+
+    def test_a_sweep_makes_each_run_before_the_first_one_starts(self):
+        """What is wrong with a workload is known when it is made."""
+        text = PAIR.replace("back_to_back: {}", "leaf_spine: {leaves: 1, spines: 1, hosts_per_leaf: 7}, switches: {switch: {}}")
+        text = text.replace("write: {type: write_bw, iters: $iters}", "sum: {type: all_reduce, size: 1KiB, groups: $iters}")
+        words = ("--sweep", "iters=2,1,3", "--csv", self.dir / "csv", "--json", self.dir / "none.json")
+        said = self.rocebox("sim", self.config(text), *words, "--seeds", 2, status=2)[1]
+        self.assertRegex(said, r"^\S+:5:\d+: workload `sum`: .* \(with iters=2\)\n$", "once, though iters=3 has it, too")
+        self.assertFalse((self.dir / "csv").exists() or (self.dir / "none.json").exists())
+
+    def test_a_sweep_of_seeds_has_a_run_of_each(self):
+        config = self.config(PAIR)
+        for words, seeds in ((("--sweep", "s=1,5", "--seeds", 2), [1, 2, 5, 6]), (("--sweep", "seed=3,4"), [3, 4]),
+                             (("--seeds", 2, "--seed", 9), [9, 10]), (("--sweep", "iters=1,2", "--set", "seed=4"), [4, 4])):
+            report = self.sim(*words, text=PAIR)
+            self.assertEqual([row["seed"] for row in report["runs"]], seeds, words)
+            if len(seeds) == 4:
+                self.assertEqual([(row["s"], row["seeds"]) for row in report["means"]], [("1", 2), ("5", 2)])
+        for words in (("--sweep", "seed=1,2", "--seed", 3), ("--sweep", "seed=1,2", "--seeds", 3), ("--sweep", "s=1,2", "--seed", 3)):
+            self.assertIn("give one of both", self.rocebox("sim", config, *words, status=2)[1])
+        most = 2**63 - 1
+        self.assertIn("there are not as many", self.rocebox("sim", config, "--seeds", 2, "--seed", most, status=2)[1])
+        other = self.config(PAIR.replace("{s: 7,", "{s: 7, seed: 1,"))
+        self.assertIn("is not the seed of the run", self.rocebox("sim", other, "--sweep", "seed=1,2", status=2)[1])
+
+    def test_runs_of_a_sweep_write_no_file_together(self):
+        text = PAIR.replace("iters: 2}", "iters: 2, capture: pair.pcap}") + "ports: {h0.wire: {pcap: {out: $capture}}}\n"
+        config = self.config(text)
+        for words in (("--sweep", "iters=1,2"), ("--sweep", "capture=a.pcap,b.pcap", "--seeds", 2), ("--set", "capture='-'", "--sweep", "iters=1")):
+            said = self.rocebox("sim", config, *words, status=2)[1]
+            self.assertRegex(said, r"^\S+:6:\d+: port `h0.wire` has its capture in .*, which several runs of the sweep would write: leave it out, or")
+        self.assertFalse(list(self.dir.glob("*.pcap")))
+        self.rocebox("sim", config, "--sweep", "capture=a.pcap,b.pcap")
+        self.assertEqual(sorted(path.name for path in self.dir.glob("*.pcap")), ["a.pcap", "b.pcap"])
+        self.rocebox("sim", config, "--seeds", 2, "--set", "capture=/dev/null")
+        self.assertIn("--trace-out is for a single run", self.rocebox("sim", config, "--seeds", 2, "--trace-out", "x", status=2)[1])
+
+    def run_of(self, sweep, word):
+        """The process of that run of a sweep, when its check is over."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and sweep.poll() is None:
+            for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    words = path.read_bytes().decode().split("\0")
+                except (OSError, UnicodeDecodeError):
+                    continue  # it has ended
+                if str(self.dir / "config.yaml") in words and word in words and "--only-check" not in words:
+                    return int(path.parent.name)
+            time.sleep(0.01)
+        self.fail(f"there was no run with {word}")
+
+    def test_a_run_of_a_sweep_that_is_killed_is_told(self):
+        sweep = subprocess.Popen([ROCEBOX, "sim", self.config(FABRIC), "--sweep", "bytes=10kB,1GB", "--set", "sim.time=1000s",
+                                  "--csv", self.dir / "csv"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(sweep.kill)
+        os.kill(self.run_of(sweep, "bytes=1GB"), signal.SIGKILL)
+        said = sweep.communicate(timeout=60)[1]
+        self.assertEqual(said, "rocebox: with bytes=1GB seed=1:\nrocebox: signal 9 (Killed) ended this run: the table has no row of it\n")
+        self.assertEqual(sweep.returncode, 1)
+        self.assertEqual([row["bytes"] for row in self.table("csv/sweep.csv")], ["10kB"])
+
+    def test_the_table_of_a_sweep_has_the_columns_of_all_runs(self):
+        one = "{a: {type: write_bw, iters: 2}"
+        self.sim("--sweep", f"workloads={one}}},{one}, b: {{type: write_bw, iters: 3}}}}", "--csv", self.dir / "csv", text=PAIR)
+        alone, two = self.table("csv/sweep.csv")
+        self.assertEqual([row["end"] for row in (alone, two)], ["all workloads had finished"] * 2)
+        self.assertEqual((alone["transfers_done"], alone["a.transfers_done"], two["transfers_done"], two["b.transfers_done"]), ("1", "", "", "1"))
+        self.assertEqual((list(alone)[1], list(alone)[-1]), ("seed", "hash"))
 
     def test_tables(self):
         self.sim("--csv", self.dir / "csv")

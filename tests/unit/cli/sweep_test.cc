@@ -10,14 +10,16 @@ using namespace cli;
 
 TEST(Sweep, HasEveryCombinationInTheOrderOfTheOptions) {
   std::string all;
-  for (const SweepPoint& point : sweep_points({"loss=0,1%", "list=[1,2],x"}, 5, 2)) {
-    for (const auto& [key, value] : point.settings) all += key + "=" + value + " ";
-    all += std::to_string(point.seed) + "; ";
-  }
-  EXPECT_EQ(all,
-            "loss=0 list=[1,2] 5; loss=0 list=[1,2] 6; loss=0 list=x 5; loss=0 list=x 6; "
-            "loss=1% list=[1,2] 5; loss=1% list=[1,2] 6; loss=1% list=x 5; loss=1% list=x 6; ");
-  EXPECT_EQ(sweep_points({}, 3, 1).size(), 1u);
+  for (const SweepPoint& point : sweep_points({"loss=0,1%", "list=[1,2],x"}, 2)) all += settings_text(point) + "; ";
+  EXPECT_EQ(all, "loss=0 list=[1,2]; loss=0 list=x; loss=1% list=[1,2]; loss=1% list=x; ");
+  EXPECT_EQ(sweep_points({}, 1).size(), 1u);
+}
+
+TEST(Sweep, CountsSeedsFromThatOfEachCombination) {
+  std::string all;
+  for (const SweepPoint& point : with_seeds({{{{"s", "5"}}, 5}, {{{"seed", "9"}}, 9}}, 2))
+    all += run_text(point) + "; ";
+  EXPECT_EQ(all, "s=5 seed=5; s=5 seed=6; seed=9; seed=10; ");
 }
 
 TEST(Sweep, RefusesWhatIsNone) {
@@ -26,7 +28,7 @@ TEST(Sweep, RefusesWhatIsNone) {
   EXPECT_THROW(parse_sweep("loss=1,,2"), ConfigError);
   std::string many = "x=1";
   for (int i = 0; i < 400; i++) many += ",1";
-  EXPECT_THROW(sweep_points({many, many}, 1, 1), ConfigError);
+  EXPECT_THROW(sweep_points({many, many}, 1), ConfigError);
 }
 
 TEST(Sweep, MeansAreOfTheSeedsOfOneCombination) {
@@ -41,6 +43,17 @@ TEST(Sweep, CsvIsQuotedWhereItMustBe) {
   EXPECT_EQ(csv_text(Json::array({{{"a", "x,y"}, {"b", 1}}, {{"a", "p\"q"}, {"b", 2.5}}})),
             "a,b\r\n\"x,y\",1\r\n\"p\"\"q\",2.5\r\n");
   EXPECT_EQ(csv_text(Json::array()), "");
+}
+
+TEST(Sweep, CsvHasTheColumnsOfAllRows) {
+  const Json rows = Json::array({{{"loss", "0"}, {"done", 1}, {"end", "x"}},
+                                 {{"loss", "0"}, {"b.done", 2}, {"b.bytes", 3}, {"end", "y"}},
+                                 {{"end", "z"}, {"loss", "1%"}, {"done", 4}}});
+  EXPECT_EQ(csv_text(rows),
+            "loss,done,b.done,b.bytes,end\r\n"
+            "0,1,,,x\r\n"
+            "0,,2,3,y\r\n"
+            "1%,4,,,z\r\n");
 }
 
 }  // namespace
