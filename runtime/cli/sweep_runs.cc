@@ -77,7 +77,7 @@ void SweepRuns::start(std::size_t run) {
   if (extent_ == Extent::kCheck) command.words.emplace_back("--only-check");
   command.error = scratch_.file(run, "err");
   command.environment = Ranks::no_rank();
-  running_.emplace_back(run, lab::Process(command));
+  running_.push_back({run, lab::Process(command)});
 }
 
 void SweepRuns::wait(const StopRequest& stop, bool told) {
