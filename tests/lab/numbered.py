@@ -33,7 +33,7 @@ while not select.select([sys.stdin], [], [], 0)[0]:  # until standard input ends
 print(number)
 """
 # In each millisecond. Under ThreadSanitizer a run may stand still for as long as a socket's ring of 2048 has room, by no fault of its own.
-BURST = 1 if b"libtsan" in pathlib.Path(bed.ROCEBOX).read_bytes() else 8
+BURST = 1 if b"__tsan_init" in pathlib.Path(bed.ROCEBOX).read_bytes() else 8
 
 
 def start(test, address):
