@@ -18,7 +18,7 @@ from wire_tool import read_pcap
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "telemetry"))
-from kit import HANGS, SOCKET, Client, Rest, finish  # noqa: E402
+from kit import HANGS, SOCKET, Client, Rest, finish, has_thread_sanitizer  # noqa: E402, F401
 
 CAPTURES = ROOT / "tests" / "replay" / "captures"
 ROCEBOX = os.environ.get("ROCEBOX", str(ROOT / "build" / "release" / "rocebox"))

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Numbered packets from the left host to the right one, to say which of them were lost, doubled or out of order."""
-import pathlib
 
 import bed
 
@@ -33,7 +32,7 @@ while not select.select([sys.stdin], [], [], 0)[0]:  # until standard input ends
 print(number)
 """
 # In each millisecond. Under ThreadSanitizer a run may stand still for as long as a socket's ring of 2048 has room, by no fault of its own.
-BURST = 1 if b"__tsan_init" in pathlib.Path(bed.ROCEBOX).read_bytes() else 8
+BURST = 1 if bed.has_thread_sanitizer() else 8
 
 
 def start(test, address):

@@ -34,6 +34,11 @@ links:
 """
 
 
+def has_thread_sanitizer():
+    """Whether the command is built with it, by whichever compiler."""
+    return b"__tsan_init" in pathlib.Path(ROCEBOX).read_bytes()
+
+
 def many_small_packets():
     """A capture of 50,000 RoCE packets of up to 128 bytes: some of the loops that they take are timed."""
     whole = CAPTURE.read_bytes()

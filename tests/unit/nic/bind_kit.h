@@ -21,7 +21,7 @@ struct Bound : NicBox {
     on(1, [&](nic_model::Host& host) { window.rkey = host.memory().add_window(sides[1].pd); });
     region.lkey = region.rkey = sides[1].key;
   }
-  std::uint32_t next_key() const { return (window.rkey & ~0xFFu) | ((window.rkey + 1) & 0xFF); }
+  std::uint32_t next_key() const { return ibv_inc_rkey(window.rkey); }
   // One that binds `bytes` from `offset` on; the window has its next key once it has been read.
   ibv_send_wr request(std::uint64_t id, std::uint64_t offset, std::uint64_t bytes, unsigned access) {
     ibv_send_wr wr{};

@@ -162,7 +162,7 @@ class Lossy {
     ibv_send_wr request{};
     request.wr_id = i;
     request.send_flags = IBV_SEND_SIGNALED | (messages[side][i].is_fenced ? IBV_SEND_FENCE : 0);
-    const std::uint32_t next = (window.rkey & ~0xFFu) | ((window.rkey + 1) & 0xFF);
+    const std::uint32_t next = ibv_inc_rkey(window.rkey);
     if (bound_[side]) {
       request.opcode = IBV_WR_LOCAL_INV;
       request.invalidate_rkey = window.rkey;
