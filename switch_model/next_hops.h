@@ -48,7 +48,8 @@ struct NextHops {
   bool routes = false;          ///< it is a router: next hops may have MAC addresses
   unsigned hash_algorithm = 0;  ///< of flows, in crc_algorithms()
   std::uint32_t hash_seed = 0;
-  bool least_queue = false;  ///< the draw decides among ports with equal queues only
+  std::uint32_t hash_polynomial = 0;  ///< in place of the algorithm's; 0: its own
+  bool least_queue = false;           ///< the draw decides among ports with equal queues only
 
   /// The group of a packet, by its metadata; null when it has none.
   template <class Metadata>

@@ -2,7 +2,9 @@
 #include "runtime/topology/graph.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <functional>
+#include <queue>
+#include <utility>
 
 #include "runtime/component/component.h"
 #include "runtime/limits.h"
@@ -40,16 +42,22 @@ int first_host(const Graph& graph, unsigned node) {
   return -1;
 }
 
-// Wires from each switch to `target`; UINT32_MAX where there is no way.
+// The cost of the wires from each switch to `target` (Dijkstra); UINT32_MAX where there is no way.
 std::vector<unsigned> distances(const Graph& graph, unsigned target) {
-  std::vector<unsigned> all(graph.nodes.size(), UINT32_MAX), queue = {target};
-  all[target] = 0;
-  for (std::size_t head = 0; head < queue.size(); head++)
-    for (const Graph::Neighbor& port : graph.nodes[queue[head]].ports) {
-      if (graph.is_host(port.node) || all[port.node] != UINT32_MAX) continue;
-      all[port.node] = all[queue[head]] + 1;
-      queue.push_back(port.node);
+  std::vector<unsigned> all(graph.nodes.size(), UINT32_MAX);
+  using Reached = std::pair<unsigned, unsigned>;  // cost, node
+  std::priority_queue<Reached, std::vector<Reached>, std::greater<>> queue;
+  queue.push({all[target] = 0, target});
+  while (!queue.empty()) {
+    const auto [far, node] = queue.top();
+    queue.pop();
+    if (far != all[node]) continue;  // found again, nearer
+    for (const Graph::Neighbor& port : graph.nodes[node].ports) {
+      const unsigned there = far + graph.edges[port.edge].wire.cost;
+      if (graph.is_host(port.node) || all[port.node] <= there) continue;
+      queue.push({all[port.node] = there, port.node});
     }
+  }
   return all;
 }
 
@@ -63,7 +71,8 @@ void add_routes_to(const Graph& graph, unsigned target, std::vector<Placement>& 
     Placement::Route route{prefix, {}};
     const auto& ports = graph.nodes[node].ports;
     for (std::size_t port = 0; port < ports.size(); port++)
-      if (!graph.is_host(ports[port].node) && far[ports[port].node] + 1 == far[node])
+      if (!graph.is_host(ports[port].node) &&
+          far[ports[port].node] + graph.edges[ports[port].edge].wire.cost == far[node])
         route.via.push_back({static_cast<Port>(port), graph.nodes[ports[port].node].mac});
     all[node].routes.push_back(std::move(route));
   }

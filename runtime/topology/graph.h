@@ -13,6 +13,7 @@ struct Wire {
   std::uint64_t bits_per_second = 100'000'000'000;
   Nanos delay = 1'000;
   double loss = 0;
+  unsigned cost = 1;  ///< routes are those with the least sum of these
 };
 
 struct Graph {

@@ -178,12 +178,19 @@ void Dragonfly::build(Graph& graph) const {
     }
   }
   // Global wire n of a group leads to the group n + 1 further on, whose wire to here is the n-th from its last one.
+  // With fewer groups than there could be that begins anew, as often as there are wires for all.
   const auto router = [&](std::int64_t group, std::int64_t wire) {
     return all[static_cast<std::size_t>(group)][static_cast<std::size_t>(wire / global_links)];
   };
-  for (std::int64_t from = 0; from < count; from++)
-    for (std::int64_t to = from + 1; to < count; to++)
-      graph.join(router(from, to - from - 1), router(to, count - 1 - (to - from)), global);
+  // Minimal routing takes one global wire: two cost more than that with a local one on either side.
+  Wire between = global;
+  between.cost = 2 + 1;
+  const std::int64_t others = count - 1, times = others > 0 ? routers * global_links / others : 0;
+  for (std::int64_t time = 0; time < times; time++)
+    for (std::int64_t from = 0; from < count; from++)
+      for (std::int64_t to = from + 1; to < count; to++)
+        graph.join(router(from, time * others + to - from - 1), router(to, time * others + others - (to - from)),
+                   between);
 }
 
 void Shapes::fields(Fields& f) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/kernel/splitmix64.h"
 #include "runtime/roce/multicast.h"
 #include "switch_model/hash.h"
 #include "switch_model/tables/small_lpm.h"
@@ -84,6 +85,20 @@ void refuse_doubles(Fields& f, const Config& config) {
       f.refuse("routes", fmt::format("has two entries for `{}`", roce::prefix_text(*row.prefix)));
 }
 
+// Whether flows come to it that a switch before has sent here by their hash. A switch that hashed them alike would
+// send all of them on by one path, whatever its seed: that is one constant put on all hashes by exclusive or.
+bool gets_chosen_traffic(const Placement& placement) {
+  return std::ranges::any_of(placement.ports, [&](const Placement::PlacedPort& port) {
+    return port.neighbor_tier > 0 && port.neighbor_tier <= placement.tier;
+  });
+}
+
+// Odd, so that what is hashed first still counts.
+std::int64_t polynomial_of(const Mac& mac) {
+  std::uint64_t state = roce::mac_number(mac.data());
+  return static_cast<std::int64_t>((splitmix64::next(state) & UINT32_MAX) | 1);
+}
+
 }  // namespace
 
 std::uint64_t Config::eal_bytes() const {
@@ -120,8 +135,8 @@ void Config::place(const Placement& placement, const SwitchInfo& info) {
   for (const auto& list : lists) hops += list.size();
   route_entries = std::max(kRouteEntriesMin, static_cast<std::int64_t>(routes.size()));
   hop_entries = std::max(kRouteEntriesMin, static_cast<std::int64_t>(hops));
-  // Switches that hashed alike would send what one of them got all the same way.
   ecmp_seed = static_cast<std::int64_t>(roce::mac_number(placement.mac.data()) & UINT32_MAX);
+  if (gets_chosen_traffic(placement)) ecmp_polynomial = polynomial_of(placement.mac);
 }
 
 void Config::tell(SwitchInfo& info) const {
@@ -196,7 +211,17 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
   std::vector<std::string_view> words;
   for (const CrcAlgorithm& algorithm : crc_algorithms()) words.push_back(algorithm.name);
   f.choice("ecmp_hash", ecmp_hash, words, "CRC over addresses, protocol and ports that chooses among equal paths");
-  f.integer("ecmp_seed", ecmp_seed, {0, UINT32_MAX}, "put before the bytes, so that switches choose apart");
+  f.integer("ecmp_seed", ecmp_seed, {0, UINT32_MAX},
+            "put before the bytes, so that switches side by side choose apart");
+  f.integer("ecmp_polynomial", ecmp_polynomial, {0, UINT32_MAX},
+            "of the CRC in place of its own, in normal form without the highest power, odd: of two switches one behind "
+            "the other with one polynomial the second sends all flows of the first's choice by one path; 0: its own");
+  const CrcAlgorithm& algorithm = crc_algorithms()[static_cast<std::size_t>(ecmp_hash)];
+  if (ecmp_polynomial != 0 && ecmp_polynomial % 2 == 0)
+    f.refuse("ecmp_polynomial", "must be odd, or the last bits of the key would not count");
+  if (static_cast<std::uint64_t>(ecmp_polynomial) >> algorithm.width)
+    f.refuse("ecmp_polynomial",
+             fmt::format("has more than the {} bits of `ecmp_hash: {}`", algorithm.width, algorithm.name));
   balance_fields(f);
 }
 

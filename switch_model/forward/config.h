@@ -56,7 +56,7 @@ struct Config {
   Nanos flowlet_gap = 500 * kMicrosecond;
   std::int64_t flowlet_entries = 65536;
   int ecmp_hash = 0;  ///< place in crc_algorithms()
-  std::int64_t ecmp_seed = 0;
+  std::int64_t ecmp_seed = 0, ecmp_polynomial = 0;
   void fields(Fields& fields, const SwitchInfo& info);
   /// Nothing is learnt or flooded: hosts and switches are known, and paths are equal.
   void place(const Placement& placement, const SwitchInfo& info);

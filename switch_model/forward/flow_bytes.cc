@@ -46,7 +46,9 @@ unsigned any_flow_bytes(Packet packet, std::uint8_t* bytes) {
 
 HashUnit flow_hash(Layout& layout, std::string_view name, At at, const NextHops& next_hops) {
   constexpr unsigned kKeyBits = 8 * (sizeof next_hops.hash_seed + kFlowBytesMax);
-  HashUnit unit(layout, name, at, crc_algorithms()[next_hops.hash_algorithm], kKeyBits);
+  CrcAlgorithm algorithm = crc_algorithms()[next_hops.hash_algorithm];
+  if (next_hops.hash_polynomial) algorithm.polynomial = next_hops.hash_polynomial;
+  HashUnit unit(layout, name, at, algorithm, kKeyBits);
   std::uint8_t seed[sizeof next_hops.hash_seed];
   std::memcpy(seed, &next_hops.hash_seed, sizeof seed);
   unit.set_constant(seed);

@@ -168,6 +168,7 @@ class Forward {
   static const NextHops& with_hash(const Config& config, NextHops& next_hops) {
     next_hops.hash_algorithm = static_cast<unsigned>(config.ecmp_hash);
     next_hops.hash_seed = static_cast<std::uint32_t>(config.ecmp_seed);
+    next_hops.hash_polynomial = static_cast<std::uint32_t>(config.ecmp_polynomial);
     return next_hops;
   }
   void tell_unused(const Config& config, Layout& layout) const {

@@ -123,15 +123,18 @@ class Switch(SwitchTest):
         paths, seed = 5, 0x89ABCDEF
         via = [{"port": f"s{i}", "mac": f"02:00:00:00:01:0{i}"} for i in range(paths)]
         devices, bindings = {}, {}
-        for name in CRCS:
+        # A polynomial in place of an algorithm's own.
+        crcs = {**CRCS, "crc32_own": (32, 0x8F6E37A1, *CRCS["crc32"][2:]), "crc16_ccitt_own": (16, 0xA097, *CRCS["crc16_ccitt"][2:])}
+        for name, (_, polynomial, *_) in crcs.items():
+            algorithm = name.removesuffix("_own")
             devices[name] = {"switch": {"ports": ["a", *(hop["port"] for hop in via)], "strict": True, "forward": {
-                "router_mac": ROUTER, "ecmp_hash": name, "ecmp_seed": seed,
+                "router_mac": ROUTER, "ecmp_hash": algorithm, "ecmp_seed": seed, "ecmp_polynomial": polynomial if algorithm != name else 0,
                 "routes": [{"prefix": prefix, "via": via} for prefix in ("0.0.0.0/0", "::/0")]}}}
             scapy.wrpcap(str(self.dir / f"{name}.in.pcap"), packets)
             bindings[f"{name}.a"] = {"pcap": {"in": f"{name}.in.pcap"}}
             bindings.update({f"{name}.s{i}": {"pcap": {"out": f"{name}.{i}.pcap"}} for i in range(paths)})
         report = self.replay(self.config(json.dumps({"devices": devices, "ports": bindings})))
-        for name, (*algorithm, _) in CRCS.items():
+        for name, (*algorithm, _) in crcs.items():
             self.assertEqual(report["devices"][name]["kernels"]["switch"]["violations"], [])
             chosen = {}
             for i in range(paths):

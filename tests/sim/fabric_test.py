@@ -4,6 +4,7 @@
 pause frames stop a NIC, the rate that an oversubscribed tier leaves."""
 import json
 import pathlib
+import re
 import struct
 import sys
 import unittest
@@ -51,6 +52,23 @@ topology:
   switches: {switch: {}}
 workloads:
   permutation: {size: 100KB, shift: 8}
+"""
+# Three tiers: what an edge switch has sent to an aggregation switch that sends on to one of its cores.
+TWO_CHOICES = """
+topology:
+  fat_tree: {k: 4}
+  hosts: {nic: {header_only: true}}
+  switches: {switch: {}}
+workloads:
+  all_to_all: {size: 160KB}
+"""
+DRAGONFLY = """
+topology:
+  dragonfly: {SIZE}
+  hosts: {nic: {header_only: true}}
+  switches: {switch: {}}
+workloads:
+  permutation: {size: 100KB, order: random}
 """
 PSN_OF_A_DATA_PACKET = 50  # behind the first of its flow
 
@@ -152,6 +170,25 @@ class Fabric(RoceboxTest):
         # of an occupancy problem, 0.8 for 8.
         expected, deviation = 8 * (1 - (7 / 8) ** 8), (0.8 / len(used)) ** 0.5
         self.assertAlmostEqual(sum(used) / len(used), expected, delta=4 * deviation, msg=used)
+
+    def test_a_tier_chooses_apart_from_the_one_below(self):
+        report = self.sim(TWO_CHOICES)
+        up = [row for row in report["utilisation"] if "agg" in row["from"] and "core" in row["link"]]
+        self.assertEqual(len({row["from"].split(".")[0] for row in up}), 8)
+        busy = [row["link"] for row in up if row["packets"] >= 10]
+        # Two dozen flows come up to each: that all of one go the same way by chance is one in millions.
+        self.assertEqual(len(busy), 16, busy)
+
+    def test_dragonflies_of_any_size_run_and_take_one_global_wire(self):
+        for size in ("routers: 2, hosts_per_router: 1, global_links: 1", "routers: 4, hosts_per_router: 2, global_links: 2",
+                     "routers: 4, hosts_per_router: 2, global_links: 2, groups: 3", "routers: 3, hosts_per_router: 2, global_links: 1"):
+            report = self.sim(DRAGONFLY.replace("SIZE", size))
+            groups = [(row["packets"], re.findall("group[0-9]+", row["link"])) for row in report["utilisation"]]
+            crossings = sum(packets for packets, ends in groups if len(set(ends)) == 2)
+            sent = sum(row["packets"] for row in report["utilisation"] if row["from"].startswith("h"))
+            self.assertEqual(sum(device["counters"]["packets_dropped"] for name, device in report["devices"].items() if "router" in name), 0)
+            self.assertGreater(crossings, sent / 2, size)
+            self.assertLessEqual(crossings, sent, size)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ TEST(Topology, EveryShapeHasItsSizeAndLeadsEverywhereByShortestPaths) {
       {"fat_tree: {radix: 4, hosts: 16}", 16, 20, 48, 6},
       {"dragonfly: {routers: 2, hosts_per_router: 1, global_links: 1}", 6, 6, 12, 5},
       {"dragonfly: {routers: 4, hosts_per_router: 2, global_links: 2}", 72, 36, 72 + 9 * 6 + 36, 5},
-      {"dragonfly: {routers: 3, hosts_per_router: 1, global_links: 2, groups: 4}", 12, 12, 12 + 4 * 3 + 6, 5},
+      {"dragonfly: {routers: 3, hosts_per_router: 1, global_links: 2, groups: 4}", 12, 12, 12 + 4 * 3 + 2 * 6, 5},
   };
   for (const Row& row : rows) {
     const Graph graph = graph_of(row.yaml);
@@ -78,6 +78,46 @@ TEST(Topology, EveryShapeHasItsSizeAndLeadsEverywhereByShortestPaths) {
         longest = std::max(longest, far);
       }
     EXPECT_EQ(longest, row.diameter) << row.yaml;
+  }
+}
+
+// Wires between groups on the ways from a switch to those that `told` sends to `to`, at most.
+unsigned global_wires(const Graph& graph, const std::vector<Placement>& told, unsigned at, unsigned to) {
+  const auto group = [&](unsigned node) { return graph.nodes[node].name.substr(0, graph.nodes[node].name.find('_')); };
+  unsigned most = 0;
+  for (const Placement::Route& route : told[at].routes)
+    for (const Placement::Hop& hop : route.via) {
+      const unsigned next = graph.nodes[at].ports[hop.port].node;
+      roce::IpAddress masked = graph.nodes[to].address;
+      masked.back() = 0;
+      if (route.prefix.bits != 24 || masked != route.prefix.address) continue;
+      most = std::max(most, (group(at) != group(next)) + global_wires(graph, told, next, to));
+    }
+  return most;
+}
+
+TEST(Topology, DragonfliesAreRoutedMinimally) {
+  for (const char* yaml : {"dragonfly: {routers: 4, hosts_per_router: 2, global_links: 2}",
+                           "dragonfly: {routers: 4, hosts_per_router: 1, global_links: 2, groups: 3}"}) {
+    const Graph graph = graph_of(yaml);
+    const std::vector<Placement> told = placements(graph);
+    for (unsigned a = 0; a < graph.nodes.size(); a++)
+      for (unsigned b = 0; b < graph.nodes.size(); b++)
+        if (!graph.is_host(a) && graph.is_host(b)) {
+          EXPECT_LE(global_wires(graph, told, a, b), 1U) << yaml;
+        }
+  }
+}
+
+TEST(Topology, FewGroupsHaveAsManyWiresBetweenThemAsThereArePorts) {
+  const Graph graph = graph_of("dragonfly: {routers: 4, hosts_per_router: 1, global_links: 2, groups: 3}");
+  for (const Graph::Node& node : graph.nodes) {
+    if (node.tier == 0) continue;
+    const auto local = std::ranges::count_if(node.ports, [&](const Graph::Neighbor& port) {
+      return graph.edges[port.edge].wire.cost == 1 && !graph.is_host(port.node);
+    });
+    EXPECT_EQ(local, 3);
+    EXPECT_EQ(node.ports.size(), 1U + 3 + 2) << node.name;
   }
 }
 
