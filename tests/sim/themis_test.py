@@ -16,6 +16,8 @@ CONFIG = HERE.parent.parent / "configs/sim/themis/collectives.yaml"
 NACKS = CONFIG.with_name("nacks.yaml")
 # A fourth of the paper's leaves, spines and hosts, and 8 MiB.
 SMALL = ("leaves=4", "spines=4", "hosts=4", "scale=0.0078125")
+# Four of its 16 racks, and a 32nd of the messages.
+MEDIUM = ("leaves=4", "spines=16", "hosts=16", "scale=0.03125")
 SCHEMES = {"Themis": (), "SR-ECMP": ("without=[spraying]",), "SR-AR": ("without=[spraying]", "balance=least_queue"),
            "TO-AR": ("without=[spraying]", "balance=least_queue", "recovery=timeout_only")}
 # By the paper's letter: stashes do not age, and what is sent again after a timeout keeps its path.
@@ -46,11 +48,19 @@ class Themis(RoceboxTest):
         return {scheme: statistics.median(self.run_scheme(scheme, loss, *more, f"seed={seed}")[0] for seed in range(1, 4))
                 for scheme in SCHEMES}
 
+    def assert_papers_order(self, time, loss):
+        """Themis, SR-AR, SR-ECMP (6.2); TO-AR as Themis without loss, and far behind where a loss costs a timeout."""
+        self.assertLess(time["Themis"], 0.9 * time["SR-AR"], loss)
+        self.assertLess(time["SR-AR"], 0.75 * time["SR-ECMP"], loss)
+        if loss == "0":
+            self.assertAlmostEqual(time["Themis"] / time["TO-AR"], 1, delta=0.05, msg="similar performance, says the paper")
+        else:
+            self.assertLess(time["Themis"], 0.25 * time["TO-AR"], loss)
+
     def test_without_loss_spraying_wins_and_spurious_nacks_cost(self):
         time = {scheme: self.run_scheme(scheme, "0") for scheme in SCHEMES}
-        self.assertLess(time["Themis"][0], 1.02 * time["TO-AR"][0], "similar performance, says the paper")
+        self.assert_papers_order({scheme: one[0] for scheme, one in time.items()}, "0")
         self.assertLess(time["Themis"][0], 0.75 * time["SR-AR"][0])
-        self.assertLess(time["SR-AR"][0], time["SR-ECMP"][0])
         self.assertLess(time["Themis"][0], 0.5 * time["SR-ECMP"][0])
         themis, spurious = time["Themis"][1], time["SR-AR"][1]
         self.assertEqual(themis["retransmitted_packets"], 0, "every NACK was kept back: none was for a loss")
@@ -88,9 +98,7 @@ class Themis(RoceboxTest):
         self.assertGreater(time["SR-AR"][1]["packet_seq_err"], 10 * time["Themis"][1]["packet_seq_err"])
 
     def test_with_loss_the_timeout_alone_is_slow_and_valid_nacks_pass(self):
-        time = {scheme: self.run_scheme(scheme, "0.1%") for scheme in ("Themis", "SR-AR", "TO-AR")}
-        self.assertLess(time["Themis"][0], time["SR-AR"][0])
-        self.assertLess(time["SR-AR"][0], 0.5 * time["TO-AR"][0])
+        time = {scheme: self.run_scheme(scheme, "0.1%") for scheme in ("Themis", "TO-AR")}
         themis = time["Themis"][1]
         self.assertGreater(themis["nack_valid"], 0)
         # Two for each: the packet that is expected, and the one last sent (paper, 2.3).
@@ -98,24 +106,21 @@ class Themis(RoceboxTest):
         self.assertEqual(themis["local_ack_timeout_err"], 0)
         self.assertGreater(time["TO-AR"][1]["local_ack_timeout_err"], 0)
 
+    def test_with_loss_all_reduces_are_in_the_papers_order(self):
+        for loss in ("0.1%", "1%"):
+            self.assert_papers_order(self.typical(loss), loss)
+
     def test_all_to_all_gains_most(self):
         more = ("collective=all_to_all", "size=512MiB")
-        time = {scheme: self.run_scheme(scheme, "0", *more)[0] for scheme in SCHEMES}
-        self.assertLess(time["Themis"], 1.02 * time["TO-AR"])
-        self.assertLess(time["Themis"], 0.75 * min(time["SR-AR"], time["SR-ECMP"]))
-        for loss in ("0.1%", "1%"):
-            lossy = self.typical(loss, *more)
-            self.assertLess(lossy["Themis"], 0.75 * min(lossy["SR-AR"], lossy["SR-ECMP"]), loss)
-            self.assertLess(lossy["Themis"], 0.25 * lossy["TO-AR"], loss)
+        self.assert_papers_order(self.typical("1%", *more), "1%")
+        # In a network as small as SMALL SR-AR is behind SR-ECMP with less loss.
+        for loss in ("0", "0.1%"):
+            self.assert_papers_order({scheme: self.run_scheme(scheme, loss, *more, *MEDIUM)[0] for scheme in SCHEMES}, loss)
 
     def test_all_to_all_is_in_the_papers_order_with_one_peer_after_the_other(self):
-        """With all peers at once SR-AR is behind SR-ECMP in a network as small as SMALL, and before it in one of 16 racks of 16."""
         more = ("collective=all_to_all", "size=512MiB", "workloads.collective.algorithm=pairwise", "scale=0.03125")
         for loss in ("0", "0.1%"):
-            time = self.typical(loss, *more)
-            self.assertLess(time["Themis"], 0.75 * time["SR-AR"], loss)
-            self.assertLess(time["SR-AR"], 0.75 * time["SR-ECMP"], loss)
-            self.assertLess(time["Themis"], 1.02 * time["TO-AR"] if loss == "0" else 0.25 * time["TO-AR"], loss)
+            self.assert_papers_order(self.typical(loss, *more), loss)
 
     def test_queue_pairs_that_switches_must_learn_of_are_sprayed_late(self):
         known, learnt = (self.run_scheme("Themis", "0", "collective=all_to_all", "size=512MiB", f"rdma_cm={cm}") for cm in ("true", "false"))
