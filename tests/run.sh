@@ -72,7 +72,7 @@ else
   build release short_run
   build asan unit_tests swarm
   words+=(-L '^quick$')
-  echo "left out, and run by --all: most labs, packages, statistics, every capture, virtual machines with Soft-RoCE, fuzzing,"
+  echo "left out, and run by --all: most labs, packages, statistics, scripts of figures, every capture, virtual machines with Soft-RoCE, fuzzing,"
   echo "ThreadSanitizer, command and labs under sanitizers, recordings of live runs, 1000 swarm"
   echo "seeds. By neither: most unit tests without sanitizers (tests/run.sh release), all without optimisation (tests/run.sh debug)"
 fi
