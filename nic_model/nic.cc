@@ -207,6 +207,13 @@ class NicOptions final : public DeviceOptions {
   void place(const Placement& placement) override { config_.place(placement); }
   const std::vector<std::string>& ports() const override { return config_.ports; }
   std::uint32_t packet_bytes() const override { return config_.header_only ? kHeaderPacketBytes : 2048; }
+  std::uint64_t port_rate(Port) const override { return config_.rate; }
+  std::vector<OwnAddress> own_addresses() const override {
+    std::vector<OwnAddress> all = {{"address", roce::address_text(*config_.address)}};
+    if (config_.address6) all.push_back({"address6", roce::address_text(*config_.address6)});
+    all.push_back({"mac", roce::mac_text(*config_.mac)});
+    return all;
+  }
   std::vector<MadeDatagrams> made_datagrams() const override {
     return {{0, config_.path_mtu_max() + kPathMtuHeaderBytes,
              "give the NIC the port's MTU as its `mtu`, or raise the port's MTU"}};

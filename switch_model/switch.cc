@@ -52,6 +52,9 @@ class SwitchOptions final : public DeviceOptions {
   void fields(Fields& fields) override { config_.fields(fields); }
   const std::vector<std::string>& ports() const override { return config_.info.ports; }
   void place(const Placement& placement) override { config_.place(placement); }
+  std::uint64_t port_rate(Port port) const override {
+    return config_.traffic_manager.rate_of(config_.info.ports[port]);
+  }
   const char* one_core_because() const override { return "whose tables and buffer are one"; }
   std::unique_ptr<Kernel> make(Stats& stats) const override {
     return std::make_unique<Datapath>(config_, stats, config_.strict);

@@ -13,6 +13,7 @@
 #include "runtime/config/facing.h"
 #include "runtime/config/pipeline_files.h"
 #include "runtime/config/schedule.h"
+#include "runtime/config/shared_addresses.h"
 #include "runtime/config/top_fields.h"
 #include "runtime/config/topology.h"
 #include "runtime/config/units.h"
@@ -75,7 +76,10 @@ class Loader {
         config_.expectations.push_back({top.expect[i], node->kind == Node::Kind::kList && i < node->items.size()
                                                            ? node->items[i].place
                                                            : node->place});
-    if (mistakes_.none()) check_facing(config_, mistakes_);
+    if (mistakes_.none()) {
+      check_facing(config_, mistakes_);
+      refuse_shared_addresses(config_, root, mistakes_);
+    }
     config_.plugin_files = registry_.plugins();
     if (config_.devices.empty() && mistakes_.none()) mistakes_.add(root.place, "there is no device: give `devices:`");
     return std::move(config_);

@@ -26,6 +26,12 @@ struct MadeDatagrams {
   std::string mend;
 };
 
+/// An address of a device, and the option that gives it.
+struct OwnAddress {
+  const char* option;
+  std::string text;
+};
+
 /// What a wire does to every packet of one direction.
 struct WireFacts {
   std::uint64_t bits_per_second = 0;  ///< 0: no limit
@@ -73,6 +79,10 @@ class DeviceOptions : public KernelOptions {
   virtual void place(const Placement& /*placement*/) {}
   /// Bytes held of nearly all packets that its host sends: where there are many hosts, the pool has such for them.
   virtual std::uint32_t packet_bytes() const { return 2048; }
+  /// Bits per second at which it sends by that port; 0: as fast as packets come, or it does not say.
+  virtual std::uint64_t port_rate(Port /*port*/) const { return 0; }
+  /// By what others send to it: no other device that links join to it may have one of them.
+  virtual std::vector<OwnAddress> own_addresses() const { return {}; }
   /// Why packets of one flow cannot be dealt out to several instances; null: they can.
   virtual const char* one_core_because() const { return nullptr; }
 };

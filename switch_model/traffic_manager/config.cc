@@ -103,4 +103,10 @@ void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
   if (!waits && ecn_max != 0) f.refuse("ecn", "needs `rate`, or lossless classes: else nothing waits to be marked");
 }
 
+std::uint64_t TrafficManagerConfig::rate_of(const std::string& port) const {
+  for (const RateConfig& row : rates)
+    if (std::ranges::find(row.ports, port) != row.ports.end()) return row.rate;
+  return rate;
+}
+
 }  // namespace rocebox::switch_model

@@ -39,6 +39,8 @@ struct TrafficManagerConfig {
   std::uint64_t xoff = 512 << 10, xon = 256 << 10;
 
   void fields(Fields& fields, const SwitchInfo& info);
+  /// Bits per second of a port; 0: as fast as packets come.
+  std::uint64_t rate_of(const std::string& port) const;
   /// Bit n: class n is lossless.
   std::uint8_t lossless() const;
 };
