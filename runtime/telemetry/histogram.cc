@@ -63,9 +63,9 @@ void Histogram::add(const Histogram& other) {
 
 std::int64_t Histogram::percentile(double percent) const {
   if (count_ == 0) return 0;
-  const double share = std::clamp(percent, 0.0, 100.0) / 100.0;
-  const double rank = std::max(1.0, std::ceil(share * static_cast<double>(count_)));
-  double below = 0;
+  const auto permille = static_cast<std::uint64_t>(std::lround(std::clamp(percent, 0.0, 100.0) * 10));
+  const std::uint64_t rank = nearest_rank(count_, permille);
+  std::uint64_t below = 0;
   for (unsigned bucket = 0; bucket < kBuckets - 1; bucket++) {
     below += buckets_[bucket];
     if (below >= rank) return std::clamp(static_cast<std::int64_t>(bucket_top(bucket)), min_, max_);

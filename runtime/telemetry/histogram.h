@@ -6,6 +6,13 @@
 
 namespace rocebox {
 
+/// The rank, from 1, of the least of `count` sorted values that `permille` thousandths of them do not exceed. Of
+/// integers: in floating point 99.9% of 1000 are a little more than 999.
+constexpr std::uint64_t nearest_rank(std::uint64_t count, std::uint64_t permille) {
+  const std::uint64_t rank = (count * permille + 999) / 1000;
+  return rank == 0 ? 1 : rank;
+}
+
 /// Counts values from 0 to 2^40 - 1 (18 minutes in nanoseconds) in buckets of at most 1/16 of their
 /// value (as in HdrHistogram); larger values count in the last bucket, negative ones as 0. Count,
 /// sum, least and greatest are exact.
@@ -28,7 +35,7 @@ class Histogram {
   std::int64_t max() const { return max_; }  ///< 0 when empty
   double mean() const { return count_ ? static_cast<double>(sum_) / static_cast<double>(count_) : 0; }
 
-  /// The value that `percent` (0 to 100) of the values do not exceed, by nearest rank: the top of
+  /// The value that `percent` (0 to 100, in tenths) of the values do not exceed, by nearest rank: the top of
   /// its bucket, so never below the true one and at most 1/16 above; clipped to min() and max(). 0
   /// when empty.
   std::int64_t percentile(double percent) const;

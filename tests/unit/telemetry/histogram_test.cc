@@ -42,8 +42,8 @@ TEST(Histogram, PercentilesAreNearestRankWithinASixteenth) {
     }
     std::sort(values.begin(), values.end());
     for (const double percent : {0.0, 1.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
-      const double rank = std::max(1.0, std::ceil(percent / 100 * static_cast<double>(values.size())));
-      const auto exact = values[static_cast<std::size_t>(rank) - 1];
+      const auto permille = static_cast<std::size_t>(std::lround(percent * 10));
+      const auto exact = values[std::max<std::size_t>(1, (values.size() * permille + 999) / 1000) - 1];
       const auto got = histogram->percentile(percent);
       EXPECT_GE(got, exact);
       EXPECT_LE(got, exact + exact / 16);
@@ -51,6 +51,23 @@ TEST(Histogram, PercentilesAreNearestRankWithinASixteenth) {
     EXPECT_EQ(histogram->min(), values.front());
     EXPECT_EQ(histogram->max(), values.back());
   }
+}
+
+// 99.9% of 1000 is 999, though 99.9 / 100 * 1000 is not.
+TEST(Histogram, RanksAreExact) {
+  EXPECT_EQ(nearest_rank(0, 500), 1u);
+  EXPECT_EQ(nearest_rank(1, 0), 1u);
+  EXPECT_EQ(nearest_rank(3, 500), 2u);
+  for (std::uint64_t thousands = 1; thousands <= 2000; thousands++) {
+    ASSERT_EQ(nearest_rank(1000 * thousands, 999), 999 * thousands);
+    ASSERT_EQ(nearest_rank(1000 * thousands, 990), 990 * thousands);
+    ASSERT_EQ(nearest_rank(1000 * thousands + 1, 999), 999 * thousands + 1);
+  }
+  Histogram histogram;
+  for (int i = 0; i < 999; i++) histogram.add(1);
+  histogram.add(1'000'000);
+  EXPECT_EQ(histogram.percentile(99.9), 1);
+  EXPECT_EQ(histogram.percentile(100), 1'000'000);
 }
 
 TEST(Histogram, NegativeCountsAsZeroAndHugeInTheLastBucket) {
