@@ -30,6 +30,7 @@ struct Mesh::Connection {
   Qp* far = nullptr;
   std::uint32_t near_psn = 0, far_psn = 0;  // drawn, as programs do it: by them others tell connections apart
   bool ready = false, is_awaited = false;
+  ibv_wc_status status = IBV_WC_SUCCESS;  // of what its sender posted: the first other one
   std::uint64_t next_place = 0;
   struct Waiting {
     std::size_t number;
@@ -170,6 +171,8 @@ class Mesh::Endpoint final : public HostProgram {
   }
   void one(Host& host, const ibv_wc& completion) {
     if (completion.status != IBV_WC_SUCCESS) {
+      auto* const sent = reinterpret_cast<Connection*>(completion.wr_id);  // null: it is a receive request
+      if (sent && sent->status == IBV_WC_SUCCESS) sent->status = completion.status;
       if (completion.status != IBV_WC_WR_FLUSH_ERR) mesh_.failed_++;
       return;
     }
@@ -325,7 +328,7 @@ double Mesh::bytes_placed() const {
 }
 
 Progress Mesh::progress() const {
-  Progress sum{bytes_received_ + flows_.size()};
+  Progress sum{bytes_received_ + flows_.size() + failed_};
   for (const auto& endpoint : endpoints_) sum.add(endpoint->progress());
   return sum;
 }
@@ -343,8 +346,10 @@ void Mesh::explain_waiting(Report& report, unsigned lines) const {
     row.count("destination_number", flow.destination);
     row.count("bytes", static_cast<std::int64_t>(flow.bytes));
     const Qp* qp = at == connections_.end() ? nullptr : at->second->near;
-    row.count("unacknowledged_psn", qp ? qp->requester.unacknowledged_psn() : -1);
-    row.text("state", !qp || !at->second->ready ? "not connected" : qp->flushes_requests() ? "failed" : "waits");
+    row.count("unacknowledged_psn", qp ? std::int64_t{qp->requester.unacknowledged_psn()} : -1);
+    row.count("qpn", qp ? std::int64_t{qp->number()} : -1);
+    row.text("state", !qp || !at->second->ready ? "not connected" : waiting_state(*qp));
+    row.text("status", status_name(at == connections_.end() ? IBV_WC_SUCCESS : at->second->status));
   });
 }
 

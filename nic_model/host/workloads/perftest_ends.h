@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "nic_model/host/connect.h"
@@ -18,7 +19,7 @@ namespace rocebox::nic_model {
 class PerftestEnd final : public HostProgram {
  public:
   PerftestEnd(const WorkloadHost& on, const PerftestConfig& config, const std::vector<std::uint64_t>& sizes)
-      : config_(config), sizes_(sizes) {
+      : name(on.name), config_(config), sizes_(sizes) {
     host_ = &host_of(on, config.mtu);
     program_ = host_->submit(*this);
   }
@@ -94,7 +95,9 @@ class PerftestEnd final : public HostProgram {
     std::int64_t posted = 0, completed = 0, in_duration = 0;  // the last: completed until posting ended
     Nanos next_post = 0, last_completed = kNever;
     bool done = false;
+    ibv_wc_status status = IBV_WC_SUCCESS;  // the first other one
   };
+  const std::string name;  // of the host
   std::vector<Pair> qps;
   std::function<void(Host&, const ibv_wc&)> on_wc;
   std::function<void(Host&)> on_time;
@@ -121,7 +124,7 @@ class Perftest : public Workload, public Carrier {
     for (unsigned side = 0; side < 2; side++) {
       ends_[side].on_wc = [this, side](Host& host, const ibv_wc& wc) {
         if (wc.status != IBV_WC_SUCCESS)
-          failed_++;
+          fail(ends_[side].qps[wc.wr_id], wc.status);
         else
           on_completion(host, side, wc);
       };
@@ -148,11 +151,11 @@ class Perftest : public Workload, public Carrier {
   bool finished() const override { return finished_; }
   std::span<const FlowRecord> flows() const override { return {&flow_, 1}; }
   Progress progress() const override {
-    Progress sum{flow_.bytes};
+    Progress sum{flow_.bytes + static_cast<std::uint64_t>(failed_)};
     for (const PerftestEnd& end : ends_) sum.add(end.progress());
     return sum;
   }
-  void explain_waiting(Report& report, unsigned) const override { report.count("failed_completions", failed_); }
+  void explain_waiting(Report& report, unsigned lines) const override;
   // How much comes in a `duration` is not known.
   Share share_carried() const override {
     double all = 0;
@@ -166,6 +169,10 @@ class Perftest : public Workload, public Carrier {
   void carried(Nanos from, Nanos now, std::uint64_t bytes) {
     flow_.bytes += bytes;
     over_time_.add(from, now, bytes);
+  }
+  void fail(PerftestEnd::Pair& pair, ibv_wc_status status) {
+    failed_++;
+    if (pair.status == IBV_WC_SUCCESS) pair.status = status;
   }
   virtual void begin(Host& host, unsigned side) = 0;
   virtual void on_completion(Host& host, unsigned side, const ibv_wc& wc) = 0;
@@ -187,5 +194,28 @@ class Perftest : public Workload, public Carrier {
   std::int64_t failed_ = 0;
   bool finished_ = false;
 };
+
+// Queue pairs that failed, and those that send and have not done so.
+inline void Perftest::explain_waiting(Report& report, unsigned lines) const {
+  report.count("failed_completions", failed_);
+  std::vector<std::pair<unsigned, std::size_t>> open;
+  for (unsigned side = 0; side < 2; side++)
+    for (std::size_t i = 0; i < ends_[side].qps.size() && open.size() < lines; i++) {
+      const PerftestEnd::Pair& pair = ends_[side].qps[i];
+      const bool sends = side == 0 || config_.bidirectional;
+      if (pair.status != IBV_WC_SUCCESS || (sends && !pair.done)) open.emplace_back(side, i);
+    }
+  report.table("unfinished", open.size(), [&](Report& row, std::size_t number) {
+    const auto& [side, i] = open[number];
+    const PerftestEnd& end = ends_[side];
+    const PerftestEnd& peer = ends_[1 - side];
+    row.text("host", end.name);
+    row.count("qpn", end.qps[i].qp->number());
+    row.text("peer", peer.name);
+    row.count("peer_qpn", i < peer.qps.size() ? std::int64_t{peer.qps[i].qp->number()} : -1);
+    row.text("state", waiting_state(*end.qps[i].qp));
+    row.text("status", status_name(end.qps[i].status));
+  });
+}
 
 }  // namespace rocebox::nic_model

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/telemetry/histogram.h"
+
 namespace rocebox::nic_model {
 
 Host& host_of(const WorkloadHost& on, std::int64_t path_mtu) {
@@ -46,17 +48,29 @@ void ClientOrServer::end(Host& host, const char* error) {
   tell_finished(host.now());
 }
 
+const char* waiting_state(const Qp& qp) {
+  return qp.flushes_requests() ? "failed" : qp.can_send() ? "waits" : "not connected";
+}
+
+const char* status_name(ibv_wc_status status) {
+  constexpr const char* kNames[] = {"SUCCESS",          "LOC_LEN_ERR",       "LOC_QP_OP_ERR",     "LOC_EEC_OP_ERR",
+                                    "LOC_PROT_ERR",     "WR_FLUSH_ERR",      "MW_BIND_ERR",       "BAD_RESP_ERR",
+                                    "LOC_ACCESS_ERR",   "REM_INV_REQ_ERR",   "REM_ACCESS_ERR",    "REM_OP_ERR",
+                                    "RETRY_EXC_ERR",    "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR",  "REM_INV_RD_REQ_ERR",
+                                    "REM_ABORT_ERR",    "INV_EECN_ERR",      "INV_EEC_STATE_ERR", "FATAL_ERR",
+                                    "RESP_TIMEOUT_ERR", "GENERAL_ERR"};
+  return static_cast<std::size_t>(status) < std::size(kNames) ? kNames[status] : "another error";
+}
+
 void report_times(Report& report, std::span<const Nanos> times) {
   if (times.empty()) return;
   std::vector<Nanos> sorted(times.begin(), times.end());
   std::ranges::sort(sorted);
-  const auto at = [&](double share) {
-    return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
-  };
+  const auto at = [&](std::uint64_t permille) { return sorted[nearest_rank(sorted.size(), permille) - 1]; };
   report.duration("t_min", sorted.front());
-  report.duration("t_typical", at(0.5));
-  report.duration("t_p99", at(0.99));
-  report.duration("t_p999", at(0.999));
+  report.duration("t_typical", sorted[sorted.size() / 2]);
+  report.duration("t_p99", at(990));
+  report.duration("t_p999", at(999));
   report.duration("t_max", sorted.back());
 }
 

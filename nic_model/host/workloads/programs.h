@@ -104,6 +104,11 @@ class ClientOrServer : public Workload, public HostProgram {
   bool is_due_ = false, finished_ = false;
 };
 
+/// What a queue pair that has not done all is in, for people: `not connected`, `waits` or `failed`.
+const char* waiting_state(const Qp& qp);
+/// A completion's status by verbs' name, without its IBV_WC_.
+const char* status_name(ibv_wc_status status);
+
 /// The times of messages as perftest has them: the least, the median, 99%, 99.9%, the most. Nothing where there are
 /// none.
 void report_times(Report& report, std::span<const Nanos> times);

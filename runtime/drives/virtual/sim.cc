@@ -128,6 +128,11 @@ void Sim::look_outside() {
 // Looked at from time to time only, so it may be noticed a quarter of the watchdog's time later.
 bool Sim::nothing_advances() {
   look_at_ = now_ + std::max<Nanos>(1, config_.sim.watchdog / 4);
+  note_progress();
+  return now_ - advanced_at_ >= config_.sim.watchdog && now_ > waits_until_;
+}
+
+void Sim::note_progress() {
   const Progress progress = workloads_.progress();
   if (progress.steps != last_steps_ || workloads_.next_start() != kNever || schedule_.next() != kNever) {
     advanced_at_ = now_;
@@ -135,7 +140,6 @@ bool Sim::nothing_advances() {
   }
   waits_until_ = std::min(waits_until_, progress.waits_until);  // what was called off is not waited for
   last_steps_ = progress.steps;
-  return now_ - advanced_at_ >= config_.sim.watchdog && now_ > waits_until_;
 }
 
 // Nothing happens before `next`, and that may be long after what stands still should have been told of. Packets that
@@ -164,6 +168,7 @@ void Sim::run_workloads() {
       now_ = std::max(now_, workloads_.finished_at());
     } else if (next == kNever && limit == kNever) {
       end_ = config_.workloads.empty() ? End::kFinished : End::kStuck;
+      note_progress();  // since when that is
     } else if (stands_still_until(std::min(next, limit))) {
       end_ = End::kStuck;
     } else if (next >= limit) {

@@ -68,6 +68,7 @@ class Sim {
   void set_ahead(Nanos now, Nanos limit, std::uint64_t instant);
   void step(Nanos now);
   bool nothing_advances();
+  void note_progress();
   bool stands_still_until(Nanos next);
   void look_outside();
   bool stop_requested() const { return options_.stop && options_.stop->requested(); }

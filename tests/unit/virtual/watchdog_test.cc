@@ -105,6 +105,29 @@ TEST(Watchdog, WhatNothingIsDueForStandsStill) {
   EXPECT_GE(report["run"]["span_ns"], 10 * kSecond);
 }
 
+// With nothing due: since the queue pairs failed, and which these are.
+TEST(Watchdog, SaysSinceWhenAndWhichQueuePairsFailed) {
+  const struct Row {
+    std::string workload;
+    std::vector<std::string> words;
+  } rows[] = {
+      {"write_bw: {iters: 5}",
+       {"\"failed_completions\":5", R"("host":"h0")", R"("peer":"h1")", R"("qpn":)", R"("peer_qpn":)",
+        R"("state":"failed")", R"("status":"RETRY_EXC_ERR")"}},
+      {"read_lat: {iters: 5}", {R"("host":"h0")", R"("status":"RETRY_EXC_ERR")"}},
+      {"permutation: {size: 1MB}", {R"("state":"failed")", R"("status":"RETRY_EXC_ERR")", R"("qpn":)"}},
+  };
+  for (const Row& row : rows) {
+    FabricBox box(pair("100Gbps", "", "links: {h0_h1: {loss: 100%}}\nworkloads: {" + row.workload + "}\n"));
+    box.run();
+    std::string told;
+    for (const std::string& line : box.sim.warnings()) told += line + "\n";
+    // Eight tries with `timeout: 14`, 67 ms each.
+    EXPECT_NE(told.find("nothing advances any more since 53"), std::string::npos) << told;
+    for (const std::string& words : row.words) EXPECT_NE(told.find(words), std::string::npos) << words << " " << told;
+  }
+}
+
 // Also where the run would end before anything else were due.
 TEST(Watchdog, TheEndOfTimeHidesNothing) {
   for (const std::string time : {"11s", "3000s"}) {
