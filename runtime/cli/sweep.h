@@ -30,8 +30,13 @@ std::string settings_text(const SweepPoint& point);
 std::string run_text(const SweepPoint& point);
 /// What a row of the table has of a run's report.
 Json sweep_row(const SweepPoint& point, const Json& report);
-/// For each combination the means of its seeds' rows, where there are several.
+/// For each combination the means of its seeds' rows. Of each workload `finished_runs` of these finished, and durations
+/// are over them; `counted_runs` have a transfer that is done, and completion times and slowdowns are over those. A
+/// mean of none is left out.
 Json sweep_means(const Json& rows);
+/// A row as a line of comma-separated values (RFC 4180), and the line of its names.
+std::string csv_line(const Json& row);
+std::string csv_names(const Json& row);
 /// Rows as comma-separated values (RFC 4180), with a line of names: those of all rows. What a row lacks is empty.
 std::string csv_text(const Json& rows);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/cli/sweep.h"
 
@@ -9,6 +10,8 @@ namespace rocebox::cli {
 namespace {
 
 constexpr std::size_t kPointsMax = 100'000;
+// Columns of a workload: whether it finished, and how many transfers.
+constexpr const char *kFinishedColumn = "finished", *kDoneColumn = "transfers_done";
 
 std::string csv_cell(const Json& value) {
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
@@ -16,6 +19,12 @@ std::string csv_cell(const Json& value) {
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
+}
+
+std::string line_of(const std::vector<std::string>& cells) {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); i++) line += (i ? "," : "") + cells[i];
+  return line + "\r\n";
 }
 
 // Whether a row has these names, in this order. Most tables' rows all do, and then nothing is looked up by name.
@@ -108,7 +117,7 @@ Json sweep_row(const SweepPoint& point, const Json& report) {
   const Json& workloads = report["workloads"];
   for (const auto& [name, workload] : workloads.items()) {
     const std::string prefix = workloads.size() == 1 ? "" : name + ".";
-    for (const char* key : {"transfers_done", "duration_ns", "goodput_bits_per_second"})
+    for (const char* key : {kFinishedColumn, kDoneColumn, "duration_ns", "goodput_bits_per_second"})
       row[prefix + key] = workload[key];
     for (const char* key : {"mean_ns", "p50_ns", "p99_ns", "p999_ns"})
       row[prefix + "completion_" + key] = workload["completion"][key];
@@ -120,58 +129,112 @@ Json sweep_row(const SweepPoint& point, const Json& report) {
   return row;
 }
 
-Json sweep_means(const Json& rows) {
-  Json means = Json::array();
-  std::vector<std::string> keys;
-  for (const Json& row : rows) {
-    std::string key;
+namespace {
+
+// A column of a workload, where there are several: `there.duration_ns`.
+struct Column {
+  explicit Column(const std::string& name)
+      : workload(name.substr(0, name.rfind('.') + 1)), what(name.substr(workload.size())) {}
+  std::string workload, what;
+};
+
+// Whether what the column has of a run is a value: what did not come to its end has zeros.
+bool has_value(const Json& row, const Column& column) {
+  if (column.what.starts_with("completion_") || column.what.starts_with("slowdown_"))
+    return row.value(column.workload + kDoneColumn, std::int64_t{1}) > 0;
+  return column.what != "duration_ns" || row.value(column.workload + kFinishedColumn, true);
+}
+
+// The means of one combination, run by run.
+class Means {
+ public:
+  void add(const Json& row) {
     for (const auto& [name, value] : row.items()) {
-      if (name == "seed") break;
-      key += value.get<std::string>() + '\n';
-    }
-    const bool again = !keys.empty() && keys.back() == key;
-    if (!again) {
-      keys.push_back(key);
-      means.push_back(row);
-      means.back()["seed"] = 0;
-    }
-    Json& mean = means.back();
-    mean["seed"] = mean["seed"].get<std::int64_t>() + 1;
-    const auto count = static_cast<double>(mean["seed"].get<std::int64_t>());
-    for (const auto& [name, value] : row.items())
-      if (value.is_number() && name != "seed") {
-        const double before = again ? mean[name].get<double>() : 0;
-        mean[name] = before + (value.get<double>() - before) / count;
+      const Column column(name);
+      if (name == kSeedColumn) {
+        count("seeds", true);
+      } else if (column.what == kFinishedColumn && value.is_boolean()) {
+        count(column.workload + "finished_runs", value.get<bool>());
+        count(column.workload + "counted_runs", row[column.workload + kDoneColumn].get<std::int64_t>() > 0);
+      } else if (value.is_number()) {
+        add(name, value.get<double>(), has_value(row, column));
+      } else if (name != "hash" && name != "end") {
+        means_[name] = value;
       }
+    }
   }
-  for (Json& mean : means) {
-    Json renamed;
-    for (auto& [name, value] : mean.items())
-      if (name != "hash" && name != "end") renamed[name == "seed" ? "seeds" : name] = value;
-    mean = std::move(renamed);
+  /// What no run has a value of is left out.
+  Json json() const {
+    Json all;
+    for (const auto& [name, value] : means_.items())
+      if (!value.is_null()) all[name] = value;
+    return all;
   }
-  return means;
+
+ private:
+  void count(const std::string& name, bool one) {
+    means_[name] = (means_.contains(name) ? means_[name].get<std::int64_t>() : 0) + (one ? 1 : 0);
+  }
+  void add(const std::string& name, double value, bool has) {
+    Json& mean = means_[name];  // null at first: so each keeps its place
+    if (!has) return;
+    const double before = mean.is_null() ? 0 : mean.get<double>();
+    mean = before + (value - before) / static_cast<double>(++counts_[name]);
+  }
+
+  Json means_;
+  std::map<std::string, std::int64_t> counts_;
+};
+
+// What is set in a row: all before its seed.
+std::string settings_of(const Json& row) {
+  std::string text;
+  for (const auto& [name, value] : row.items()) {
+    if (name == kSeedColumn) break;
+    text += value.get<std::string>() + '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+Json sweep_means(const Json& rows) {
+  Json all = Json::array();
+  for (std::size_t i = 0; i < rows.size();) {
+    Means means;
+    const std::string settings = settings_of(rows[i]);
+    for (; i < rows.size() && settings_of(rows[i]) == settings; i++) means.add(rows[i]);
+    all.push_back(means.json());
+  }
+  return all;
+}
+
+std::string csv_line(const Json& row) {
+  std::vector<std::string> cells;
+  for (const auto& [name, value] : row.items()) cells.push_back(csv_cell(value));
+  return line_of(cells);
+}
+
+std::string csv_names(const Json& row) {
+  std::vector<std::string> cells;
+  for (const auto& [name, value] : row.items()) cells.push_back(csv_cell(name));
+  return line_of(cells);
 }
 
 std::string csv_text(const Json& rows) {
-  std::string text;
-  if (rows.empty()) return text;
-  const auto add_line = [&text](const std::vector<std::string>& cells) {
-    for (std::size_t i = 0; i < cells.size(); i++) text += (i ? "," : "") + cells[i];
-    text += "\r\n";
-  };
+  if (rows.empty()) return "";
   const std::vector<std::string> names = names_of_all(rows);
-  std::vector<std::string> head;
-  for (const std::string& name : names) head.push_back(csv_cell(name));
-  add_line(head);
+  std::vector<std::string> cells;
+  for (const std::string& name : names) cells.push_back(csv_cell(name));
+  std::string text = line_of(cells);
   for (const Json& row : rows) {
-    const bool has_all = has_names(row, names);
-    std::vector<std::string> cells;
-    if (has_all)
-      for (const auto& [name, value] : row.items()) cells.push_back(csv_cell(value));
-    else
-      for (const std::string& name : names) cells.push_back(row.contains(name) ? csv_cell(row[name]) : "");
-    add_line(cells);
+    if (has_names(row, names)) {
+      text += csv_line(row);
+      continue;
+    }
+    cells.clear();
+    for (const std::string& name : names) cells.push_back(row.contains(name) ? csv_cell(row[name]) : "");
+    text += line_of(cells);
   }
   return text;
 }

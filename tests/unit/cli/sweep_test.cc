@@ -39,6 +39,46 @@ TEST(Sweep, MeansAreOfTheSeedsOfOneCombination) {
             R"([{"loss":"0","seeds":2,"span_ns":20.0},{"loss":"1%","seeds":2,"span_ns":7.5}])");
 }
 
+// A run that came to a standstill has no time, and its zeros are none.
+TEST(Sweep, MeansAreOfRunsThatHaveValues) {
+  Json rows = Json::array();
+  const auto add = [&](const char* loss, int seed, bool finished, int done, int duration, int completion) {
+    rows.push_back({{"loss", loss},
+                    {"seed", seed},
+                    {"finished", finished},
+                    {"transfers_done", done},
+                    {"duration_ns", duration},
+                    {"completion_mean_ns", completion},
+                    {"slowdown_mean", completion / 10.0},
+                    {"span_ns", duration}});
+  };
+  add("1%", 1, false, 0, 1000, 0);
+  add("1%", 2, true, 2, 100, 10);
+  add("1%", 3, false, 1, 1000, 40);
+  add("2%", 1, false, 0, 7, 0);
+  EXPECT_EQ(sweep_means(rows).dump(),
+            R"([{"loss":"1%","seeds":3,"finished_runs":1,"counted_runs":2,"transfers_done":1.0,"duration_ns":100.0,)"
+            R"("completion_mean_ns":25.0,"slowdown_mean":2.5,"span_ns":700.0},)"
+            R"({"loss":"2%","seeds":1,"finished_runs":0,"counted_runs":0,"transfers_done":0.0,"span_ns":7.0}])");
+}
+
+TEST(Sweep, MeansOfSeveralWorkloadsAreEachItsOwn) {
+  Json rows = Json::array();
+  for (const bool good : {true, false})
+    rows.push_back({{"seed", good ? 1 : 2},
+                    {"a.finished", true},
+                    {"a.transfers_done", 1},
+                    {"a.completion_p50_ns", 5},
+                    {"b.finished", good},
+                    {"b.transfers_done", good ? 1 : 0},
+                    {"b.completion_p50_ns", good ? 9 : 0}});
+  const Json means = sweep_means(rows)[0];
+  EXPECT_EQ(means["a.counted_runs"], 2);
+  EXPECT_EQ(means["a.completion_p50_ns"], 5.0);
+  EXPECT_EQ(means["b.finished_runs"], 1);
+  EXPECT_EQ(means["b.completion_p50_ns"], 9.0);
+}
+
 TEST(Sweep, CsvIsQuotedWhereItMustBe) {
   EXPECT_EQ(csv_text(Json::array({{{"a", "x,y"}, {"b", 1}}, {{"a", "p\"q"}, {"b", 2.5}}})),
             "a,b\r\n\"x,y\",1\r\n\"p\"\"q\",2.5\r\n");
