@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws a report of `rocebox sim` or `rocebox model`: plot.py REPORT.json FOLDER. What their `--plot FOLDER` calls."""
+"""Draws a report of `rocebox sim` or `rocebox model`: plot.py REPORT.json FOLDER. What their `--plot FOLDER` calls.
+
+Of a run with more transfers than its report has they are read from the transfers.csv beside it."""
+import csv
 import json
 import pathlib
 import sys
@@ -13,6 +16,7 @@ import matplotlib.pyplot as plt
 
 LINKS_SHOWN = 32
 CURVES_SHOWN = 8
+TIMES_DRAWN = 20_000
 # Signals of NICs, switches and links, by the ends of their names, as far as a run has them.
 SIGNALS = ("naks_sent", "packet_seq_err", "np_cnp_sent", "retransmitted_packets", "local_ack_timeout_err", "ecn_marked_packets",
            "rx_pause_frames", "rx_pause_duration_ns", "drop_loss", "drop_down", "drop_buffer_full")
@@ -25,12 +29,27 @@ def save(figure, folder, name):
     plt.close(figure)
 
 
-def completion(report, folder):
+def completion_times(report, table):
+    """Those of all transfers by workload, sorted: of the table where the report does not have them all."""
+    times = {name: [flow["completion_ns"] for flow in workload["flows"] if flow["done"]]
+             for name, workload in report["workloads"].items()}
+    if any(workload.get("transfers_omitted") for workload in report["workloads"].values()) and table.exists():
+        times = {name: [] for name in times}
+        with table.open(newline="") as file:
+            for row in csv.DictReader(file):
+                if row["done"] == "true":
+                    times[row["workload"]].append(int(row["completion_ns"]))
+    return {name: sorted(values) for name, values in times.items()}
+
+
+def completion(report, folder, table):
     figure, axes = plt.subplots(figsize=(6, 4))
-    for name, workload in report["workloads"].items():
-        times = sorted(flow["completion_ns"] / 1000 for flow in workload["flows"] if flow["done"])
-        if times:
-            axes.step(times, [(i + 1) / len(times) for i in range(len(times))], where="post", label=name)
+    for name, times in completion_times(report, table).items():
+        if not times:
+            continue
+        count = min(len(times), TIMES_DRAWN)
+        ranks = [len(times) * (i + 1) // count for i in range(count)]  # even ones, the last included
+        axes.step([times[rank - 1] / 1000 for rank in ranks], [rank / len(times) for rank in ranks], where="post", label=name)
     axes.set(xlabel="completion time of a transfer (µs)", ylabel="share of transfers", ylim=(0, 1), xscale="log")
     if axes.lines:
         axes.legend()
@@ -111,7 +130,8 @@ def main():
         for name, figure in report["figures"].items():
             model_figure(figure, folder, name)
         return
-    for draw in (completion, goodput, utilisation, over_time):
+    completion(report, folder, pathlib.Path(sys.argv[1]).with_name("transfers.csv"))
+    for draw in (goodput, utilisation, over_time):
         draw(report, folder)
 
 

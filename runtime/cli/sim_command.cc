@@ -153,8 +153,9 @@ int sim(const SimArguments& arguments) {
     print_report(without_devices(run.report(), arguments.report.full), capture_on_stdout ? stderr : stdout,
                  arguments.report);
   tell_placed(run.failures());
-  if (!arguments.csv.empty()) write_tables(run.report(), arguments.csv);
-  if (!arguments.plot.empty()) write_plots(run.report(), arguments.plot);
+  const Transfers transfers = [&run](const auto& each) { run.for_each_transfer(each); };
+  if (!arguments.csv.empty()) write_tables(run.report(), transfers, arguments.csv);
+  if (!arguments.plot.empty()) write_plots(run.report(), transfers, arguments.plot);
   return run.succeeded() && !run.interrupted() ? 0 : 1;
 }
 

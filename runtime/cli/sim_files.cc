@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 #include "runtime/capture/output_file.h"
 #include "runtime/cli/sweep.h"
@@ -68,6 +69,18 @@ Json rows_of(const Json& at, std::initializer_list<const Json*> groups) {
   return rows;
 }
 
+// Row by row: there may be millions.
+void write_transfers(const std::string& path, const Transfers& transfers) {
+  OutputFile file(path);
+  bool has_names = false;
+  transfers([&](const Json& row) {
+    const std::string text = (std::exchange(has_names, true) ? "" : csv_names(row)) + csv_line(row);
+    file.write(text.data(), text.size());
+  });
+  file.close();
+  file.publish();
+}
+
 }  // namespace
 
 void write_file(const std::string& path, const std::string& text) {
@@ -84,20 +97,13 @@ std::vector<std::string> table_files(const std::string& folder) {
   return files;
 }
 
-void write_tables(const Json& report, const std::string& folder) {
+void write_tables(const Json& report, const Transfers& transfers, const std::string& folder) {
   make_folder(folder);
-  Json workloads = Json::array(), transfers = Json::array();
-  for (const auto& [name, workload] : report["workloads"].items()) {
-    workloads.push_back(flat_row(name, workload));
-    for (const Json& flow : workload["flows"]) {
-      Json row = {{"workload", name}};
-      row.update(flow);
-      transfers.push_back(std::move(row));
-    }
-  }
+  Json workloads = Json::array();
+  for (const auto& [name, workload] : report["workloads"].items()) workloads.push_back(flat_row(name, workload));
   const fs::path path(folder);
   write_file(path / "workloads.csv", csv_text(workloads));
-  write_file(path / "transfers.csv", csv_text(transfers));
+  write_transfers(path / "transfers.csv", transfers);
   write_file(path / "goodput.csv", csv_text(report["goodput"]));
   write_file(path / "links.csv", csv_text(report["utilisation"]));
   if (!report.contains("series")) return;  // it ended as it began
@@ -115,8 +121,8 @@ void require_plots() {
 
 std::string plotted_report(const std::string& folder) { return (fs::path(folder) / "report.json").string(); }
 
-void write_plots(const Json& report, const std::string& folder) {
-  write_tables(report, folder);
+void write_plots(const Json& report, const Transfers& transfers, const std::string& folder) {
+  write_tables(report, transfers, folder);
   write_figures(report, folder);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What `rocebox sim` and `rocebox model` write of their reports beside JSON: tables and figures.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,11 @@ void write_file(const std::string& path, const std::string& text);
 
 /// The files that write_tables() writes into a folder.
 std::vector<std::string> table_files(const std::string& folder);
+/// Calls what it is given with each transfer of a run, as rows of one table.
+using Transfers = std::function<void(const std::function<void(const Json& row)>& each)>;
 /// Writes workloads.csv, transfers.csv, goodput.csv, links.csv and, over time, series.csv and load.csv into a folder,
 /// which is made. Throws std::runtime_error.
-void write_tables(const Json& report, const std::string& folder);
+void write_tables(const Json& report, const Transfers& transfers, const std::string& folder);
 
 /// Throws ConfigError when figures cannot be drawn here, with what is missing.
 void require_plots();
@@ -24,6 +27,6 @@ std::string plotted_report(const std::string& folder);
 /// Writes report.json and figures as SVG and PNG into a folder, which is made. Throws std::runtime_error.
 void write_figures(const Json& report, const std::string& folder);
 /// The same of a simulation, and its tables. Throws std::runtime_error.
-void write_plots(const Json& report, const std::string& folder);
+void write_plots(const Json& report, const Transfers& transfers, const std::string& folder);
 
 }  // namespace rocebox::cli

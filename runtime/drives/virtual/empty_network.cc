@@ -6,19 +6,45 @@
 
 namespace rocebox {
 
-EmptyNetwork::EmptyNetwork(const config::RunConfig& config) : config_(config), hops_(config.devices.size()) {
+namespace {
+
+std::unordered_map<std::string, unsigned> device_numbers(const config::RunConfig& config) {
   std::unordered_map<std::string, unsigned> numbers;
   for (unsigned i = 0; i < config.devices.size(); i++) numbers.emplace(config.devices[i].name, i);
+  return numbers;
+}
+
+std::uint64_t port_rate(const config::DeviceConfig& device, const std::string& port) {
+  if (!device.whole()) return 0;  // a bump sends as packets come
+  const auto place = std::ranges::find(device.wiring.ports, port) - device.wiring.ports.begin();
+  return device.whole()->port_rate(static_cast<Port>(place));
+}
+
+}  // namespace
+
+LinkRates::LinkRates(const config::RunConfig& config) {
+  const std::unordered_map<std::string, unsigned> numbers = device_numbers(config);
+  rates_.reserve(config.links.size());
+  for (const config::LinkConfig& link : config.links) {
+    std::array<std::uint64_t, 2>& rates = rates_.emplace_back();
+    for (Port side = 0; side < 2; side++) {
+      const config::PortName& end = link.between[side];
+      std::uint64_t sender = port_rate(config.devices[numbers.at(end.device)], end.port);
+      if (sender == 0) sender = link.bits_per_second;
+      const std::uint64_t own = link.kernel.options->wire_facts(side).bits_per_second;
+      rates[side] = own == 0 ? sender : sender == 0 ? own : std::min(own, sender);
+    }
+  }
+}
+
+EmptyNetwork::EmptyNetwork(const config::RunConfig& config)
+    : config_(config), rates_(config), hops_(config.devices.size()) {
+  const std::unordered_map<std::string, unsigned> numbers = device_numbers(config);
   for (unsigned i = 0; i < config.links.size(); i++)
     for (Port side = 0; side < 2; side++) {
       const auto& ends = config.links[i].between;
       hops_[numbers.at(ends[side].device)].push_back({numbers.at(ends[1 - side].device), i, side});
     }
-}
-
-std::uint64_t EmptyNetwork::rate_of(const config::LinkConfig& link, Port from) {
-  const std::uint64_t own = link.kernel.options->wire_facts(from).bits_per_second, ends = link.bits_per_second;
-  return own == 0 ? ends : ends == 0 ? own : std::min(own, ends);
 }
 
 const std::vector<EmptyNetwork::Step>& EmptyNetwork::paths_from(unsigned source) {
@@ -46,12 +72,13 @@ double EmptyNetwork::nanos(unsigned source, unsigned destination, std::uint64_t 
   for (unsigned at = destination; at != source; at = steps[at].before) {
     const config::LinkConfig& link = config_.links[steps[at].link];
     sum += static_cast<double>(link.kernel.options->wire_facts(steps[at].side).delay);
-    const std::uint64_t rate = rate_of(link, steps[at].side);
+    const std::uint64_t rate = rates_.of(steps[at].link, steps[at].side);
     if (rate == 0) continue;
     const double per_byte = kNanosPerByte / static_cast<double>(rate);
     slowest = std::max(slowest, per_byte);
     stores += packet * per_byte;
   }
+  if (slowest == 0) return 0;
   return sum + static_cast<double>(bytes) * slowest + stores - packet * slowest;
 }
 

@@ -5,22 +5,21 @@
 #include <cmath>
 
 #include "runtime/drives/virtual/empty_network.h"
+#include "runtime/telemetry/histogram.h"
 
 namespace rocebox {
 namespace {
 
-// Rows that a report has at most: of transfers the first are shown.
+// Transfers of a workload that a report shows; of more each n-th, from the first one to the last one.
 constexpr std::size_t kFlowRowsMax = 20'000;
 constexpr Nanos kSamples = 100;  // of goodput over time, where the configuration does not say how wide they are
 
 double rate_of(double amount, Nanos nanos) { return nanos > 0 ? amount * 1e9 / static_cast<double>(nanos) : 0; }
 
-// The value that `percent` of them do not exceed, by nearest rank; 0 of none.
+// The value that so many thousandths of them do not exceed, by nearest rank; 0 of none.
 template <class T>
-T percentile(const std::vector<T>& sorted, double percent) {
-  if (sorted.empty()) return 0;
-  const auto rank = static_cast<std::size_t>(std::ceil(percent / 100 * static_cast<double>(sorted.size())));
-  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
+T value_at(const std::vector<T>& sorted, unsigned permille) {
+  return sorted.empty() ? 0 : sorted[nearest_rank(sorted.size(), permille) - 1];
 }
 
 template <class T>
@@ -36,19 +35,37 @@ double rounded(double value) { return std::round(value * 1000) / 1000; }
 Json completion_row(std::vector<Nanos>& nanos) {
   std::ranges::sort(nanos);
   return {{"mean_ns", std::llround(mean(nanos))},
-          {"p50_ns", percentile(nanos, 50)},
-          {"p99_ns", percentile(nanos, 99)},
-          {"p999_ns", percentile(nanos, 99.9)},
+          {"p50_ns", value_at(nanos, 500)},
+          {"p99_ns", value_at(nanos, 990)},
+          {"p999_ns", value_at(nanos, 999)},
           {"max_ns", nanos.empty() ? 0 : nanos.back()}};
 }
 
 Json slowdown_row(std::vector<double>& slowdowns) {
   std::ranges::sort(slowdowns);
   return {{"mean", rounded(mean(slowdowns))},
-          {"p50", rounded(percentile(slowdowns, 50))},
-          {"p99", rounded(percentile(slowdowns, 99))},
-          {"p999", rounded(percentile(slowdowns, 99.9))},
+          {"p50", rounded(value_at(slowdowns, 500))},
+          {"p99", rounded(value_at(slowdowns, 990))},
+          {"p999", rounded(value_at(slowdowns, 999))},
           {"max", rounded(slowdowns.empty() ? 0 : slowdowns.back())}};
+}
+
+Json flow_row(const SimWorkloads::Row& row, const FlowRecord& flow, double slowdown) {
+  const bool done = flow.end != kNever;
+  return {{"source", row.config->hosts[flow.source]},
+          {"destination", row.config->hosts[flow.destination]},
+          {"bytes", flow.bytes},
+          {"start_ns", flow.start},
+          {"done", done},
+          {"completion_ns", done ? flow.end - flow.start : 0},
+          {"slowdown", rounded(slowdown)}};
+}
+
+// Against the empty network; 0 where that is not known, or the transfer not done.
+double slowdown_of(const SimWorkloads::Row& row, const FlowRecord& flow, EmptyNetwork& network) {
+  if (flow.end == kNever) return 0;
+  const double ideal = network.nanos(row.hosts[flow.source], row.hosts[flow.destination], flow.bytes);
+  return ideal > 0 ? static_cast<double>(flow.end - flow.start) / ideal : 0;
 }
 
 class WorkloadReport {
@@ -58,8 +75,14 @@ class WorkloadReport {
 
   Json json() {
     const std::span<const FlowRecord> flows = row_.workload->flows();
+    const std::size_t shown = std::min(flows.size(), kFlowRowsMax);
     Json table = Json::array();
-    for (const FlowRecord& flow : flows) add(flow, table);
+    for (std::size_t i = 0; i < flows.size(); i++) {
+      const double slowdown = add(flows[i]);
+      const std::size_t next = table.size();
+      if (next < shown && i == (shown == 1 ? 0 : next * (flows.size() - 1) / (shown - 1)))
+        table.push_back(flow_row(row_, flows[i], slowdown));
+    }
     const bool started = row_.started != kNever, finished = row_.finished != kNever;
     const Nanos end = finished ? row_.finished : now_;
     const Nanos span = started ? end - row_.started : 0;
@@ -76,28 +99,19 @@ class WorkloadReport {
     json["slowdown"] = slowdown_row(slowdowns_);
     JsonReport details(json["details"]);
     row_.workload->report(details);
+    json["transfers_omitted"] = flows.size() - table.size();
     json["flows"] = std::move(table);
     return json;
   }
 
  private:
-  void add(const FlowRecord& flow, Json& table) {
-    const bool done = flow.end != kNever;
-    double slowdown = 0;
-    if (done) {
-      completions_.push_back(flow.end - flow.start);
-      bytes_ += flow.bytes;
-      const double ideal = network_.nanos(row_.hosts[flow.source], row_.hosts[flow.destination], flow.bytes);
-      if (ideal > 0) slowdowns_.push_back(slowdown = static_cast<double>(flow.end - flow.start) / ideal);
-    }
-    if (table.size() == kFlowRowsMax) return;
-    table.push_back({{"source", row_.config->hosts[flow.source]},
-                     {"destination", row_.config->hosts[flow.destination]},
-                     {"bytes", flow.bytes},
-                     {"start_ns", flow.start},
-                     {"done", done},
-                     {"completion_ns", done ? flow.end - flow.start : 0},
-                     {"slowdown", rounded(slowdown)}});
+  double add(const FlowRecord& flow) {
+    if (flow.end == kNever) return 0;
+    completions_.push_back(flow.end - flow.start);
+    bytes_ += flow.bytes;
+    const double slowdown = slowdown_of(row_, flow, network_);
+    if (slowdown > 0) slowdowns_.push_back(slowdown);
+    return slowdown;
   }
 
   const SimWorkloads::Row& row_;
@@ -171,8 +185,19 @@ void report_flows(const config::RunConfig& config, const SimWorkloads& workloads
   report["goodput"] = goodput_rows(workloads, now, width);
 }
 
-void report_utilisation(const config::RunConfig& config, const Testbed& testbed, Nanos now, Json& report) {
-  Json& rows = report["utilisation"] = Json::array();
+void for_each_transfer(const config::RunConfig& config, const SimWorkloads& workloads, const EachRow& each) {
+  EmptyNetwork network(config);
+  for (const SimWorkloads::Row& row : workloads.rows())
+    for (const FlowRecord& flow : row.workload->flows()) {
+      Json one = {{"workload", row.config->name}};
+      one.update(flow_row(row, flow, slowdown_of(row, flow, network)));
+      each(one);
+    }
+}
+
+Json utilisation(const config::RunConfig& config, const Testbed& testbed, Nanos now) {
+  const LinkRates rates(config);
+  Json rows = Json::array();
   for (std::size_t i = 0; i < config.links.size(); i++) {
     const config::LinkConfig& link = config.links[i];
     std::uint64_t packets[2] = {}, bytes[2] = {};
@@ -184,7 +209,7 @@ void report_utilisation(const config::RunConfig& config, const Testbed& testbed,
       if (counter.name == "rx_bytes") bytes[side] = counter.value;
     });
     for (Port side = 0; side < 2; side++) {
-      const std::uint64_t rate = EmptyNetwork::rate_of(link, side);
+      const std::uint64_t rate = rates.of(i, side);
       const double sent = rate_of(static_cast<double>(bytes[side] + kWireOverhead * packets[side]) * 8, now);
       rows.push_back({{"link", link.name},
                       {"from", link.between[side].text()},
@@ -193,6 +218,7 @@ void report_utilisation(const config::RunConfig& config, const Testbed& testbed,
                       {"share", rate ? rounded(sent / static_cast<double>(rate)) : 0.0}});
     }
   }
+  return rows;
 }
 
 }  // namespace rocebox

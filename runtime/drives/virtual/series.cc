@@ -62,13 +62,14 @@ void Series::find_numbers(const Testbed& testbed, unsigned device,
 }
 
 void Series::find_loads(const config::RunConfig& config, const Testbed& testbed) {
+  const LinkRates rates(config);
   for (std::size_t i = 0; i < config.links.size(); i++) {
     const config::LinkConfig& link = config.links[i];
     const Device& device = testbed.device(static_cast<unsigned>(config.devices.size() + i));
     for (Port side = 0; side < 2; side++) {
       Load& load = loads_.emplace_back();
       load.name = fmt::format("{} from {}", link.name, link.between[side].text());
-      load.bits_per_second = EmptyNetwork::rate_of(link, side);
+      load.bits_per_second = rates.of(i, side);
       device.books().for_each_counter([&](const CounterView& view) {
         if (view.port != device.ports()[side]) return;
         if (view.name == "rx_packets") load.packets = view.number;

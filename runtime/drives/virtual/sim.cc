@@ -221,6 +221,7 @@ void Sim::run() {
   // At the end of its time what would have happened then has not.
   testbed_.fabric().settle(end_ == End::kTime ? ended : ended + 1);
   series_.finish(ended);
+  utilisation_ = utilisation(config_, testbed_, ended);  // without what drains, as the time is
   if (end_ == End::kFinished && !workloads_.any_goes_on()) drain();
   held_at_end_ = testbed_.fabric().held();
   now_ = ended;  // what drained is no part of the time that the workloads took
@@ -306,7 +307,7 @@ Json Sim::report() const {
   report_flows(config_, workloads_, now_, config_.sim.sample == 0 ? 0 : series_.width(), report);
   series_.report(report);
   tier_traffic_.report(report);
-  report_utilisation(config_, testbed_, now_, report);
+  report["utilisation"] = utilisation_.is_null() ? utilisation(config_, testbed_, now_) : utilisation_;
   outputs_.report(report["outputs"]);
   testbed_.report(report);
   expectations_.add_to(report);

@@ -12,6 +12,7 @@
 #include "runtime/drives/replay_outputs.h"
 #include "runtime/drives/testbed.h"
 #include "runtime/drives/tracer.h"
+#include "runtime/drives/virtual/flow_report.h"
 #include "runtime/drives/virtual/schedule.h"
 #include "runtime/drives/virtual/series.h"
 #include "runtime/drives/virtual/sim_workloads.h"
@@ -47,6 +48,8 @@ class Sim {
 
   /// The report: of a run that has not begun, with zeros.
   Json report() const;
+  /// Every transfer as a row, of which the report may have a part only. After run().
+  void for_each_transfer(const EachRow& each) const { rocebox::for_each_transfer(config_, workloads_, each); }
   /// Whether all workloads finished, or the time of the configuration was over; nothing was lost to the end of `drain:`
   /// and every expectation held. After run().
   bool succeeded() const;
@@ -90,6 +93,7 @@ class Sim {
   std::uint64_t packets_out_ = 0, held_at_end_ = 0, last_steps_ = 0, look_at_work_ = 0;
   Nanos now_ = 0, advanced_at_ = 0, waits_until_ = 0, look_at_ = 0;
   End end_ = End::kNotYet;
+  Json utilisation_;  // of links, once the run has ended
   RunsAhead runs_ahead_ = RunsAhead::kNone;
   bool drain_cut_ = false;
 };

@@ -207,7 +207,7 @@ class ShoutOptions final : public WorkloadOptions {
  public:
   void fields(Fields& f) override {
     f.bytes("bytes", config_.bytes, {1, 1 << 30}, "of a message");
-    f.integer("times", config_.times, {1, 1000}, "messages of each host");
+    f.integer("times", config_.times, {1, 50'000}, "messages of each host");
   }
   Range<std::int64_t> hosts() const override { return {2, INT64_MAX}; }
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a report says of transfers and links: ranks, slowdowns, shares of rates, and which transfers it shows.
+#include "runtime/drives/virtual/flow_report.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/virtual/fabric_kit.h"
+#include "tests/unit/virtual/sim_kit.h"
+
+namespace rocebox::fabric_test {
+namespace {
+
+// Two NICs, of these options, and a link.
+std::string two_nics(const std::string& a, const std::string& b, const std::string& link = "delay: 1us") {
+  return "devices:\n"
+         "  a: {nic: {address: 10.0.0.1, header_only: true" +
+         a +
+         "}}\n"
+         "  b: {nic: {address: 10.0.0.2, header_only: true" +
+         b +
+         "}}\n"
+         "links: {cable: {between: [a.wire, b.wire], " +
+         link + "}}\n";
+}
+
+std::string flow(const std::string& more) { return "{source: 0, destination: 1, " + more + "}"; }
+
+TEST(FlowReport, OfAThousandTransfersTheLastButOneIsP999) {
+  std::string flows = flow("bytes: 10MB");
+  for (int i = 1; i < 1000; i++) flows += ", " + flow("bytes: 1KiB, start: " + std::to_string(i) + "ms");
+  FabricBox box(two_nics(", rate: 100Gbps", ", rate: 100Gbps") + "workloads: {flows: {hosts: [a, b], flows: [" + flows +
+                "]}}\n");
+  const Json& one = box.run()["workloads"]["flows"];
+  ASSERT_EQ(one["transfers_done"], 1000);
+  EXPECT_LT(one["completion"]["p999_ns"], 100'000);
+  EXPECT_GT(one["completion"]["max_ns"], 800'000);
+  EXPECT_LT(one["completion"]["p999_ns"], one["completion"]["max_ns"]);
+}
+
+Json lone_write(const std::string& yaml) {
+  FabricBox box(yaml + "workloads: {flows: {hosts: [a, b], flows: [" + flow("bytes: 1MiB") + "]}}\n");
+  return box.run();
+}
+
+double slowdown(const Json& report) { return report["workloads"]["flows"]["slowdown"]["mean"].get<double>(); }
+
+TEST(FlowReport, RatesAreThoseOfThePortsThatSend) {
+  const Json by_nic = lone_write(two_nics(", rate: 100Gbps", ", rate: 100Gbps"));
+  EXPECT_GT(slowdown(by_nic), 1);
+  EXPECT_LT(slowdown(by_nic), 1.2) << "alone on the wire";
+  EXPECT_GT(by_nic["utilisation"][0]["share"], 0.9);
+  EXPECT_LT(by_nic["utilisation"][1]["share"], 0.1);
+  ASSERT_TRUE(by_nic["series"]["utilisation"].contains("cable from a.wire"));
+  const Json by_link = lone_write(two_nics(", window: 16", "", "delay: 1us, rate: 10Gbps"));
+  EXPECT_GT(slowdown(by_link), 1);
+  EXPECT_LT(slowdown(by_link), 1.2);
+  const Json unknown = lone_write(two_nics("", ""));
+  EXPECT_EQ(slowdown(unknown), 0) << "no rate is known";
+  EXPECT_EQ(unknown["utilisation"][0]["share"], 0.0);
+}
+
+TEST(FlowReport, APortOfASwitchMayBeTheSlowest) {
+  const auto through = [](const std::string& manager) {
+    return "devices:\n"
+           "  a: {nic: {address: 10.0.0.1, header_only: true, rate: 100Gbps}}\n"
+           "  b: {nic: {address: 10.0.0.2, header_only: true, rate: 100Gbps}}\n"
+           "  s: {switch: {ports: [p0, p1], traffic_manager: {" +
+           manager +
+           "}, forward: {unknown: flood}}}\n"
+           "links:\n"
+           "  left: {between: [a.wire, s.p0], delay: 1us}\n"
+           "  right: {between: [s.p1, b.wire], delay: 1us}\n";
+  };
+  for (const char* manager : {"rate: 20Gbps", "rate: 100Gbps, rates: [{ports: [p1], rate: 20Gbps}]"}) {
+    const Json report = lone_write(through(manager));
+    EXPECT_GT(slowdown(report), 1) << manager;
+    EXPECT_LT(slowdown(report), 1.2) << manager;
+    EXPECT_GT(report["utilisation"][2]["share"], 0.8) << report["utilisation"][2].dump();
+  }
+}
+
+TEST(FlowReport, WhatDrainsIsNotInTheUtilisation) {
+  const Json report = lone_write(two_nics(", rate: 1Gbps", ", rate: 1Gbps"));
+  const auto packets = report["utilisation"][1]["packets"].get<std::uint64_t>();
+  const auto all = report["links"]["cable"]["counters"]["reverse_packets"].get<std::uint64_t>();
+  EXPECT_EQ(all, packets + 1) << "the ACK of the last packet";
+}
+
+TEST(FlowReport, ShowsTransfersAtEvenStepsAndHasThemAll) {
+  sim_test::SimBox box(
+      "devices:\n"
+      "  a: {station: {mac: 02:00:00:00:00:01, address: 10.0.0.1}}\n"
+      "  b: {station: {mac: 02:00:00:00:00:02, address: 10.0.0.2}}\n"
+      "links: {cable: {between: [a.wire, b.wire], delay: 1us}}\n"
+      "workloads: {shout: {hosts: [a, b], bytes: 64, times: 10500}}\n");
+  const Json shout = box.run()["workloads"]["shout"];
+  EXPECT_EQ(shout["transfers"], 21'000);
+  EXPECT_EQ(shout["transfers_omitted"], 1'000);
+  std::vector<Nanos> starts;
+  std::set<std::string> rows;
+  box.sim.for_each_transfer([&](const Json& row) {
+    EXPECT_EQ(row["workload"], "shout");
+    starts.push_back(row["start_ns"].get<Nanos>());
+    rows.insert(row.dump());
+  });
+  ASSERT_EQ(starts.size(), 21'000u);
+  EXPECT_EQ(rows.size(), 21'000u);
+  const Json& shown = shout["flows"];
+  ASSERT_EQ(shown.size(), 20'000u);
+  EXPECT_EQ(shown.front()["start_ns"], starts.front());
+  EXPECT_EQ(shown.back()["start_ns"], starts.back());
+  EXPECT_NEAR(shown[10'000]["start_ns"].get<double>(), static_cast<double>(starts[10'500]), 3000);
+  Json first = {{"workload", "shout"}};
+  first.update(shown[77]);
+  EXPECT_TRUE(rows.contains(first.dump()));
+}
+
+}  // namespace
+}  // namespace rocebox::fabric_test
