@@ -76,6 +76,16 @@ workloads:
   sum: {type: all_reduce, size: 512KiB}
   reads: {type: read_bw, hosts: [h0, h3], iters: 10}
 """
+# NICs whose packets are lost, and sent again in another way.
+RECOVERY = """
+parameters: {recovery: go_back_n}
+topology:
+  leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 1}
+  hosts: {nic: {header_only: true, recovery: $recovery}}
+  switches: {switch: {}}
+  links: {loss: 1%}
+workloads: {permutation: {size: 500KB}}
+"""
 # What is cut off when `sum` has finished.
 BACKGROUND = """
 topology:
@@ -207,18 +217,31 @@ sim: {watchdog: 60s}
 
     def test_the_table_of_a_sweep_is_the_same_for_any_number_of_jobs(self):
         tables = []
-        words = ("--sweep", "bytes=10kB,20kB", "--sweep", "topology.leaf_spine.spines=1,2", "--seeds", "2")
+        words = ("--sweep", "recovery=go_back_n,rnic_sr", "--seeds", "2")
         for jobs in (1, 3):
-            report = self.sim(*words, "--jobs", jobs, "--csv", self.dir / f"csv{jobs}")
+            report = self.sim(*words, "--jobs", jobs, "--csv", self.dir / f"csv{jobs}", text=RECOVERY)
             tables.append((report, (self.dir / f"csv{jobs}/sweep.csv").read_bytes()))
         self.assertEqual(tables[0], tables[1])
         rows = self.table("csv1/sweep.csv")
-        self.assertEqual([(row["bytes"], row["topology.leaf_spine.spines"], row["seed"]) for row in rows],
-                         [(size, spines, seed) for size in ("10kB", "20kB") for spines in "12" for seed in "12"])
+        self.assertEqual([(row["recovery"], row["seed"], row["finished"]) for row in rows],
+                         [(recovery, seed, "true") for recovery in ("go_back_n", "rnic_sr") for seed in "12"])
+        self.assertEqual(len({row["hash"] for row in rows}), 4, "each loses other packets, or sends others again")
         means = tables[0][0]["means"]
-        self.assertEqual([row["seeds"] for row in means], [2] * 4)
+        self.assertEqual([(row["seeds"], row["finished_runs"], row["counted_runs"]) for row in means], [(2, 2, 2)] * 2)
         durations = [int(row["duration_ns"]) for row in rows]
         self.assertEqual(means[0]["duration_ns"], (durations[0] + durations[1]) / 2)
+
+    def test_means_are_over_runs_that_came_to_an_end(self):
+        """What is lost is not sent again: some runs finish, some have one of two transfers, some none."""
+        text = RECOVERY.replace("size: 500KB", "size: 4KB, retry_cnt: 0").replace("loss: 1%", "loss: 20%")
+        report = self.sim("--seeds", 8, "--jobs", 2, text=text, status=1)
+        done = [row for row in report["runs"] if row["transfers_done"] > 0]
+        good = [row for row in report["runs"] if row["finished"]]
+        self.assertTrue(0 < len(good) < 8 and len(done) < 8, report["runs"])
+        mean = report["means"][0]
+        self.assertEqual((mean["seeds"], mean["finished_runs"], mean["counted_runs"]), (8, len(good), len(done)))
+        for key, rows in ("completion_mean_ns", done), ("slowdown_mean", done), ("duration_ns", good):
+            self.assertAlmostEqual(mean[key], sum(row[key] for row in rows) / len(rows), places=3, msg=key)
 
     def test_a_sweep_tells_mistakes_before_anything_runs(self):
         said = self.rocebox("sim", self.config(FABRIC), "--sweep", "loss=0,2", "--csv", self.dir / "csv", status=2)[1]
@@ -304,6 +327,23 @@ sim: {watchdog: 60s}
                          {"workloads.csv", "transfers.csv", "goodput.csv", "links.csv", "series.csv", "load.csv"})
         series, load = self.table("csv/series.csv"), self.table("csv/load.csv")
         self.assertEqual([row["at_ns"] for row in series], [row["at_ns"] for row in load])
+
+    def test_the_table_of_transfers_has_those_that_the_report_leaves_out(self):
+        report = self.sim("--csv", self.dir / "csv", "--set", "bytes=64B", "--set", "workloads.shout.times=5500")
+        self.assertEqual((report["workloads"]["shout"]["transfers"], report["workloads"]["shout"]["transfers_omitted"]), (22_000, 2_000))
+        self.assertEqual(len(report["workloads"]["shout"]["flows"]), 20_000)
+        transfers = self.table("csv/transfers.csv")
+        self.assertEqual(len(transfers), 22_000)
+        times = sorted(int(row["completion_ns"]) for row in transfers)
+        self.assertEqual(report["workloads"]["shout"]["completion"]["p999_ns"], times[22_000 * 999 // 1000 - 1])
+
+    def test_two_hosts_of_one_address_are_refused(self):
+        lone = "devices: {a: {nic: {address: 10.0.0.1}}, b: {nic: {address: 10.0.0.1}}}\nworkloads: {write_bw: {hosts: [a, b], iters: 5}}\n"
+        joined = lone + "links: {cable: {between: [a.wire, b.wire]}}\n"
+        for command in "sim", "check":
+            said = self.rocebox(command, self.config(joined), status=2)[1]
+            self.assertRegex(said, r"config.yaml:1:61: devices `a` and `b`, which links join, have the address 10.0.0.1: give each its own")
+        self.rocebox("check", self.config(lone))
 
     def test_no_table_is_written_over_an_input(self):
         flows = self.dir / "transfers.csv"

@@ -73,6 +73,20 @@ class Plots(RoceboxTest):
         self.assertIn("nic.retransmitted_packets", self.texts(folder / "signals.svg"))
 
     @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib: apt install python3-matplotlib")
+    def test_completion_times_are_those_of_all_transfers(self):
+        """Also of those that the report omits."""
+        table = self.dir / "transfers.csv"
+        table.write_text("workload,done,completion_ns\r\nw,true,9\r\nw,true,4\r\nw,false,0\r\nw,true,7\r\n")
+        script = pathlib.Path(__file__).resolve().parents[2] / "configs/sim/plot.py"
+        report = {"workloads": {"w": {"transfers_omitted": 0, "flows": [{"done": True, "completion_ns": 9}, {"done": False, "completion_ns": 0}]}}}
+        for omitted, times in (0, [9]), (2, [4, 7, 9]):
+            report["workloads"]["w"]["transfers_omitted"] = omitted
+            words = f"import pathlib, runpy; print(runpy.run_path({str(script)!r})['completion_times']({report}, pathlib.Path({str(table)!r})))"
+            python = next(one for one in ("python3", "/usr/bin/python3")
+                          if not subprocess.run([one, "-c", "import matplotlib"], capture_output=True, check=False).returncode)
+            self.assertEqual(subprocess.check_output([python, "-c", words], text=True).strip(), str({"w": times}))
+
+    @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib: apt install python3-matplotlib")
     def test_equal_runs_give_equal_figures(self):
         for folder in ("one", "two"):
             self.rocebox("sim", self.config(PAIR), "--plot", self.dir / folder, "--quiet")

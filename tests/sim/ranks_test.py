@@ -12,16 +12,14 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
 from common import ROCEBOX, RoceboxTest, finish
 
-STATIONS = os.environ.get("STATIONS", str(pathlib.Path(ROCEBOX).parent / "tests/sim/stations.so"))
-FABRIC = f"""
-plugins: [{STATIONS}]
-parameters: {{bytes: 10kB, loss: 0}}
+FABRIC = """
+parameters: {recovery: go_back_n, loss: 1%}
 topology:
-  leaf_spine: {{leaves: 2, spines: 2, hosts_per_leaf: 2, host_rate: 10Gbps, spine_rate: 10Gbps}}
-  hosts: {{station: {{}}}}
-  switches: {{switch: {{}}}}
-  links: {{loss: $loss}}
-workloads: {{shout: {{bytes: $bytes}}}}
+  leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 1}
+  hosts: {nic: {header_only: true, recovery: $recovery}}
+  switches: {switch: {}}
+  links: {loss: $loss}
+workloads: {permutation: {size: 500KB}}
 """
 
 
@@ -38,13 +36,15 @@ class Ranks(RoceboxTest):
 
     def test_a_sweep_under_mpirun_gives_the_same_table(self):
         config = self.config(FABRIC)
-        words = ["sim", config, "--sweep", "loss=0,1%", "--sweep", "bytes=10kB,20kB", "--quiet", "--set", "sim.time=1ms"]
+        words = ["sim", config, "--sweep", "recovery=go_back_n,rnic_sr", "--seeds", "2", "--quiet"]
         self.rocebox(*words, "--json", self.dir / "alone.json", "--csv", self.dir / "alone")
         status, out, error = self.both(*words, "--json", self.dir / "both.json", "--csv", self.dir / "both")
         self.assertEqual((status, out), (0, ""), error)
         for name in ("{}.json", "{}/sweep.csv"):
             self.assertEqual((self.dir / name.format("alone")).read_bytes(), (self.dir / name.format("both")).read_bytes())
-        self.assertEqual(len(json.loads((self.dir / "both.json").read_text())["runs"]), 4)
+        runs = json.loads((self.dir / "both.json").read_text())["runs"]
+        self.assertEqual((len(runs), len({row["hash"] for row in runs})), (4, 4))
+        self.assertTrue(all(row["finished"] for row in runs), runs)
         status, _, error = self.both("sim", config, "--sweep", "loss=0,200%")
         self.assertEqual(status, 2, error)
         self.assertEqual(error.count("`loss` must be from"), 1, error)
