@@ -78,6 +78,7 @@ struct LinkConfig {
   PortName between[2];
   KernelConfig kernel;                ///< of the registry's wire()
   std::uint64_t bits_per_second = 0;  ///< at which the devices at its ends send, as a topology says; 0: not known
+  unsigned cost = 1;                  ///< in a topology's routes, which go where the sum of these is least
   bool placed = false;                ///< by a topology
   OptionValues written{};             ///< of a placed one, for it alone
 };

@@ -211,6 +211,7 @@ void Topology::finish(RunConfig& config, const Registry& registry, Mistakes& mis
     link.kernel = link_options(edge, paced, registry, mistakes);
     link.kernel.name = edge.name;
     link.bits_per_second = edge.wire.bits_per_second;
+    link.cost = edge.wire.cost;
     if (const auto own = own_links_.find(edge.name); own != own_links_.end())
       link.written = written_values(own->second);
     config.links.push_back(std::move(link));

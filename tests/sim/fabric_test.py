@@ -190,6 +190,21 @@ class Fabric(RoceboxTest):
             self.assertGreater(crossings, sent / 2, size)
             self.assertLessEqual(crossings, sent, size)
 
+    def test_a_lone_transfer_takes_what_the_routes_make_of_it(self):
+        flows = ", ".join(f"{{source: 0, destination: {i}, bytes: 4096, start: {100 * i}us}}" for i in range(1, 72))
+        report = self.sim(f"""
+topology:
+  dragonfly: {{routers: 4, hosts_per_router: 2, global_links: 2}}
+  hosts: {{nic: {{header_only: true}}}}
+  switches: {{switch: {{}}}}
+workloads:
+  flows: {{rdma_cm: false, mtu: 4096, flows: [{flows}]}}
+sim: {{packet: 4096}}
+""")
+        for flow in report["workloads"]["flows"]["flows"]:  # headers are not counted
+            self.assertGreater(flow["slowdown"], 1, flow)
+            self.assertLess(flow["slowdown"], 1.05, flow)
+
 
 if __name__ == "__main__":
     unittest.main()

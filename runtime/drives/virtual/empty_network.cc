@@ -2,7 +2,10 @@
 #include "runtime/drives/virtual/empty_network.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 #include <string>
+#include <utility>
 
 namespace rocebox {
 
@@ -52,20 +55,27 @@ const std::vector<EmptyNetwork::Step>& EmptyNetwork::paths_from(unsigned source)
   std::vector<Step>& steps = found->second;
   if (!is_new) return steps;
   steps.resize(hops_.size());
-  steps[source].reached = true;
-  std::vector<unsigned> queue = {source};
-  for (std::size_t head = 0; head < queue.size(); head++)
-    for (const Hop& hop : hops_[queue[head]]) {
-      if (steps[hop.to].reached) continue;
-      steps[hop.to] = {queue[head], hop.link, hop.side, true};
-      queue.push_back(hop.to);
+  steps[source].cost = 0;
+  using Reached = std::pair<unsigned, unsigned>;  // cost, device
+  std::priority_queue<Reached, std::vector<Reached>, std::greater<>> queue;
+  queue.push({0, source});
+  while (!queue.empty()) {
+    const auto [cost, device] = queue.top();
+    queue.pop();
+    if (cost != steps[device].cost) continue;  // found again, nearer
+    for (const Hop& hop : hops_[device]) {
+      const unsigned there = cost + config_.links[hop.link].cost;
+      if (steps[hop.to].cost <= there) continue;
+      steps[hop.to] = {device, hop.link, hop.side, there};
+      queue.push({there, hop.to});
     }
+  }
   return steps;
 }
 
 double EmptyNetwork::nanos(unsigned source, unsigned destination, std::uint64_t bytes) {
   const std::vector<Step>& steps = paths_from(source);
-  if (!steps[destination].reached || source == destination) return 0;
+  if (steps[destination].cost == kNoWay || source == destination) return 0;
   constexpr double kNanosPerByte = 8e9;
   const double packet = static_cast<double>(std::min(bytes, config_.sim.packet));
   double sum = 0, slowest = 0, stores = 0;

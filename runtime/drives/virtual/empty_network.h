@@ -25,8 +25,9 @@ class LinkRates {
   std::vector<std::array<std::uint64_t, 2>> rates_;
 };
 
-/// Over a path with the fewest links: the delays of its links, the bytes at the rate of the slowest, and a packet at
-/// that of each other one, which stores it before it sends it on. Headers are not counted, and no device's own time.
+/// Over a path as routes have it, with the fewest links: the delays of its links, the bytes at the rate of the slowest,
+/// and a packet at that of each other one, which stores it before it sends it on. Headers are not counted, and no
+/// device's own time.
 class EmptyNetwork {
  public:
   explicit EmptyNetwork(const config::RunConfig& config);
@@ -34,6 +35,7 @@ class EmptyNetwork {
   double nanos(unsigned source, unsigned destination, std::uint64_t bytes);
 
  private:
+  static constexpr unsigned kNoWay = UINT32_MAX;
   struct Hop {
     unsigned to, link;
     Port side;  ///< of the link
@@ -41,7 +43,7 @@ class EmptyNetwork {
   struct Step {
     unsigned before = 0, link = 0;
     Port side = 0;
-    bool reached = false;
+    unsigned cost = kNoWay;
   };
   const std::vector<Step>& paths_from(unsigned source);
 
