@@ -12,6 +12,10 @@ inline constexpr std::uint32_t kQpsMax = 1u << 17;
 /// Work requests of one queue, as mlx5's max_qp_wr: the wqe_counter of a CQE has 16 bits and counts blocks of 64 bytes.
 inline constexpr std::uint32_t kWorkRequestsMax = 1u << 15;
 
+/// Blocks of 64 bytes of one send queue's ring, as mlx5's max_send_wqebb: doorbell records and CQEs count blocks with
+/// 16 bits, so that of a longer ring an old WQE could not be told from a new one.
+inline constexpr std::uint32_t kSendBlocksMax = 1u << 15;
+
 /// Entries of one completion queue: a doorbell record has 24 bits of consumer index.
 inline constexpr std::uint32_t kCqEntriesMax = 1u << 22;
 

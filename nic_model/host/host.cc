@@ -185,7 +185,8 @@ Qp* Host::create_qp(const QpInit& init) {
   const ibv_qp_cap& capacity = init.capacity;
   if (!init.send_cq || !init.receive_cq || capacity.max_send_wr > kWorkRequestsMax ||
       capacity.max_recv_wr > kWorkRequestsMax || capacity.max_send_sge > kSgesMax || capacity.max_recv_sge > kSgesMax ||
-      capacity.max_inline_data > kInlineBytesMax)
+      capacity.max_inline_data > kInlineBytesMax ||
+      SendQueue::ring_blocks(capacity.max_send_wr, capacity.max_send_sge, capacity.max_inline_data) > kSendBlocksMax)
     return errno = EINVAL, nullptr;
   if (init.type != IBV_QPT_RC && init.type != IBV_QPT_UC && init.type != IBV_QPT_UD) return errno = EOPNOTSUPP, nullptr;
   std::size_t& index = first_free_;
@@ -221,7 +222,7 @@ int Host::post_send(Qp& qp, const ibv_send_wr* list, const ibv_send_wr** bad, co
 void Host::fetch_posted(Qp& qp) {
   if (qp.flushes_requests()) {
     qp.requester.flush(*context_);
-  } else if (qp.requester.fetch(*context_)) {
+  } else if (qp.requester.fetch()) {
     core_.wake(*context_, qp);
   }
 }

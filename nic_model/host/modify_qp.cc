@@ -112,7 +112,7 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
     qp.last_cnp = now() - kSecond;
   }
   if (to == IBV_QPS_RTS) {
-    qp.requester.fetch(*context_);
+    qp.requester.fetch();
     core_.wake(*context_, qp);
   }
   return 0;

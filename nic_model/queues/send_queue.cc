@@ -50,16 +50,42 @@ bool has_remote_address(std::uint8_t opcode) {
       return false;
   }
 }
+// Of those that a NIC's own WQEs have; what a device program writes may have any.
+bool is_known(std::uint8_t opcode) {
+  switch (opcode) {
+    case MLX5_OPCODE_NOP:
+    case MLX5_OPCODE_SEND:
+    case MLX5_OPCODE_SEND_IMM:
+    case MLX5_OPCODE_SEND_INVAL:
+    case MLX5_OPCODE_LOCAL_INVAL:
+    case MLX5_OPCODE_UMR:
+      return true;
+    default:
+      return has_remote_address(opcode);
+  }
+}
 bool is_atomic(std::uint8_t opcode) { return opcode == MLX5_OPCODE_ATOMIC_CS || opcode == MLX5_OPCODE_ATOMIC_FA; }
 
 }  // namespace
 
+std::uint32_t SendQueue::blocks_each(std::uint32_t sges, std::uint32_t inline_bytes) {
+  const std::uint32_t data = std::max(sges, (inline_bytes + 4 + kSegmentBytes - 1) / kSegmentBytes);
+  return (kHeadSegments + data + 3) / 4;
+}
+
+std::uint32_t SendQueue::ring_blocks(std::uint32_t requests, std::uint32_t sges, std::uint32_t inline_bytes) {
+  return std::bit_ceil(std::max(requests * blocks_each(sges, inline_bytes), kBindSegments / 4));
+}
+
 SendQueue::SendQueue(std::uint32_t qpn, std::uint32_t requests, std::uint32_t sges, std::uint32_t inline_bytes,
                      bool is_datagram)
-    : qpn_(qpn), requests_max_(requests), sges_max_(sges), inline_max_(inline_bytes), is_datagram_(is_datagram) {
-  const std::uint32_t data = std::max(sges, (inline_bytes + 4 + kSegmentBytes - 1) / kSegmentBytes);
-  blocks_max_ = (kHeadSegments + data + 3) / 4;
-  const std::uint32_t all = std::bit_ceil(std::max(requests * blocks_max_, kBindSegments / 4));
+    : qpn_(qpn),
+      requests_max_(requests),
+      sges_max_(sges),
+      inline_max_(inline_bytes),
+      blocks_max_(blocks_each(sges, inline_bytes)),
+      is_datagram_(is_datagram) {
+  const std::uint32_t all = ring_blocks(requests, sges, inline_bytes);
   block_mask_ = all - 1;
   segment_mask_ = all * 4 - 1;
   ring_.resize(std::size_t{all} * kBlockBytes);
@@ -199,7 +225,7 @@ std::uint64_t SendQueue::retire(std::uint16_t wqe_counter) {
   return posted.identifier;
 }
 
-bool SendQueue::fetch(SendWork& work) {
+void SendQueue::fetch(SendWork& work) {
   if (source_) take_from_source();
   const std::uint32_t first = std::uint32_t{fetched_} * 4;
   const auto& control = *reinterpret_cast<const mlx5_wqe_ctrl_seg*>(segment(first));
@@ -210,9 +236,15 @@ bool SendQueue::fetch(SendWork& work) {
   work.immediate = control.imm;
   const std::uint32_t segments = be32toh(control.qpn_ds) & 0x3F;
   fetched_ = static_cast<std::uint16_t>(fetched_ + std::max((segments + 3) / 4, 1u));
+  if (segments == 0 || be32toh(control.qpn_ds) >> 8 != qpn_ || !is_known(work.opcode) || !read(work, first, segments))
+    work.error = IBV_WC_LOC_QP_OP_ERR;
+}
+
+// What follows the control segment. False: it is shorter than its opcode needs.
+bool SendQueue::read(SendWork& work, std::uint32_t first, std::uint32_t segments) {
+  if (work.opcode == MLX5_OPCODE_NOP) return true;
   std::uint32_t at = first + 1;
   const std::uint32_t end = first + segments;
-  if (segments == 0 || be32toh(control.qpn_ds) >> 8 != qpn_) return false;
   if (is_datagram_) {
     at += kAddressSegments;
   }

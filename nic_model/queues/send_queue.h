@@ -33,14 +33,18 @@ struct alignas(64) SendWork {
   std::uint8_t segments = 0;                ///< of data
   bool is_inline = false;
   bool done = false;  ///< of a READ or an atomic: all of the response has come; of what sends nothing: it was done
-  std::uint32_t responded = 0;  ///< of a READ: packets of the response that have come
-  std::uint32_t message = 0;    ///< its number among those that are sent, from 1 on
+  std::uint8_t error = IBV_WC_SUCCESS;  ///< ibv_wc_status with which it ends when its turn comes
+  std::uint32_t responded = 0;          ///< of a READ: packets of the response that have come
+  std::uint32_t message = 0;            ///< its number among those that are sent, from 1 on
 
   bool has(std::uint8_t flag) const { return flags & flag; }
   bool is_read() const { return opcode == MLX5_OPCODE_RDMA_READ; }
   bool is_atomic() const { return opcode == MLX5_OPCODE_ATOMIC_CS || opcode == MLX5_OPCODE_ATOMIC_FA; }
   bool is_read_or_atomic() const { return is_read() || is_atomic(); }
-  bool is_local() const { return opcode == MLX5_OPCODE_LOCAL_INVAL || opcode == MLX5_OPCODE_UMR; }
+  /// It sends nothing.
+  bool is_local() const {
+    return opcode == MLX5_OPCODE_LOCAL_INVAL || opcode == MLX5_OPCODE_UMR || opcode == MLX5_OPCODE_NOP;
+  }
 };
 static_assert(sizeof(SendWork) == 64);
 
@@ -58,6 +62,8 @@ class SendQueue {
   /// Room for `requests` work requests of at most `sges` pieces or `inline_bytes`; `is_datagram`: with an address each.
   SendQueue(std::uint32_t qpn, std::uint32_t requests, std::uint32_t sges, std::uint32_t inline_bytes,
             bool is_datagram);
+  /// Blocks of the ring for these.
+  static std::uint32_t ring_blocks(std::uint32_t requests, std::uint32_t sges, std::uint32_t inline_bytes);
   /// One whose ring is a device program's, which writes WQEs there by itself.
   SendQueue(std::uint32_t qpn, const QueueMemory& memory, bool is_datagram);
 
@@ -93,8 +99,9 @@ class SendQueue {
   bool has_room_behind(std::uint16_t oldest) const {
     return !source_ || static_cast<std::uint16_t>(fetched_ - oldest) + kBlocksMax <= block_mask_ + 1;
   }
-  /// Reads the next WQE. False: it is no WQE that there can be (`work` has its counter and opcode).
-  bool fetch(SendWork& work);
+  /// Reads the next WQE. Of one that there cannot be, or whose opcode this NIC has not, `work` has its counter, opcode
+  /// and error alone.
+  void fetch(SendWork& work);
   /// Copies bytes of the message's data to `to`; `by` may read them (see check()).
   void gather(const SendWork& work, const Memory& memory, std::uint64_t offset, std::uint32_t bytes,
               std::uint8_t* to) const;
@@ -137,6 +144,7 @@ class SendQueue {
   static_assert(kAddressSegments == 3 && kHeadSegments >= 3);
   static constexpr std::uint32_t kBlocksMax = 16;     // of one WQE: 63 segments
   static constexpr std::uint32_t kBindSegments = 12;  // three blocks
+  static std::uint32_t blocks_each(std::uint32_t sges, std::uint32_t inline_bytes);
   void take_from_source();
   std::uint8_t* segment(std::uint32_t at) { return ring_.data() + (at & segment_mask_) * kSegmentBytes; }
   const std::uint8_t* segment(std::uint32_t at) const { return ring_.data() + (at & segment_mask_) * kSegmentBytes; }
@@ -148,6 +156,7 @@ class SendQueue {
   void put_control(const ibv_send_wr& request, std::uint8_t opcode, std::uint32_t segments, __be32 immediate);
   std::uint32_t put_data(std::uint32_t at, const ibv_send_wr& request, std::uint64_t inline_bytes);
   void put_inline(std::uint32_t at, const ibv_send_wr& request);
+  bool read(SendWork& work, std::uint32_t first, std::uint32_t segments);
   void read_data(SendWork& work, std::uint32_t at, std::uint32_t end);
   template <class Each>
   void each_piece(const SendWork& work, std::uint64_t offset, std::uint64_t bytes, Each each) const;

@@ -76,7 +76,7 @@ void Requester::start() {
   counts_credits_ = core_.config.credits && qp_.is(IBV_QPT_RC);
 }
 
-bool Requester::fetch(Context& context) {
+bool Requester::fetch() {
   bool any = false;
   // PSNs of what was read must be told apart: what is longer waits in the queue.
   while (qp_.send_queue.has_posted() && end_ - oldest_ <= mask_ &&
@@ -84,18 +84,17 @@ bool Requester::fetch(Context& context) {
          roce::psn_distance(next_psn_, una_) < static_cast<std::int32_t>(kPsnsReadMax)) {
     any = true;
     SendWork& work = at(end_++);
-    const bool good = qp_.send_queue.fetch(work);
+    qp_.send_queue.fetch(work);
     work.first_psn = next_psn_;
     // MTUs are powers of two.
     const unsigned shift = static_cast<unsigned>(std::countr_zero(qp_.attributes.path_mtu));
     const std::uint32_t rest = work.bytes & ((1u << shift) - 1);
-    work.packets = work.is_local() ? 0 : work.is_atomic() ? 1 : std::max(1u, (work.bytes >> shift) + (rest != 0));
+    const std::uint32_t packets = (work.bytes >> shift) + (rest != 0);
+    if (work.bytes > kMessageBytesMax || packets > 2 * kPsnsReadMax) work.error = IBV_WC_LOC_LEN_ERR;
+    // What ends in an error takes one, however long it says that it is: of more, before and after could not be told.
+    work.packets = work.is_atomic() || work.error ? 1 : work.is_local() ? 0 : std::max(1u, packets);
     next_psn_ = roce::psn_add(next_psn_, work.packets);
     work.message = work.is_local() ? messages_ : ++messages_ & roce::kPsnMask;
-    if (!good && qp_.can_send()) {
-      fail(context, end_ - 1, IBV_WC_LOC_QP_OP_ERR);
-      return true;
-    }
   }
   return any;
 }
@@ -132,8 +131,9 @@ bool Requester::begin(Context& context, SendWork& work) {
   ibv_wc_status status = IBV_WC_SUCCESS;
   const bool datagram = qp_.is(IBV_QPT_UD);
   const bool writes_here = work.is_read_or_atomic();
-  if (work.bytes > kMessageBytesMax || work.packets > 2 * kPsnsReadMax ||
-      (datagram && work.bytes > qp_.attributes.path_mtu))
+  if (work.error)
+    status = static_cast<ibv_wc_status>(work.error);
+  else if (datagram && work.bytes > qp_.attributes.path_mtu)
     status = IBV_WC_LOC_LEN_ERR;
   else if ((datagram && work.opcode != MLX5_OPCODE_SEND && work.opcode != MLX5_OPCODE_SEND_IMM) ||
            (qp_.is(IBV_QPT_UC) && (writes_here || work.opcode == MLX5_OPCODE_SEND_INVAL)) ||
@@ -173,11 +173,12 @@ ibv_wc_status Requester::bind(const SendWork& work) {
 // Those that send nothing are done in their turn, between the others, and once: what was done before packets were to be
 // sent again stays so.
 bool Requester::run_local(Context& context, SendWork& work) {
-  if (!work.is_local()) return false;
+  if (!work.is_local() || work.error) return false;
   ibv_wc_status status = IBV_WC_SUCCESS;
   if (!work.done && work.opcode == MLX5_OPCODE_UMR)
     status = bind(work);
-  else if (!work.done && !core_.memory.invalidate(be32toh(work.immediate), qp_.accessor()))
+  else if (!work.done && work.opcode == MLX5_OPCODE_LOCAL_INVAL &&
+           !core_.memory.invalidate(be32toh(work.immediate), qp_.accessor()))
     status = IBV_WC_LOC_QP_OP_ERR;
   if (status != IBV_WC_SUCCESS) {
     fail(context, current_, status);
@@ -293,7 +294,10 @@ PacketPtr Requester::build(Context& context, const SendWork& work, std::uint8_t 
 }
 
 std::uint8_t Requester::traffic_class() const {
-  return current_ == end_ ? std::uint8_t{0} : qp_.send_queue.address(at(current_)).tclass;
+  // Only what is a datagram has an address.
+  return current_ == end_ || at(current_).is_local() || at(current_).error
+             ? std::uint8_t{0}
+             : qp_.send_queue.address(at(current_)).tclass;
 }
 
 Nanos Requester::timeout() const {

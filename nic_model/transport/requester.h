@@ -33,7 +33,7 @@ class Requester {
   void start();
   void reset();
   /// Reads what the host has posted since. Returns whether there was anything.
-  bool fetch(Context& context);
+  bool fetch();
   bool wants_to_send(Nanos now) const { return (current_ != end_ || resends_) && may_send(now); }
   /// One packet. Empty: there is no packet buffer, or what was next needed none.
   PacketPtr send(Context& context);

@@ -57,7 +57,7 @@ void Requester::complete_done(Context& context) {
     core_.complete_send(context, qp_, work, IBV_WC_SUCCESS);
     oldest_++;
   }
-  if (qp_.send_queue.has_posted()) fetch(context);
+  if (qp_.send_queue.has_posted()) fetch();
   if (tells_drained_) [[unlikely]]
     tell_drained();
 }
@@ -302,7 +302,7 @@ void Requester::flush(Context& context) {
   do {
     una_ = next_psn_;  // nothing is waited for any more
     while (oldest_ != end_) core_.complete_send(context, qp_, at(oldest_++), IBV_WC_WR_FLUSH_ERR);
-  } while (fetch(context));
+  } while (fetch());
   current_ = end_;
   packet_ = 0;
   reads_count_ = reads_sent_ = 0;

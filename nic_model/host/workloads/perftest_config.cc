@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "nic_model/queues/send_queue.h"
 #include "runtime/kernel/splitmix64.h"
 
 namespace rocebox::nic_model {
@@ -44,6 +45,9 @@ void PerftestConfig::fields(Fields& f, Verb verb, bool latency) {
             "messages of each queue pair have a size of its own, drawn from `size` to this; 0: all have `size`");
   if (size_max && size_max < size) f.refuse("size_max", "is less than `size`");
   if (cq_mod > tx_depth) f.refuse("cq_mod", "is more than `tx_depth`, and nothing would be completed");
+  if (SendQueue::ring_blocks(static_cast<std::uint32_t>(tx_depth), 1, static_cast<std::uint32_t>(inline_size)) >
+      kSendBlocksMax)
+    f.refuse("inline_size", "is too large for so large a `tx_depth`: no send queue has room for so many such messages");
   if (cq_entries() > kCqEntriesMax)
     f.refuse("qp", "is too many for so large a `tx_depth`: one completion queue cannot hold all their completions");
 }

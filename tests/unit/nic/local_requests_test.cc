@@ -33,7 +33,9 @@ struct WrittenByHand {
     nic_model::SendQueue queue(kQpn, {.send_ring = ring.data(), .send_blocks = 4, .doorbell = doorbell}, false);
     queue.ring_doorbell(3);
     nic_model::SendWork work;
-    return queue.has_posted() && queue.fetch(work) && !queue.has_posted() && queue.read_bind(work, bind);
+    if (!queue.has_posted()) return false;
+    queue.fetch(work);
+    return work.error == IBV_WC_SUCCESS && !queue.has_posted() && queue.read_bind(work, bind);
   }
   alignas(64) std::array<std::uint8_t, 256> ring{};
   __be32 doorbell[2] = {};

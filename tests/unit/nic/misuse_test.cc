@@ -66,6 +66,7 @@ TEST(Misuse, RequestsThatTheServiceHasNotEndTheQueuePair) {
     std::uint32_t bytes;
     unsigned flags;
     ibv_wc_status status;
+    ibv_mtu mtu = IBV_MTU_1024;
   } const rows[] = {
       {IBV_QPT_UC, IBV_WR_RDMA_READ, 8, 0, IBV_WC_LOC_QP_OP_ERR},
       {IBV_QPT_UC, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0, IBV_WC_LOC_QP_OP_ERR},
@@ -77,11 +78,13 @@ TEST(Misuse, RequestsThatTheServiceHasNotEndTheQueuePair) {
       {IBV_QPT_RC, IBV_WR_ATOMIC_CMP_AND_SWP, 16, 0, IBV_WC_LOC_QP_OP_ERR},
       {IBV_QPT_RC, IBV_WR_RDMA_WRITE, kLong, 0, IBV_WC_LOC_LEN_ERR},  // two pieces of these
       {IBV_QPT_RC, IBV_WR_RDMA_READ, kLong, 0, IBV_WC_LOC_LEN_ERR},
+      {IBV_QPT_RC, IBV_WR_RDMA_WRITE, kLong, 0, IBV_WC_LOC_LEN_ERR, IBV_MTU_256},  // as many packets as PSNs
+      {IBV_QPT_UC, IBV_WR_SEND, kLong, 0, IBV_WC_LOC_LEN_ERR, IBV_MTU_256},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(std::to_string(row.type) + ", opcode " + std::to_string(row.opcode));
     NicBox box;
-    box.connect({.type = row.type});
+    box.connect({.type = row.type, .mtu = row.mtu});
     for (unsigned i = 0; i < 2; i++)
       box.on(0, [&](Host& host) {
         std::array<ibv_sge, 2> sges;
@@ -135,6 +138,11 @@ TEST(Misuse, WhatCannotBeMadeIsAnErrno) {
     EXPECT_EQ(make([](QpInit& i) { i.capacity.max_send_sge = nic_model::kSgesMax + 1; }), EINVAL);
     EXPECT_EQ(make([](QpInit& i) { i.capacity.max_recv_sge = nic_model::kSgesMax + 1; }), EINVAL);
     EXPECT_EQ(make([](QpInit& i) { i.capacity.max_inline_data = nic_model::kInlineBytesMax + 1; }), EINVAL);
+    // No bound alone: their product is what a ring's counters cannot tell apart.
+    EXPECT_EQ(make([](QpInit& i) { i.capacity.max_send_wr = nic_model::kWorkRequestsMax; }), EINVAL)
+        << "two blocks each";
+    EXPECT_EQ(make([](QpInit& i) { i.capacity.max_send_wr = 16384, i.capacity.max_inline_data = 512; }), EINVAL);
+    EXPECT_EQ(make([](QpInit& i) { i.capacity.max_send_wr = 8192, i.capacity.max_send_sge = 30; }), EINVAL);
     EXPECT_EQ(make([](QpInit& i) { i.type = IBV_QPT_RAW_PACKET; }), EOPNOTSUPP);
     EXPECT_EQ(make([](QpInit&) {}), 0);
     EXPECT_EQ(make([](QpInit&) {}), ENOMEM) << "two there may be";

@@ -48,6 +48,27 @@ class RemoteBox : public NicBox {
   }
 };
 
+// What no send queue has room for is said when the configuration is read, whoever takes it.
+TEST(RemoteWrite, SoManyInlineMessagesThatNoSendQueueHoldsThemAreRefused) {
+  const Registry registry;
+  const auto mistakes_of = [&](std::string_view type, const std::string& yaml) {
+    config::Mistakes mistakes("test");
+    const config::Node node = config::parse_yaml(yaml, mistakes);
+    config::FieldsReader reader(&node, mistakes);
+    registry.find(type)->options(registry)->fields(reader);
+    reader.finish();
+    return mistakes.text();
+  };
+  for (const char* type : {"write_bw", "send_bw"}) {
+    EXPECT_EQ(mistakes_of(type, "{size: 64B, tx_depth: 16384}"), "");
+    EXPECT_EQ(mistakes_of(type, "{size: 64B, tx_depth: 2048, inline_size: 512}"), "");
+    EXPECT_NE(
+        mistakes_of(type, "{size: 64B, tx_depth: 16384, inline_size: 512}").find("too large for so large a `tx_depth`"),
+        std::string::npos);
+  }
+  EXPECT_EQ(mistakes_of("read_bw", "{size: 64B, tx_depth: 16384}"), "");
+}
+
 TEST(RemoteWrite, BandwidthBetweenTwoProcesses) {
   for (const char* link : {"delay: 1us", "delay: 1us\nmatch: {kind: roce}\nloss: 2%"}) {
     SCOPED_TRACE(link);
