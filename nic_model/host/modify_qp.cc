@@ -153,3 +153,4 @@ void Host::reset(Qp& qp) {
 }
 
 }  // namespace rocebox::nic_model
+  core_.memory.unbind_all(qp.accessor());

@@ -145,14 +145,36 @@ std::uint32_t Memory::bind(std::uint32_t window, std::uint8_t variant, std::uint
   bound->window_of = region;
   bound->window_qpn = by.qpn;
   bound->variant = variant;
+  if (bytes) {
+    bound->bound_place = static_cast<std::uint32_t>(bound_.size());
+    bound_.push_back(window >> 8);
+  }
   return (window & ~0xFFu) | variant;
+}
+
+void Memory::end_binding(Region& window) {
+  if (window.length == 0) return;
+  const std::uint32_t last = bound_.back();
+  regions_[last].bound_place = window.bound_place;
+  bound_[window.bound_place] = last;
+  bound_.pop_back();
+  window.length = 0;
+}
+
+void Memory::unbind_all(Accessor by) {
+  for (std::size_t i = bound_.size(); i-- > 0;) {
+    Region& window = regions_[bound_[i]];
+    if (window.domain != by.domain || window.window_qpn != by.qpn) continue;
+    end_binding(window);
+    revocations_++;
+  }
 }
 
 bool Memory::invalidate(std::uint32_t key, Accessor by) {
   auto* region = const_cast<Region*>(find(key));
   if (!region || region->kind != Region::Kind::kWindow || region->domain != by.domain) return false;
   if (region->length && region->window_qpn != by.qpn) return false;
-  region->length = 0;
+  end_binding(*region);
   revocations_++;
   return true;
 }
@@ -161,6 +183,7 @@ bool Memory::remove(std::uint32_t key) {
   auto* region = const_cast<Region*>(find(key));
   if (!region) return false;
   const std::uint8_t variant = region->variant;
+  if (region->kind == Region::Kind::kWindow) end_binding(*region);
   *region = Region();
   forget_last();
   region->variant = variant;  // the next key at this place is another

@@ -44,6 +44,7 @@ struct Region {
       0;  ///< kIndirect: addresses that each piece has, whatever its length; 0: as many as it is long
   std::uint32_t window_of = 0, window_qpn = 0;  ///< kWindow: the region's key, and who may use it
   std::uint64_t window_at = 0;                  ///< kWindow: where `address` lies in that region
+  std::uint32_t bound_place = 0;                ///< kWindow: its place among those that are bound
 };
 
 /// Memory under a key, and where that key has it.
@@ -95,6 +96,8 @@ class Memory {
                      std::uint64_t bytes, std::uint32_t access, Accessor by, MemoryError& error);
   /// Ends a window's binding, as local and remote invalidation do. False: there is no such window, or it is another's.
   bool invalidate(std::uint32_t key, Accessor by);
+  /// Ends the bindings of all windows of a queue pair: it is over, and another one may have its number.
+  void unbind_all(Accessor by);
   /// False: no region has this key.
   bool remove(std::uint32_t key);
 
@@ -169,6 +172,7 @@ class Memory {
   static void copy(std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes) {
     if (bytes) std::memcpy(to, from, bytes);
   }
+  void end_binding(Region& window);
   Region* take(std::uint32_t domain, Region::Kind kind, std::uint32_t& key);
   void read_other(const Region& region, std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const;
   void write_other(Region& region, std::uint64_t address, std::uint32_t bytes, const std::uint8_t* from);
@@ -185,6 +189,7 @@ class Memory {
   const Region* last_written_ = nullptr;  // these two: only hints for the cache
   const Extents* last_placed_ = nullptr;
   std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> bound_;  // windows that are bound, by index
   std::uint64_t next_address_ = kMappingsFrom;
   std::uint32_t domains_ = 0;
   std::size_t in_use_ = 0;

@@ -179,5 +179,38 @@ TEST(Bind, AQueueTakesAsManyAsItHasRoomFor) {
   EXPECT_GT(posted, 400u);
 }
 
+// The number of a queue pair that is destroyed is given out again at once, in the same domain.
+TEST(Bind, EndsWithItsQueuePair) {
+  for (const bool is_destroyed : {true, false}) {
+    SCOPED_TRACE(is_destroyed);
+    Bound box;
+    ASSERT_EQ(0, box.bind(1, 0, 4096));
+    ASSERT_EQ(box.write(0, 64), IBV_WC_SUCCESS);
+    const std::uint32_t before = box.sides[1].qp->number();
+    box.on(1, [&](nic_model::Host& host) {
+      ibv_qp_attr a{};
+      a.qp_state = IBV_QPS_RESET;
+      const nic_model::QpInit init = box.sides[1].qp->init;
+      if (!is_destroyed) {
+        EXPECT_EQ(0, host.modify_qp(*box.sides[1].qp, a, IBV_QP_STATE));
+        return;
+      }
+      host.destroy_qp(*box.sides[1].qp);
+      box.sides[1].qp = host.create_qp(init);
+    });
+    ASSERT_EQ(box.sides[1].qp->number(), before);
+    box.on(0, [&](nic_model::Host& host) {
+      ibv_qp_attr a{};
+      a.qp_state = IBV_QPS_RESET;
+      EXPECT_EQ(0, host.modify_qp(*box.sides[0].qp, a, IBV_QP_STATE));
+    });
+    for (unsigned side = 0; side < 2; side++)
+      box.make_ready(side, *box.sides[side].qp, box.sides[1 - side].qp->number());
+    EXPECT_EQ(box.write(0, 64), IBV_WC_REM_ACCESS_ERR);
+    ASSERT_TRUE(box.nics[1]->host().memory().find(box.window.rkey)) << "the window is still there";
+    ASSERT_TRUE(box.nics[1]->host().memory().remove(box.window.rkey));
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::test::binding

@@ -123,6 +123,34 @@ TEST_F(MemoryTest, AWindowIsForItsQueuePairUntilItIsInvalidated) {
   EXPECT_EQ(memory.check(window, owner, address + 10, 1, 0), MemoryError::kNoKey);
 }
 
+// In whichever order they were bound, ended and removed before.
+TEST_F(MemoryTest, AQueuePairsWindowsEndTogether) {
+  const std::uint32_t other = memory.new_domain();
+  const Accessor owner{domain, 17}, stranger{domain, 18};
+  MemoryError error;
+  std::vector<std::uint32_t> windows;
+  for (unsigned i = 0; i < 12; i++) {
+    const Accessor& by = i % 3 ? owner : stranger;
+    windows.push_back(memory.bind(memory.add_window(domain), 1, key, address, 20, IBV_ACCESS_REMOTE_WRITE, by, error));
+    ASSERT_EQ(error, MemoryError::kNone);
+  }
+  EXPECT_TRUE(memory.remove(windows[1]));
+  EXPECT_TRUE(memory.invalidate(windows[11], owner));
+  EXPECT_TRUE(memory.remove(windows[11]));
+  EXPECT_TRUE(memory.invalidate(windows[2], owner));
+  memory.unbind_all({other, 17});
+  EXPECT_EQ(memory.check(windows[4], owner, address, 1, 0), MemoryError::kNone) << "another domain's";
+  const std::uint32_t before = memory.revocations();
+  memory.unbind_all(owner);
+  EXPECT_NE(memory.revocations(), before) << "who goes on with one looks again";
+  for (const unsigned i : {0u, 3u, 6u, 9u})
+    EXPECT_EQ(memory.check(windows[i], stranger, address, 1, 0), MemoryError::kNone) << i;
+  for (const unsigned i : {2u, 4u, 5u, 7u, 8u, 10u}) {
+    EXPECT_EQ(memory.check(windows[i], owner, address, 1, 0), MemoryError::kNoKey) << i;
+    EXPECT_NE(memory.bind(windows[i], 2, key, address, 20, IBV_ACCESS_REMOTE_WRITE, stranger, error), 0u) << i;
+  }
+}
+
 // Those who use it count from its first byte, which lies in the midst of a region, of pieces, or of no bytes.
 TEST_F(MemoryTest, AWindowMayBeginAtZero) {
   constexpr std::uint32_t kRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
