@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ibv_modify_qp: the states of a queue pair, and what each transition must and may be given (IB specification, volume
-// 1, 10.3.1, and table of ibv_modify_qp(3)).
+// 1, 10.3.1, 11.2.5.2).
 #include <cerrno>
 
 #include "nic_model/host/host.h"
@@ -8,9 +8,13 @@
 namespace rocebox::nic_model {
 namespace {
 
+struct Masks {
+  int rc, uc, ud;
+  int of(const Qp& qp) const { return qp.is(IBV_QPT_RC) ? rc : qp.is(IBV_QPT_UC) ? uc : ud; }
+};
 struct Transition {
   ibv_qp_state from, to;
-  int required_rc, required_uc, required_ud, optional;
+  Masks required, optional;
 };
 
 constexpr int kInitConnected = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
@@ -18,28 +22,38 @@ constexpr int kInitDatagram = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
 constexpr int kRtrUc = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 constexpr int kRtrRc = kRtrUc | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 constexpr int kRtsRc = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-constexpr int kAnyway = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_QKEY |
-                        IBV_QP_PKEY_INDEX | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_PORT;
+constexpr int kOnUc = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE;
+constexpr int kOnRc = kOnUc | IBV_QP_MIN_RNR_TIMER, kOnUd = IBV_QP_CUR_STATE | IBV_QP_QKEY;
+constexpr int kDrainedUc = IBV_QP_AV | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PATH_MIG_STATE;
+constexpr int kDrainedRc = kDrainedUc | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                           IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+constexpr int kNotify = IBV_QP_EN_SQD_ASYNC_NOTIFY;
+// As Linux's ib_modify_qp_is_ok() has them, but for alternate paths, which it refuses for RoCE later, and for rate
+// limits, which it has for raw packets alone.
 constexpr Transition kTransitions[] = {
-    {IBV_QPS_RESET, IBV_QPS_INIT, kInitConnected, kInitConnected, kInitDatagram, 0},
-    {IBV_QPS_INIT, IBV_QPS_INIT, 0, 0, 0, kAnyway},
-    {IBV_QPS_INIT, IBV_QPS_RTR, kRtrRc, kRtrUc, 0, kAnyway},
-    {IBV_QPS_RTR, IBV_QPS_RTS, kRtsRc, IBV_QP_SQ_PSN, IBV_QP_SQ_PSN, kAnyway},
-    {IBV_QPS_RTS, IBV_QPS_RTS, 0, 0, 0, kAnyway | IBV_QP_RATE_LIMIT},
-    {IBV_QPS_RTS, IBV_QPS_SQD, 0, 0, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
-    {IBV_QPS_SQD, IBV_QPS_RTS, 0, 0, 0, kAnyway},
-    {IBV_QPS_SQE, IBV_QPS_RTS, 0, 0, 0, kAnyway},
-    {IBV_QPS_SQD, IBV_QPS_SQD, 0, 0, 0,
-     kAnyway | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
-         IBV_QP_MAX_DEST_RD_ATOMIC},
+    {IBV_QPS_RESET, IBV_QPS_INIT, {kInitConnected, kInitConnected, kInitDatagram}, {}},
+    {IBV_QPS_INIT, IBV_QPS_INIT, {}, {kInitConnected, kInitConnected, kInitDatagram}},
+    {IBV_QPS_INIT,
+     IBV_QPS_RTR,
+     {kRtrRc, kRtrUc, 0},
+     {IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX,
+      IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
+    {IBV_QPS_RTR, IBV_QPS_RTS, {kRtsRc, IBV_QP_SQ_PSN, IBV_QP_SQ_PSN}, {kOnRc, kOnUc, kOnUd}},
+    {IBV_QPS_RTS, IBV_QPS_RTS, {}, {kOnRc | IBV_QP_RATE_LIMIT, kOnUc | IBV_QP_RATE_LIMIT, kOnUd | IBV_QP_RATE_LIMIT}},
+    {IBV_QPS_RTS, IBV_QPS_SQD, {}, {kNotify, kNotify, kNotify}},
+    {IBV_QPS_SQD, IBV_QPS_RTS, {}, {kOnRc, kOnUc, kOnUd}},
+    {IBV_QPS_SQD, IBV_QPS_SQD, {}, {kDrainedRc, kDrainedUc, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
+    {IBV_QPS_SQE, IBV_QPS_RTS, {}, {0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, kOnUd}},
 };
 
 bool allowed(const Qp& qp, ibv_qp_state to, int given) {
-  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return given == 0 || to == IBV_QPS_RESET;
+  const ibv_qp_state from = qp.attributes.state;
+  if (to == IBV_QPS_RESET) return given == 0;
+  if (to == IBV_QPS_ERR) return given == 0 && from != IBV_QPS_RESET;
   for (const Transition& one : kTransitions) {
-    if (one.from != qp.attributes.state || one.to != to) continue;
-    const int required = qp.is(IBV_QPT_RC) ? one.required_rc : qp.is(IBV_QPT_UC) ? one.required_uc : one.required_ud;
-    return (given & required) == required && (given & ~(required | one.optional)) == 0;
+    if (one.from != from || one.to != to) continue;
+    const int required = one.required.of(qp);
+    return (given & required) == required && (given & ~(required | one.optional.of(qp))) == 0;
   }
   return false;
 }
@@ -140,6 +154,7 @@ void Host::reset(Qp& qp) {
         // What others share has room again.
         if (qp.init.shared_receive_queue && !words.sends()) qp.init.shared_receive_queue->retire(words.wqe_counter);
       });
+  core_.memory.unbind_all(qp.accessor());
   qp.send_queue.clear();
   qp.own_receive_queue.clear();
   qp.requester.reset();
@@ -153,4 +168,3 @@ void Host::reset(Qp& qp) {
 }
 
 }  // namespace rocebox::nic_model
-  core_.memory.unbind_all(qp.accessor());
