@@ -60,7 +60,7 @@ int ConnectionManager::listen(std::uint32_t program, PortSpace space, std::uint1
   if (port == 0 || backlog == 0 || backlog > kBacklogMax) return EINVAL;
   std::uint32_t number = 0;
   if (find_listener(service_id(space, port), number)) return EADDRINUSE;
-  const Listener listener{program, backlog, 0, service_id(space, port)};
+  const Listener listener{program, backlog, 0, service_id(space, port), space};
   for (Listener& one : listeners_)
     if (one.service_id == 0 && one.pending == 0) return one = listener, 0;
   if (listeners_.size() >= kListenersMax) return ENOMEM;
@@ -279,7 +279,7 @@ int ConnectionManager::destroy(Context& context, ConnectionId id) {
     case ConnectionState::kRepSent:
       stop(context, *c);
       send_reject(context, *c, roce::CmReject::kConsumer, {});
-      release(context, *c);
+      enter_timewait(context, *c);
       break;
     case ConnectionState::kEstablished:
       release_connection(context, *c);

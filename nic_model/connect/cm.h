@@ -50,6 +50,7 @@ class ConnectionManager {
   struct Listener {
     std::uint32_t program, backlog, pending;
     std::uint64_t service_id;
+    PortSpace space;
   };
   // What a remote side's number is of: its messages name a connection by them.
   enum class Number : std::uint32_t { kRequest, kSidr, kQp };
@@ -116,6 +117,10 @@ class ConnectionManager {
   Counter& on_resolution(Context& context, Packet packet);
   Counter& on_resolved(Context& context, Packet packet);
   Counter& refuse(Context& context, Packet packet, roce::CmReject reason);
+  Counter& refuse(Context& context, Packet packet, roce::CmSidrStatus status);
+  Counter& refuse_stale(Context& context, Packet packet, Connection& old);
+  // Whether a request's private data begin with a header of IP CM.
+  static bool has_ip_header(std::span<const std::uint8_t> private_data);
   template <class T>
   Connection* addressed(Packet packet, const T& message);
 

@@ -17,7 +17,7 @@ ConnectionManager::ConnectionManager(Core& core, Neighbors& neighbors, Gsi& gsi,
       retried_(s.counter("cm_retries", "messages of RDMA CM sent again, since no response came")),
       duplicates_(s.counter("cm_duplicates", "messages of RDMA CM that had come before")),
       drop_unknown_(s.counter("drop_cm_unknown", "a message of RDMA CM for no connection or service that there is")),
-      drop_refused_(s.counter("drop_cm_refused", "a REQ or REP of RDMA CM that was answered by a REJ")),
+      drop_refused_(s.counter("drop_cm_refused", "a REQ, REP or SIDR_REQ of RDMA CM that was refused")),
       drop_state_(s.counter("drop_cm_state", "a message of RDMA CM that the connection's state has no use for")),
       rejects_sent_(s.counter("cm_rejects_sent", "REJs sent")),
       established_(s.counter("cm_connections", "connections of RDMA CM established")) {}
@@ -236,7 +236,8 @@ int ConnectionManager::ready(Context& context, Connection& c) {
 
 void ConnectionManager::stop(Context& context, Connection& c) {
   Qp* qp = core_.find(c.qpn);
-  if (!qp || c.remote_qpn == 0 || qp->attributes.destination_qp != c.remote_qpn) return;  // not moved, or another's now
+  if (!qp || c.remote_qpn == 0 || qp->attributes.destination_qp != c.remote_qpn || qp->attributes.remote != c.remote)
+    return;  // not moved, or another's now
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_ERR;
   modify_(context, *qp, a, IBV_QP_STATE);

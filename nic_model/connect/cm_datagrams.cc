@@ -4,6 +4,16 @@
 
 namespace rocebox::nic_model {
 
+Counter& ConnectionManager::refuse(Context& context, Packet packet, roce::CmSidrStatus status) {
+  const auto& req = *roce::cm_message<roce::CmSidrReq>(packet);
+  roce::CmWholeSidrRep whole{};
+  whole.reply.request_id = static_cast<std::uint32_t>(req.request_id);
+  whole.reply.status = static_cast<std::uint8_t>(status);
+  whole.reply.service_id = req.service_id.get();
+  reply(context, packet, whole);
+  return drop_refused_;
+}
+
 Counter& ConnectionManager::on_resolution(Context& context, Packet packet) {
   const auto& req = *roce::cm_message<roce::CmSidrReq>(packet);
   const roce::IpAddress remote = roce::addresses(packet).source;
@@ -14,14 +24,10 @@ Counter& ConnectionManager::on_resolution(Context& context, Packet packet) {
   }
   std::uint32_t place = 0;
   Listener* listener = find_listener(req.service_id, place);
-  if (!listener || listener->pending >= listener->backlog) {
-    roce::CmWholeSidrRep whole{};
-    whole.reply.request_id = request;
-    whole.reply.status =
-        static_cast<std::uint8_t>(listener ? roce::CmSidrStatus::kNoQp : roce::CmSidrStatus::kUnsupported);
-    whole.reply.service_id = req.service_id.get();
-    return reply(context, packet, whole), drop_refused_;
-  }
+  if (!listener) return refuse(context, packet, roce::CmSidrStatus::kUnsupported);
+  if (listener->space != PortSpace::kUdp || !has_ip_header(roce::cm_private_data<roce::CmSidrReq>(packet)))
+    return refuse(context, packet, roce::CmSidrStatus::kRejected);
+  if (listener->pending >= listener->backlog) return refuse(context, packet, roce::CmSidrStatus::kNoQp);
   Connection* c = make(context, listener->program, remote);
   if (!c) return drop_state_;
   const auto data = roce::cm_private_data<roce::CmSidrReq>(packet);

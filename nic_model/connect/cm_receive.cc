@@ -75,6 +75,17 @@ Counter& ConnectionManager::refuse(Context& context, Packet packet, roce::CmReje
   return drop_refused_;
 }
 
+// A queue pair that is still connected here has been given up over there: that connection is ended, too (12.9.8.3.1).
+Counter& ConnectionManager::refuse_stale(Context& context, Packet packet, Connection& old) {
+  if (old.state == ConnectionState::kEstablished) release_connection(context, old);
+  return refuse(context, packet, roce::CmReject::kStaleConnection);
+}
+
+bool ConnectionManager::has_ip_header(std::span<const std::uint8_t> private_data) {
+  const auto& ip = *reinterpret_cast<const roce::IpCmHeader*>(private_data.data());
+  return private_data.size() >= sizeof ip && ip.version == 0 && (ip.ip_version >> 4 == 4 || ip.ip_version >> 4 == 6);
+}
+
 Counter& ConnectionManager::on_request(Context& context, Packet packet) {
   const roce::CmReq& req = message<roce::CmWholeReq>(packet).request;
   const roce::IpAddress remote = roce::addresses(packet).source;
@@ -86,14 +97,11 @@ Counter& ConnectionManager::on_request(Context& context, Packet packet) {
   if (req.transport_service() != 0) return refuse(context, packet, roce::CmReject::kInvalidTransport);
   if (req.path_mtu() == 0 || req.path_mtu() > core_.config.path_mtu_max())
     return refuse(context, packet, roce::CmReject::kInvalidMtu);
-  const auto& ip = *reinterpret_cast<const roce::IpCmHeader*>(roce::cm_private_data<roce::CmWholeReq>(packet).data());
-  if (ip.version != 0 || (ip.ip_version >> 4 != 4 && ip.ip_version >> 4 != 6))
+  // As rdma_cm, which compares the service's kind with the message's, too (cma_ib_check_req_qp_type).
+  if (listener->space != PortSpace::kTcp || !has_ip_header(roce::cm_private_data<roce::CmWholeReq>(packet)))
     return refuse(context, packet, roce::CmReject::kConsumer);
-  // A queue pair that is still connected here has been given up over there (12.9.8.3.1).
-  if (Connection* old = find({remote, static_cast<std::uint32_t>(req.local_qpn), Number::kQp})) {
-    if (old->state == ConnectionState::kEstablished) release_connection(context, *old);
-    return refuse(context, packet, roce::CmReject::kStaleConnection);
-  }
+  if (Connection* old = find({remote, static_cast<std::uint32_t>(req.local_qpn), Number::kQp}))
+    return refuse_stale(context, packet, *old);
   if (listener->pending >= listener->backlog) return refuse(context, packet, roce::CmReject::kNoResources);
   return take_request(context, packet, *listener, place);
 }
@@ -153,7 +161,7 @@ Counter& ConnectionManager::on_reply(Context& context, Packet packet) {
   if (c->state == ConnectionState::kEstablished) return transmit(context, *c), duplicates_;  // the RTU was lost
   if (c->state != ConnectionState::kReqSent) return drop_state_;
   const auto qpn = static_cast<std::uint32_t>(rep.local_qpn);
-  if (find({c->remote, qpn, Number::kQp})) return refuse(context, packet, roce::CmReject::kStaleConnection);
+  if (Connection* old = find({c->remote, qpn, Number::kQp})) return refuse_stale(context, packet, *old);
   c->remote_id = number(rep.local_communication_id);
   c->remote_qpn = qpn;
   c->send_psn = static_cast<std::uint32_t>(rep.starting_psn);
@@ -217,10 +225,13 @@ Counter& ConnectionManager::on_reject(Context& context, Packet packet) {
     case ConnectionState::kReqSent:
     case ConnectionState::kReqReceived:
     case ConnectionState::kRepSent:
-    case ConnectionState::kEstablished:
       stop(context, *c);
       tell(*c, event, roce::cm_private_data<roce::CmWholeRej>(packet));
       release(context, *c);
+      return core_.count.delivered;
+    case ConnectionState::kEstablished:  // packets of it may be under way
+      stop(context, *c);
+      enter_timewait(context, *c);
       return core_.count.delivered;
     case ConnectionState::kDreqSent:
       enter_timewait(context, *c);
@@ -243,7 +254,8 @@ Counter& ConnectionManager::on_release(Context& context, Packet packet) {
     case ConnectionState::kRepSent:  // the RTU was lost
     case ConnectionState::kEstablished:
     case ConnectionState::kDreqSent:
-      stop(context, *c);
+      // Who has asked to end it has stopped its queue pair, which may be in use again.
+      if (c->state != ConnectionState::kDreqSent) stop(context, *c);
       reply(context, packet, drep);
       enter_timewait(context, *c);
       return core_.count.delivered;

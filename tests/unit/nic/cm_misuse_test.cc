@@ -2,6 +2,7 @@
 // Programs that give up, forget, or ask for what there is not.
 #include <set>
 
+#include "nic_model/host/connect.h"
 #include "tests/unit/nic/cm_kit.h"
 
 namespace rocebox::test {
@@ -43,7 +44,11 @@ TEST(Cm, DestroyingEndsWhateverThereIs) {
     box.run(kMillisecond);
     EXPECT_EQ(box.last(0).type, Type::kRejected);
     EXPECT_EQ(box.sides[1].qp->attributes.state, IBV_QPS_ERR);
-    EXPECT_EQ(box.held(0) + box.held(1), 0u);
+    EXPECT_EQ(box.held(0), 0u);
+    EXPECT_EQ(box.held(1), 1u) << "who has received the REP may have sent";
+    box.run();
+    EXPECT_EQ(box.events(1), Types{Type::kConnectRequest});
+    EXPECT_EQ(box.held(1), 0u);
   }
 }
 
@@ -69,6 +74,54 @@ TEST(Cm, AQueuePairThatIsStillConnectedIsStale) {
   box.connect(0, box.sides[0].qp);
   box.run();
   EXPECT_EQ(box.last(0).type, Type::kEstablished) << "and then it goes";
+}
+
+// The same of a side that accepts: its REP says what is stale, and the connection that was so is ended, too.
+TEST(Cm, AnAcceptedQueuePairThatIsStillConnectedIsStale) {
+  CmBox box;
+  box.establish();
+  const ConnectionId first = box.last(0).id;
+  box.on(1, [&](Host& host) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_RESET;
+    EXPECT_EQ(0, host.modify_qp(*box.sides[1].qp, a, IBV_QP_STATE));
+  });
+  box.spare[1].push_back(box.sides[1].qp);
+  Qp* const other = box.make_qp(0);
+  const ConnectionId second = box.connect(0, other);
+  box.run(kMillisecond);
+  EXPECT_EQ(box.last(0).type, Type::kDisconnected);
+  EXPECT_EQ(box.last(0).id, first);
+  EXPECT_EQ(box.sides[0].qp->attributes.state, IBV_QPS_ERR);
+  EXPECT_EQ(box.count(0, "cm_rejects_sent"), 1u);
+  EXPECT_EQ(other->attributes.state, IBV_QPS_RESET);
+  EXPECT_EQ(0, box.destroy(0, second));
+}
+
+// A queue pair that a program has connected otherwise since is not the connection's to stop, be its peer's number the
+// same.
+TEST(Cm, AQueuePairThatIsAnothersNowIsNotStopped) {
+  for (const bool is_same_peer : {false, true}) {
+    SCOPED_TRACE(is_same_peer);
+    CmBox box;
+    box.establish();
+    Qp& qp = *box.sides[0].qp;
+    // With another address, or after it was stopped once.
+    if (is_same_peer) {
+      EXPECT_EQ(0, box.disconnect(0));
+    }
+    box.on(0, [&](Host& host) {
+      ibv_qp_attr a{};
+      a.qp_state = IBV_QPS_RESET;
+      EXPECT_EQ(0, host.modify_qp(qp, a, IBV_QP_STATE));
+      nic_model::connect(host, qp, {roce::ipv4(10, 0, 0, is_same_peer ? 2 : 9), box.sides[1].qp->number(), 0}, {});
+    });
+    ASSERT_EQ(qp.attributes.state, IBV_QPS_RTS);
+    EXPECT_EQ(0, box.disconnect(1));
+    box.run(kMillisecond);
+    EXPECT_EQ(box.last(0).type, Type::kDisconnected);
+    EXPECT_EQ(qp.attributes.state, IBV_QPS_RTS);
+  }
 }
 
 // Side 0 has ended its connection, and was started anew at once; side 1 is still in TIMEWAIT.

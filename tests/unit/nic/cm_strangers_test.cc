@@ -97,6 +97,52 @@ TEST(CmStrangers, EachIsAnsweredOrIgnoredByName) {
   EXPECT_TRUE(box.events(1).empty());
 }
 
+// As rdma_cm has it: a program that listens for connections is not asked about datagrams, nor the other way round.
+TEST(CmStrangers, AMessageForAServiceOfTheOtherKindIsRefused) {
+  Stranger box;
+  ASSERT_EQ(0, box.listen(1, PortSpace::kTcp));
+  ASSERT_EQ(0, box.listen(1, PortSpace::kUdp));
+  roce::CmSidrReq sidr{};
+  sidr.request_id = 7;
+  sidr.service_id = roce::kIpCmService | roce::kIpCmTcp | kCmPort;
+  box.send(roce::cm_mad(5, sidr, kIpv4Header));
+  roce::CmWholeReq whole = a_request();
+  whole.request.service_id = roce::kIpCmService | roce::kIpCmUdp | kCmPort;
+  box.send(roce::cm_mad(5, whole, kIpv4Header));
+  sidr.service_id = roce::kIpCmService | roce::kIpCmUdp | kCmPort;
+  box.send(roce::cm_mad(5, sidr));  // of no IP version
+  EXPECT_TRUE(box.events(1).empty()) << "no program is asked";
+  EXPECT_EQ(box.held(1), 0u);
+  EXPECT_EQ(box.count(1, "drop_cm_refused"), 3u);
+  EXPECT_EQ(box.count(1, "cm_rejects_sent"), 1u) << "the others are told by a SIDR_REP";
+  EXPECT_EQ(box.count(1, "tx_mads"), 3u);
+  box.send(roce::cm_mad(5, sidr, kIpv4Header));
+  EXPECT_EQ(box.events(1), Types{Type::kConnectRequest});
+}
+
+// Whoever ends it: its packets may still be under way, and its queue pair's number is not free.
+TEST(CmStrangers, ARejectOfAConnectionThatIsEstablishedLeadsToTimewait) {
+  Stranger box;
+  ASSERT_EQ(0, box.listen(1));
+  Qp* const qp = box.make_qp(1);
+  box.spare[1].push_back(qp);
+  box.accept_all(1);
+  const ConnectionId id = box.connect(0, box.make_qp(0));
+  box.run(kMillisecond);
+  ASSERT_EQ(box.last(1).type, Type::kEstablished);
+  roce::CmWholeRej rej{};
+  rej.reject.remote_communication_id = box.last(1).id;
+  rej.reject.local_communication_id = id;
+  rej.reject.message = 2 << 6;
+  box.send(roce::cm_mad(5, rej));
+  EXPECT_EQ(box.last(1).type, Type::kDisconnected);
+  EXPECT_EQ(qp->attributes.state, IBV_QPS_ERR);
+  EXPECT_EQ(box.held(1), 1u);
+  box.run();
+  EXPECT_EQ(box.last(1).type, Type::kTimewaitExit);
+  EXPECT_EQ(box.held(1), 0u);
+}
+
 // Who is not the other side does not end a connection, even from the other side's address.
 TEST(CmStrangers, ForgedEndsNeedAllNumbersRight) {
   Stranger box;
@@ -137,7 +183,9 @@ TEST(CmStrangers, AnyBytesAreSurvived) {
   // The NIC at side 0 is not to hear of what is said in its name: it would object.
   Stranger box("delay: 1us\nreverse: {match: {kind: roce}, loss: 100%}");
   ASSERT_EQ(0, box.listen(1, PortSpace::kTcp, 64));
-  ASSERT_EQ(0, box.listen(1, PortSpace::kUdp, 64));
+  box.on(1, [&](Host& host) {
+    ASSERT_EQ(0, host.connections().listen(box.hosts[1]->number, PortSpace::kUdp, kCmPort + 1, 64));
+  });
   std::mt19937 random(7);
   const auto draw = [&](std::uint32_t below) { return static_cast<std::uint32_t>(random()) % below; };
   Qp* const resolved = box.make_qp(1, IBV_QPT_UD);
@@ -148,7 +196,9 @@ TEST(CmStrangers, AnyBytesAreSurvived) {
   std::vector<Known> known;
   box.hosts[1]->on_connection = [&](Host& host, const ConnectionEvent& event) {
     known.push_back({event.id, event.remote_qpn});
-    if (event.type != Type::kConnectRequest || draw(40) == 0) return;
+    if (event.type != Type::kConnectRequest) return;
+    EXPECT_EQ(event.port, kCmPort + (event.space == PortSpace::kUdp)) << "each kind for a service of its own";
+    if (draw(40) == 0) return;
     if (event.space == PortSpace::kUdp) {
       EXPECT_EQ(0, host.connections().accept(event.id, *resolved));
     } else if (draw(2) == 0) {
@@ -165,7 +215,9 @@ TEST(CmStrangers, AnyBytesAreSurvived) {
     const std::uint32_t number = 2 + draw(200);  // of the queue pair, and the communication ID: so that some fit
     auto bytes = roce::cm_mad(draw(100), a_request(number, number), kIpv4Header);
     bytes[17] = static_cast<std::uint8_t>(0x10 + draw(11));
-    if (bytes[17] == 0x17) bytes[32 + 4 + 1] = 0x11;
+    // Mostly each kind asks for a service of its own, and says which IP it is of.
+    if ((bytes[17] == 0x17) != (draw(8) == 0)) bytes[32 + 4 + 1] = 0x11, bytes[32 + 7]++;
+    if (bytes[17] == 0x17 && draw(8)) bytes[32 + 8 + 1] = 0x40;
     const auto put = [&](unsigned at, std::uint32_t value) {
       for (unsigned j = 0; j < 4; j++) bytes[at + j] = static_cast<std::uint8_t>(value >> (24 - 8 * j));
     };
