@@ -25,7 +25,7 @@ Counters::Counters(Stats& s)
       drop_out_of_sequence(s.counter("drop_out_of_sequence", "a request behind a gap, dropped by go-back-N")),
       drop_duplicate(s.counter("drop_duplicate", "a request or response that had come before")),
       drop_rnr(s.counter("drop_rnr", "a request for which no receive request was posted")),
-      drop_invalid(s.counter("drop_invalid", "a request that led to a NAK other than for its PSN")),
+      drop_invalid(s.counter("drop_invalid", "a request that is wrong, or that its receive request cannot take")),
       drop_unexpected_response(s.counter("drop_unexpected_response", "a response that nothing waits for")),
       drop_message(s.counter("drop_message", "a packet of an unreliable message of which one is missing")),
       drop_group_window(s.counter("drop_group_window", "a WRITE to a group that names no window of the queue pair")),

@@ -45,8 +45,9 @@ PacketPtr Requester::send_datagram(Context& context, SendWork& work) {
   core_.finish(*packet);
   if (roce::is_multicast(underlay.addresses.destination)) {
     core_.count.multicast_xmit_packets.add();
-    // No switch sends a packet back to where it came from.
-    if (!qp_.init.block_multicast_loopback) deliver_to_group(core_, context, *packet);
+    // No switch sends a packet back to where it came from. What has stopped takes nothing.
+    if (!qp_.init.block_multicast_loopback && core_.up) deliver_to_group(core_, context, *packet);
+    if (!qp_.can_send()) return packet;  // it is attached itself, and failed by what it received: all is flushed
   }
   sent_end_ = una_ = roce::psn_add(work.first_psn, 1);
   current_++;

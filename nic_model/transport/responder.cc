@@ -58,11 +58,18 @@ Counter& Responder::duplicate(Context& context, Packet packet) {
   }
   const std::uint32_t kept =
       std::min<std::uint32_t>(resources_end_, std::max<std::uint32_t>(qp_.attributes.max_dest_rd_atomic, 1));
-  for (std::uint32_t i = resources_end_ - kept; i != resources_end_; i++) {
-    const Resource& resource = resources_[i & (resources_.size() - 1)];
+  const std::size_t mask = resources_.size() - 1;
+  // Newest first: an older one's PSNs may name another request by now, when they have gone round. One that is not
+  // farther behind than those that came after it is of a round before, and so are all before it.
+  std::int32_t newer = 0;
+  for (std::uint32_t back = 1; back <= kept; back++) {
+    const Resource& resource = resources_[(resources_end_ - back) & mask];
+    const std::int32_t behind = roce::psn_distance(resource.psn, epsn_);
+    if (behind >= newer) break;
+    newer = behind;
     const std::int32_t into = roce::psn_distance(psn, resource.psn);
     if (into < 0 || into >= static_cast<std::int32_t>(resource.packets)) continue;
-    if (resource.is_atomic != info.has(roce::kHasAtomicEth)) break;
+    if (resource.is_atomic != info.has(roce::kHasAtomicEth)) continue;
     if (resource.is_atomic) {
       push(context, {Response::Kind::kAtomic, 0x1F, true, psn, resource.msn, 1, 0, 0, 8, resource.original});
       return core_.count.delivered;
@@ -72,7 +79,7 @@ Counter& Responder::duplicate(Context& context, Packet packet) {
     const std::uint64_t skipped = std::uint64_t(into) * qp_.attributes.path_mtu;
     if (reth.rkey != resource.rkey || reth.virtual_address != resource.address + skipped ||
         reth.dma_length > resource.bytes - skipped)
-      break;
+      continue;
     const auto bytes = static_cast<std::uint32_t>(reth.dma_length);
     push(context, {Response::Kind::kRead, 0x1F, true, psn, resource.msn,
                    roce::read_psns(bytes, qp_.attributes.path_mtu), 0, resource.rkey, bytes, reth.virtual_address});
@@ -133,13 +140,10 @@ Counter& Responder::execute_data(Context& context, Packet packet) {
   const std::uint64_t after = received_ + packet.meta().payload_bytes;
   if (writes ? (ends ? after != length_ : after >= length_) : after > length_) {
     if (writes) return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
-    core_.count.resp_local_length_error.add();
-    core_.complete_receive(context, qp_, work_, {MLX5_CQE_RESP_SEND}, IBV_WC_LOC_LEN_ERR);
-    return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
+    return too_long(context, {MLX5_CQE_RESP_SEND});
   }
   if (!writes && !qp_.receive_queue().check(work_, core_.memory, qp_.accessor(), after)) {
-    core_.complete_receive(context, qp_, work_, {MLX5_CQE_RESP_SEND}, IBV_WC_LOC_PROT_ERR);
-    return refuse(context, roce::NakCode::kRemoteOperationalError, IBV_EVENT_QP_FATAL);
+    return fail_receive(context, {MLX5_CQE_RESP_SEND}, IBV_WC_LOC_PROT_ERR);
   }
   if (writes && ends && info.has(roce::kHasImmDt) && !take_receive(context)) {
     if (info.has(roce::kStartsMessage)) message_ = Message::kNone;
@@ -271,6 +275,25 @@ Counter& Responder::refuse(Context& context, roce::NakCode code, ibv_event_type 
     core_.tell({event, qp_.number()});
     core_.fail(context, qp_);
   }
+  return core_.count.drop_invalid;
+}
+
+// A SEND or datagram is longer than its receive request. An unreliable one is dropped and the request stays for the
+// next (class D), but for a shared one, which cannot be given back (class E).
+Counter& Responder::too_long(Context& context, const Received& what) {
+  core_.count.resp_local_length_error.add();
+  if (!qp_.is(IBV_QPT_RC) && !qp_.init.shared_receive_queue) return core_.count.drop_invalid;
+  return fail_receive(context, what, IBV_WC_LOC_LEN_ERR);
+}
+
+// A receive request that ends in an error ends its queue pair, of whichever service (10.3.1; 9.9.3, class A).
+Counter& Responder::fail_receive(Context& context, const Received& what, ibv_wc_status status) {
+  core_.complete_receive(context, qp_, work_, what, status);
+  const bool is_too_long = status == IBV_WC_LOC_LEN_ERR;
+  if (qp_.is(IBV_QPT_RC))
+    return refuse(context, is_too_long ? roce::NakCode::kInvalidRequest : roce::NakCode::kRemoteOperationalError,
+                  is_too_long ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_FATAL);
+  core_.fail(context, qp_);
   return core_.count.drop_invalid;
 }
 

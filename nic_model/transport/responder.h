@@ -96,6 +96,8 @@ class Responder {
   bool take_receive(Context& context);
   Counter& finish_message(Context& context, Packet packet);
   Counter& refuse(Context& context, roce::NakCode code, ibv_event_type event);
+  Counter& too_long(Context& context, const Received& what);
+  Counter& fail_receive(Context& context, const Received& what, ibv_wc_status status);
   Counter& not_ready(Context& context);
   void accepted(Context& context, Packet packet, std::uint32_t psns);
   bool length_fits(Packet packet, const roce::OpcodeInfo& info) const;

@@ -54,24 +54,20 @@ Counter& Responder::on_datagram(Context& context, Packet packet) {
   what.has_grh = true;
   if (info.has(roce::kHasImmDt)) std::memcpy(&what.immediate, roce::immdt(packet), 4);
   ReceiveQueue& queue = qp_.receive_queue();
-  ibv_wc_status status = IBV_WC_SUCCESS;
-  if (what.bytes > work_.bytes)
-    status = IBV_WC_LOC_LEN_ERR, core_.count.resp_local_length_error.add();
-  else if (!queue.check(work_, core_.memory, qp_.accessor(), what.bytes))
-    status = IBV_WC_LOC_PROT_ERR;
-  if (status == IBV_WC_SUCCESS) {
-    // An IPv4 header stands in the last 20 bytes of where a GRH would be (annex A17.4.5.2).
-    std::uint8_t grh[kGrhBytes] = {};
-    const std::uint32_t ip_bytes = packet.meta().ip_version == 4 ? 20 : 40;
-    std::memcpy(grh + kGrhBytes - ip_bytes, packet.data() + packet.meta().l3_offset, ip_bytes);
-    queue.scatter(work_, core_.memory, 0, kGrhBytes, grh);
-    if (bytes)
-      queue.scatter(work_, core_.memory, kGrhBytes, bytes,
-                    Core::has_payload(packet) ? Headers::payload(packet) : nullptr);
-    core_.count.rx_send_requests.add();
-  }
-  core_.complete_receive(context, qp_, work_, what, status);
-  return status == IBV_WC_SUCCESS ? core_.count.delivered : core_.count.drop_invalid;
+  if (what.bytes > work_.bytes) return too_long(context, what);
+  if (!queue.check(work_, core_.memory, qp_.accessor(), what.bytes))
+    return fail_receive(context, what, IBV_WC_LOC_PROT_ERR);
+  // An IPv4 header stands in the last 20 bytes of where a GRH would be (annex A17.4.5.2).
+  std::uint8_t grh[kGrhBytes] = {};
+  const std::uint32_t ip_bytes = packet.meta().ip_version == 4 ? 20 : 40;
+  std::memcpy(grh + kGrhBytes - ip_bytes, packet.data() + packet.meta().l3_offset, ip_bytes);
+  queue.scatter(work_, core_.memory, 0, kGrhBytes, grh);
+  if (bytes)
+    queue.scatter(work_, core_.memory, kGrhBytes, bytes,
+                  Core::has_payload(packet) ? Headers::payload(packet) : nullptr);
+  core_.count.rx_send_requests.add();
+  core_.complete_receive(context, qp_, work_, what, IBV_WC_SUCCESS);
+  return core_.count.delivered;
 }
 
 }  // namespace rocebox::nic_model

@@ -283,11 +283,11 @@ class QueuePair:
             self.write(self.key, self.address + self.bytes, p.payload())
         else:
             if after > self.current["room"]:
-                self.complete(False, "LOC_LEN_ERR")
+                if self.type == "RC":  # of others the receive request stays (9.9.3, class D)
+                    self.complete(False, "LOC_LEN_ERR")
                 return self.refuse("NAK_INVALID_REQUEST")
             if self.current["bad_key"]:
-                self.complete(False, "LOC_PROT_ERR")
-                return self.refuse("NAK_REMOTE_OPERATIONAL")
+                return self.bad_receive()
             self.received_memory[self.bytes:after] = p.payload()
         self.message, self.bytes = kind, after
         if ends:
@@ -299,6 +299,14 @@ class QueuePair:
             if self.current is not None:
                 self.complete(True, f"SUCCESS bytes={after}" + (f" imm={p.number('imm')}" if has_imm else ""))
         return True
+
+    def bad_receive(self):
+        """9.9.3, class A: of every service."""
+        self.complete(False, "LOC_PROT_ERR")
+        if self.type == "RC":
+            return self.refuse("NAK_REMOTE_OPERATIONAL")
+        self.fail()
+        return False
 
     def complete(self, _good, how):
         self.received.append(f"receive {self.current['number']} {how}")
@@ -345,17 +353,17 @@ class QueuePair:
 
     def duplicate(self, p):
         """9.7.5.1.2 and 9.7.5.1.4: SENDs and WRITEs are acknowledged with the newest PSN; READs executed again, within what
-        they asked for; atomics answered from memory; what is no longer remembered is ignored."""
+        they asked for; atomics answered from memory; what is no longer remembered is ignored. The newest first: PSNs go round."""
         if p.name.startswith(("SEND", "WRITE")):
             return self.say(f"ACK {(self.epsn - 1) % PSNS} msn={self.msn}")
-        for kind, psn, packets, at, count, before in self.resources[-self.dest_rd_atomic:]:
+        for kind, psn, packets, at, count, before in reversed(self.resources[-self.dest_rd_atomic:]):
             into = distance(p.psn, psn)
             if not 0 <= into < packets or (kind == "ATOMIC") != (p.name != "READ_REQUEST"):
                 continue
             if kind == "ATOMIC":
                 return self.say(f"ATOMIC_ACK {p.psn} original={before}")
             if p.number("at") == at + into * MTU and p.number("length") <= count - into * MTU:
-                self.answer_read(p.psn, p.number("length"), "")
+                return self.answer_read(p.psn, p.number("length"), "")
 
     def unreliable(self, p):
         """9.8.2: a message of which a packet is missing is dropped; what begins anew is good."""
@@ -368,8 +376,10 @@ class QueuePair:
             self.data(p)
 
     def datagram(self, p):
-        """9.8.3 and 10.2.5: its Q_Key must be the queue pair's; what finds no receive request is lost."""
-        if p.number("qkey") == 0x1234 and self.take():
+        """9.8.3 and 10.2.5: its Q_Key must be the queue pair's; what finds no receive request, or none so long, is lost."""
+        if p.number("qkey") == 0x1234 and self.take() and p.number("bytes") + GRH_BYTES <= self.current["room"]:
+            if self.current["bad_key"]:
+                return self.bad_receive()
             self.received_memory[GRH_BYTES:GRH_BYTES + p.number("bytes")] = p.payload()
             self.complete(True, f"SUCCESS bytes={p.number('bytes') + GRH_BYTES}")
 

@@ -16,10 +16,14 @@ using roce::PacketSpec;
 // The second NIC of two that are connected, and what comes to it.
 class Victim {
  public:
-  explicit Victim(ibv_qp_type type = IBV_QPT_RC, const std::string& nic = "rate: 100Gbps") : box(nic) {
+  /// `shared_receives`: requests of its shared receive queue; 0: it has its own.
+  explicit Victim(ibv_qp_type type = IBV_QPT_RC, const std::string& nic = "rate: 100Gbps",
+                  std::uint32_t shared_receives = 0)
+      : box(nic) {
     PairOptions options;
     options.type = type;
     options.psn = kPsn;
+    options.shared_receives = shared_receives;
     box.connect(options);
     box.run(10 * kMillisecond);  // both know the way
   }
@@ -54,6 +58,23 @@ class Victim {
     PacketPtr other = box.pool.allocate(packet.size());
     std::memcpy(other->data(), packet.data(), packet.size());
     return other;
+  }
+  // A receive request; `key` is what is wrong with that of its memory.
+  void post_receive(std::uint64_t id, std::uint64_t offset, std::uint32_t bytes, std::uint32_t key = 0) {
+    box.on(1, [&](nic_model::Host& host) {
+      Side& side = box.sides[1];
+      ibv_sge sge{side.address() + offset, bytes, side.key ^ key};
+      ibv_recv_wr wr{id, nullptr, &sge, 1};
+      EXPECT_EQ(
+          0, side.shared ? host.post_receive(*side.shared, &wr, nullptr) : host.post_receive(*side.qp, &wr, nullptr));
+    });
+  }
+  using Statuses = std::vector<std::pair<std::uint64_t, ibv_wc_status>>;
+  Statuses statuses() {
+    box.run(kMillisecond);
+    Statuses all;
+    for (const ibv_wc& wc : std::exchange(box.completions(1), {})) all.emplace_back(wc.wr_id, wc.status);
+    return all;
   }
   void inject(PacketPtr packet) {
     std::vector<Packet> one = {packet.release()};

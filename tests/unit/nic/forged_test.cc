@@ -245,23 +245,6 @@ TEST(Forged, DatagramsAreNoLongerThanThePathMtu) {
   }
 }
 
-// The request is over, and the queue pair goes on.
-TEST(Forged, DatagramsWithoutRoomAreALocalError) {
-  Victim victim(IBV_QPT_UD);
-  victim.box.post_receive(1, 7, 0, 40 + 7);
-  victim.box.post_receive(1, 8, 100, 40 + 8);
-  for (unsigned i = 0; i < 2; i++) {
-    victim.inject(victim.build(victim.good()));
-    victim.box.run(kMillisecond);
-  }
-  const std::vector<ibv_wc>& completions = victim.box.completions(1);
-  ASSERT_EQ(completions.size(), 2u);
-  EXPECT_EQ(std::pair(completions[0].wr_id, completions[0].status), std::pair(std::uint64_t{7}, IBV_WC_LOC_LEN_ERR));
-  EXPECT_EQ(std::pair(completions[1].wr_id, completions[1].status), std::pair(std::uint64_t{8}, IBV_WC_SUCCESS));
-  EXPECT_EQ(victim.box.count(1, "resp_local_length_error"), 1u);
-  EXPECT_EQ(victim.box.sides[1].memory[46], 0) << "nothing was written";
-}
-
 // Else whoever knows the number of a queue pair could slow its peer down.
 TEST(Forged, AStrangersMarkIsNotTold) {
   Victim victim(IBV_QPT_RC, "rate: 100Gbps\ndcqcn: {enabled: true}");

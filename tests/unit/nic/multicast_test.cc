@@ -45,7 +45,7 @@ TEST(Multicast, GroupsAreBounded) {
 // Two NICs, each with the box's queue pair of datagrams; more can be made.
 class MulticastBox : public NicBox {
  public:
-  MulticastBox() : NicBox("rate: 100Gbps\naddress6: fd77::1") {
+  explicit MulticastBox(const std::string& more = "") : NicBox("rate: 100Gbps\naddress6: fd77::1" + more) {
     connect({.type = IBV_QPT_UD});
     for (unsigned side = 0; side < 2; side++)
       for (std::size_t i = 0; i < sides[side].memory.size(); i++)
@@ -132,6 +132,17 @@ TEST(Multicast, EachAttachedQueuePairGetsOneCopy) {
     EXPECT_EQ(box.count(1, "drop_multicast"), 1u) << "nobody is attached any more";
     EXPECT_TRUE(box.got(1, 0).empty());
   }
+}
+
+// A NIC that has stopped neither sends nor takes, be it from itself.
+TEST(Multicast, DoesNotComeBackWhileTheNicIsDown) {
+  MulticastBox box("\nup: false");
+  nic_model::Qp& sender = *box.sides[0].qp;
+  EXPECT_EQ(box.attach(0, sender, kGroup), 0);
+  box.receive(0, sender, 0);
+  box.send(0, sender, kGroup);
+  EXPECT_TRUE(box.got(0, 0).empty());
+  EXPECT_EQ(box.count(0, "drop_tx_down"), 1u);
 }
 
 TEST(Multicast, ComesBackToTheSendersOwnNicUnlessItsQueuePairSaysNo) {
