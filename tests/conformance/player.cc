@@ -202,8 +202,14 @@ class Player final : public nic_model::HostProgram {
   static unsigned access(const config::Node* list) {
     if (!list) return kAllRights;
     unsigned flags = 0;
-    for (const config::Node& item : list->items)
-      flags |= item.scalar == "write" ? IBV_ACCESS_REMOTE_WRITE : item.scalar == "read" ? IBV_ACCESS_REMOTE_READ : 0;
+    for (const config::Node& item : list->items) {
+      const unsigned flag = item.scalar == "write"    ? IBV_ACCESS_REMOTE_WRITE
+                            : item.scalar == "read"   ? IBV_ACCESS_REMOTE_READ
+                            : item.scalar == "atomic" ? IBV_ACCESS_REMOTE_ATOMIC
+                                                      : 0;
+      if (!flag) throw std::runtime_error("no right is called " + item.scalar);
+      flags |= flag;
+    }
     return flags;
   }
 
