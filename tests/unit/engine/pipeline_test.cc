@@ -278,6 +278,29 @@ TEST(Pipeline, TwoReflectorsFacingEachOtherEndAtTheHopLimit) {
   EXPECT_EQ(box.pool.in_use(), 0u);
 }
 
+// Where the next kernel may write the bytes, each packet gets its own, or there is none.
+TEST(Pipeline, WhatCannotHaveBytesOfItsOwnIsDropped) {
+  std::vector<Stage> stages;
+  stages.push_back(stage("shares", {{1, 0}}, [](Context& c, Port, Batch& b) {
+    PacketPtr one = b.take(0);
+    PacketPtr other = c.share(*one);
+    ASSERT_TRUE(other);
+    c.emit(std::move(one), 0);
+    c.emit(std::move(other), 0);
+  }));
+  stages.push_back(stage("next", {out(0)}));
+  PipelineBox box(std::move(stages));
+  std::vector<PacketPtr> taken;
+  constexpr std::size_t kAll = 2048 + 16 + 2;
+  while (box.pool.in_use() < kAll - 2) taken.push_back(box.pool.allocate(1));
+  box.send(0, {7});
+  // The first one got no bytes of its own; its end leaves them to the other one.
+  EXPECT_EQ(box.stats.read("drop_no_packet"), 1u);
+  EXPECT_EQ(box.left, (std::vector<PipelineBox::Left>{{0, 0, 7}}));
+  EXPECT_EQ(box.pipeline.conservation().held(), 0u);
+  EXPECT_EQ(box.pool.in_use(), taken.size());
+}
+
 TEST(Pipeline, PacketsThatAKernelHoldsAreFreedWithIt) {
   Pool pool({.small = 64, .large = 16, .giant = 2});
   CounterSet stats;

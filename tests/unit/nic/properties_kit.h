@@ -249,8 +249,12 @@ class Lossy {
     EXPECT_EQ(box.fabric.next_deadline(), kNever) << "no timer is left";
     EXPECT_EQ(box.fabric.held(), 0u);
     EXPECT_EQ(box.pool.in_use(), 0u);
-    for (const nic_model::Nic* nic : box.nics)
-      EXPECT_EQ(const_cast<nic_model::Nic*>(nic)->host().memory().regions(), 0u);
+    for (nic_model::Nic* nic : box.nics) {
+      nic_model::Host& host = nic->host();
+      EXPECT_EQ(host.memory().regions(), 0u);
+      // The lowest free number is given out: far more than were ever there at once.
+      for (std::uint32_t i = 0; i < 64; i++) EXPECT_EQ(host.find_qp(host.config().first_qpn + i), nullptr) << i;
+    }
   }
 
   std::vector<std::uint64_t> counters() const {
