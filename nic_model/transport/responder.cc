@@ -208,7 +208,8 @@ Counter& Responder::finish_message(Context& context, Packet packet) {
   (writes ? core_.count.rx_write_requests : core_.count.rx_send_requests).add();
   message_ = Message::kNone;
   msn_ = (msn_ + 1) & roce::kPsnMask;
-  if (work_.taken) core_.complete_receive(context, qp_, work_, what, IBV_WC_SUCCESS);
+  // One that a lost SEND had taken waits for the next that needs one.
+  if (!writes || info.has(roce::kHasImmDt)) core_.complete_receive(context, qp_, work_, what, IBV_WC_SUCCESS);
   accepted(context, packet, 1);
   return core_.count.delivered;
 }

@@ -296,7 +296,7 @@ class QueuePair:
                 self.complete(False, "LOC_PROT_ERR")
                 return self.refuse("NAK_REMOTE_ACCESS")
             self.msn += 1
-            if self.current is not None:
+            if kind == "SEND" or has_imm:
                 self.complete(True, f"SUCCESS bytes={after}" + (f" imm={p.number('imm')}" if has_imm else ""))
         return True
 
