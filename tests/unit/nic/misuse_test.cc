@@ -105,6 +105,28 @@ TEST(Misuse, RequestsThatTheServiceHasNotEndTheQueuePair) {
   }
 }
 
+// A request of more than half of the PSNs: what is sent again before it must still be found.
+TEST(Misuse, ATooLongRequestWaitsForItsTurn) {
+  NicBox box("rate: 100Gbps", "delay: 1us\nevents: [{qpn: 17, psn: 300, source: 10.0.0.1, do: drop}]");
+  box.connect({.mtu = IBV_MTU_256, .psn = 300});
+  ASSERT_EQ(0, box.post(0, 1, IBV_WR_RDMA_READ, 0, 8));
+  box.on(0, [&](Host& host) {
+    std::array<ibv_sge, 2> sges;
+    sges.fill({box.sides[0].address(), (1u << 30) + (1u << 29), box.sides[0].key});
+    ibv_send_wr request = request_of(IBV_WR_RDMA_WRITE);
+    request.wr_id = 2;
+    request.sg_list = sges.data();
+    request.num_sge = 2;
+    request.send_flags |= IBV_SEND_FENCE;
+    EXPECT_EQ(0, host.post_send(*box.sides[0].qp, &request, nullptr));
+  });
+  box.run();
+  ASSERT_EQ(box.completions(0).size(), 2u) << box.state();
+  EXPECT_EQ(box.completions(0)[0].status, IBV_WC_SUCCESS);
+  EXPECT_EQ(box.completions(0)[1].status, IBV_WC_LOC_LEN_ERR);
+  EXPECT_EQ(box.count(0, "local_ack_timeout_err"), 1u) << "the READ was lost once";
+}
+
 TEST(Misuse, DatagramsNeedAnAddressAndOthersNone) {
   Lonely ud(IBV_QPT_UD);
   ud.move(IBV_QPS_RTS);
