@@ -32,7 +32,8 @@ enum class TimerOf : std::uint8_t {
   kLoopback,
   kCompletion,
   kDpa,
-  kResponsePace
+  kResponsePace,
+  kReads
 };
 constexpr std::uint64_t timer_tag(TimerOf of, std::uint64_t whose = 0) {
   return static_cast<std::uint64_t>(of) << 56 | whose;

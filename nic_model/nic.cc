@@ -66,6 +66,9 @@ void Nic::on_other_timer(Context& context, Timer& timer) {
   switch (timer_of(timer.tag())) {
     case TimerOf::kTransmitter:  // seen above
       break;
+    case TimerOf::kReads:
+      core_.transmitter.stage(context);
+      break;
     case TimerOf::kRetransmission:
       if (Qp* qp = core_.find(whose)) qp->requester.on_retransmit_timer(context);
       break;

@@ -55,6 +55,7 @@ Transmitter::Transmitter(const NicConfig& config)
                             : 0),
       overhead_bytes_(config.overhead),
       timer_(timer_tag(TimerOf::kTransmitter)),
+      reads_timer_(timer_tag(TimerOf::kReads)),
       is_greedy_(config.scheduler.policy == SchedulerPolicy::kGreedy),
       ahead_bytes_(is_greedy_ ? config.scheduler.ahead : kStagedBytes),
       control_(kControlPacketsMax),
@@ -201,8 +202,7 @@ Nanos Transmitter::read(Nanos now, Packet packet) {
   return ready;
 }
 
-// In the order in which they were chosen. Empty: there is none, or the first one's data have not come.
-PacketPtr Transmitter::take_staged(Context& context) {
+void Transmitter::stage(Context& context) {
   const Nanos now = context.now();
   const std::size_t most = config_.pcie.bandwidth ? static_cast<std::size_t>(config_.pcie.outstanding_reads) : SIZE_MAX;
   std::size_t reads = 0;  // under way: they end in order
@@ -215,9 +215,15 @@ PacketPtr Transmitter::take_staged(Context& context) {
     reads += ready > now;
     staged_[staged_end_++ % kStagedPackets] = {std::move(one), ready};
   }
+  if (reads >= most) context.arm(reads_timer_, staged_[(staged_end_ - reads) % kStagedPackets].ready);
+}
+
+// In the order in which they were chosen. Empty: there is none, or the first one's data have not come.
+PacketPtr Transmitter::take_staged(Context& context) {
+  stage(context);
   if (staged_first_ == staged_end_) return {};
   Staged& first = staged_[staged_first_ % kStagedPackets];
-  if (first.ready > now) {
+  if (first.ready > context.now()) {
     is_limited_ = true;
     context.arm(timer_, first.ready);
     return {};

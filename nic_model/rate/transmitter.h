@@ -44,6 +44,8 @@ class Transmitter {
   void set_paused(Context& context, std::uint8_t priorities);
   /// The timer: sends what is due.
   void run(Context& context, Core& core);
+  /// The timer of reads: asks for the data of the packets that come next. run() does it, too.
+  void stage(Context& context);
   /// How long the last read of a packet's data took; 0: none did.
   Nanos pcie_latency() const { return pcie_latency_; }
   /// What was read of host memory, where PCIe is modelled.
@@ -82,7 +84,8 @@ class Transmitter {
   const Nanos catch_up_;  // a port that is called late, as on a live wire, sends what it would have sent since
   std::uint64_t overhead_bytes_;
   Timer timer_;
-  std::vector<Group> groups_;      // strict ones first, in the order in which they go
+  Timer reads_timer_;          // a read of host memory ends, so that another one may begin, whatever the port does then
+  std::vector<Group> groups_;  // strict ones first, in the order in which they go
   std::uint8_t group_of_[8] = {};  // by priority
   std::size_t turn_ = 0;           // of weighted groups
   std::uint8_t paused_ = 0;        // priorities

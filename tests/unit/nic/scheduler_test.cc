@@ -4,91 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "runtime/roce/parse.h"
-#include "tests/unit/nic/nic_kit.h"
+#include "tests/unit/nic/senders_kit.h"
 
 namespace rocebox::test::scheduling {
 namespace {
 
-// Queue pairs of one NIC to the other's, each with a traffic class.
-class Senders {
- public:
-  explicit Senders(const std::string& nic, const std::string& link = "delay: 1us") : box(nic, link) { box.connect(); }
-  // Its number.
-  unsigned add(std::uint8_t traffic_class) {
-    const Side near = box.sides[0], far = box.sides[1];
-    nic_model::Qp* made[2];
-    for (unsigned side = 0; side < 2; side++)
-      box.on(side, [&](nic_model::Host& host) {
-        const Side& s = side ? far : near;
-        nic_model::QpInit init;
-        init.domain = s.pd;
-        init.send_cq = init.receive_cq = s.cq;
-        init.capacity = {64, 1, 1, 1, 0};
-        made[side] = host.create_qp(init);
-      });
-    PairOptions options;
-    options.psn = 0;
-    options.timeout = 14;
-    options.traffic_class = traffic_class;
-    for (unsigned side = 0; side < 2; side++) box.make_ready(side, *made[side], made[1 - side]->number(), options);
-    qps.push_back(made[0]);
-    return static_cast<unsigned>(qps.size() - 1);
-  }
-  // Keeps `depth` WRITEs of so many bytes posted until the end.
-  void write(unsigned number, std::uint32_t bytes, unsigned depth) {
-    loads.push_back({number, bytes});
-    box.on(0, [&](nic_model::Host& host) {
-      for (unsigned i = 0; i < depth; i++) post(host, loads.size() - 1);
-    });
-  }
-  void run(Nanos span) {
-    box.hosts[0]->on_wc = [this](nic_model::Host& host, const ibv_wc& wc) {
-      ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
-      Load& load = loads[wc.wr_id];
-      load.done += load.bytes;
-      if (!stopped) post(host, wc.wr_id);
-    };
-    for (Load& load : loads) load.done = 0;
-    box.run(span);
-  }
-  ~Senders() { stopped = true; }
-  double gbps(std::size_t load, Nanos span) const {
-    return static_cast<double>(loads[load].done) * 8 / static_cast<double>(span);
-  }
-
-  struct Load {
-    unsigned number;
-    std::uint32_t bytes;
-    std::uint64_t done = 0;
-  };
-  bool stopped = false;
-  NicBox box;
-  std::vector<nic_model::Qp*> qps;
-  std::vector<Load> loads;
-
- private:
-  void post(nic_model::Host& host, std::size_t load) {
-    ibv_sge sge{box.sides[0].address(), loads[load].bytes, box.sides[0].key};
-    ibv_send_wr wr{};
-    wr.wr_id = load;
-    wr.opcode = IBV_WR_RDMA_WRITE;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.rdma.remote_addr = box.sides[1].address();
-    wr.wr.rdma.rkey = box.sides[1].key;
-    const ibv_send_wr* bad = nullptr;
-    ASSERT_EQ(0, host.post_send(*qps[loads[load].number], &wr, &bad));
-  }
-};
-
-constexpr Nanos kSpan = 2 * kMillisecond, kLong = 20 * kMillisecond;
-
-// The end of a run lets what is posted go, and no more.
-void drain(Senders& senders) {
-  senders.stopped = true;
-  senders.box.run();
-}
+constexpr Nanos kLong = 20 * kMillisecond;
 
 TEST(NicScheduler, RoundRobinSharesByPackets) {
   Senders senders("rate: 10Gbps\nwindow: 64");
@@ -319,40 +240,6 @@ TEST(NicScheduler, PausesMayBeIgnored) {
   EXPECT_EQ(senders.box.count(0, "rx_pause_ctrl_phy"), 0u);
   EXPECT_EQ(senders.box.count(0, "drop_no_protocol"), 1u);
   drain(senders);
-}
-
-// What arithmetic gives: the least of the port's rate, PCIe's bandwidth, and reads under way by latency.
-TEST(NicScheduler, DataComeOverPcie) {
-  const double share = 4096.0 / (4 * 1106 + 16);
-  for (const auto& [pcie, most] :
-       {std::pair("{}", 100 * share),
-        {"{bandwidth: 400Gbps}", 100 * share},
-        {"{bandwidth: 40Gbps, read_latency: 0}", 40.0},
-        {"{bandwidth: 1Tbps, read_latency: 1us, outstanding_reads: 4}", 4 * 8192 / 1008.0}}) {
-    SCOPED_TRACE(pcie);
-    Senders senders(std::string("rate: 100Gbps\npcie: ") + pcie);
-    senders.write(senders.add(0), 4096, 32);
-    senders.write(senders.add(0), 4096, 32);
-    senders.run(kSpan);
-    EXPECT_NEAR(senders.gbps(0, kSpan) + senders.gbps(1, kSpan), most, 0.05 * most);
-    drain(senders);
-  }
-}
-
-TEST(NicScheduler, AReadOverPcieTakesItsLatency) {
-  Nanos took[2];
-  for (const bool pcie : {false, true}) {
-    NicBox box(std::string("rate: 100Gbps") + (pcie ? "\npcie: {bandwidth: 100Gbps, read_latency: 700ns}" : ""));
-    box.connect();
-    box.run(kMillisecond);
-    Nanos end = 0;
-    box.hosts[0]->on_wc = [&](nic_model::Host& host, const ibv_wc&) { end = host.now(); };
-    const Nanos begin = box.now;
-    box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 1000);
-    box.run(kMillisecond);
-    took[pcie] = end - begin;
-  }
-  EXPECT_EQ(took[1] - took[0], 700 + 80);
 }
 
 }  // namespace
