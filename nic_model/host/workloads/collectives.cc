@@ -205,7 +205,7 @@ class CollectiveOptions final : public WorkloadOptions {
       case Kind::kAllReduce:
         return algorithm_ == 0 ? ring_schedule(2) : halving_doubling_schedule();
       case Kind::kAllGather:
-        return algorithm_ == 0 ? ring_schedule(1) : algorithm_ == 1 ? all_to_all_schedule() : doubling_schedule();
+        return algorithm_ == 0 ? ring_schedule(1) : algorithm_ == 1 ? linear_gather_schedule() : doubling_schedule();
       case Kind::kReduceScatter:
         return ring_schedule(1);
       case Kind::kAllToAll:

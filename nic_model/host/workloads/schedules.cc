@@ -7,14 +7,23 @@
 namespace rocebox::nic_model {
 namespace {
 
-std::uint64_t share(std::uint64_t size, std::uint64_t of) { return std::max<std::uint64_t>(1, size / of); }
+// A buffer of `size` bytes in as many parts as there are ranks; the first `size % ranks` are one byte longer.
+struct Parts {
+  std::uint64_t size;
+  unsigned ranks;
+  /// Bytes of the first `count` of them.
+  std::uint64_t first(std::uint64_t count) const { return count * (size / ranks) + std::min(count, size % ranks); }
+  /// Bytes of `count` from `begin` on.
+  std::uint64_t of(std::uint64_t begin, std::uint64_t count = 1) const { return first(begin + count) - first(begin); }
+};
 
 class RingSchedule final : public Schedule {
  public:
   explicit RingSchedule(unsigned phases) : phases_(phases) {}
   unsigned steps(unsigned ranks) const override { return phases_ * (ranks - 1); }
-  void sends(unsigned rank, unsigned ranks, unsigned, std::uint64_t size, std::vector<Send>& out) const override {
-    out.push_back({(rank + 1) % ranks, share(size, ranks)});
+  // Rank r begins with part r and passes on what came in the step before, in the second phase, too.
+  void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size, std::vector<Send>& out) const override {
+    out.push_back({(rank + 1) % ranks, Parts{size, ranks}.of((rank + 2 * ranks - step) % ranks)});
   }
   unsigned receives(unsigned, unsigned, unsigned) const override { return 1; }
 
@@ -28,7 +37,10 @@ class HalvingDoublingSchedule final : public Schedule {
   void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size, std::vector<Send>& out) const override {
     const unsigned half = steps(ranks) / 2;
     const unsigned level = step < half ? step : 2 * half - 1 - step;
-    out.push_back({rank ^ (ranks >> (level + 1)), share(size, std::uint64_t{2} << level)});
+    // Of the parts that both still have in common, halving gives the partner his half; doubling, each the own one.
+    const unsigned parts = ranks >> (level + 1), partner = rank ^ parts;
+    const unsigned whose = step < half ? partner : rank;
+    out.push_back({partner, Parts{size, ranks}.of(whose & ~(parts - 1), parts)});
   }
   unsigned receives(unsigned, unsigned, unsigned) const override { return 1; }
 };
@@ -37,25 +49,35 @@ class DoublingSchedule final : public Schedule {
  public:
   unsigned steps(unsigned ranks) const override { return static_cast<unsigned>(std::countr_zero(ranks)); }
   void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size, std::vector<Send>& out) const override {
-    out.push_back({rank ^ (1u << step), share(size, ranks >> step)});
+    const unsigned parts = 1u << step;
+    out.push_back({rank ^ parts, Parts{size, ranks}.of(rank & ~(parts - 1), parts)});
   }
   unsigned receives(unsigned, unsigned, unsigned) const override { return 1; }
 };
 
-class AllToAllSchedule final : public Schedule {
+class LinearSchedule final : public Schedule {
  public:
+  /// `gathers`: each sends its own part to all; else each part to its rank.
+  explicit LinearSchedule(bool gathers) : gathers_(gathers) {}
   unsigned steps(unsigned) const override { return 1; }
   void sends(unsigned rank, unsigned ranks, unsigned, std::uint64_t size, std::vector<Send>& out) const override {
-    for (unsigned i = 1; i < ranks; i++) out.push_back({(rank + i) % ranks, share(size, ranks)});
+    for (unsigned i = 1; i < ranks; i++) {
+      const unsigned to = (rank + i) % ranks;
+      out.push_back({to, Parts{size, ranks}.of(gathers_ ? rank : to)});
+    }
   }
   unsigned receives(unsigned, unsigned ranks, unsigned) const override { return ranks - 1; }
+
+ private:
+  bool gathers_;
 };
 
 class PairwiseSchedule final : public Schedule {
  public:
   unsigned steps(unsigned ranks) const override { return ranks - 1; }
   void sends(unsigned rank, unsigned ranks, unsigned step, std::uint64_t size, std::vector<Send>& out) const override {
-    out.push_back({(rank + step + 1) % ranks, share(size, ranks)});
+    const unsigned to = (rank + step + 1) % ranks;
+    out.push_back({to, Parts{size, ranks}.of(to)});
   }
   unsigned receives(unsigned, unsigned, unsigned) const override { return 1; }
   bool waits_for_sends() const override { return true; }
@@ -103,7 +125,7 @@ class BinaryTreeSchedule final : public Schedule {
     if (step < depth(rank) || segment >= segments_) return;
     const std::uint64_t begin = size * segment / segments_, end = size * (segment + 1) / segments_;
     for (const unsigned child : {2 * rank + 1, 2 * rank + 2})
-      if (child < ranks) out.push_back({child, std::max<std::uint64_t>(1, end - begin)});
+      if (child < ranks) out.push_back({child, end - begin});
   }
   unsigned receives(unsigned rank, unsigned, unsigned step) const override {
     return rank > 0 && step + 1 >= depth(rank) && step + 1 - depth(rank) < segments_;
@@ -120,7 +142,8 @@ class BinaryTreeSchedule final : public Schedule {
 std::unique_ptr<Schedule> ring_schedule(unsigned phases) { return std::make_unique<RingSchedule>(phases); }
 std::unique_ptr<Schedule> halving_doubling_schedule() { return std::make_unique<HalvingDoublingSchedule>(); }
 std::unique_ptr<Schedule> doubling_schedule() { return std::make_unique<DoublingSchedule>(); }
-std::unique_ptr<Schedule> all_to_all_schedule() { return std::make_unique<AllToAllSchedule>(); }
+std::unique_ptr<Schedule> all_to_all_schedule() { return std::make_unique<LinearSchedule>(false); }
+std::unique_ptr<Schedule> linear_gather_schedule() { return std::make_unique<LinearSchedule>(true); }
 std::unique_ptr<Schedule> pairwise_schedule() { return std::make_unique<PairwiseSchedule>(); }
 std::unique_ptr<Schedule> k_nomial_schedule(unsigned radix) { return std::make_unique<KNomialSchedule>(radix); }
 std::unique_ptr<Schedule> binary_tree_schedule(unsigned segments) {

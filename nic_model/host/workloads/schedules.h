@@ -26,16 +26,19 @@ class Schedule {
   virtual bool waits_for_sends() const { return false; }
 };
 
-// `size` is what each rank has in the end, or of a ReduceScatter in the beginning.
+// `size` is what each rank has in the end, or of a ReduceScatter in the beginning: n parts, of which the first
+// `size` % n are one byte longer. A part of no bytes is a message as others are.
 
 /// S / n to the next neighbour in each of `phases` * (n - 1) steps.
 std::unique_ptr<Schedule> ring_schedule(unsigned phases);
-/// Recursive halving, then doubling: partners 1, 2, 4, ... apart.
+/// Recursive halving, partners n / 2, n / 4, ... 1 apart, then doubling, 1, 2, ... n / 2 apart.
 std::unique_ptr<Schedule> halving_doubling_schedule();
 /// Recursive doubling: partners 1, 2, 4, ... apart, who send all that they have.
 std::unique_ptr<Schedule> doubling_schedule();
 /// S / n from each to each other at once, beginning with the next one.
 std::unique_ptr<Schedule> all_to_all_schedule();
+/// A rank's own part to each other at once, beginning with the next one.
+std::unique_ptr<Schedule> linear_gather_schedule();
 /// S / n from each to the one k places further in step k, one step after the other, as MPI's pairwise exchange.
 std::unique_ptr<Schedule> pairwise_schedule();
 /// From rank 0: in each step a rank that has all sends it to `radix` - 1 others, so that there are `radix` times as
