@@ -22,7 +22,7 @@ class Bandwidth final : public Perftest {
     if (finished_ || window_is_over_) report_window(report);
     if (!finished_ || seconds <= 0) return;
     report.duration("completion_time", ended_ - start_);
-    report.real("average_bits_per_second", static_cast<double>(flow_.bytes) * 8 / seconds);
+    report.real("average_bits_per_second", static_cast<double>(bytes()) * 8 / seconds);
     report.real("messages_per_second", static_cast<double>(messages_) / seconds);
   }
 
@@ -56,28 +56,24 @@ class Bandwidth final : public Perftest {
       for (std::size_t i = 0; i < ends_[side].qps.size(); i++)
         for (std::int64_t n = 0; n < 2 * config_.tx_depth; n++) ends_[side].post_receive(host, i);
     if (!sends(side)) return;
-    sending_ += config_.qp;
+    sending_[side] = config_.qp;
     for (std::size_t i = 0; i < ends_[side].qps.size(); i++) fill(host, side, i);
   }
   void fill(Host& host, unsigned side, std::size_t number) {
     PerftestEnd::Pair& pair = ends_[side].qps[number];
     while (pair.posted - pair.completed < config_.tx_depth && more(pair, host.now())) {
-      if (config_.rate_limit && pair.next_post > host.now()) return ends_[side].arm(host, pair.next_post);
+      if (config_.rate_limit && pair.next_post() > host.now()) return ends_[side].wait(host, number);
       const bool last = !config_.duration && pair.posted + 1 == config_.iters;
       const bool signaled = last || (pair.posted + 1) % config_.cq_mod == 0;
       if (ends_[side].post_send(host, number, config_.opcode(verb_), ends_[1 - side], signaled)) return;
       pair.posted++;
-      if (config_.rate_limit)
-        pair.next_post =
-            std::max(pair.next_post, host.now()) +
-            static_cast<Nanos>(static_cast<double>(sizes_[number]) * 8e9 / static_cast<double>(config_.rate_limit));
+      // Hosts are called at whole nanoseconds, and so up to one late.
+      if (config_.rate_limit) pair.rate.accept(pair.rate.after(host.now() - 1, sizes_[number]));
     }
   }
-  void on_time(Host& host, unsigned side) override {
-    for (std::size_t i = 0; i < ends_[side].qps.size(); i++) {
-      fill(host, side, i);
-      look_whether_done(host, ends_[side].qps[i]);
-    }
+  void on_due(Host& host, unsigned side, std::size_t number) override {
+    fill(host, side, number);
+    look_whether_done(host, side, ends_[side].qps[number]);
   }
   void on_completion(Host& host, unsigned side, const ibv_wc& wc) override {
     if (wc.opcode & IBV_WC_RECV) return ends_[side].post_receive(host, wc.wr_id);
@@ -90,21 +86,22 @@ class Bandwidth final : public Perftest {
     else
       window_is_over_ = true;
     const Nanos from = pair.last_completed == kNever ? start_ : pair.last_completed;
-    carried(from, host.now(), static_cast<std::uint64_t>(pair.completed - before) * sizes_[wc.wr_id]);
+    carried(side, from, host.now(), static_cast<std::uint64_t>(pair.completed - before) * sizes_[wc.wr_id]);
     pair.last_completed = host.now();
     fill(host, side, wc.wr_id);
-    look_whether_done(host, pair);
+    look_whether_done(host, side, pair);
   }
   // The last of `iters` messages is signaled; of what a `duration` cuts off the last ones are known to be posted only.
-  void look_whether_done(Host& host, PerftestEnd::Pair& pair) {
+  void look_whether_done(Host& host, unsigned side, PerftestEnd::Pair& pair) {
     const std::int64_t silent = config_.duration ? config_.cq_mod - 1 : 0;
     if (pair.done || more(pair, host.now()) || pair.posted - pair.completed > silent) return;
     pair.done = true;
-    if (--sending_ == 0) end(host.now());
+    if (--sending_[side] == 0) end(side, host.now());
   }
 
-  std::int64_t messages_ = 0, sending_ = 0;
-  bool window_is_over_ = false;  // something was completed behind `duration`
+  std::int64_t messages_ = 0;
+  std::array<std::int64_t, 2> sending_{};  // queue pairs of each side
+  bool window_is_over_ = false;            // something was completed behind `duration`
 };
 
 // One message there, one back; a READ or an atomic is both.
@@ -144,8 +141,8 @@ class Latency final : public Perftest {
     if (side == 1) return post(host, 1);
     if (static_cast<std::int64_t>(times_.size()) == config_.iters) return;
     times_.push_back((host.now() - sent_) / (is_answered(verb_) ? 1 : 2));
-    carried(sent_, host.now(), config_.size);
-    if (static_cast<std::int64_t>(times_.size()) == config_.iters) return end(host.now());
+    carried(0, sent_, host.now(), config_.size);
+    if (static_cast<std::int64_t>(times_.size()) == config_.iters) return end(0, host.now());
     ping(host);
   }
 

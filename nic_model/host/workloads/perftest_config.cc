@@ -38,7 +38,11 @@ void PerftestConfig::fields(Fields& f, Verb verb, bool latency) {
   f.integer("tx_depth", tx_depth, {1, 16384}, "messages of a queue pair that are posted at once");
   f.integer("cq_mod", cq_mod, {1, 1024}, "one of so many messages gives a completion");
   f.boolean("bidirectional", bidirectional, "the server sends, too");
-  f.duration("duration", duration, {0, 3600 * kSecond}, "time to run, in place of `iters`");
+  f.duration("duration", duration, {0, 3600 * kSecond},
+             "time in which messages are posted, in place of `iters`; those that were posted then still end, and "
+             "averages, completion and slowdown are over all of that");
+  if (duration != 0 && f.given("iters"))
+    f.refuse("iters", "goes with no `duration`: give the number of messages, or the time in which they are posted");
   f.rate("rate_limit", rate_limit, {0, kRateMax}, "of each queue pair, at which its messages are posted; 0: none");
   if (verb != Verb::kAtomic)
     f.bytes("size_max", size_max, {0, std::uint64_t{1} << 30},

@@ -3,9 +3,12 @@
 #pragma once
 #include <endian.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nic_model/host/connect.h"
@@ -28,7 +31,15 @@ class PerftestEnd final : public HostProgram {
   void on_completion(Host& host, CompletionQueue& cq) override {
     complete_all(host, cq, [&](const ibv_wc& wc) { on_wc(host, wc); });
   }
-  void on_timer(Host& host, Timer&) override { on_time(host); }
+  void on_timer(Host& host, Timer&) override {
+    while (!waiting_.empty() && waiting_.begin()->first <= host.now()) {
+      const std::size_t number = waiting_.begin()->second;
+      waiting_.erase(waiting_.begin());
+      qps[number].waits = false;
+      on_due(host, number);
+    }
+    arm(host);
+  }
 
   void prepare(Host& host) {
     domain_ = host.alloc_pd();
@@ -48,7 +59,7 @@ class PerftestEnd final : public HostProgram {
       init.capacity = {depth, 2 * depth, 1, 1, static_cast<std::uint32_t>(config_.inline_size)};
       Qp* qp = host.create_qp(init);
       if (!qp) throw std::runtime_error("a NIC has too few queue pairs for its workloads: give it more `queue_pairs:`");
-      qps.push_back({qp});
+      qps.push_back({qp, RateQueue(config_.rate_limit)});
     }
     host.arm(*cq_);
   }
@@ -88,22 +99,36 @@ class PerftestEnd final : public HostProgram {
   }
   Progress progress() const { return host_->progress(program_); }
   std::uint64_t address() const { return mapping_.address; }
-  void arm(Host& host, Nanos at) { host.arm_timer(program_, timer_, at); }
+  /// on_due() is called at the pair's next_post().
+  void wait(Host& host, std::size_t number) {
+    Pair& pair = qps[number];
+    if (std::exchange(pair.waits, true)) return;
+    waiting_.emplace(pair.next_post(), number);
+    arm(host);
+  }
 
   struct Pair {
     Qp* qp;
     std::int64_t posted = 0, completed = 0, in_duration = 0;  // the last: completed until posting ended
-    Nanos next_post = 0, last_completed = kNever;
-    bool done = false;
+    RateQueue rate;                                           // at which messages are posted
+    Nanos last_completed = kNever;
+    bool done = false, waits = false;
     ibv_wc_status status = IBV_WC_SUCCESS;  // the first other one
+    /// When its rate lets the next message go.
+    Nanos next_post() const { return rate.after(0, 0).rounded_up(); }
   };
   const std::string name;  // of the host
   std::vector<Pair> qps;
   std::function<void(Host&, const ibv_wc&)> on_wc;
-  std::function<void(Host&)> on_time;
+  std::function<void(Host&, std::size_t number)> on_due;
 
  private:
   const PerftestConfig& config_;
+  // All pairs share one timer, which stands for the one that is due first.
+  void arm(Host& host) {
+    if (!waiting_.empty()) host.arm_timer(program_, timer_, waiting_.begin()->first);
+  }
+
   const std::vector<std::uint64_t>& sizes_;  // of each queue pair
   Host* host_;
   std::uint32_t program_ = 0, domain_ = 0;
@@ -113,6 +138,7 @@ class PerftestEnd final : public HostProgram {
   HostTasks tasks_;
   Timer timer_;
 };
+  std::set<std::pair<Nanos, std::size_t>> waiting_;  // pairs, by when they are due
 
 class Perftest : public Workload, public Carrier {
  public:
@@ -128,12 +154,12 @@ class Perftest : public Workload, public Carrier {
         else
           on_completion(host, side, wc);
       };
-      ends_[side].on_time = [this, side](Host& host) { on_time(host, side); };
+      ends_[side].on_due = [this, side](Host& host, std::size_t number) { on_due(host, side, number); };
     }
   }
   // Both know of each other as by perftest's own connection; then the client begins, and with it the server.
   void start(Nanos now) override {
-    start_ = flow_.start = now;
+    start_ = flows_[0].start = flows_[1].start = now;
     over_time_.start(now);
     ends_[0].run([this](Host& client) {
       ends_[0].prepare(client);
@@ -149,9 +175,9 @@ class Perftest : public Workload, public Carrier {
     });
   }
   bool finished() const override { return finished_; }
-  std::span<const FlowRecord> flows() const override { return {&flow_, 1}; }
+  std::span<const FlowRecord> flows() const override { return {flows_.data(), config_.bidirectional ? 2u : 1u}; }
   Progress progress() const override {
-    Progress sum{flow_.bytes + static_cast<std::uint64_t>(failed_)};
+    Progress sum{bytes() + static_cast<std::uint64_t>(failed_)};
     for (const PerftestEnd& end : ends_) sum.add(end.progress());
     return sum;
   }
@@ -160,14 +186,14 @@ class Perftest : public Workload, public Carrier {
   Share share_carried() const override {
     double all = 0;
     for (const std::uint64_t size : sizes_) all += static_cast<double>(size) * static_cast<double>(config_.iters);
-    return {static_cast<double>(flow_.bytes), config_.duration ? 0 : config_.bidirectional ? 2 * all : all};
+    return {static_cast<double>(bytes()), config_.duration ? 0 : config_.bidirectional ? 2 * all : all};
   }
   const BytesOverTime* over_time() const override { return &over_time_; }
 
  protected:
-  /// Messages of a pair were completed, of which none was before `from`.
-  void carried(Nanos from, Nanos now, std::uint64_t bytes) {
-    flow_.bytes += bytes;
+  /// Messages of a side's pair were completed, of which none was before `from`.
+  void carried(unsigned side, Nanos from, Nanos now, std::uint64_t bytes) {
+    flows_[side].bytes += bytes;
     over_time_.add(from, now, bytes);
   }
   void fail(PerftestEnd::Pair& pair, ibv_wc_status status) {
@@ -176,19 +202,24 @@ class Perftest : public Workload, public Carrier {
   }
   virtual void begin(Host& host, unsigned side) = 0;
   virtual void on_completion(Host& host, unsigned side, const ibv_wc& wc) = 0;
-  virtual void on_time(Host&, unsigned) {}
-  void end(Nanos now) {
-    if (finished_) return;
+  virtual void on_due(Host&, unsigned /*side*/, std::size_t /*number*/) {}
+  /// All messages of a side are done.
+  void end(unsigned side, Nanos now) {
+    if (flows_[side].end != kNever) return;
+    flows_[side].end = now;
+    if (!std::ranges::all_of(flows(), [](const FlowRecord& flow) { return flow.end != kNever; })) return;
     finished_ = true;
-    flow_.end = ended_ = now;
+    ended_ = now;
     tell_finished(now);
   }
 
   const PerftestConfig config_;
+  std::uint64_t bytes() const { return flows_[0].bytes + flows_[1].bytes; }
   const std::vector<std::uint64_t> sizes_;
   const Verb verb_;
   std::array<PerftestEnd, 2> ends_;
-  FlowRecord flow_{0, 1, 0, 0, kNever};  // one stands for all messages, of which there may be very many
+  // By side; one stands for all messages, of which there may be very many.
+  std::array<FlowRecord, 2> flows_{{{0, 1, 0, 0, kNever}, {1, 0, 0, 0, kNever}}};
   BytesOverTime over_time_;
   Nanos start_ = 0, ended_ = 0;
   std::int64_t failed_ = 0;

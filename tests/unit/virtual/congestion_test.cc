@@ -42,6 +42,32 @@ TEST(Bottleneck, TwoFlowsHaveHalfEach) {
   EXPECT_NEAR(flows[1]["completion_ns"].get<double>(), long_one, 0.01 * long_one);
 }
 
+// Directions are transfers of their own: each has a whole wire, and takes about as long as that needs.
+TEST(Bottleneck, SlowdownsOfBothDirectionsAreThoseOfOne) {
+  const auto run = [](const char* bidirectional) {
+    fabric_test::FabricBox box(std::string("topology:\n"
+                                           "  back_to_back: {host_rate: 100Gbps}\n"
+                                           "  hosts: {nic: {header_only: true}}\n"
+                                           "workloads:\n"
+                                           "  write_bw: {hosts: [h0, h1], size: 1MiB, iters: 50, bidirectional: ") +
+                               bidirectional + "}\n");
+    return Json(box.run()["workloads"]["write_bw"]);
+  };
+  const Json one = run("false"), both = run("true");
+  EXPECT_EQ(one["flows"].size(), 1u);
+  ASSERT_EQ(both["flows"].size(), 2u);
+  EXPECT_EQ(both["flows"][0]["source"], "h0");
+  EXPECT_EQ(both["flows"][1]["source"], "h1");
+  EXPECT_EQ(both["bytes"], 2 * one["bytes"].get<std::int64_t>());
+  for (const Json& flow : both["flows"]) {
+    EXPECT_EQ(flow["bytes"], one["bytes"]);
+    EXPECT_GT(flow["slowdown"].get<double>(), 1.0);
+    EXPECT_LT(flow["slowdown"].get<double>(), 1.1);
+  }
+  EXPECT_GT(both["details"]["average_bits_per_second"].get<double>(),
+            1.9 * one["details"]["average_bits_per_second"].get<double>());
+}
+
 // Jain's index of the columns' means over the last quarter.
 double fairness(const std::vector<Json>& columns, double* sum_of_all) {
   double sum = 0, squares = 0;
@@ -103,9 +129,9 @@ void converge(int flows) {
   EXPECT_GT(mean, 5'000.0);
 }
 
-}  // namespace
-}  // namespace rocebox::congestion_test
 TEST(Dcqcn, FlowsConvergeToEqualSharesOfABottleneck) {
   for (const int flows : {2, 4, 10, 20}) converge(flows);
 }
 
+}  // namespace
+}  // namespace rocebox::congestion_test
