@@ -20,6 +20,7 @@ int connect(Host& host, Qp& qp, const Peer& peer, const ConnectOptions& options)
   a.max_dest_rd_atomic = options.rd_atomic;
   a.min_rnr_timer = options.min_rnr_timer;
   a.ah_attr.is_global = 1;
+  a.ah_attr.grh.traffic_class = options.traffic_class;
   std::copy(peer.address.begin(), peer.address.end(), a.ah_attr.grh.dgid.raw);
   const int to_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (const int error =

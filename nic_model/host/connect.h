@@ -17,6 +17,7 @@ struct ConnectOptions {
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   std::uint32_t psn = 0;  ///< the first that this side sends
   std::uint8_t timeout = 14, retry_cnt = 7, rnr_retry = 7, min_rnr_timer = 12, rd_atomic = 16;
+  std::uint8_t traffic_class = 0;  ///< of IP
 };
 
 /// ibv_modify_qp's three steps. 0, or the first one's errno.

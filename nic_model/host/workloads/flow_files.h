@@ -35,8 +35,8 @@ struct FlowFile {
 FlowFile parse_connection_matrix(std::string_view text, const OnMistake& mistake);
 
 /// A flow file of HPCC's or ConWeave's ns-3 simulators: a number of flows, and so many lines `SOURCE DESTINATION
-/// PRIORITY [PORT] BYTES SECONDS`; what follows is no part of it, as these simulators read it. Their simulations begin
-/// at some later time: times come out counted from the earliest. Empty after a mistake.
+/// PRIORITY [PORT] BYTES SECONDS`; what follows is no part of it, as these simulators read it. PRIORITY says nothing
+/// here. Their simulations begin at some later time: times come out counted from the earliest. Empty after a mistake.
 FlowFile parse_ns3_flows(std::string_view text, const OnMistake& mistake);
 
 /// A distribution of sizes, from a cumulative one.

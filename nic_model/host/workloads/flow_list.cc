@@ -109,9 +109,13 @@ class FlowsOptions final : public WorkloadOptions {
  public:
   void fields(Fields& f) override {
     f.list("flows", lines_, 1 << 16, "the transfers");
-    f.file("htsim", htsim_,
-           "transfers of a connection matrix of htsim (.cm); node N is host `hN`, or the one at place N");
-    f.file("ns3", ns3_, "transfers of a flow file of HPCC's or ConWeave's ns-3 simulators, in the same way");
+    f.file(
+        "htsim", htsim_,
+        "transfers of a connection matrix of htsim (.cm); node N is host `hN`, or the one at place N; its `prio` says "
+        "nothing: all have `traffic_class`");
+    f.file("ns3", ns3_,
+           "transfers of a flow file of HPCC's or ConWeave's ns-3 simulators, in the same way; its priority groups say "
+           "nothing");
     mesh_.fields(f);
     const int given = !lines_.empty() + !htsim_.path.empty() + !ns3_.path.empty();
     if (given > 1) f.refuse(ns3_.path.empty() ? "htsim" : "ns3", "is a second list: give `flows`, `htsim` or `ns3`");

@@ -89,6 +89,7 @@ class Mesh::Endpoint final : public HostProgram {
     options.mtu = static_cast<std::uint32_t>(mesh_.options_.mtu);
     options.timeout = static_cast<std::uint8_t>(mesh_.options_.timeout);
     options.retry_cnt = static_cast<std::uint8_t>(mesh_.options_.retry_cnt);
+    options.traffic_class = static_cast<std::uint8_t>(mesh_.options_.traffic_class);
     options.psn = psn;
     nic_model::connect(host, qp, {other.config().source_for(*host.config().address), peer.number(), peer_psn}, options);
   }
@@ -148,6 +149,7 @@ class Mesh::Endpoint final : public HostProgram {
     options.retry_count = static_cast<std::uint8_t>(mesh_.options_.retry_cnt);
     options.ack_timeout = static_cast<std::uint8_t>(mesh_.options_.timeout);
     options.min_rnr_timer = ConnectOptions().min_rnr_timer;
+    options.traffic_class = static_cast<std::uint8_t>(mesh_.options_.traffic_class);
     return options;
   }
   void accept(Host& host, const ConnectionEvent& event) {

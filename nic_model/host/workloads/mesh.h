@@ -21,7 +21,7 @@ struct MeshOptions {
   void fields(Fields& fields);
   std::int64_t mtu = 4096;
   std::int64_t tx_depth = 64;
-  std::int64_t retry_cnt = 7, timeout = 14;
+  std::int64_t retry_cnt = 7, timeout = 14, traffic_class = 0;
   std::uint64_t chunk = std::uint64_t{1} << 30;
   bool rdma_cm = false;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/host/workloads/mesh.h"
+#include "nic_model/host/workloads/programs.h"
 
 namespace rocebox::nic_model {
 
@@ -10,6 +11,7 @@ void MeshOptions::fields(Fields& f) {
   f.integer("retry_cnt", retry_cnt, {0, 7}, "times that a packet is sent again before its queue pair fails");
   f.integer("timeout", timeout, {0, 31},
             "4.096 us times two to this power until that; the NIC's own option goes first");
+  traffic_class_field(f, traffic_class);
   f.bytes("chunk", chunk, {1, std::uint64_t{1} << 30}, "bytes of one work request; longer transfers are several");
   f.boolean(
       "rdma_cm", rdma_cm,

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "nic_model/host/workloads/programs.h"
 #include "nic_model/queues/send_queue.h"
 #include "runtime/kernel/splitmix64.h"
 
@@ -29,6 +30,7 @@ void PerftestConfig::fields(Fields& f, Verb verb, bool latency) {
   if (!roce::is_path_mtu(static_cast<std::uint32_t>(mtu))) f.refuse("mtu", "must be 256, 512, 1024, 2048 or 4096");
   f.integer("timeout", timeout, {0, 31},
             "4.096 us times two to this power without an ACK until packets are sent again");
+  traffic_class_field(f, traffic_class);
   if (!is_answered(verb)) {
     f.integer("inline_size", inline_size, {0, kInlineBytesMax}, "messages of up to so many bytes are sent inline");
     f.choice("connection", connection, kConnections, "reliable or unreliable connection");

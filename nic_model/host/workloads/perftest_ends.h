@@ -67,6 +67,7 @@ class PerftestEnd final : public HostProgram {
     ConnectOptions options;
     options.mtu = static_cast<std::uint32_t>(config_.mtu);
     options.timeout = static_cast<std::uint8_t>(config_.timeout);
+    options.traffic_class = static_cast<std::uint8_t>(config_.traffic_class);
     for (std::size_t i = 0; i < qps.size(); i++)
       nic_model::connect(host, *qps[i].qp,
                          {other.host_->config().source_for(*host.config().address), other.qps[i].qp->number()},

@@ -18,6 +18,12 @@ Host& host_of(const WorkloadHost& on, std::int64_t path_mtu) {
   return *host;
 }
 
+void traffic_class_field(Fields& f, std::int64_t& traffic_class) {
+  f.integer("traffic_class", traffic_class, {0, 255},
+            "of IP, of both ends' packets: the upper three bits are the priority that schedulers, pauses and switches "
+            "go by, the upper six the DSCP; the lower two are ECN's, and NICs that obey congestion marks set them");
+}
+
 ClientOrServer::ClientOrServer(const WorkloadHost& on, const Ends& ends)
     : host_(host_of(on, ends.path_mtu)),
       port_(static_cast<std::uint16_t>(ends.port)),

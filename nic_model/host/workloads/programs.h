@@ -19,6 +19,9 @@ namespace rocebox::nic_model {
 /// MTU (0: for none).
 Host& host_of(const WorkloadHost& on, std::int64_t path_mtu = 0);
 
+/// The traffic class of a workload's packets.
+void traffic_class_field(Fields& f, std::int64_t& traffic_class);
+
 /// Calls `each(ibv_wc)` for all that has completed, and arms the queue again.
 template <class Each>
 void complete_all(Host& host, CompletionQueue& cq, Each&& each) {

@@ -105,6 +105,7 @@ void RemoteWrite::connect(Host& host) {
   ConnectionOptions options;
   options.path_mtu = static_cast<std::uint32_t>(config_.mtu);
   options.ack_timeout = static_cast<std::uint8_t>(config_.timeout);
+  options.traffic_class = static_cast<std::uint8_t>(config_.traffic_class);
   if (!make(host)) return end(host, "no room for a queue pair and its memory");
   options.private_data = {reinterpret_cast<const std::uint8_t*>(&own_), sizeof own_};
   if (host.connections().connect(program_, *config_.address, PortSpace::kTcp, port_, qp_, options, id_) != 0)

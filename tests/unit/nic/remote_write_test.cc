@@ -2,8 +2,13 @@
 // write_bw and write_lat with one host each, as they run in two processes.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <utility>
+
 #include "nic_model/host/workloads/perftest.h"
 #include "runtime/kernel/workload.h"
+#include "runtime/roce/hop_fields.h"
+#include "runtime/roce/parse.h"
 #include "runtime/telemetry/json_report.h"
 #include "tests/unit/nic/nic_kit.h"
 
@@ -118,6 +123,25 @@ TEST(RemoteWrite, BothSaySizeAndKind) {
   EXPECT_TRUE(client->finished());
   EXPECT_EQ(told["error"], "the server rejects");
   EXPECT_FALSE(server->finished()) << "it waits for another one";
+}
+
+// As the client says, by RDMA CM, whose own messages have none.
+TEST(RemoteWrite, BothSidesHaveTheClientsTrafficClass) {
+  for (const char* name : {"write_bw", "write_lat"}) {
+    RemoteBox box("rate: 100Gbps", "delay: 1us");
+    std::set<std::pair<bool, unsigned>> seen[2];  // of CM's queue pair or not, and the traffic class
+    for (unsigned side = 0; side < 2; side++)
+      box.fabric.tap({side, 0}, [&, side](FabricPort, std::span<const Packet> packets, Nanos) {
+        for (const Packet packet : packets)
+          if (packet.meta().bth_offset)
+            seen[side].emplace(static_cast<std::uint32_t>(roce::bth(packet).destination_qp) == roce::kGsiQpn,
+                               roce::tos(packet));
+      });
+    const auto [there, here] = box.between(name, "size: 4096", "size: 4096\niters: 20\ntraffic_class: 0x68");
+    EXPECT_EQ(here["error"], "");
+    for (const auto& all : seen)
+      EXPECT_EQ(all, (std::set<std::pair<bool, unsigned>>{{true, 0}, {false, 0x68}})) << name;
+  }
 }
 
 TEST(RemoteWrite, WhatNeedsBothHostsIsRefused) {
