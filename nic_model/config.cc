@@ -18,6 +18,8 @@ constexpr std::string_view kRecoveries[] = {"go_back_n", "rnic_sr", "selective",
 
 }  // namespace
 
+std::string_view word_of(Recovery recovery) { return kRecoveries[static_cast<unsigned>(recovery)]; }
+
 NicConfig::NicConfig(const Registry& registry) : controls_(registry.of_kind(kCongestionControlKind)) {
   for (const Component* type : controls_)
     control_options_.emplace_back(static_cast<CongestionControlOptions*>(type->options(registry).release()));

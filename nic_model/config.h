@@ -34,6 +34,9 @@ enum class Recovery : std::uint8_t {
   kTimeoutOnly,  ///< no NAK for what comes out of order
 };
 
+/// As `recovery:` has it.
+std::string_view word_of(Recovery recovery);
+
 /// Whether memberships of multicast groups are told to switches and routers.
 enum class GroupReportsOption : std::uint8_t {
   kOff,  ///< as Linux's stack for RoCE, which leaves that to others

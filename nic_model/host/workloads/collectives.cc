@@ -10,6 +10,7 @@
 #include "nic_model/host/workloads/mesh_workload.h"
 #include "nic_model/host/workloads/perftest.h"
 #include "nic_model/host/workloads/poisson.h"
+#include "nic_model/host/workloads/programs.h"
 #include "nic_model/host/workloads/schedules.h"
 #include "runtime/kernel/splitmix64.h"
 
@@ -194,6 +195,7 @@ class CollectiveOptions final : public WorkloadOptions {
     const bool doubles = kKind == Kind::kAllReduce ? algorithm_ == 1 : kKind == Kind::kAllGather && algorithm_ == 2;
     if (doubles && !std::has_single_bit(hosts.size() / groups))
       throw ConfigError("halving and doubling needs 2, 4, 8, ... hosts a group");
+    for (std::size_t i = groups; i < hosts.size(); i++) require_peers(hosts[i % groups], hosts[i], true);
     auto made = std::make_unique<Collective>(hosts, mesh_, schedule(), bytes(), static_cast<unsigned>(groups_));
     if (ranks_ == 1) made->shuffle(seed);
     return made;

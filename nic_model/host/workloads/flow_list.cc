@@ -8,6 +8,7 @@
 
 #include "nic_model/host/workloads/flow_files.h"
 #include "nic_model/host/workloads/mesh_workload.h"
+#include "nic_model/host/workloads/programs.h"
 #include "runtime/kernel/splitmix64.h"
 
 namespace rocebox::nic_model {
@@ -33,7 +34,11 @@ class FlowList final : public MeshWorkload {
   FlowList(std::span<const WorkloadHost> hosts, const MeshOptions& options, std::vector<FlowLine> lines,
            const std::vector<FileTrigger>& triggers = {})
       : MeshWorkload(hosts, options), lines_(std::move(lines)), triggers_(triggers.size()) {
-    for (const FlowLine& line : lines_) bytes_in_all_ += static_cast<double>(line.bytes);
+    for (const FlowLine& line : lines_) {
+      bytes_in_all_ += static_cast<double>(line.bytes);
+      require_peers(hosts[static_cast<std::size_t>(line.source)], hosts[static_cast<std::size_t>(line.destination)],
+                    true);
+    }
     for (std::size_t i = 0; i < triggers.size(); i++) triggers_[i].needed = triggers[i].needed;
     for (std::size_t i = 0; i < lines_.size(); i++)
       if (lines_[i].trigger != 0) triggers_[lines_[i].trigger - 1].lines.push_back(i);
@@ -169,12 +174,15 @@ class PermutationOptions final : public WorkloadOptions {
     f.bytes("size", size_, {1, std::uint64_t{1} << 40}, "bytes that each host sends");
     f.choice("order", order_, kOrders,
              "ring: to the host `shift` places on; random: drawn from the seed, none to itself");
-    f.integer("shift", shift_, {1, 1 << 20}, "places on the ring");
+    f.integer("shift", shift_, {1, 1 << 20}, "places on the ring; no multiple of the number of hosts");
     mesh_.fields(f);
   }
   Range<std::int64_t> hosts() const override { return {2, 1 << 20}; }
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t seed) const override {
     const auto count = static_cast<std::int64_t>(hosts.size());
+    if (order_ == 0 && shift_ % count == 0)
+      throw ConfigError(fmt::format("`shift: {}` on a ring of {} hosts leads each host to itself, and nothing is sent",
+                                    shift_, count));
     std::vector<std::int64_t> to(hosts.size());
     for (std::int64_t i = 0; i < count; i++) to[static_cast<std::size_t>(i)] = i;
     // One cycle through all hosts (Sattolo): nobody sends to himself.
@@ -183,7 +191,7 @@ class PermutationOptions final : public WorkloadOptions {
     std::vector<FlowLine> lines;
     for (std::int64_t i = 0; i < count; i++) {
       const std::int64_t other = order_ == 1 ? to[static_cast<std::size_t>(i)] : (i + shift_) % count;
-      if (other != i) lines.push_back({i, other, size_});
+      lines.push_back({i, other, size_});
     }
     return std::make_unique<FlowList>(hosts, mesh_, std::move(lines));
   }

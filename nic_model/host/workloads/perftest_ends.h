@@ -110,8 +110,8 @@ class PerftestEnd final : public HostProgram {
 
   struct Pair {
     Qp* qp;
-    std::int64_t posted = 0, completed = 0, in_duration = 0;  // the last: completed until posting ended
     RateQueue rate;                                           // at which messages are posted
+    std::int64_t posted = 0, completed = 0, in_duration = 0;  // the last: completed until posting ended
     Nanos last_completed = kNever;
     bool done = false, waits = false;
     ibv_wc_status status = IBV_WC_SUCCESS;  // the first other one
@@ -124,12 +124,12 @@ class PerftestEnd final : public HostProgram {
   std::function<void(Host&, std::size_t number)> on_due;
 
  private:
-  const PerftestConfig& config_;
   // All pairs share one timer, which stands for the one that is due first.
   void arm(Host& host) {
     if (!waiting_.empty()) host.arm_timer(program_, timer_, waiting_.begin()->first);
   }
 
+  const PerftestConfig& config_;
   const std::vector<std::uint64_t>& sizes_;  // of each queue pair
   Host* host_;
   std::uint32_t program_ = 0, domain_ = 0;
@@ -138,8 +138,8 @@ class PerftestEnd final : public HostProgram {
   std::vector<std::uint8_t> bytes_;
   HostTasks tasks_;
   Timer timer_;
-};
   std::set<std::pair<Nanos, std::size_t>> waiting_;  // pairs, by when they are due
+};
 
 class Perftest : public Workload, public Carrier {
  public:
@@ -148,6 +148,7 @@ class Perftest : public Workload, public Carrier {
         sizes_(config.sizes(seed)),
         verb_(verb),
         ends_{PerftestEnd(hosts[0], config_, sizes_), PerftestEnd(hosts[1], config_, sizes_)} {
+    require_peers(hosts[0], hosts[1], config.connection == 0);
     for (unsigned side = 0; side < 2; side++) {
       ends_[side].on_wc = [this, side](Host& host, const ibv_wc& wc) {
         if (wc.status != IBV_WC_SUCCESS)
@@ -213,9 +214,9 @@ class Perftest : public Workload, public Carrier {
     ended_ = now;
     tell_finished(now);
   }
+  std::uint64_t bytes() const { return flows_[0].bytes + flows_[1].bytes; }
 
   const PerftestConfig config_;
-  std::uint64_t bytes() const { return flows_[0].bytes + flows_[1].bytes; }
   const std::vector<std::uint64_t> sizes_;
   const Verb verb_;
   std::array<PerftestEnd, 2> ends_;

@@ -6,6 +6,7 @@
 
 #include "nic_model/host/workloads/flow_files.h"
 #include "nic_model/host/workloads/mesh_workload.h"
+#include "nic_model/host/workloads/programs.h"
 #include "runtime/kernel/rate_queue.h"
 #include "runtime/kernel/splitmix64.h"
 
@@ -90,6 +91,7 @@ class PoissonOptions final : public WorkloadOptions {
     if (sizes_.empty()) throw ConfigError("its `sizes` were not read");
     std::uint64_t rate = rate_;
     for (const WorkloadHost& host : hosts) {
+      require_peers(hosts[0], host, true);
       const auto* nic = dynamic_cast<const Host*>(host.side);
       if (rate_ != 0 || !nic) continue;  // without a NIC it cannot be made, which the mesh says
       if (rate != 0 && nic->config().rate != rate)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nic_model/host/workloads/programs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runtime/telemetry/histogram.h"
@@ -16,6 +18,21 @@ Host& host_of(const WorkloadHost& on, std::int64_t path_mtu) {
                       "` can have: " + std::to_string(config.path_mtu_max()) +
                       " with `mtu: " + std::to_string(config.mtu) + "` there");
   return *host;
+}
+
+void require_peers(const WorkloadHost& one, const WorkloadHost& other, bool reliable) {
+  const NicConfig& here = host_of(one).config();
+  const NicConfig& there = host_of(other).config();
+  const auto refuse = [&](std::string_view option, std::string_view left, std::string_view right,
+                          std::string_view why) {
+    throw ConfigError(fmt::format("the NIC of `{}` has `{}: {}`, and that of `{}` `{}: {}`: {}", one.name, option, left,
+                                  other.name, option, right, why));
+  };
+  if (reliable && here.recovery != there.recovery)
+    refuse("recovery", word_of(here.recovery), word_of(there.recovery), "both ends must recover alike");
+  if (here.header_only != there.header_only)
+    refuse("header_only", here.header_only ? "true" : "false", there.header_only ? "true" : "false",
+           "one would take the other's packets for cut off");
 }
 
 void traffic_class_field(Fields& f, std::int64_t& traffic_class) {

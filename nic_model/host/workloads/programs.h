@@ -19,6 +19,10 @@ namespace rocebox::nic_model {
 /// MTU (0: for none).
 Host& host_of(const WorkloadHost& on, std::int64_t path_mtu = 0);
 
+/// Throws ConfigError for two hosts whose queue pairs would not understand each other: NICs with different `recovery`,
+/// where they are `reliable`, or of which one sends headers alone.
+void require_peers(const WorkloadHost& one, const WorkloadHost& other, bool reliable);
+
 /// The traffic class of a workload's packets.
 void traffic_class_field(Fields& f, std::int64_t& traffic_class);
 

@@ -270,7 +270,7 @@ TEST(Workloads, PerftestDrawsSizes) {
 
 TEST(Workloads, ThoseWithNothingToSendEnd) {
   Star star(2, "header_only: true", "delay: 1us");
-  const auto workload = workload_options("permutation", "shift: 2")->make(star.all, 1);
+  const auto workload = workload_options("flows", "flows: []")->make(star.all, 1);
   star.run(*workload);
   EXPECT_TRUE(workload->finished());
 }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Hosts of one workload whose NICs do not understand each other, and workloads that would do nothing.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/nic/star_kit.h"
+
+namespace rocebox::test {
+namespace {
+
+// Why a workload cannot be made over NICs of which the last one has these options beside the others'; empty: it can.
+std::string why_not(unsigned hosts, const std::string& all, const std::string& last, const std::string& name,
+                    const std::string& yaml) {
+  Star star(hosts, all, "delay: 1us", 1, {}, 2048);
+  const auto odd = nic_test_options("nic", "address: 10.0.1.1\nrate: 100Gbps\n" + last);
+  PipelineDevice device("odd", {"p0"}, {{0, 0}},
+                        {{"k", "k", Shape::kOneWay, {{Edge::kOutside, 0}}, [&](Stats& s) { return odd->make(s); }}},
+                        star.pool, 1);
+  star.all.back() = {"odd", device.host_side()};
+  try {
+    workload_options(name, yaml)->make(star.all, 1);
+    return "";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+TEST(WorkloadHosts, BothEndsHaveTheSameRecovery) {
+  const char* const kAll = "header_only: true\nrecovery: rnic_sr";
+  for (const auto& [name, yaml] : {std::pair("write_bw", "{}"), {"read_lat", "{}"}}) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(why_not(2, kAll, kAll, name, yaml), "");
+    const std::string why = why_not(2, kAll, "header_only: true", name, yaml);
+    for (const char* word : {"`h0`", "`odd`", "recovery: rnic_sr", "recovery: go_back_n"})
+      EXPECT_NE(why.find(word), std::string::npos) << why;
+  }
+  for (const auto& [name, yaml] : {std::pair("permutation", "{}"),
+                                   {"incast", "rdma_cm: true"},
+                                   {"all_reduce", "{}"},
+                                   {"flows", "flows: [{source: 3, destination: 0}]"}}) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(why_not(4, kAll, kAll, name, yaml), "");
+    EXPECT_NE(why_not(4, kAll, "header_only: true\nrecovery: selective", name, yaml).find("`odd`"), std::string::npos);
+  }
+  EXPECT_EQ(why_not(4, kAll, "header_only: true", "flows", "flows: [{source: 0, destination: 1}]"), "")
+      << "the odd one has no connection";
+  EXPECT_EQ(why_not(2, kAll, "header_only: true", "write_bw", "connection: UC"), "") << "UC has no recovery";
+}
+
+// In groups of their own they do not meet.
+TEST(WorkloadHosts, GroupsMayDiffer) {
+  Star star(4, "header_only: true", "delay: 1us", 1, {}, 2048);
+  Star other(4, "header_only: true\nrecovery: selective", "delay: 1us", 1, {}, 2048);
+  for (const unsigned host : {1, 3}) star.all[host] = other.all[host];
+  EXPECT_NO_THROW(workload_options("all_gather", "groups: 2")->make(star.all, 1));
+  EXPECT_THROW(workload_options("all_gather", "groups: 1")->make(star.all, 1), ConfigError);
+}
+
+TEST(WorkloadHosts, BothEndsHaveWholePacketsOrHeaders) {
+  for (const auto& [all, last] : {std::pair("header_only: true", ""), {"", "header_only: true"}}) {
+    const std::string why = why_not(2, all, last, "write_bw", "connection: UC");
+    for (const char* word : {"`h0`", "`odd`", "header_only"}) EXPECT_NE(why.find(word), std::string::npos) << why;
+    EXPECT_NE(why_not(4, all, last, "all_to_all", "{}"), "");
+  }
+}
+
+TEST(WorkloadHosts, APermutationWithinEachHostIsRefused) {
+  for (const char* yaml : {"shift: 4", "shift: 8"}) {
+    const std::string why = why_not(4, "", "", "permutation", yaml);
+    EXPECT_NE(why.find("`shift: "), std::string::npos) << why;
+  }
+  EXPECT_EQ(why_not(4, "", "", "permutation", "shift: 5"), "");
+  EXPECT_EQ(why_not(4, "", "", "permutation", "{shift: 4, order: random}"), "") << "`shift` says nothing there";
+}
+
+}  // namespace
+}  // namespace rocebox::test
