@@ -205,17 +205,24 @@ Nanos Transmitter::read(Nanos now, Packet packet) {
 void Transmitter::stage(Context& context) {
   const Nanos now = context.now();
   const std::size_t most = config_.pcie.bandwidth ? static_cast<std::size_t>(config_.pcie.outstanding_reads) : SIZE_MAX;
-  std::size_t reads = 0;  // under way: they end in order
-  for (std::size_t i = staged_end_; i != staged_first_ && staged_[(i - 1) % kStagedPackets].ready > now; i--) reads++;
+  std::size_t reads = 0;     // under way: they end in order
+  Nanos next_ends = kNever;  // of these
+  for (std::size_t i = staged_end_; config_.pcie.bandwidth && i != staged_first_; i--) {
+    const Staged& one = staged_[(i - 1) % kStagedPackets];
+    if (one.packet->meta().payload_bytes == 0) continue;  // none was read for it
+    if (one.ready <= now) break;
+    reads++;
+    next_ends = one.ready;
+  }
   while (staged_bytes_ < ahead_bytes_ && staged_end_ - staged_first_ < kStagedPackets && reads < most) {
     PacketPtr one = choose(context);
     if (!one) break;
     staged_bytes_ += one->wire_bytes();
     const Nanos ready = read(now, *one);
-    reads += ready > now;
+    if (ready > now && reads++ == 0) next_ends = ready;
     staged_[staged_end_++ % kStagedPackets] = {std::move(one), ready};
   }
-  if (reads >= most) context.arm(reads_timer_, staged_[(staged_end_ - reads) % kStagedPackets].ready);
+  if (reads >= most) context.arm(reads_timer_, next_ends);
 }
 
 // In the order in which they were chosen. Empty: there is none, or the first one's data have not come.

@@ -90,7 +90,8 @@ bool Requester::fetch() {
     const unsigned shift = static_cast<unsigned>(std::countr_zero(qp_.attributes.path_mtu));
     const std::uint32_t rest = work.bytes & ((1u << shift) - 1);
     const std::uint32_t packets = (work.bytes >> shift) + (rest != 0);
-    if (work.bytes > kMessageBytesMax || packets > 2 * kPsnsReadMax) work.error = IBV_WC_LOC_LEN_ERR;
+    if (!work.is_local() && (work.bytes > kMessageBytesMax || packets > 2 * kPsnsReadMax))
+      work.error = IBV_WC_LOC_LEN_ERR;
     // What ends in an error takes one, however long it says that it is: of more, before and after could not be told.
     work.packets = work.is_atomic() || work.error ? 1 : work.is_local() ? 0 : std::max(1u, packets);
     next_psn_ = roce::psn_add(next_psn_, work.packets);

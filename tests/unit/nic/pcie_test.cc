@@ -45,6 +45,18 @@ TEST(NicScheduler, ReadsOverPcieFollowEachOtherAtOnce) {
   EXPECT_NEAR(sum, 2 * (256 + 4096) * 4.0 / 600, 0.01 * 58);
 }
 
+// Packets without data, such as ACKs, stand between those whose data are read, and are none of the two.
+TEST(NicScheduler, WhatNeedsNoReadLetsNoOtherBegin) {
+  fabric_test::FabricBox box(
+      "topology:\n"
+      "  back_to_back: {host_rate: 100Gbps}\n"
+      "  hosts: {nic: {header_only: true, pcie: {bandwidth: 10Tbps, read_latency: 600ns, outstanding_reads: 2}}}\n"
+      "workloads:\n"
+      "  both: {type: write_bw, hosts: [h0, h1], size: 256B, qp: 4, bidirectional: true, duration: 2ms}\n");
+  const double sum = box.run()["workloads"]["both"]["details"]["in_duration_bits_per_second"].get<double>() / 1e9;
+  EXPECT_NEAR(sum, 2 * 2 * 256 * 8 / 600.0, 0.02 * 13.7);
+}
+
 TEST(NicScheduler, AReadOverPcieTakesItsLatency) {
   Nanos took[2];
   for (const bool pcie : {false, true}) {
