@@ -214,7 +214,7 @@ class NicOptions final : public DeviceOptions {
   std::vector<OwnAddress> own_addresses() const override {
     std::vector<OwnAddress> all = {{"address", roce::address_text(*config_.address)}};
     if (config_.address6) all.push_back({"address6", roce::address_text(*config_.address6)});
-    all.push_back({"mac", roce::mac_text(*config_.mac)});
+    all.push_back({"mac", roce::mac_text(*config_.mac), true});
     return all;
   }
   std::vector<MadeDatagrams> made_datagrams() const override {

@@ -52,6 +52,7 @@ class SwitchOptions final : public DeviceOptions {
   void fields(Fields& fields) override { config_.fields(fields); }
   const std::vector<std::string>& ports() const override { return config_.info.ports; }
   void place(const Placement& placement) override { config_.place(placement); }
+  bool routes() const override { return config_.info.routes; }
   std::uint64_t port_rate(Port port) const override {
     return config_.traffic_manager.rate_of(config_.info.ports[port]);
   }

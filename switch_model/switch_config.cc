@@ -119,9 +119,14 @@ void SwitchConfig::fields(Fields& f) {
   info.multicast_groups.clear();
   for (const GroupConfig& group : groups) info.multicast_groups.push_back(group.group);
   info.equal_ports.clear();
+  info.routes = false;
   for (std::size_t i = 0; i < options_.size(); i++) {
-    f.group(types_[i]->name, types_[i]->summary, [&](Fields& g) { options_[i]->fields(g, info); });
-    if (runs(types_[i]->name)) options_[i]->tell(info);
+    const bool runs_here = runs(types_[i]->name);
+    // What does not run cannot contradict what does: a topology has placed it, too.
+    SwitchInfo alone = info;
+    if (!runs_here) alone.equal_ports.clear();
+    f.group(types_[i]->name, types_[i]->summary, [&](Fields& g) { options_[i]->fields(g, alone); });
+    if (runs_here) options_[i]->tell(info);
   }
   read_applications(f, applications, info);
   f.group("traffic_manager", "queues, rates, marks and pauses between ingress and egress",

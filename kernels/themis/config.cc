@@ -130,11 +130,7 @@ void Config::place(const Placement& placement, const switch_model::SwitchInfo& i
     else
       uplinks++;
   }
-  // A fabric without equal paths over all uplinks has none to spray over: a dragonfly.
-  const bool spreads = std::ranges::any_of(placement.routes, [&](const Placement::Route& route) {
-    return route.via.size() == static_cast<std::size_t>(uplinks);
-  });
-  if (hosts.empty() || uplinks < 2 || !spreads)
+  if (hosts.empty() || uplinks < 2)
     spray = Spray::kOff;
   else
     paths = uplinks;

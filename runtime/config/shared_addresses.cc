@@ -13,15 +13,22 @@
 namespace rocebox::config {
 namespace {
 
-// Devices by number, joined to networks by links.
+// Devices by number, joined to networks by links; or to what MAC addresses reach, which ends at devices that route.
 class Networks {
  public:
-  explicit Networks(const RunConfig& config) : parents_(config.devices.size()) {
+  Networks(const RunConfig& config, bool of_macs) : parents_(config.devices.size()) {
     std::iota(parents_.begin(), parents_.end(), 0u);
     std::unordered_map<std::string, unsigned> numbers;
     for (unsigned i = 0; i < config.devices.size(); i++) numbers.emplace(config.devices[i].name, i);
-    for (const LinkConfig& link : config.links)
-      parents_[of(numbers.at(link.between[0].device))] = of(numbers.at(link.between[1].device));
+    const auto routes = [&](unsigned device) {
+      const DeviceOptions* const whole = config.devices[device].whole();
+      return whole && whole->routes();
+    };
+    for (const LinkConfig& link : config.links) {
+      const unsigned ends[] = {numbers.at(link.between[0].device), numbers.at(link.between[1].device)};
+      if (of_macs && (routes(ends[0]) || routes(ends[1]))) continue;
+      parents_[of(ends[0])] = of(ends[1]);
+    }
   }
   /// The network of a device: one of its devices.
   unsigned of(unsigned device) {
@@ -72,13 +79,14 @@ void tell(const RunConfig& config, const Node& root, const std::string& address,
 }  // namespace
 
 void refuse_shared_addresses(const RunConfig& config, const Node& root, Mistakes& mistakes) {
-  Networks networks(config);
+  Networks networks(config, false), segments(config, true);
   std::map<std::pair<unsigned, std::string>, std::vector<Owner>> all;
   std::vector<const decltype(all)::value_type*> shared;  // in the order of the configuration
   for (unsigned i = 0; i < config.devices.size(); i++) {
     if (!config.devices[i].whole()) continue;
     for (OwnAddress& address : config.devices[i].whole()->own_addresses()) {
-      const auto [found, is_new] = all.try_emplace({networks.of(i), std::move(address.text)});
+      const auto [found, is_new] =
+          all.try_emplace({(address.is_mac ? segments : networks).of(i), std::move(address.text)});
       std::vector<Owner>& owners = found->second;
       if (!owners.empty() && owners.back().device == i) continue;
       owners.push_back({i, address.option});

@@ -30,6 +30,7 @@ struct MadeDatagrams {
 struct OwnAddress {
   const char* option;
   std::string text;
+  bool is_mac = false;  ///< it means this device up to the next one that routes
 };
 
 /// What a wire does to every packet of one direction.
@@ -83,6 +84,8 @@ class DeviceOptions : public KernelOptions {
   virtual std::uint64_t port_rate(Port /*port*/) const { return 0; }
   /// By what others send to it: no other device that links join to it may have one of them.
   virtual std::vector<OwnAddress> own_addresses() const { return {}; }
+  /// Whether packets that go through it get other MAC addresses.
+  virtual bool routes() const { return false; }
   /// Why packets of one flow cannot be dealt out to several instances; null: they can.
   virtual const char* one_core_because() const { return nullptr; }
 };

@@ -42,25 +42,6 @@ int first_host(const Graph& graph, unsigned node) {
   return -1;
 }
 
-// The cost of the wires from each switch to `target` (Dijkstra); UINT32_MAX where there is no way.
-std::vector<unsigned> distances(const Graph& graph, unsigned target) {
-  std::vector<unsigned> all(graph.nodes.size(), UINT32_MAX);
-  using Reached = std::pair<unsigned, unsigned>;  // cost, node
-  std::priority_queue<Reached, std::vector<Reached>, std::greater<>> queue;
-  queue.push({all[target] = 0, target});
-  while (!queue.empty()) {
-    const auto [far, node] = queue.top();
-    queue.pop();
-    if (far != all[node]) continue;  // found again, nearer
-    for (const Graph::Neighbor& port : graph.nodes[node].ports) {
-      const unsigned there = far + graph.edges[port.edge].wire.cost;
-      if (graph.is_host(port.node) || all[port.node] <= there) continue;
-      queue.push({all[port.node] = there, port.node});
-    }
-  }
-  return all;
-}
-
 void add_routes_to(const Graph& graph, unsigned target, std::vector<Placement>& all) {
   const int host = first_host(graph, target);
   if (host < 0) return;
@@ -109,6 +90,25 @@ void Graph::join(unsigned a, unsigned b, const Wire& wire) {
 }
 
 std::size_t Graph::hosts() const { return static_cast<std::size_t>(std::ranges::count(nodes, 0u, &Node::tier)); }
+
+// Dijkstra.
+std::vector<unsigned> distances(const Graph& graph, unsigned target) {
+  std::vector<unsigned> all(graph.nodes.size(), UINT32_MAX);
+  using Reached = std::pair<unsigned, unsigned>;  // cost, node
+  std::priority_queue<Reached, std::vector<Reached>, std::greater<>> queue;
+  queue.push({all[target] = 0, target});
+  while (!queue.empty()) {
+    const auto [far, node] = queue.top();
+    queue.pop();
+    if (far != all[node]) continue;  // found again, nearer
+    for (const Graph::Neighbor& port : graph.nodes[node].ports) {
+      const unsigned there = far + graph.edges[port.edge].wire.cost;
+      if (graph.is_host(port.node) || all[port.node] <= there) continue;
+      queue.push({all[port.node] = there, port.node});
+    }
+  }
+  return all;
+}
 
 void address(Graph& graph) {
   unsigned hosts = 0, switches = 0, prefixes = 0;

@@ -53,6 +53,9 @@ struct Graph {
 /// addresses.
 void address(Graph& graph);
 
+/// The cost of the wires from each switch to `target`; UINT32_MAX where there is no way.
+std::vector<unsigned> distances(const Graph& graph, unsigned target);
+
 /// What each node is told, in their order: its ports, and the routes of switches, one to each of their hosts and one to
 /// the prefix of each other switch that has hosts, by every port on a path with the fewest wires. After address().
 std::vector<Placement> placements(const Graph& graph);

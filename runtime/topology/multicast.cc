@@ -51,21 +51,18 @@ struct Way {
 
 // Of equal wires towards the root each group takes its own.
 std::vector<Way> ways_to(const Graph& graph, unsigned root, std::size_t number) {
+  const std::vector<unsigned> far = distances(graph, root);
   std::vector<Way> ways(graph.nodes.size());
-  std::vector<unsigned> queue = {root};
-  ways[root].far = 0;
-  for (std::size_t head = 0; head < queue.size(); head++)
-    for (const Graph::Neighbor& port : graph.nodes[queue[head]].ports) {
-      if (graph.is_host(port.node) || ways[port.node].far != UINT32_MAX) continue;
-      ways[port.node].far = ways[queue[head]].far + 1;
-      queue.push_back(port.node);
-    }
-  for (const unsigned node : queue) {
+  for (unsigned node = 0; node < graph.nodes.size(); node++) {
+    if (graph.is_host(node) || far[node] == UINT32_MAX) continue;
+    ways[node].far = far[node];
     if (node == root) continue;
     std::vector<unsigned> nearer;
     const auto& ports = graph.nodes[node].ports;
     for (unsigned port = 0; port < ports.size(); port++)
-      if (!graph.is_host(ports[port].node) && ways[ports[port].node].far + 1 == ways[node].far) nearer.push_back(port);
+      if (!graph.is_host(ports[port].node) &&
+          far[ports[port].node] + graph.edges[ports[port].edge].wire.cost == far[node])
+        nearer.push_back(port);
     ways[node].port = nearer[number % nearer.size()];
   }
   return ways;

@@ -140,6 +140,7 @@ void Config::place(const Placement& placement, const SwitchInfo& info) {
 }
 
 void Config::tell(SwitchInfo& info) const {
+  info.routes = router_mac.has_value();
   for (const MacConfig& row : macs)
     if (row.mac && row.ports.size() > 1) info.equal_ports.push_back({roce::mac_text(*row.mac), row.ports});
   for (const RouteConfig& row : routes) {
@@ -213,10 +214,11 @@ void Config::fields(Fields& f, const SwitchInfo& info) {
   f.choice("ecmp_hash", ecmp_hash, words, "CRC over addresses, protocol and ports that chooses among equal paths");
   f.integer("ecmp_seed", ecmp_seed, {0, UINT32_MAX},
             "put before the bytes, so that switches side by side choose apart");
+  const CrcAlgorithm& algorithm = crc_algorithms()[static_cast<std::size_t>(ecmp_hash)];
+  ecmp_polynomial &= static_cast<std::int64_t>((std::uint64_t{1} << algorithm.width) - 1);  // one that was placed
   f.integer("ecmp_polynomial", ecmp_polynomial, {0, UINT32_MAX},
             "of the CRC in place of its own, in normal form without the highest power, odd: of two switches one behind "
             "the other with one polynomial the second sends all flows of the first's choice by one path; 0: its own");
-  const CrcAlgorithm& algorithm = crc_algorithms()[static_cast<std::size_t>(ecmp_hash)];
   if (ecmp_polynomial != 0 && ecmp_polynomial % 2 == 0)
     f.refuse("ecmp_polynomial", "must be odd, or the last bits of the key would not count");
   if (static_cast<std::uint64_t>(ecmp_polynomial) >> algorithm.width)

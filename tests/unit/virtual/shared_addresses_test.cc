@@ -11,6 +11,8 @@ const std::string kCable = "links: {cable: {between: [a.wire, b.wire]}}\n";
 const std::string kFabric =
     "topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 2}, switches: {switch: {}}, hosts: {nic: ";
 
+const std::string kAtSwitch = "links: {one: {between: [a.wire, s.p0]}, two: {between: [b.wire, s.p1]}}\n";
+
 std::string pair(const std::string& a, const std::string& b) {
   return "devices:\n  a: {nic: {" + a + "}}\n  b: {nic: {" + b + "}}\n";
 }
@@ -40,6 +42,12 @@ TEST(SharedAddresses, AreToldWithTheirPlace) {
       {kFabric + "{}}}\ndevices: {h2: {nic: {address: 10.0.0.1}}}\n",
        "f.yaml:2:31: devices `h0` and `h2`, which links join, have the address 10.0.0.1: give each its own `address`"},
       {kFabric + "{}}}\n", ""},
+      // MAC addresses are made of an address's last bytes: behind a bridge they must differ, behind a router need not.
+      {pair("address: '2001:db8:1::1'", "address: '2001:db8:2::1'") + "  s: {switch: {}}\n" + kAtSwitch,
+       "have the address 02:72:00:00:00:01"},
+      {pair("address: '2001:db8:1::1'", "address: '2001:db8:2::1'") +
+           "  s: {switch: {forward: {router_mac: '02:00:00:00:01:00'}}}\n" + kAtSwitch,
+       ""},
   };
   for (const Row& row : rows) {
     std::string mistakes;

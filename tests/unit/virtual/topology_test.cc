@@ -234,6 +234,19 @@ TEST(Topology, MistakesAreTold) {
   }
 }
 
+TEST(Topology, WhatItPlacesContradictsNothingThatIsWritten) {
+  for (const char* yaml :
+       {"topology: {fat_tree: {k: 4}, hosts: {station: {}}, switches: {switch: {forward: {ecmp_hash: crc16}}}}\n",
+        "topology: {dragonfly: {routers: 2, hosts_per_router: 2, global_links: 2, groups: 3}, hosts: {station: {}}, "
+        "switches: {switch: {}}, multicast: [{group: 239.1.0.1, members: all}]}\n"}) {
+    std::string mistakes;
+    const config::RunConfig config = load(yaml, &mistakes);
+    EXPECT_EQ(mistakes, "") << yaml;
+    load(config::effective_yaml(config), &mistakes);
+    EXPECT_EQ(mistakes, "") << "again: " << yaml;
+  }
+}
+
 TEST(Topology, TheEffectiveConfigurationLoadsToTheSame) {
   const config::RunConfig config = load(kLeafSpine +
                                         "devices: {h1: {station: {rate: 1Gbps}}}\n"
