@@ -43,10 +43,10 @@ TEST(SharedAddresses, AreToldWithTheirPlace) {
        "f.yaml:2:31: devices `h0` and `h2`, which links join, have the address 10.0.0.1: give each its own `address`"},
       {kFabric + "{}}}\n", ""},
       // MAC addresses are made of an address's last bytes: behind a bridge they must differ, behind a router need not.
-      {pair("address: '2001:db8:1::1'", "address: '2001:db8:2::1'") + "  s: {switch: {}}\n" + kAtSwitch,
+      {pair("address: '2001:db8:1::1'", "address: '2001:db8:2::1'") + "  s: {switch: {ports: [p0, p1]}}\n" + kAtSwitch,
        "have the address 02:72:00:00:00:01"},
       {pair("address: '2001:db8:1::1'", "address: '2001:db8:2::1'") +
-           "  s: {switch: {forward: {router_mac: '02:00:00:00:01:00'}}}\n" + kAtSwitch,
+           "  s: {switch: {ports: [p0, p1], forward: {router_mac: '02:00:00:00:01:00'}}}\n" + kAtSwitch,
        ""},
   };
   for (const Row& row : rows) {
