@@ -50,11 +50,8 @@ void add_routes_to(const Graph& graph, unsigned target, std::vector<Placement>& 
   for (unsigned node = 0; node < graph.nodes.size(); node++) {
     if (graph.is_host(node) || node == target || far[node] == UINT32_MAX) continue;
     Placement::Route route{prefix, {}};
-    const auto& ports = graph.nodes[node].ports;
-    for (std::size_t port = 0; port < ports.size(); port++)
-      if (!graph.is_host(ports[port].node) &&
-          far[ports[port].node] + graph.edges[ports[port].edge].wire.cost == far[node])
-        route.via.push_back({static_cast<Port>(port), graph.nodes[ports[port].node].mac});
+    for (const Port port : ports_towards(graph, node, far))
+      route.via.push_back({port, graph.nodes[graph.nodes[node].ports[port].node].mac});
     all[node].routes.push_back(std::move(route));
   }
 }
@@ -108,6 +105,16 @@ std::vector<unsigned> distances(const Graph& graph, unsigned target) {
     }
   }
   return all;
+}
+
+std::vector<Port> ports_towards(const Graph& graph, unsigned node, const std::vector<unsigned>& distances) {
+  std::vector<Port> nearer;
+  const auto& ports = graph.nodes[node].ports;
+  for (std::size_t port = 0; port < ports.size(); port++)
+    if (!graph.is_host(ports[port].node) &&
+        distances[ports[port].node] + graph.edges[ports[port].edge].wire.cost == distances[node])
+      nearer.push_back(static_cast<Port>(port));
+  return nearer;
 }
 
 void address(Graph& graph) {

@@ -55,9 +55,11 @@ void address(Graph& graph);
 
 /// The cost of the wires from each switch to `target`; UINT32_MAX where there is no way.
 std::vector<unsigned> distances(const Graph& graph, unsigned target);
+/// A switch's ports to others from which a way with the least cost goes on to the target of `distances`.
+std::vector<Port> ports_towards(const Graph& graph, unsigned node, const std::vector<unsigned>& distances);
 
 /// What each node is told, in their order: its ports, and the routes of switches, one to each of their hosts and one to
-/// the prefix of each other switch that has hosts, by every port on a path with the fewest wires. After address().
+/// the prefix of each other switch that has hosts, by every port on a path with the least cost. After address().
 std::vector<Placement> placements(const Graph& graph);
 
 }  // namespace rocebox::topology

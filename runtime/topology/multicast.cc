@@ -57,12 +57,7 @@ std::vector<Way> ways_to(const Graph& graph, unsigned root, std::size_t number) 
     if (graph.is_host(node) || far[node] == UINT32_MAX) continue;
     ways[node].far = far[node];
     if (node == root) continue;
-    std::vector<unsigned> nearer;
-    const auto& ports = graph.nodes[node].ports;
-    for (unsigned port = 0; port < ports.size(); port++)
-      if (!graph.is_host(ports[port].node) &&
-          far[ports[port].node] + graph.edges[ports[port].edge].wire.cost == far[node])
-        nearer.push_back(port);
+    const std::vector<Port> nearer = ports_towards(graph, node, far);
     ways[node].port = nearer[number % nearer.size()];
   }
   return ways;
