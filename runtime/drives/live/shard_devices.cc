@@ -21,7 +21,7 @@ std::uint64_t shard_seed(const config::RunConfig& config, unsigned shard) {
   return shard == 0 ? seed : stream_seed(seed, "shard", std::to_string(shard));
 }
 
-ShardDevices::ShardDevices(unsigned number, const config::RunConfig& config, Pool& pool, const LoopClock& clock,
+ShardDevices::ShardDevices(unsigned number, const config::RunConfig& config, Pool& pool, LoopClock& clock,
                            TransmitQueues& queues, LatencySample& sample)
     : clock_(clock),
       queues_(queues),

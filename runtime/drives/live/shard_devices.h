@@ -17,24 +17,26 @@ std::uint64_t shard_seed(const config::RunConfig& config, unsigned shard);
 class ShardDevices {
  public:
   /// Of shard `number`. Device ports that no port of `queues` is bound to drop and count. Throws ConfigError.
-  ShardDevices(unsigned number, const config::RunConfig& config, Pool& pool, const LoopClock& clock,
-               TransmitQueues& queues, LatencySample& sample);
+  ShardDevices(unsigned number, const config::RunConfig& config, Pool& pool, LoopClock& clock, TransmitQueues& queues,
+               LatencySample& sample);
 
   /// The device port behind port `number` of the run.
   FabricPort port(std::size_t number) const { return ports_[number]; }
 
   /// To be called once, at the beginning: what was armed for time 0 is due now.
   void start() { testbed_.fabric().run(clock_.now()); }
-  /// Takes over packets that arrive at `to` now.
+  /// Takes over packets that have arrived at `to` by now.
   void deliver(FabricPort to, std::span<Packet> packets) {
-    if (several_) testbed_.fabric().advance_to(clock_.now());
-    testbed_.fabric().run(clock_.now(), to, packets);
+    const Nanos now = clock_.read_again();
+    if (several_) testbed_.fabric().advance_to(now);
+    testbed_.fabric().run(now, to, packets);
   }
   /// The host of device `number` has posted something.
   void wake(unsigned number) {
-    if (several_) testbed_.fabric().advance_to(clock_.now());
+    const Nanos now = clock_.read_again();
+    if (several_) testbed_.fabric().advance_to(now);
     testbed_.fabric().wake(number);
-    testbed_.fabric().run(clock_.now());
+    testbed_.fabric().run(now);
   }
   /// What is due by now. Returns whether something was.
   bool run_timers() {
@@ -63,7 +65,7 @@ class ShardDevices {
  private:
   void leave(FabricPort from, std::span<Packet> packets, Nanos arrival);
 
-  const LoopClock& clock_;
+  LoopClock& clock_;
   TransmitQueues& queues_;
   Testbed testbed_;
   // Of several devices each has its timers in their own instants, as in virtual time: what one hands to another in one

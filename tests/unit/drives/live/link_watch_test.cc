@@ -10,7 +10,7 @@
 
 #include <chrono>
 
-namespace rocebox {
+namespace rocebox::link_watch_test {
 namespace {
 
 constexpr unsigned kAdminUp = IFF_UP, kCarrier = IFF_UP | IFF_LOWER_UP, kRunning = IFF_UP | IFF_LOWER_UP | IFF_RUNNING;
@@ -170,4 +170,4 @@ TEST(LinkWatch, OtherInterfacesThatAreNeverStillDoNotKeepItFromSpeaking) {
 }
 
 }  // namespace
-}  // namespace rocebox
+}  // namespace rocebox::link_watch_test
