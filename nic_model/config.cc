@@ -39,9 +39,11 @@ void NicConfig::control_fields(Fields& f) {
     f.group(name, controls_[i]->summary, [&](Fields& g) { options.fields(g); });
     const int number = static_cast<int>(i) + 1;
     if (!options.enabled() || chosen == number) continue;
-    if (chosen != 0 || f.given(kName))
+    if (chosen != 0)
       f.refuse(name,
-               fmt::format("is enabled, and `congestion_control:` says `{}`", names[static_cast<std::size_t>(chosen)]));
+               fmt::format("is enabled, and so is `{}`: one sets the rates", names[static_cast<std::size_t>(chosen)]));
+    else
+      f.exclude(kName, fmt::format("says `none`, and `{}` is enabled", name));
     chosen = number;
     by = name;
   }

@@ -49,7 +49,7 @@ void Config::fields(Fields& f) {
   f.texts("results", results, "functions of the program that are called for the report, without arguments");
   f.boolean("check_icrc", check_icrc, "packets with a wrong ICRC are none, as for a NIC");
   f.group("engine", "the DPA that runs it", [this](Fields& g) { engine.fields(g); });
-  if (f.given("program") && !file.path.empty()) f.refuse("file", "and `program` are one or the other");
+  if (!file.path.empty()) f.exclude("program", "and `file` are one or the other");
   if (file.path.empty() && !nic_model::dpa::library_has(program))
     f.refuse("program", "is none of: " + nic_model::dpa::library_names());
   if (file.is_read) try {

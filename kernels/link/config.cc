@@ -64,8 +64,8 @@ void Event::check_action(Fields& f) const {
   if (action == Action::kNone) return;
   if (action == Action::kDelay && by == 0) f.refuse("by", "must be given: how long to delay");
   if (action != Action::kDelay && by != 0) f.refuse("by", "goes with `do: delay` only");
-  if (action != Action::kReorder && f.given("packets")) f.refuse("packets", "goes with `do: reorder` only");
-  if (action != Action::kDuplicate && f.given("copies")) f.refuse("copies", "goes with `do: duplicate` only");
+  if (action != Action::kReorder) f.exclude("packets", "goes with `do: reorder` only");
+  if (action != Action::kDuplicate) f.exclude("copies", "goes with `do: duplicate` only");
   if (action != Action::kCorrupt && icrc != Icrc::kKept) f.refuse("icrc", "goes with `do: corrupt` only");
   if (action != Action::kCorrupt && (offset >= 0 || mask != 0))
     f.refuse(offset >= 0 ? "offset" : "mask", "goes with `do: corrupt` only");

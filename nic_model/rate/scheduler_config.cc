@@ -20,14 +20,13 @@ void SchedulerConfig::fields(Fields& f) {
   f.bytes("turn", turn, {1, 1 << 20}, "greedy: with so many bytes a turn begins no other message");
   f.bytes("ahead", ahead, {1, 1 << 20}, "greedy: that are chosen ahead of the wire, in 128 packets at most");
   if (policy != SchedulerPolicy::kGreedy)
-    for (const char* name : {"turn", "ahead"})
-      if (f.given(name)) f.refuse(name, "is of the greedy policy");
+    for (const char* name : {"turn", "ahead"}) f.exclude(name, "is of the greedy policy");
   f.list("groups", groups, 8, "queue pairs of a priority as a group; those of all others are one of weight 1",
          [](Fields& g, GroupConfig& row) {
            g.integer("priority", row.priority, {0, 7}, "the upper three bits of the traffic class");
            g.boolean("strict", row.strict, "goes before all that are not, and before strict ones of lower priority");
            g.integer("weight", row.weight, {1, 1000}, "share of what strict groups leave");
-           if (row.strict && g.given("weight")) g.refuse("weight", "is of groups that are not strict");
+           if (row.strict) g.exclude("weight", "is of groups that are not strict");
          });
   unsigned seen = 0;
   for (const GroupConfig& row : groups) {

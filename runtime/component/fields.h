@@ -82,7 +82,13 @@ class Fields {
   /// is being parsed this does nothing.
   virtual void refuse(std::string_view name, std::string_view why) = 0;
 
-  /// The same of a place in the file that `name` names; lines and columns from 1.
+  /// Says that field `name` means nothing beside what else is written, and why: refused where it is written, else no part
+  /// of the effective configuration, which must load. Call after the field was read.
+  virtual void exclude(std::string_view name, std::string_view why) {
+    if (given(name)) refuse(name, why);
+  }
+
+  /// As refuse(), of a place in the file that `name` names; lines and columns from 1.
   virtual void refuse_in(std::string_view name, const InputFile& /*file*/, int /*line*/, int /*column*/,
                          std::string_view why) {
     refuse(name, why);

@@ -278,4 +278,9 @@ void FieldsReader::refuse(std::string_view name, std::string_view why) {
   mistakes_.add(place_of(name), fmt::format("`{}` {}", name, why));
 }
 
+void FieldsReader::exclude(std::string_view name, std::string_view why) {
+  if (given(name)) return refuse(name, why);
+  std::erase_if(values_, [&](const OptionValue& value) { return value.name == name; });
+}
+
 }  // namespace rocebox::config

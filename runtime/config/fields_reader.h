@@ -70,6 +70,7 @@ class FieldsReader final : public ConfigFields {
   void accept_rest() override { accept_rest_ = true; }
   bool given(std::string_view name) override;
   void refuse(std::string_view name, std::string_view why) override;
+  void exclude(std::string_view name, std::string_view why) override;
   void refuse_in(std::string_view name, const InputFile& file, int line, int column, std::string_view why) override;
   const OptionValues& values() const override { return values_; }
 

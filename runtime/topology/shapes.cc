@@ -92,20 +92,20 @@ void FatTree::fields(Fields& f) {
   if (k % 2 != 0) f.refuse("k", "must be even: half of a switch's ports lead up");
   if (pods > k) f.refuse("pods", "must not exceed k: a core has one port for each");
   if (radix != 0) {
-    if (f.given("k")) f.refuse("radix", "and `k` exclude each other");
-    if (f.given("pods")) f.refuse("radix", "and `pods` exclude each other: `hosts` says how many pods there are");
+    f.exclude("k", "and `radix` exclude each other");
+    f.exclude("pods", "and `radix` exclude each other: `hosts` says how many pods there are");
     if (radix % 2 != 0) f.refuse("radix", "must be even: half of a switch's ports lead up");
     if (hosts == 0) f.refuse("radix", "needs `hosts`");
     if (hosts > radix * radix * radix / 4) f.refuse("hosts", "must not exceed radix^3/4, which three tiers hold");
-    for (const char* of_cores : {"core_rate", "core_delay"})
-      if (hosts <= radix * radix / 2 && f.given(of_cores))
-        f.refuse(of_cores, "is of three tiers; these hosts need two");
   } else if (hosts != 0) {
     f.refuse("hosts", "needs `radix`; `k` and `pods` say how many there are");
   }
   wire_fields(f, "host", host, "the wires of hosts");
   wire_fields(f, "aggregation", aggregation, "the wires within pods, or between two tiers");
   wire_fields(f, "core", core, "the wires between pods and cores");
+  if (radix != 0 && hosts <= radix * radix / 2)
+    for (const char* of_cores : {"core_rate", "core_delay"})
+      f.exclude(of_cores, "is of three tiers; these hosts need two");
 }
 
 void FatTree::build(Graph& graph) const {

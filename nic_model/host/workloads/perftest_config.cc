@@ -43,8 +43,8 @@ void PerftestConfig::fields(Fields& f, Verb verb, bool latency) {
   f.duration("duration", duration, {0, 3600 * kSecond},
              "time in which messages are posted, in place of `iters`; those that were posted then still end, and "
              "averages, completion and slowdown are over all of that");
-  if (duration != 0 && f.given("iters"))
-    f.refuse("iters", "goes with no `duration`: give the number of messages, or the time in which they are posted");
+  if (duration != 0)
+    f.exclude("iters", "goes with no `duration`: give the number of messages, or the time in which they are posted");
   f.rate("rate_limit", rate_limit, {0, kRateMax}, "of each queue pair, at which its messages are posted; 0: none");
   if (verb != Verb::kAtomic)
     f.bytes("size_max", size_max, {0, std::uint64_t{1} << 30},

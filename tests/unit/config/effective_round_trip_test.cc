@@ -2,22 +2,29 @@
 // Configurations whose effective configuration does not load to the same one (found by config_fuzz and by reading).
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "runtime/config/config.h"
 
 namespace rocebox::config {
 namespace {
 
-void expect_fixpoint(const std::string& text) {
+// What is wrong with the text, where it is no configuration. `file`: files that it names lie beside that one.
+std::string expect_fixpoint(const std::string& text, const std::string& file = {}) {
   Registry registry;
-  Mistakes mistakes("f.yaml"), again("effective.yaml");
-  const RunConfig config = load_text(text, "f.yaml", registry, mistakes, false);
-  if (!mistakes.none()) return;  // refused: also an answer
+  const std::string name = file.empty() ? "f.yaml" : file;
+  Mistakes mistakes(name), again(name);
+  const RunConfig config = load_text(text, name, registry, mistakes, !file.empty());
+  if (!mistakes.none()) return mistakes.text();  // refused: also an answer
   const std::string once = effective_yaml(config);
-  const std::string twice = effective_yaml(load_text(once, "effective.yaml", registry, again, false));
+  const std::string twice = effective_yaml(load_text(once, name, registry, again, !file.empty()));
   EXPECT_TRUE(again.none()) << again.text() << "\n" << once;
   if (again.none()) {
     EXPECT_EQ(once, twice);
   }
+  return {};
 }
 
 TEST(EffectiveRoundTrip, NamesOfDevicesAreNeitherCheckedNorQuoted) {
@@ -38,6 +45,36 @@ TEST(EffectiveRoundTrip, TextsOfSeveralLines) {
 TEST(EffectiveRoundTrip, ALinkWithDefaults) {
   expect_fixpoint(
       "devices: {a: {path: x <-> inspect <-> y}, b: {path: p <-> inspect <-> q}}\nlinks: {wan: {between: [y, p]}}\n");
+}
+
+// What one option takes the meaning of has a value nevertheless, and may not stand beside it.
+TEST(EffectiveRoundTrip, OptionsThatExcludeEachOther) {
+  for (const char* text : {
+           "devices: {a: {nic: {address: 10.0.0.1, scheduler: {policy: round_robin}}}}\n",
+           "devices: {a: {nic: {address: 10.0.0.1, scheduler: {groups: [{priority: 1, strict: true}]}}}}\n",
+           "devices: {a: {nic: {address: 10.0.0.1, rate: 1Gbps, congestion_control: dcqcn}}}\n",
+           "devices: {a: {nic: {address: 10.0.0.1, rate: 1Gbps, dcqcn: {enabled: true}}}}\n",
+           "topology: {back_to_back: {}, hosts: {nic: {}}}\nworkloads: {w: {type: write_bw, hosts: [h0, h1], duration: "
+           "1ms}}\n",
+           "topology: {fat_tree: {radix: 4, hosts: 8}, hosts: {nic: {}}, switches: {switch: {}}}\n",
+           "topology: {fat_tree: {radix: 4, hosts: 16}, hosts: {nic: {}}, switches: {switch: {}}}\n",
+           "devices: {a: {path: x <-> link <-> y, kernels: {link: {events: [{packet: 3, do: drop}]}}}}\n",
+       }) {
+    SCOPED_TRACE(text);
+    EXPECT_EQ(expect_fixpoint(text), "");
+  }
+}
+
+TEST(EffectiveRoundTrip, ConfigurationsThatAreShipped) {
+  int loaded = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(ROCEBOX_TESTS "/../configs")) {
+    if (file.path().extension() != ".yaml") continue;
+    SCOPED_TRACE(file.path());
+    std::ostringstream text;
+    text << std::ifstream(file.path()).rdbuf();
+    loaded += expect_fixpoint(text.str(), file.path()).empty();  // labs are none
+  }
+  EXPECT_GT(loaded, 30);
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ TEST(CongestionControl, ContradictionsAreRefused) {
   EXPECT_NE(mistakes_of(registry, "{dcqcn: {enabled: true}}").find("`dcqcn` needs the port's `rate:`"),
             std::string::npos);
   EXPECT_NE(mistakes_of(registry, "{rate: 10Gbps, congestion_control: none, dcqcn: {enabled: true}}")
-                .find("`dcqcn` is enabled, and `congestion_control:` says `none`"),
+                .find("`congestion_control` says `none`, and `dcqcn` is enabled"),
             std::string::npos);
   EXPECT_NE(mistakes_of(registry, "{rate: 10Gbps, congestion_control: dcqnc}").find("did you mean `dcqcn`"),
             std::string::npos);
@@ -124,7 +124,7 @@ TEST(CongestionControl, ComesLikeEveryComponent) {
                 .find("`congestion_control` has a port that is too slow"),
             std::string::npos);
   EXPECT_NE(mistakes_of(registry, "{rate: 10Gbps, congestion_control: steady, dcqcn: {enabled: true}}")
-                .find("`dcqcn` is enabled, and `congestion_control:` says `steady`"),
+                .find("`dcqcn` is enabled, and so is `steady`"),
             std::string::npos);
   // It is made with what it is told of its NIC, and its counters stand among the NIC's.
   std::unique_ptr<Options> options = row.options(registry);
