@@ -41,7 +41,7 @@ TRAFFIC = r"""traffic:
   - {name: from_plain, host: plain, run: "ping -c 2 -i 0.2 10.97.0.1 && ping -c 2 -i 0.2 fd97::1"}
   - {name: to_plain, host: machine, run: ping -c 2 10.97.0.2}
   - {name: rdma, host: machine, run: "rdma link show rxe0/1", numbers: 'port = link rxe0/(\d) state ACTIVE'}
-  - {name: slow, host: machine, run: "echo begun; sleep 500", timeout: 2s, numbers: 'begun = (begun)'}
+  - {name: slow, host: machine, run: "echo begun; sleep 500", timeout: 10s, numbers: 'begun = (begun)'}
 """
 
 
@@ -100,7 +100,7 @@ class Machines(lab_test.LabTest):
         report = self.dir / "report.json"
         done = self.rocebox("lab", "run", path, "--json", report)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertRegex(done.stderr, r"lab.yaml:\d+:\d+: `slow` in machine: not done after 2.000 s")
+        self.assertRegex(done.stderr, r"lab.yaml:\d+:\d+: `slow` in machine: not done after 10.000 s")
         self.assertIn("begun", done.stderr)
         self.assert_nothing_left(lab)
         report = json.loads(report.read_text())
