@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "runtime/packet/prefetch.h"
+#include "runtime/packet/reserved_memory.h"
 #include "switch_model/packet_state.h"
 
 namespace rocebox::switch_model {
@@ -30,11 +31,10 @@ struct WaitingPacket {
 /// touched when first used, and what was used last is used first: only as much of it as packets ever waited at once.
 class StateSlab {
  public:
-  explicit StateSlab(std::uint32_t capacity) : capacity_(capacity), nodes_(std::allocator<Node>().allocate(capacity)) {}
+  explicit StateSlab(std::uint32_t capacity) : capacity_(capacity), nodes_(capacity) {}
   ~StateSlab() {
     for (std::uint32_t i = 0; i < made_; i++)
       if (nodes_[i].waiting.state.packet) PacketPtr(nodes_[i].waiting.state.packet);
-    std::allocator<Node>().deallocate(nodes_, capacity_);
   }
   StateSlab(const StateSlab&) = delete;
   StateSlab& operator=(const StateSlab&) = delete;
@@ -86,7 +86,7 @@ class StateSlab {
   static_assert(std::is_trivially_destructible_v<Node>);
   const std::uint32_t capacity_;
   std::uint32_t made_ = 0, free_ = StateQueue::kEnd;
-  Node* const nodes_;
+  const ReservedArray<Node> nodes_;
 };
 
 }  // namespace rocebox::switch_model

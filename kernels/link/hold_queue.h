@@ -23,7 +23,7 @@ class HoldQueue {
  public:
   /// Room for `capacity` packets in order, and again for others. Pages are touched when first used.
   explicit HoldQueue(std::uint32_t capacity)
-      : way_(std::make_unique<DelayWay>(capacity)), heap_(std::make_unique_for_overwrite<Entry[]>(capacity)) {}
+      : way_(std::make_unique<DelayWay>(capacity)), heap_(capacity) {}
   ~HoldQueue() {
     while (size()) (void)pop();
   }
@@ -77,7 +77,7 @@ class HoldQueue {
 
   std::unique_ptr<DelayWay> way_;  // apart, beside those of other links
   std::uint32_t heap_count_ = 0;
-  std::unique_ptr<Entry[]> heap_;
+  ReservedArray<Entry> heap_;
 };
 
 }  // namespace rocebox::link

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
+
+#include "runtime/packet/reserved_memory.h"
 
 namespace rocebox::flows {
 
@@ -75,11 +75,8 @@ class ZeroedArray {
     const bool huge = pages == Pages::kHuge && size >= kHugePageBytes / sizeof(T);
     const std::size_t align = huge ? kHugePageBytes : kAlign;
     if (size > (SIZE_MAX - align) / sizeof(T)) throw std::bad_alloc();
-    std::size_t space = size * sizeof(T) + align;
-    block_.reset(std::calloc(space, 1));
-    if (!block_) throw std::bad_alloc();
-    void* start = block_.get();
-    data_ = static_cast<T*>(std::align(align, size * sizeof(T), start, space));
+    memory_ = ReservedMemory(size * sizeof(T), align);
+    data_ = static_cast<T*>(memory_.get());
     // Advice: without huge pages all works as before.
     const std::size_t huge_bytes = TouchedWhenMade::huge_max(size * sizeof(T)) / kHugePageBytes * kHugePageBytes;
     if (huge && huge_bytes) madvise(data_, huge_bytes, MADV_HUGEPAGE);
@@ -92,10 +89,7 @@ class ZeroedArray {
   std::size_t size() const { return size_; }
 
  private:
-  struct Free {
-    void operator()(void* block) const { std::free(block); }
-  };
-  std::unique_ptr<void, Free> block_;
+  ReservedMemory memory_;
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };

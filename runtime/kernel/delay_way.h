@@ -7,12 +7,12 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "runtime/kernel/packed.h"
 #include "runtime/packet/packet.h"
 #include "runtime/packet/prefetch.h"
+#include "runtime/packet/reserved_memory.h"
 
 namespace rocebox {
 
@@ -34,10 +34,7 @@ class alignas(RTE_CACHE_LINE_SIZE) DelayWay {
 
   /// Room for `capacity` packets. Pages are touched when first used, and the ring goes round in as little of its room
   /// as its packets need, few of them in this object: what hundreds of links hold stays in the cache.
-  explicit DelayWay(std::uint32_t capacity)
-      : capacity_(capacity), ring_(std::make_unique_for_overwrite<Entry[]>(capacity)) {
-    start_afresh();
-  }
+  explicit DelayWay(std::uint32_t capacity) : capacity_(capacity), ring_(capacity) { start_afresh(); }
   static void* operator new(std::size_t) { return Packed<DelayWay>::allocate(); }
   static void operator delete(void* way) { Packed<DelayWay>::release(way); }
   DelayWay(const DelayWay&) = delete;
@@ -187,7 +184,7 @@ class alignas(RTE_CACHE_LINE_SIZE) DelayWay {
   Counted counted_;
   std::array<Entry, kFew> few_;  // the first in one cache line with what is counted
   Counted settled_;
-  std::unique_ptr<Entry[]> ring_;
+  ReservedArray<Entry> ring_;
 };
 
 /// The short cut of a kernel whose directions are DelayWays as long as it has nothing else to decide; what becomes of
