@@ -22,8 +22,7 @@ struct Due {
 class HoldQueue {
  public:
   /// Room for `capacity` packets in order, and again for others. Pages are touched when first used.
-  explicit HoldQueue(std::uint32_t capacity)
-      : way_(std::make_unique<DelayWay>(capacity)), heap_(capacity) {}
+  explicit HoldQueue(std::uint32_t capacity) : way_(std::make_unique<DelayWay>(capacity)), heap_(capacity) {}
   ~HoldQueue() {
     while (size()) (void)pop();
   }

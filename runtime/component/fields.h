@@ -82,8 +82,8 @@ class Fields {
   /// is being parsed this does nothing.
   virtual void refuse(std::string_view name, std::string_view why) = 0;
 
-  /// Says that field `name` means nothing beside what else is written, and why: refused where it is written, else no part
-  /// of the effective configuration, which must load. Call after the field was read.
+  /// Says that field `name` means nothing beside what else is written, and why: refused where it is written, else no
+  /// part of the effective configuration, which must load. Call after the field was read.
   virtual void exclude(std::string_view name, std::string_view why) {
     if (given(name)) refuse(name, why);
   }

@@ -61,8 +61,8 @@ bool number(const char* text, std::uint64_t& value) {
 bool read(int argc, char** argv, Arguments& a) {
   std::uint64_t value = 0;
   if (const char* seeds = std::getenv("ROCEBOX_SWARM_SEEDS"); seeds && !number(seeds, a.last)) return false;
-#ifdef ROCEBOX_SANITIZED  // which take ten times as long for a seed
-  a.last = std::max<std::uint64_t>(a.last / 10, 20);
+#ifdef ROCEBOX_SANITIZED  // which take many times as long for a seed
+  a.last = std::max<std::uint64_t>(a.last / 20, 20);
 #endif
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i], text = argv[i + 1];

@@ -34,7 +34,8 @@ TEST(LoopClock, CountsBusyTimeFromOneLoopToTheNext) {
 }
 
 TEST(LoopClock, ALinkDelaysPacketsFromWhenTheyHaveComeHoweverLongAgoTheLoopBegan) {
-  const config::RunConfig config = fabric_test::load("devices: {near: {path: a <-> link <-> b, kernels: {link: {delay: 5ms}}}}\n");
+  const config::RunConfig config =
+      fabric_test::load("devices: {near: {path: a <-> link <-> b, kernels: {link: {delay: 5ms}}}}\n");
   Pool pool({.small = 64, .large = 16, .giant = 2});
   const Clock clock;
   LoopClock loops(clock);
