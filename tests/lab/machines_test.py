@@ -84,7 +84,8 @@ class Machines(lab_test.LabTest):
     def test_two_racks_without_spraying(self):
         """The same racks with `spray: off`: RDMA gets through as over a router, and Themis has done nothing at all."""
         text = (lab_test.LABS / "themis.yaml").read_text().replace("operations: [read]", "spray: off")
-        text, _, _ = text.partition("  # Once more")  # without what Themis is expected to do
+        text, found, _ = text.partition("  # Once more")  # without what Themis is expected to do
+        self.assertTrue(found)
         path, lab = self.lab(text.replace("lab: themis", "lab: NAME"))
         report = self.dir / "report.json"
         done = self.rocebox("lab", "run", path, "--json", report, timeout=400)
