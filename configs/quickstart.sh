@@ -9,7 +9,7 @@ for word in "$@"; do
 done
 . configs/setup.sh
 need "${build_packages[@]}" python3
-echo "building rocebox (about a minute)"
+echo "building rocebox (some minutes on two cores)"
 cmake --preset release >/dev/null
 cmake --build --preset release --target rocebox | { grep -v '^\[\|^ninja: no work' || true; }
 python3 -B configs/quickstart.py build/release/rocebox "$@"
