@@ -10,16 +10,16 @@ usage: tests/run.sh               what finds most mistakes, in about twelve minu
        tests/run.sh --all         everything, in about an hour
        tests/run.sh PRESET...     all tests of these builds: release, asan, tsan, debug, fuzz (asan's, and fuzzing)
 
-Without options: release's replay, simulation and telemetry tests, one lab, a plugin, the house's rules and formatting, some
-swarm seeds; unit tests and some seeds under AddressSanitizer and UndefinedBehaviorSanitizer. --all adds all labs,
-packages, virtual machines with Soft-RoCE, all that sanitizers have (threads under ThreadSanitizer, too), fuzzing, and a
-thousand swarm seeds; its unit tests run in an order drawn from a seed that it prints: GTEST_RANDOM_SEED=N makes it that
-one again. They have sanitizers, but for what takes longest and tells of chances or order; what asks more without them runs so,
-too. Neither runs the others without sanitizers (release has them), or any without optimisation (debug).
+Without options: release's unit, replay, simulation and telemetry tests, one lab, a plugin, the house's rules and formatting,
+some swarm seeds. --all adds all labs, packages, virtual machines with Soft-RoCE, fuzzing, a thousand swarm seeds, and all
+that sanitizers have: unit tests and commands under AddressSanitizer and UndefinedBehaviorSanitizer, threads under
+ThreadSanitizer; its unit tests run in an order drawn from a seed that it prints: GTEST_RANDOM_SEED=N makes it that one again.
+They have sanitizers, but for what takes longest and tells of chances or order; what asks more without them runs so, too.
+Neither runs any without optimisation (debug).
 
 Builds are in build/PRESET. All that runs is one run of ctest, which ends with how many passed; exit status 0: all.
 One test: (cd build/release && ctest -R '^replay_link$' --output-on-failure); one unit test:
-build/asan/tests/unit/unit_tests --gtest_filter='Psn.*' (of the build that has them: fuzz after --all)
+build/release/tests/unit/unit_tests --gtest_filter='Psn.*' (of the build that has them: fuzz after --all)
 TEXT
 }
 
@@ -68,13 +68,12 @@ elif $everything; then
   export GTEST_SHUFFLE=1 GTEST_RANDOM_SEED=${GTEST_RANDOM_SEED:-$((RANDOM % 99999 + 1))} ROCEBOX_SWARM_SEEDS=1000
   echo "unit tests in the order of GTEST_RANDOM_SEED=$GTEST_RANDOM_SEED"
 else
-  presets=(release asan)
-  build release short_run
-  build asan unit_tests swarm
+  presets=(release)
+  build release short_run unit_tests
   words+=(-L '^quick$')
-  echo "left out, and run by --all: most labs, packages, statistics, scripts of figures, every capture, virtual machines with Soft-RoCE, fuzzing,"
-  echo "ThreadSanitizer, command and labs under sanitizers, recordings of live runs, 1000 swarm"
-  echo "seeds. By neither: most unit tests without sanitizers (tests/run.sh release), all without optimisation (tests/run.sh debug)"
+  echo "left out, and run by --all: sanitizers (AddressSanitizer's alone: tests/run.sh asan), most labs, packages, statistics,"
+  echo "scripts of figures, every capture, virtual machines with Soft-RoCE, fuzzing, recordings of live runs, 1000 swarm seeds."
+  echo "By neither: tests without optimisation (tests/run.sh debug)"
 fi
 
 # One run of ctest over all of them, so that its last line speaks for all.
