@@ -59,6 +59,7 @@ if (renice -n -1 "$BASHPID") &>/dev/null; then jobs=$((jobs + 2)); fi
 words=(--output-on-failure --no-label-summary -j "$jobs")
 if ((${#presets[@]})); then
   for preset in "${presets[@]}"; do build "$preset"; done
+  words+=(-E '^unit_more$')  # unit_statistics has them
   [[ " ${presets[*]} " != *" release "* ]] || build release unit_tests
 elif $everything; then
   presets=(release fuzz tsan)
