@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-namespace rocebox {
+namespace rocebox::record_ring_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -96,4 +96,4 @@ TEST(RecordRing, OneThreadToAnother) {
 }
 
 }  // namespace
-}  // namespace rocebox
+}  // namespace rocebox::record_ring_test

@@ -13,7 +13,7 @@
 #include "runtime/limits.h"
 #include "tests/unit/harness.h"
 
-namespace rocebox {
+namespace rocebox::software_rss_test {
 namespace {
 
 constexpr PoolSizes kQueueSizes{.small = 4096, .large = 64, .giant = 8};
@@ -214,4 +214,4 @@ TEST(SoftwareRss, IsClosedWhenEveryShardHasSaidSo) {
 }
 
 }  // namespace
-}  // namespace rocebox
+}  // namespace rocebox::software_rss_test
