@@ -68,7 +68,8 @@ void refuse_virtual(const config::RunConfig& config, bool live) {
 
 void start_for(const config::RunConfig& config) {
   require_memory(config);
-  start_eal(config::eal_mebibytes(config));
+  const std::uint64_t apart = config.pool.packet_mebibytes();
+  start_eal({.mebibytes = config::eal_mebibytes(config) - apart, .apart_mebibytes = apart});
 }
 
 EalOptions live_options(const config::RunConfig& config, const std::vector<unsigned>& cores) {

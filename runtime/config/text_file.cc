@@ -19,7 +19,7 @@
 namespace rocebox::config {
 namespace {
 
-constexpr std::size_t kReadBytes = std::size_t{1} << 20;
+constexpr std::size_t kReadBytes = std::size_t{16} << 10;  // at first; as much again when that is full
 constexpr const char* kNeedsFile = "is a pipe or a device, and a regular file is needed here";
 
 }  // namespace
@@ -43,7 +43,7 @@ std::string read_text_file(const std::string& path, Pipes pipes, std::size_t byt
   std::string text;
   std::size_t size = 0;
   while (size <= bytes_max) {
-    text.resize(std::min(bytes_max + 1, size + kReadBytes));
+    text.resize(std::min(bytes_max + 1, size + std::max(size, kReadBytes)));
     const ssize_t count = read(descriptor, text.data() + size, text.size() - size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw cannot(std::strerror(errno));

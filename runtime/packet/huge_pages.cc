@@ -36,15 +36,6 @@ void collapse(std::uintptr_t start, std::uintptr_t end) {
 
 }  // namespace
 
-void replace_by_huge_pages(void* start, std::size_t bytes) {
-  const auto from = reinterpret_cast<std::uintptr_t>(start);
-  const std::uintptr_t first = rounded_up(from), end = rounded_down(from + bytes);
-  if (first >= end) return;
-  void* made =
-      mmap(address(first), end - first, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  if (made != MAP_FAILED) (void)madvise(made, end - first, MADV_HUGEPAGE);
-}
-
 void keep_large_blocks_apart() { (void)mallopt(M_MMAP_THRESHOLD, kLargeBlock); }
 
 void use_huge_pages_for_heap() {

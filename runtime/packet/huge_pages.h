@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Huge pages for memory that is in use already: transparent ones, which need no reservation and no right.
 #pragma once
-#include <cstddef>
 
 namespace rocebox {
-
-/// Puts other memory, of zeros, in the place of [start, start + bytes): in huge pages where whole ones fit in and the
-/// kernel has some. Before anything is in it, and for memory that no other process has mapped.
-void replace_by_huge_pages(void* start, std::size_t bytes);
 
 /// Large blocks of malloc have pages of their own from now on, so that its heap stays as dense as what is small.
 void keep_large_blocks_apart();

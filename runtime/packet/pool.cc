@@ -6,6 +6,7 @@
 #include <rte_mbuf_pool_ops.h>
 #include <rte_memcpy.h>
 #include <rte_memzone.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -14,7 +15,6 @@
 
 #include "runtime/kernel/kernel.h"
 #include "runtime/limits.h"
-#include "runtime/packet/huge_pages.h"
 
 namespace rocebox {
 namespace {
@@ -31,13 +31,49 @@ std::uint32_t cache_of(std::uint32_t count) { return count >= 4 * kCachePackets 
 
 void free_zone(rte_mempool_memhdr*, void* zone) { rte_memzone_free(static_cast<const rte_memzone*>(zone)); }
 
+// Those flags, which would say that the memory is none for devices, only serve the making.
+constexpr unsigned kWhileMaking = RTE_MEMPOOL_F_NO_IOVA_CONTIG | RTE_MEMPOOL_F_NON_IO;
+// A pool that grows does so by a huge page, for those that no packet was ever in need not be cleared.
+constexpr std::size_t kGrowthBytes = std::size_t{2} << 20;
+
+std::size_t bytes_of_one(const rte_mempool* mempool) {
+  return std::size_t{mempool->header_size} + mempool->elt_size + mempool->trailer_size;
+}
+
+// Makes the next packets of the mempool, which lie at `memory` one behind the other; at most `count`. Returns how many.
+std::uint32_t populate(rte_mempool* mempool, std::byte* memory, std::size_t count, const rte_memzone* zone = nullptr) {
+  const std::uint32_t before = mempool->populated_size;
+  const std::size_t one = bytes_of_one(mempool);
+  std::byte* const at = memory + before * one;
+  count = std::min<std::size_t>(count, mempool->size - before);
+  mempool->flags |= kWhileMaking;
+  const int made = rte_mempool_populate_iova(mempool, reinterpret_cast<char*>(at), reinterpret_cast<rte_iova_t>(at),
+                                             count * one, zone ? free_zone : nullptr, const_cast<rte_memzone*>(zone));
+  mempool->flags &= ~kWhileMaking;
+  if (made <= 0) return 0;
+  for (std::uint32_t i = before; i < mempool->populated_size; i++)
+    rte_pktmbuf_init(mempool, nullptr, memory + i * one + mempool->header_size, i);
+  return static_cast<std::uint32_t>(made);
+}
+
+std::size_t packets_at_once(const rte_mempool* mempool) {
+  return std::max<std::size_t>(kGrowthBytes / bytes_of_one(mempool), 1);
+}
+
+std::uint32_t populate_all(rte_mempool* mempool, const std::string& name) {
+  const rte_memzone* zone = rte_memzone_reserve_aligned(name.c_str(), mempool->size * bytes_of_one(mempool),
+                                                        SOCKET_ID_ANY, 0, RTE_MEMPOOL_ALIGN);
+  if (!zone) return 0;
+  const std::uint32_t made = populate(mempool, static_cast<std::byte*>(zone->addr), mempool->size, zone);
+  if (made == 0) rte_memzone_free(zone);
+  return made;
+}
+
 // rte_pktmbuf_pool_create() lets no packet lie across a page for the sake of devices, and pages have 4 KiB without
 // hugepages: each header at the start of one, all in the same set of the first-level cache, and twice the time for each
 // packet. Here they lie one behind the other. With virtual addresses as IOVAs that is all the same to devices that the
-// IOMMU serves; those flags, which would say that the memory is none for devices, only serve the making. Null: no
-// memory.
-rte_mempool* make_packed(const std::string& name, std::uint32_t count, std::uint32_t room, bool alone) {
-  constexpr unsigned kWhileMaking = RTE_MEMPOOL_F_NO_IOVA_CONTIG | RTE_MEMPOOL_F_NON_IO;
+// IOMMU serves. Null: no memory. With `own` only the first packets are made, in memory that is not EAL's.
+rte_mempool* make_packed(const std::string& name, std::uint32_t count, std::uint32_t room, ReservedMemory* own) {
   rte_mempool* mempool = rte_mempool_create_empty(
       name.c_str(), count, static_cast<unsigned>(sizeof(rte_mbuf) + sizeof(PacketMeta) + room), cache_of(count),
       sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
@@ -46,36 +82,45 @@ rte_mempool* make_packed(const std::string& name, std::uint32_t count, std::uint
   about.mbuf_data_room_size = static_cast<std::uint16_t>(room);
   about.mbuf_priv_size = sizeof(PacketMeta);
   rte_pktmbuf_pool_init(mempool, &about);
-  std::size_t chunk = 0, alignment = 0;
-  const ssize_t bytes = rte_mempool_op_calc_mem_size_default(mempool, count, 0, &chunk, &alignment);
-  const rte_memzone* zone =
-      rte_memzone_reserve_aligned(name.c_str(), static_cast<std::size_t>(bytes), SOCKET_ID_ANY, 0,
-                                  static_cast<unsigned>(std::max<std::size_t>(alignment, RTE_CACHE_LINE_SIZE)));
-  // Thousands of packets in flight lie in more small pages than the processor remembers the places of.
-  if (zone && alone) replace_by_huge_pages(zone->addr, zone->len);
-  int made = -1;
-  if (zone && rte_mempool_set_ops_byname(mempool, rte_mbuf_best_mempool_ops(), nullptr) == 0)
-    made = rte_mempool_populate_iova(mempool, static_cast<char*>(zone->addr), zone->iova, zone->len, free_zone,
-                                     const_cast<rte_memzone*>(zone));
-  if (made != static_cast<int>(count)) {
-    if (zone && made <= 0) rte_memzone_free(zone);
-    rte_mempool_free(mempool);
-    rte_errno = ENOMEM;
-    return nullptr;
+  bool is_made = rte_mempool_set_ops_byname(mempool, rte_mbuf_best_mempool_ops(), nullptr) == 0;
+  if (is_made && own) {
+    const std::size_t bytes = count * bytes_of_one(mempool);
+    try {
+      *own = ReservedMemory(bytes, kGrowthBytes, false);
+    } catch (const std::bad_alloc&) {
+      rte_mempool_free(mempool);
+      rte_errno = ENOMEM;
+      return nullptr;
+    }
+    // Thousands of packets in flight lie in more small pages than the processor remembers the places of. Advice:
+    // without huge pages all works as before.
+    (void)madvise(own->get(), bytes, MADV_HUGEPAGE);
+    is_made = populate(mempool, static_cast<std::byte*>(own->get()), packets_at_once(mempool)) != 0;
+  } else if (is_made) {
+    is_made = populate_all(mempool, name) == count;
   }
-  mempool->flags &= ~kWhileMaking;
-  rte_mempool_obj_iter(mempool, rte_pktmbuf_init, nullptr);
-  return mempool;
+  if (is_made) return mempool;
+  rte_mempool_free(mempool);
+  rte_errno = ENOMEM;
+  return nullptr;
+}
+
+std::uint32_t not_free(const rte_mempool* mempool) {
+  return mempool->populated_size - rte_mempool_avail_count(mempool);
 }
 
 }  // namespace
 
-std::uint64_t PoolSizes::mebibytes() const {
+std::uint64_t PoolSizes::packet_mebibytes() const {
   std::uint64_t bytes = 0;
   for (unsigned i = 0; i < kRoomBytes.size(); i++)
     bytes += counts(*this)[i] * std::uint64_t{kRoomBytes[i] + RTE_PKTMBUF_HEADROOM + 512};
+  return bytes >> 20;
+}
+
+std::uint64_t PoolSizes::mebibytes() const {
   // An eighth for the mempools' own objects and rings, and what EAL takes for itself.
-  return (bytes >> 20) * 9 / 8 + 64;
+  return packet_mebibytes() * 9 / 8 + 64;
 }
 
 void PoolSizes::require_memory(std::uint64_t available_bytes) const {
@@ -96,7 +141,7 @@ Pool::Pool(const PoolSizes& sizes, PacketsInMemory how) {
     if (count == 0) continue;
     const std::uint32_t room = std::min<std::uint32_t>(kRoomBytes[i] + RTE_PKTMBUF_HEADROOM, 65535);
     const std::string name = "rocebox_" + std::to_string(serial++);
-    mempools_[i] = packed ? make_packed(name, count, room, how == PacketsInMemory::kAlone)
+    mempools_[i] = packed ? make_packed(name, count, room, how == PacketsInMemory::kAlone ? &own_[i] : nullptr)
                           : rte_pktmbuf_pool_create(name.c_str(), count, cache_of(count), sizeof(PacketMeta),
                                                     static_cast<std::uint16_t>(room), SOCKET_ID_ANY);
     if (mempools_[i]) continue;
@@ -115,6 +160,8 @@ PacketPtr Pool::allocate(std::uint32_t bytes) {
   for (unsigned i = 0; i < kClasses; i++) {
     if (bytes > kRoomBytes[i] || !mempools_[i]) continue;
     rte_mbuf* mbuf = rte_pktmbuf_alloc(mempools_[i]);
+    if (!mbuf && grow(i)) [[unlikely]]
+      mbuf = rte_pktmbuf_alloc(mempools_[i]);
     if (!mbuf) continue;
     mbuf->data_len = static_cast<std::uint16_t>(bytes);
     mbuf->pkt_len = bytes;
@@ -126,6 +173,12 @@ PacketPtr Pool::allocate(std::uint32_t bytes) {
     return PacketPtr(Packet(mbuf));
   }
   return {};
+}
+
+bool Pool::grow(unsigned size_class) {
+  rte_mempool* mempool = mempools_[size_class];
+  if (!own_[size_class].get() || mempool->populated_size == mempool->size) return false;
+  return populate(mempool, static_cast<std::byte*>(own_[size_class].get()), packets_at_once(mempool)) != 0;
 }
 
 PacketPtr Pool::copy(Packet packet) {
@@ -158,12 +211,13 @@ bool Pool::replace(Packet& packet) {
 }
 
 void Pool::look() {
-  // Only this lcore's cache: rte_mempool_in_use_count() walks those of all lcores.
+  // Only this lcore's cache: not_free() walks those of all lcores.
   std::uint32_t used = 0;
   for (rte_mempool* mempool : mempools_) {
     if (!mempool) continue;
     const rte_mempool_cache* cache = rte_mempool_default_cache(mempool, rte_lcore_id());
-    used += mempool->size - rte_mempool_get_ops(mempool->ops_index)->get_count(mempool) - (cache ? cache->len : 0);
+    used += mempool->populated_size - rte_mempool_get_ops(mempool->ops_index)->get_count(mempool) -
+            (cache ? cache->len : 0);
   }
   const std::uint32_t most = std::max(in_use_max(), used);
   in_use_max_.store(most, std::memory_order_relaxed);
@@ -173,7 +227,7 @@ void Pool::look() {
 std::uint32_t Pool::in_use() const {
   std::uint32_t sum = 0;
   for (const rte_mempool* mempool : mempools_)
-    if (mempool) sum += rte_mempool_in_use_count(mempool);
+    if (mempool) sum += not_free(mempool);
   return sum;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/packet/packet.h"
+#include "runtime/packet/reserved_memory.h"
 
 struct rte_mempool;
 
@@ -23,6 +24,8 @@ struct PoolSizes {
 
   /// MiB of memory that EAL must be given for such a pool.
   std::uint64_t mebibytes() const;
+  /// What of that is the packets' own, which EAL need not be given for PacketsInMemory::kAlone.
+  std::uint64_t packet_mebibytes() const;
   /// Throws ConfigError when that is more than `available_bytes`: the kernel would end the process without a word.
   void require_memory(std::uint64_t available_bytes) const;
 };
@@ -32,8 +35,9 @@ struct PoolSizes {
 enum class PacketsInMemory : std::uint8_t {
   kPacked,
   kByPages,
-  kAlone,  ///< packed, and in transparent huge pages where the kernel has some, which takes half of the time of making
-           ///< it, too: for runs without ports, since some of these give EAL's own memory to another process
+  kAlone,  ///< packed, in memory that is not EAL's: in transparent huge pages where the kernel has some, and touched as
+           ///< packets come to be needed at once. For runs of one thread without ports: some of these give EAL's memory
+           ///< to another process
 };
 
 /// Owns the mempools. All packets must be back before it is destroyed.
@@ -62,11 +66,13 @@ class Pool {
   std::uint32_t in_use_max() const { return in_use_max_.load(std::memory_order_relaxed); }
 
  private:
+  bool grow(unsigned size_class);
   void look();
   bool replace(Packet& packet);
 
   static constexpr unsigned kClasses = 4;
   rte_mempool* mempools_[kClasses] = {};  // null: a class without packets
+  ReservedMemory own_[kClasses];          // of those that grow
   // Use grows by allocating only, so it cannot exceed the maximum before as many more packets were allocated as were
   // then missing to it: the count is looked at when they were, not for each packet.
   // Several threads may lose each other's steps: a look is then late, and nothing else.

@@ -133,12 +133,13 @@ std::vector<std::string> eal_arguments(const EalOptions& options) {
 // DPDK itself does not always say that it got none; some of it ends the process.
 void require_address_space(const EalOptions& options) {
   const std::uint64_t left = address_space_bytes() >> 20;
-  const std::uint64_t needed = options.mebibytes + kEalMebibytes + kThreadMebibytes * options.cores.size();
+  const std::uint64_t memory = options.mebibytes + options.apart_mebibytes;
+  const std::uint64_t needed = memory + kEalMebibytes + kThreadMebibytes * options.cores.size();
   if (left < needed)
     throw ConfigError(fmt::format(
         "the limit on this process' address space (`ulimit -v`) leaves {} MiB, and DPDK needs {}, {} of it for "
         "packets and its tables; what kernels keep of flows comes on top: raise the limit, or lower `pool:`",
-        left, needed, options.mebibytes));
+        left, needed, memory));
 }
 
 // Why EAL does not start; empty: it has. Of wrong arguments it prints all its usage.

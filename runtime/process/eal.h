@@ -10,6 +10,7 @@ namespace rocebox {
 
 struct EalOptions {
   std::uint64_t mebibytes = 0;         ///< memory for pools and ports
+  std::uint64_t apart_mebibytes = 0;   ///< what the pool will have beside that, for the limit on address space
   std::vector<unsigned> cores = {};    ///< CPUs of the polling lcores 1, 2, ...; lcore 0 floats over the others
   std::vector<std::string> pci = {};   ///< addresses of the NICs to take; none: the PCI bus is not looked at
   bool hugepages = false;              ///< use them when enough are free

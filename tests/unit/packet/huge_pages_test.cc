@@ -3,39 +3,19 @@
 #include "runtime/packet/huge_pages.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <memory>
-#include <span>
+#include <set>
 #include <vector>
 
 #include "runtime/packet/pool.h"
 
 namespace rocebox::huge_pages_test {
 namespace {
-
-TEST(HugePages, TakeThePlaceOfWholeOnesOnly) {
-  constexpr std::size_t kBytes = std::size_t{7} << 20, kHugePage = std::size_t{2} << 20;
-  auto* const start =
-      static_cast<std::uint8_t*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  ASSERT_NE(static_cast<void*>(start), MAP_FAILED);
-  std::fill_n(start, kBytes, std::uint8_t{0xA5});
-  replace_by_huge_pages(start + 1, kBytes - 2);
-  const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(start + 1) % kHugePage) % kHugePage + 1;
-  const std::size_t whole = (kBytes - 1 - before) / kHugePage * kHugePage;
-  ASSERT_GE(whole, 2 * kHugePage);
-  const auto all = [](std::span<const std::uint8_t> bytes, std::uint8_t value) {
-    return std::ranges::all_of(bytes, [=](std::uint8_t byte) { return byte == value; });
-  };
-  EXPECT_TRUE(all({start, before}, 0xA5));
-  EXPECT_TRUE(all({start + before, whole}, 0));
-  EXPECT_TRUE(all({start + before + whole, start + kBytes}, 0xA5));
-  std::fill_n(start + before, whole, std::uint8_t{1});
-  EXPECT_TRUE(all({start + before, whole}, 1));
-  munmap(start, kBytes);
-}
 
 TEST(HugePages, TheHeapKeepsWhatIsInIt) {
   std::vector<std::unique_ptr<std::vector<std::uint32_t>>> blocks;
@@ -48,14 +28,31 @@ TEST(HugePages, TheHeapKeepsWhatIsInIt) {
   }
 }
 
+// Bytes of this process that are in memory.
+std::size_t resident() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t pages = 0;
+  file >> pages >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 TEST(HugePages, APoolInThemHasAllItsPackets) {
-  Pool pool({.headers = 8192, .small = 0, .large = 0, .giant = 0}, PacketsInMemory::kAlone);
+  constexpr std::uint32_t kPackets = 65536;  // 37 MB
+  const std::size_t before = resident();
+  Pool pool({.headers = kPackets, .small = 0, .large = 0, .giant = 0}, PacketsInMemory::kAlone);
+  EXPECT_LT(resident(), before + (8 << 20)) << "what no packet was in yet is not touched";
+  EXPECT_EQ(pool.in_use(), 0u);
   std::vector<PacketPtr> packets;
+  std::vector<rte_mbuf*> mbufs;
   while (PacketPtr packet = pool.allocate(kHeaderPacketBytes)) {
     std::fill_n(packet->data(), kHeaderPacketBytes, static_cast<std::uint8_t>(packets.size()));
+    mbufs.push_back(packet->mbuf());
     packets.push_back(std::move(packet));
   }
-  EXPECT_EQ(packets.size(), 8192u);
+  EXPECT_EQ(packets.size(), kPackets);
+  EXPECT_EQ(pool.in_use(), kPackets);
+  EXPECT_EQ(pool.in_use_max(), kPackets);
+  EXPECT_EQ((std::set<rte_mbuf*>(mbufs.begin(), mbufs.end()).size()), kPackets);
   for (std::size_t i = 0; i < packets.size(); i++)
     ASSERT_EQ(std::ranges::count(packets[i]->bytes(), static_cast<std::uint8_t>(i)), kHeaderPacketBytes);
   packets.clear();
