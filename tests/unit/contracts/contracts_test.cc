@@ -23,7 +23,7 @@
 #include "tests/unit/harness.h"
 #include "tests/unit/options.h"
 
-namespace rocebox {
+namespace rocebox::contracts_test {
 namespace {
 
 constexpr PoolSizes kSizes{.small = 16384, .large = 256, .giant = 4};
@@ -272,4 +272,4 @@ TEST(Contracts, HoldForConfigurationsDrawnFromTheRanges) {
 }
 
 }  // namespace
-}  // namespace rocebox
+}  // namespace rocebox::contracts_test

@@ -8,7 +8,7 @@
 #include "kernels/link/link.h"
 #include "tests/unit/harness.h"
 
-namespace rocebox {
+namespace rocebox::link_loss_test {
 namespace {
 
 using Change = std::function<void(link::DirectionConfig&)>;
@@ -180,4 +180,4 @@ TEST(LinkStreams, DirectionsAreIndependent) {
 }
 
 }  // namespace
-}  // namespace rocebox
+}  // namespace rocebox::link_loss_test
