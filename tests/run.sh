@@ -10,12 +10,13 @@ usage: tests/run.sh               what finds most mistakes, in about twelve minu
        tests/run.sh --all         everything, in about an hour
        tests/run.sh PRESET...     all tests of these builds: release, asan, tsan, debug, fuzz (asan's, and fuzzing)
 
-Without options: release's unit, replay, simulation and telemetry tests, one lab, a plugin, the house's rules and formatting,
-some swarm seeds. --all adds all labs, packages, virtual machines with Soft-RoCE, fuzzing, a thousand swarm seeds, and all
-that sanitizers have: unit tests and commands under AddressSanitizer and UndefinedBehaviorSanitizer, threads under
-ThreadSanitizer; its unit tests run in an order drawn from a seed that it prints: GTEST_RANDOM_SEED=N makes it that one again.
-They have sanitizers, but for what takes longest and tells of chances or order; what asks more without them runs so, too.
-Neither runs any without optimisation (debug).
+Without options: release's unit, replay, simulation and telemetry tests, one lab, the house's rules and formatting, some
+swarm seeds. --all adds all labs, plugins, packages, every configuration for simulations that is shipped, virtual
+machines with Soft-RoCE, fuzzing, a thousand swarm seeds, and all that sanitizers have: unit tests and commands under
+AddressSanitizer and UndefinedBehaviorSanitizer, threads under ThreadSanitizer; its unit tests run in an order drawn from
+a seed that it prints: GTEST_RANDOM_SEED=N makes it that one again.
+Unit tests have sanitizers there, but for what takes longest and tells of chances or order; what asks more without them
+runs so, too. Neither runs the tests of the debug build.
 
 Builds are in build/PRESET. All that runs is one run of ctest, which ends with how many passed; exit status 0: all.
 One test: (cd build/release && ctest -R '^replay_link$' --output-on-failure); one unit test:
@@ -72,8 +73,9 @@ else
   presets=(release)
   build release short_run unit_tests
   words+=(-L '^quick$')
-  echo "left out, and run by --all: sanitizers (AddressSanitizer's alone: tests/run.sh asan), most labs, packages, statistics,"
-  echo "scripts of figures, every capture, virtual machines with Soft-RoCE, fuzzing, recordings of live runs, 1000 swarm seeds."
+  echo "left out, and run by --all: tests with sanitizers (tests/run.sh asan has AddressSanitizer's), most labs, plugins,"
+  echo "packages, statistics, configs/sim as they are shipped, scripts of figures, every capture, virtual machines with"
+  echo "Soft-RoCE, fuzzing, recordings of live runs, 1000 swarm seeds."
   echo "By neither: tests without optimisation (tests/run.sh debug)"
 fi
 
