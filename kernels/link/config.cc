@@ -47,9 +47,9 @@ void Event::check_choice(Fields& f) const {
   const bool by_number = packet != 0, by_content = !any() || psn >= 0 || relative_psn >= 0;
   if (by_number && by_content)
     f.refuse("packet", "names one packet: leave it or the other conditions out");
-  else if (by_number && f.given("occurrence"))
-    f.refuse("occurrence", "cannot go with `packet`, which names one packet");
-  else if (!by_number && !by_content)
+  else if (by_number)
+    f.exclude("occurrence", "cannot go with `packet`, which names one packet");
+  else if (!by_content)
     f.refuse("packet", "must be given, or conditions: qpn, psn, relative_psn, opcode, kind, source, destination");
   if (psn >= 0 && relative_psn >= 0) f.refuse("relative_psn", "cannot go with `psn`: give one or the other");
   if (psn >= 0 && qpn < 0) f.refuse("psn", "needs `qpn` beside it");
@@ -88,10 +88,11 @@ void Ecn::fields(Fields& f) {
   f.bytes("min", min, sizes, "Kmin: below this occupancy nothing is marked");
   f.bytes("max", max, sizes, "Kmax: above this occupancy all is marked; 0: off");
   f.fraction("probability", probability, kShare, "Pmax: marked share at max, linear from 0 at min");
-  if (max == 0 && (min > 0 || f.given("probability")))
+  if (max == 0 && min > 0)
     f.refuse("max", "must be given when the group is used");
   else if (min > max)
     f.refuse("min", "must not exceed `max`");
+  if (max == 0) f.exclude("probability", "is of no use without `max`");
 }
 
 void DirectionConfig::random_fields(Fields& f) {

@@ -25,6 +25,7 @@ void add(FlatValues& flat, const OptionValues& values, const std::string& prefix
         add(flat, value.entries[0], path + ".", false);
         break;
       case OptionValue::Kind::kItems:
+        if (value.entries.empty() && value.given) flat.emplace_back(path, "");
         for (std::size_t i = 0; i < value.entries.size(); i++) add(flat, value.entries[i], indexed(i) + ".", true);
     }
   }

@@ -180,8 +180,8 @@ void refuse_shared_interfaces(const RunConfig& config, Mistakes& mistakes);
 /// MiB of memory that EAL must be given: for the pool, and for what devices keep there.
 std::uint64_t eal_mebibytes(const RunConfig& config);
 
-/// The effective configuration as YAML: every option with its value, groups and lists as far as they were written;
-/// loads to the same configuration.
+/// The effective configuration as YAML: every option that counts, with its value, groups and lists as far as they were
+/// written; loads to the same configuration.
 std::string effective_yaml(const RunConfig& config);
 
 /// JSON Schema (draft 2020-12) of the configuration with the kernels of `registry`.

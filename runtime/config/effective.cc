@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The effective configuration as YAML that loads to the same configuration: every option with the value it has; groups
-// and entries of lists as far as they were written.
+// The effective configuration as YAML that loads to the same configuration: every option that counts, with its value;
+// groups and entries of lists as far as they were written.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,8 +74,13 @@ OptionValues capture_values(const RunConfig& config, const CaptureBinding& bindi
 void print(const OptionValues& values, std::string& out, unsigned indent, bool only_given) {
   for (const OptionValue& value : values) {
     if (!value.given && (only_given || value.kind == OptionValue::Kind::kGroup)) continue;
-    if (value.kind == OptionValue::Kind::kItems && value.entries.empty()) continue;
+    const bool is_empty = value.kind == OptionValue::Kind::kItems && value.entries.empty();
+    if (is_empty && !value.given) continue;
     out += fmt::format("{:{}}{}:", "", indent, value.name);
+    if (is_empty) {  // it may stand in place of another list
+      out += " []\n";
+      continue;
+    }
     switch (value.kind) {
       case OptionValue::Kind::kPlain:
         out += " " + value.text + "\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every option of a configuration with the value that it has.
+// Every option of a configuration that counts, with the value that it has.
 #pragma once
 #include "runtime/component/option_values.h"
 #include "runtime/config/config.h"

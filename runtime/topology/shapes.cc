@@ -61,6 +61,7 @@ void LeafSpine::fields(Fields& f) {
             "hosts of all leaves, in place of `hosts_per_leaf`: the first leaves have one more where they do not go "
             "into each alike; 0: that many at each");
   if (hosts != 0 && hosts < leaves) f.refuse("hosts", "must be one at each leaf, at least");
+  if (hosts != 0) f.exclude("hosts_per_leaf", "cannot go with `hosts`, which stands in its place");
   f.integer("wires_per_spine", wires_per_spine, kPorts, "wires between each leaf and each spine, side by side");
   wire_fields(f, "host", host, "the wires of hosts");
   wire_fields(f, "spine", spine, "the wires between leaves and spines");

@@ -39,7 +39,9 @@ void check_pauses(Fields& f, const TrafficManagerConfig& config) {
   const std::vector<std::string>& classes = config.pfc_classes;
   if (config.xon > config.xoff) f.refuse("xon", "must not exceed `xoff`");
   if (classes.empty()) {
-    if (f.given("xoff") || f.given("xon")) f.refuse("classes", "must be given when the group is used");
+    constexpr std::string_view kWhy = "is of no use without `classes`";
+    f.exclude("xoff", kWhy);
+    if (!f.given("xoff")) f.exclude("xon", kWhy);
     return;
   }
   for (auto text = classes.begin(); text != classes.end(); ++text)
@@ -86,8 +88,8 @@ void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
     g.bytes("max", ecn_max, kQueueBytes, "Kmax: from this length each is marked; 0: no marks");
     g.fraction("probability", ecn_probability, {0, 1}, "Pmax: probability just below `max`, from 0 at `min`");
     if (ecn_max != 0 && ecn_min > ecn_max) g.refuse("min", "must not exceed `max`");
-    if (ecn_max == 0 && (ecn_min != 0 || g.given("probability")))
-      g.refuse("max", "must be given when the group is used");
+    if (ecn_max == 0 && ecn_min != 0) g.refuse("max", "must be given when the group is used");
+    if (ecn_max == 0) g.exclude("probability", "is of no use without `max`");
     if (ecn_max != 0 && ecn_min >= buffer)
       g.refuse("min", fmt::format("must be below `buffer` ({} bytes), or nothing is marked", buffer));
   });

@@ -69,7 +69,10 @@ void TeamOptions::fields(Fields& f) {
   f.duration("alpha", alpha, {0, 100 * kSecond}, "alpha of the cutoff timer");
   Nanos fixed = cutoff.value_or(0);
   f.duration("cutoff", fixed, {0, 1000 * kSecond}, "the cutoff timer, in place of N / B + alpha");
-  if (f.given("cutoff")) cutoff = fixed;
+  if (f.given("cutoff"))
+    cutoff = fixed;
+  else
+    f.exclude("cutoff", "");  // 0 would mean another thing
   f.duration("timeout", timeout, {kMicrosecond, 1000 * kSecond},
              "a collective fails when for so long nothing has happened that others owe it");
   f.integer("retry_cnt", retry_cnt, {0, 7}, "times that a packet of a connection is sent again");

@@ -66,7 +66,7 @@ TEST(LinkConfig, RefusesImpossibleOptions) {
   expect_refused("rate: 500bps", "`rate` must be 0 or at least 1kbps");
   expect_refused("jitter_reorders: true", "`jitter_reorders` needs `jitter`");
   expect_refused("ecn: {min: 10KiB}", "`max` must be given when the group is used");
-  expect_refused("ecn: {probability: 1%}", "`max` must be given when the group is used");
+  expect_refused("ecn: {probability: 1%}", "`probability` is of no use without `max`");
   expect_refused("ecn: {min: 20KiB, max: 10KiB}", "`min` must not exceed `max`");
   expect_refused("ecn: {min: 10KiB, max: 20KiB}", "`ecn` needs `rate`: without one nothing waits");
   expect_refused("queue_full: trim", "`queue_full` needs `rate`: without one nothing waits");

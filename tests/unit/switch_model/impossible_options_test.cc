@@ -27,7 +27,7 @@ TEST(ImpossibleOptions, QueuesThatCannotDoWhatTheyAreFor) {
       {head + "{packets: 64, pfc: {classes: [3], xoff: 576KiB}}", "1:58",
        "`xoff` is never exceeded: `packets: 64` hold 589824 bytes at most"},
       {head + "{pfc: {classes: [3, 3]}}", "1:34", "`classes` names 3 twice"},
-      {head + "{pfc: {xoff: 1KiB, xon: 0B}}", "1:24", "`classes` must be given when the group is used"},
+      {head + "{pfc: {xoff: 1KiB, xon: 0B}}", "1:31", "`xoff` is of no use without `classes`"},
       {head + "{pfc: {classes: [3], xoff: 1KiB, xon: 2KiB}}", "1:56", "`xon` must not exceed `xoff`"},
       {head + "{rate: 1Gbps, ecn: {min: 1KiB}}", "1:37", "`max` must be given when the group is used"},
       {head + "{rate: 1Gbps, buffer: 4KiB, ecn: {min: 4KiB, max: 5KiB}}", "1:57",
