@@ -11,15 +11,18 @@
 #include <type_traits>
 #include <utility>
 
-#ifdef ROCEBOX_SANITIZED
+#if __has_include(<sanitizer/asan_interface.h>)
 #include <sanitizer/asan_interface.h>  // its macros do nothing where AddressSanitizer is not
+#else
+#define ASAN_POISON_MEMORY_REGION(start, bytes) (static_cast<void>(start), static_cast<void>(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(start, bytes) (static_cast<void>(start), static_cast<void>(bytes))
 #endif
 
 namespace rocebox {
 
 /// A block of zero bytes. Where it is large, the system itself gives a page of it when that is first touched:
 /// AddressSanitizer's allocator would write down of every byte that it is there, and then that it is gone, an eighth of
-/// a gibibyte each for a table of one. What lies right behind the block may not be touched there, either.
+/// a gibibyte each for a table of one. AddressSanitizer finds who touches what lies right behind the block.
 class ReservedMemory {
  public:
   ReservedMemory() = default;
@@ -36,7 +39,8 @@ class ReservedMemory {
     if (!block_) throw std::bad_alloc();
     start_ = block_;
     std::align(align, bytes, start_, space);
-    if (large_) set_fence(fence_ = static_cast<std::byte*>(start_) + bytes, true);
+    fence_ = static_cast<std::byte*>(start_) + bytes;
+    ASAN_POISON_MEMORY_REGION(fence_, kFence);
   }
   ReservedMemory(ReservedMemory&& other) noexcept { swap(other); }
   ReservedMemory& operator=(ReservedMemory&& other) noexcept {
@@ -44,12 +48,12 @@ class ReservedMemory {
     return *this;
   }
   ~ReservedMemory() {
-    if (!large_) {
+    if (!block_) return;
+    ASAN_UNPOISON_MEMORY_REGION(fence_, kFence);
+    if (large_)
+      munmap(block_, large_);
+    else
       std::free(block_);
-      return;
-    }
-    set_fence(fence_, false);
-    munmap(block_, large_);
   }
 
   void* get() const { return start_; }
@@ -61,17 +65,8 @@ class ReservedMemory {
   }
 
  private:
-  static constexpr std::size_t kLarge = 128 << 10;  // malloc, too, asks the system for what is larger
+  static constexpr std::size_t kLarge = 128 << 10;  // as malloc's own first bound
   static constexpr std::size_t kFence = 64;         // that nobody may touch
-
-  static void set_fence([[maybe_unused]] void* fence, [[maybe_unused]] bool up) {
-#ifdef ROCEBOX_SANITIZED
-    if (up)
-      ASAN_POISON_MEMORY_REGION(fence, kFence);
-    else
-      ASAN_UNPOISON_MEMORY_REGION(fence, kFence);
-#endif
-  }
 
   void* block_ = nullptr;
   void* start_ = nullptr;

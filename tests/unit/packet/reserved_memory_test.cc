@@ -55,10 +55,12 @@ TEST(ReservedMemory, SizesThatThereAreNotThrow) {
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
-TEST(ReservedMemoryDeath, WhatLiesBehindALargeBlockIsNotTouched) {
-  ReservedArray<std::uint8_t> array(std::size_t{1} << 20);
-  volatile std::size_t behind = std::size_t{1} << 20;
-  EXPECT_DEATH(array[behind] = 1, "use-after-poison");
+TEST(ReservedMemoryDeath, WhatLiesBehindABlockIsNotTouched) {
+  for (const std::size_t bytes : {24ul, 1000ul, 1ul << 20}) {
+    ReservedArray<std::uint8_t> array(bytes);
+    volatile std::size_t behind = bytes;
+    EXPECT_DEATH(array[behind] = 1, "use-after-poison");
+  }
 }
 #endif
 #endif
