@@ -36,8 +36,12 @@ void NicConfig::control_fields(Fields& f) {
   for (std::size_t i = 0; i < controls_.size(); i++) {
     const std::string_view name = controls_[i]->name;
     CongestionControlOptions& options = *control_options_[i];
-    f.group(name, controls_[i]->summary, [&](Fields& g) { options.fields(g); });
     const int number = static_cast<int>(i) + 1;
+    f.group(name, controls_[i]->summary, [&](Fields& g) {
+      options.fields(g);
+      if (chosen == number && !options.enabled())
+        g.exclude("enabled", fmt::format("is false, and `{}: {}` says that it is used", kName, name));
+    });
     if (!options.enabled() || chosen == number) continue;
     if (chosen != 0)
       f.refuse(name,

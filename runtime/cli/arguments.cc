@@ -145,7 +145,7 @@ void add_run(CLI::App& app, RunArguments& a) {
 
 void add_check(CLI::App& app, CheckArguments& a) {
   CLI::App* command =
-      app.add_subcommand("check", "Check a configuration; print it with every option's value, and what would run");
+      app.add_subcommand("check", "Check a configuration; print it with its options' values, and what would run");
   command->add_option("CONFIG", a.config, kConfig);
   add_between(*command, a.line);
   add_from(*command, a.line);

@@ -150,7 +150,7 @@ int check(const CheckArguments& arguments) {
       throw ConfigError(config.file + ": --strict and --resources look at switches, and there is none");
     return check_hardware(config, arguments.strict, arguments.resources) ? 0 : 1;
   }
-  print_line(fmt::format("# {}: good. Every option with its value:", config.file));
+  print_line(fmt::format("# {}: good. The options that count, with their values:", config.file));
   print_lines(config::effective_yaml(config));
   print_plan(config);
   return 0;

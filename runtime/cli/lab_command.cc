@@ -167,7 +167,7 @@ void check_lab(const std::string& text, const std::string& path, const std::vect
   for (const config::ExpectationText& expectation : config.expectations)
     print_line(fmt::format("#   expect {}", expectation.text));
   for (const lab::ApplianceConfig& appliance : config.appliances)
-    print_lines(fmt::format("# appliance {}, every option with its value:\n{}", appliance.name,
+    print_lines(fmt::format("# appliance {}, the options that count, with their values:\n{}", appliance.name,
                             config::effective_yaml(appliance.config)));
 }
 

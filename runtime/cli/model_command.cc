@@ -96,6 +96,7 @@ int model(const ModelArguments& arguments) {
   files.writes(ExtraOutputs{{}, arguments.json, !is_standard_output(arguments.json)});
   if (!arguments.plot.empty()) files.writes(plotted_report(arguments.plot), "the report beside the figures");
   check_files(files);
+  if (!arguments.plot.empty()) make_folder("--plot", arguments.plot);
 
   Json report = {{"schema_version", kReportSchemaVersion},
                  {"command", "model"},

@@ -141,6 +141,8 @@ int sim(const SimArguments& arguments) {
   Pool pool = make_pool(config);
   Sim run(config, pool, std::move(options));
   if (arguments.only_check) return 0;
+  if (!arguments.csv.empty()) make_folder("--csv", arguments.csv);
+  if (!arguments.plot.empty()) make_folder("--plot", arguments.plot);
   run.open();
   use_huge_pages_for_heap();  // where hundreds of devices take turns
   packets_flow();

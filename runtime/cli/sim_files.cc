@@ -36,12 +36,6 @@ std::string plotting_python() {
   return "";
 }
 
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw std::runtime_error(fmt::format("{}: cannot be made: {}", folder, error.message()));
-}
-
 // A row of what a workload came to, groups taken apart.
 Json flat_row(const std::string& name, const Json& workload) {
   Json row = {{"workload", name}};
@@ -97,8 +91,13 @@ std::vector<std::string> table_files(const std::string& folder) {
   return files;
 }
 
+void make_folder(std::string_view option, const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw ConfigError(fmt::format("{} {}: the folder cannot be made: {}", option, folder, error.message()));
+}
+
 void write_tables(const Json& report, const Transfers& transfers, const std::string& folder) {
-  make_folder(folder);
   Json workloads = Json::array();
   for (const auto& [name, workload] : report["workloads"].items()) workloads.push_back(flat_row(name, workload));
   const fs::path path(folder);
@@ -127,7 +126,6 @@ void write_plots(const Json& report, const Transfers& transfers, const std::stri
 }
 
 void write_figures(const Json& report, const std::string& folder) {
-  make_folder(folder);
   const std::string json = plotted_report(folder);
   write_file(json, json_text(report));
   const lab::CallResult drawn = lab::call({plotting_python(), script(), json, folder});

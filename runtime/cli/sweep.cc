@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "runtime/capture/output_file.h"
@@ -48,8 +49,16 @@ void refuse_contradictions(const SimArguments& arguments) {
                                       {!arguments.trace_outs.empty(), "--trace-out"},
                                       {!arguments.plot.empty(), "--plot"}})
     if (given) throw ConfigError(fmt::format("{} is for a single run, and --sweep and --seeds make many", option));
+  std::set<std::string> keys;
   for (const std::string& sweep : arguments.sweeps) {
-    if (parse_sweep(sweep).first != kSeedColumn) continue;
+    const std::string key = parse_sweep(sweep).first;
+    if (!keys.insert(key).second)
+      throw ConfigError(fmt::format("--sweep {}: `{}` has values by another --sweep: give all in one", sweep, key));
+    for (const std::string& setting : arguments.settings)
+      if (config::parse_setting(setting, "--set").key == key)
+        throw ConfigError(
+            fmt::format("--set {} and --sweep {} both say what `{}` is: give one of both", setting, sweep, key));
+    if (key != kSeedColumn) continue;
     if (!arguments.seed.empty())
       throw ConfigError(fmt::format("--seed {} and --sweep {} both say which seed a run has: give one of both",
                                     arguments.seed, sweep));
@@ -64,6 +73,7 @@ int sweep_among(const SimArguments& arguments, Ranks& ranks) {
   const CheckedSweep checked = check_sweep(arguments, ranks);
   if (checked.status != 0) return checked.status;
   const std::vector<SweepPoint> points = with_seeds(checked.points, arguments.seeds);
+  if (!arguments.csv.empty() && ranks.is_first()) make_folder("--csv", arguments.csv);
   SweepRuns runs(arguments, points, ranks, SweepRuns::Extent::kRun);
   {
     EndSignals signals;
@@ -76,10 +86,7 @@ int sweep_among(const SimArguments& arguments, Ranks& ranks) {
   Json report = {{"schema_version", kReportSchemaVersion}, {"command", "sim"}, {"config", arguments.config}};
   report["runs"] = gathered(outcomes, points, status);
   if (arguments.seeds > 1) report["means"] = sweep_means(report["runs"]);
-  if (!arguments.csv.empty()) {
-    fs::create_directories(arguments.csv);
-    write_file((fs::path(arguments.csv) / kSweepTable).string(), csv_text(report["runs"]));
-  }
+  if (!arguments.csv.empty()) write_file((fs::path(arguments.csv) / kSweepTable).string(), csv_text(report["runs"]));
   if (!arguments.json.empty()) write_file(arguments.json, json_text(report));
   if (!is_standard_output(arguments.json)) print_report(report, stdout, arguments.report);
   return status;

@@ -91,12 +91,14 @@ std::string report_value(std::string_view key, const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   const Meaning means = meaning(key);
   if (value.is_number() && means == Meaning::kRate) return rate_text(value.get<double>());
+  if (value.is_number() && means == Meaning::kDuration) {  // a mean of durations has a fraction
+    const auto nanoseconds = value.get<double>();
+    const Unit unit = time_unit(std::fabs(nanoseconds));
+    return fmt::format("{} {}", in_unit(nanoseconds, unit), unit.name);
+  }
   if (value.is_number_integer()) {
     const auto number = value.get<std::int64_t>();
-    if (is_identifier(means)) return identifier_text(number, means);
-    if (means != Meaning::kDuration) return count_text(number);
-    const Unit unit = time_unit(std::fabs(static_cast<double>(number)));
-    return fmt::format("{} {}", in_unit(static_cast<double>(number), unit), unit.name);
+    return is_identifier(means) ? identifier_text(number, means) : count_text(number);
   }
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
   return value.dump();

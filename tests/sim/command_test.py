@@ -250,6 +250,27 @@ sim: {watchdog: 60s}
         said = self.rocebox("sim", self.config(FABRIC), "--sweep", "loss=0,100%", status=1)[1]
         self.assertIn("with loss=100% seed=1:", said)
 
+    def test_a_sweep_has_each_key_once(self):
+        config = self.config(PAIR)
+        for words in (("--sweep", "iters=1", "--sweep", "iters=2"), ("--sweep", "iters=1,2", "--set", "iters=3")):
+            said = self.rocebox("sim", config, *words, status=2)[1]
+            self.assertRegex(said, "`iters`.*: give (all in one|one of both)")
+
+    def test_results_have_a_place_before_the_run(self):
+        (self.dir / "taken").write_text("a file")
+        for words in (("--csv", self.dir / "taken"), ("--csv", self.dir / "taken", "--sweep", "iters=1,2")):
+            shown, said = self.rocebox("sim", self.config(PAIR), *words, status=2)
+            self.assertEqual(shown, "")
+            self.assertIn("taken: the folder cannot be made", said)
+
+    def test_a_workload_that_fails_is_told(self):
+        """A client without a server: it has ended, and the run has failed."""
+        text = PAIR.replace("{nic: {header_only: true}}", "{nic: {}}")
+        text = text.replace("{write: {type: write_bw, iters: $iters}}", "{client: {type: write_bw, hosts: [h0], address: 10.255.255.9}}")
+        shown, said = self.rocebox("sim", self.config(text), status=1)
+        self.assertIn("workload `client` failed: ", said)
+        self.assertIn("client", shown)
+
     def test_a_sweep_makes_each_run_before_the_first_one_starts(self):
         """What is wrong with a workload is known when it is made."""
         text = PAIR.replace("back_to_back: {}", "leaf_spine: {leaves: 1, spines: 1, hosts_per_leaf: 7}, switches: {switch: {}}")

@@ -230,7 +230,20 @@ void Sim::run() {
 }
 
 bool Sim::succeeded() const {
-  return (end_ == End::kFinished || end_ == End::kTime) && !drain_cut_ && expectations_.hold(report());
+  return (end_ == End::kFinished || end_ == End::kTime) && !drain_cut_ && failures().empty();
+}
+
+// Expectations that do not hold, and workloads that tell of an error.
+std::vector<std::string> Sim::failures() const {
+  const Json all = report();
+  std::vector<std::string> lines = expectations_.failures(all);
+  for (const auto& [name, workload] : all["workloads"].items()) {
+    const Json& details = workload["details"];
+    if (!details.is_object() || !details.contains("error")) continue;
+    if (const auto error = details["error"].get<std::string>(); !error.empty())
+      lines.push_back(fmt::format("{}: workload `{}` failed: {}", config_.file, name, error));
+  }
+  return lines;
 }
 
 // Who waits for what, and where packets are.
@@ -274,20 +287,24 @@ std::vector<std::string> Sim::warnings() const {
   return lines;
 }
 
-// Over every counter of every device, and every transfer: equal runs have equal ones, and what differs on the way
-// differs in these.
+// Over every counter of every device, every transfer, when each workload began and ended, and the run: equal runs have
+// equal ones, and what differs on the way differs in these.
 std::string Sim::hash() const {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
   XXH3_64bits_reset(state.get());
   for (unsigned i = 0; i < testbed_.device_count(); i++)
     testbed_.device(i).books().for_each_counter(
         [&](const CounterView& counter) { XXH3_64bits_update(state.get(), &counter.value, sizeof counter.value); });
-  for (const SimWorkloads::Row& row : workloads_.rows())
+  for (const SimWorkloads::Row& row : workloads_.rows()) {
+    const Nanos times[] = {row.started, row.finished};
+    XXH3_64bits_update(state.get(), times, sizeof times);
     for (const FlowRecord& flow : row.workload->flows()) {
       const std::uint64_t words[] = {std::uint64_t{flow.source} << 32 | flow.destination, flow.bytes,
                                      static_cast<std::uint64_t>(flow.start), static_cast<std::uint64_t>(flow.end)};
       XXH3_64bits_update(state.get(), words, sizeof words);
     }
+  }
+  XXH3_64bits_update(state.get(), &now_, sizeof now_);
   return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
 

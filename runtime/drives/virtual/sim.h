@@ -55,7 +55,7 @@ class Sim {
   bool succeeded() const;
   bool interrupted() const { return end_ == End::kSignal; }
   /// The expectations that did not hold, one a line. After run().
-  std::vector<std::string> failures() const { return expectations_.failures(report()); }
+  std::vector<std::string> failures() const;
   /// What a user would want to hear of, one a line: who waits for what where nothing advances any more. After run().
   std::vector<std::string> warnings() const;
 

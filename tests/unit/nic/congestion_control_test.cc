@@ -104,6 +104,9 @@ TEST(CongestionControl, ResponsesToReadsObeyNotifications) {
 TEST(CongestionControl, ContradictionsAreRefused) {
   const Registry registry;
   EXPECT_EQ(mistakes_of(registry, "{rate: 10Gbps, congestion_control: dcqcn}"), "");
+  EXPECT_NE(mistakes_of(registry, "{rate: 10Gbps, congestion_control: dcqcn, dcqcn: {enabled: false}}")
+                .find("`enabled` is false, and `congestion_control: dcqcn` says that it is used"),
+            std::string::npos);
   EXPECT_NE(mistakes_of(registry, "{congestion_control: dcqcn}").find("`congestion_control` needs the port's `rate:`"),
             std::string::npos);
   EXPECT_NE(mistakes_of(registry, "{dcqcn: {enabled: true}}").find("`dcqcn` needs the port's `rate:`"),
