@@ -139,7 +139,9 @@ class Nic::NewOptions final : public Change {
 std::unique_ptr<Change> Nic::prepare(const NicConfig& config) const {
   if (const std::string other = first_difference(config_.fixed, config.fixed); !other.empty())
     throw ConfigError(
-        fmt::format("nic: `{}` cannot be changed while it runs; only `up` can, and parameters of programs", other));
+        fmt::format("nic: `{}` cannot be changed while it runs; only `up` can, and what a program has of `parameters` "
+                    "and `mailbox`",
+                    other));
   // The same control as before, if any: its name is among those that are fixed.
   return std::make_unique<NewOptions>(config.up,
                                       config.control && observer_ ? config.control->change(*observer_) : nullptr);

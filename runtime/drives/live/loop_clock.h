@@ -8,8 +8,8 @@
 
 namespace rocebox {
 
-/// Read once a loop, and once a burst of packets. What goes by from one loop to the next counts as busy when the loop
-/// between them was, so that nothing is lost between loops.
+/// Read once a loop, and once for each burst of packets and each host that acts in it. What goes by from one loop to
+/// the next counts as busy when the loop between them was, so that nothing is lost between loops.
 class LoopClock {
  public:
   explicit LoopClock(const Clock& clock) : clock_(clock) {}
