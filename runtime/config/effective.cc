@@ -74,13 +74,8 @@ OptionValues capture_values(const RunConfig& config, const CaptureBinding& bindi
 void print(const OptionValues& values, std::string& out, unsigned indent, bool only_given) {
   for (const OptionValue& value : values) {
     if (!value.given && (only_given || value.kind == OptionValue::Kind::kGroup)) continue;
-    const bool is_empty = value.kind == OptionValue::Kind::kItems && value.entries.empty();
-    if (is_empty && !value.given) continue;
+    if (!value.given && value.kind == OptionValue::Kind::kItems && value.entries.empty()) continue;
     out += fmt::format("{:{}}{}:", "", indent, value.name);
-    if (is_empty) {  // it may stand in place of another list
-      out += " []\n";
-      continue;
-    }
     switch (value.kind) {
       case OptionValue::Kind::kPlain:
         out += " " + value.text + "\n";
@@ -101,7 +96,7 @@ void print(const OptionValues& values, std::string& out, unsigned indent, bool o
         break;
       }
       case OptionValue::Kind::kItems:
-        out += "\n";
+        out += value.entries.empty() ? " []\n" : "\n";  // an empty one may stand in place of another list
         for (const OptionValues& entry : value.entries) {
           std::string block;
           print(entry, block, indent + 4, true);

@@ -56,6 +56,7 @@ std::uint32_t populate(rte_mempool* mempool, std::byte* memory, std::size_t coun
   return static_cast<std::uint32_t>(made);
 }
 
+// How many a pool that grows has more of at once.
 std::size_t packets_at_once(const rte_mempool* mempool) {
   return std::max<std::size_t>(kGrowthBytes / bytes_of_one(mempool), 1);
 }
@@ -67,6 +68,19 @@ std::uint32_t populate_all(rte_mempool* mempool, const std::string& name) {
   const std::uint32_t made = populate(mempool, static_cast<std::byte*>(zone->addr), mempool->size, zone);
   if (made == 0) rte_memzone_free(zone);
   return made;
+}
+
+// The first packets, in memory that is not EAL's. Advice: without huge pages all works as before; with them thousands
+// of packets in flight lie in no more pages than the processor remembers the places of.
+std::uint32_t populate_first(rte_mempool* mempool, ReservedMemory& own) {
+  const std::size_t bytes = mempool->size * bytes_of_one(mempool);
+  try {
+    own = ReservedMemory(bytes, kGrowthBytes, false);
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+  (void)madvise(own.get(), bytes, MADV_HUGEPAGE);
+  return populate(mempool, static_cast<std::byte*>(own.get()), packets_at_once(mempool));
 }
 
 // rte_pktmbuf_pool_create() lets no packet lie across a page for the sake of devices, and pages have 4 KiB without
@@ -83,22 +97,7 @@ rte_mempool* make_packed(const std::string& name, std::uint32_t count, std::uint
   about.mbuf_priv_size = sizeof(PacketMeta);
   rte_pktmbuf_pool_init(mempool, &about);
   bool is_made = rte_mempool_set_ops_byname(mempool, rte_mbuf_best_mempool_ops(), nullptr) == 0;
-  if (is_made && own) {
-    const std::size_t bytes = count * bytes_of_one(mempool);
-    try {
-      *own = ReservedMemory(bytes, kGrowthBytes, false);
-    } catch (const std::bad_alloc&) {
-      rte_mempool_free(mempool);
-      rte_errno = ENOMEM;
-      return nullptr;
-    }
-    // Thousands of packets in flight lie in more small pages than the processor remembers the places of. Advice:
-    // without huge pages all works as before.
-    (void)madvise(own->get(), bytes, MADV_HUGEPAGE);
-    is_made = populate(mempool, static_cast<std::byte*>(own->get()), packets_at_once(mempool)) != 0;
-  } else if (is_made) {
-    is_made = populate_all(mempool, name) == count;
-  }
+  if (is_made) is_made = own ? populate_first(mempool, *own) != 0 : populate_all(mempool, name) == count;
   if (is_made) return mempool;
   rte_mempool_free(mempool);
   rte_errno = ENOMEM;

@@ -56,10 +56,12 @@ TEST(EffectiveRoundTrip, OptionsThatExcludeEachOther) {
            "devices: {a: {nic: {address: 10.0.0.1, rate: 1Gbps, dcqcn: {enabled: true}}}}\n",
            "topology: {back_to_back: {}, hosts: {nic: {}}}\nworkloads: {w: {type: write_bw, hosts: [h0, h1], duration: "
            "1ms}}\n",
+           "topology: {fat_tree: {radix: 4, hosts: 8}, hosts: {nic: {}}, switches: {switch: {}}}\n",
+           "topology: {fat_tree: {radix: 4, hosts: 16}, hosts: {nic: {}}, switches: {switch: {}}}\n",
+           "devices: {a: {path: x <-> link <-> y, kernels: {link: {events: [{packet: 3, do: drop}]}}}}\n",
            "devices: {a: {path: x <-> link <-> y, kernels: {link: {ecn: {}}}}}\n",
            "devices: {a: {path: x <-> link <-> y, kernels: {link: {rate: 1Gbps, queue: 1MiB, ecn: {max: 10kB}, "
-           "forward: {ecn: {max: "
-           "0B}}}}}}\n",
+           "forward: {ecn: {max: 0B}}}}}}\n",
            "devices: {a: {switch: {ports: [p, q], traffic_manager: {rate: 1Gbps, ecn: {max: 0B}}}}}\n",
            "devices: {a: {switch: {ports: [p, q], traffic_manager: {rate: 1Gbps, pfc: {classes: []}}}}}\n",
        }) {

@@ -3,16 +3,15 @@
 #include "runtime/packet/huge_pages.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <vector>
 
 #include "runtime/packet/pool.h"
+#include "tests/unit/packet/resident.h"
 
 namespace rocebox::huge_pages_test {
 namespace {
@@ -28,19 +27,11 @@ TEST(HugePages, TheHeapKeepsWhatIsInIt) {
   }
 }
 
-// Bytes of this process that are in memory.
-std::size_t resident() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t pages = 0;
-  file >> pages >> pages;
-  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 TEST(HugePages, APoolInThemHasAllItsPackets) {
   constexpr std::uint32_t kPackets = 65536;  // 37 MB
-  const std::size_t before = resident();
+  const std::size_t before = test::resident_bytes();
   Pool pool({.headers = kPackets, .small = 0, .large = 0, .giant = 0}, PacketsInMemory::kAlone);
-  EXPECT_LT(resident(), before + (8 << 20)) << "what no packet was in yet is not touched";
+  EXPECT_LT(test::resident_bytes(), before + (8 << 20)) << "what no packet was in yet is not touched";
   EXPECT_EQ(pool.in_use(), 0u);
   std::vector<PacketPtr> packets;
   std::vector<rte_mbuf*> mbufs;

@@ -2,19 +2,13 @@
 #include "runtime/packet/reserved_memory.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+
+#include "tests/unit/packet/resident.h"
 
 namespace rocebox::reserved_memory_test {
 namespace {
-
-std::size_t resident_bytes() {
-  std::size_t all = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> all >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
 
 TEST(ReservedMemory, HoldsZerosOnItsBoundaryWhateverItsSize) {
   for (const std::size_t bytes : {0ul, 1ul, 63ul, 4096ul, 131'000ul, 131'072ul, 1'000'001ul})
@@ -30,10 +24,10 @@ TEST(ReservedMemory, HoldsZerosOnItsBoundaryWhateverItsSize) {
 // With AddressSanitizer, too, which would keep books on an eighth of it.
 TEST(ReservedMemory, IsOnlyWhatIsTouched) {
   constexpr std::size_t kBytes = std::size_t{1} << 30;
-  const std::size_t before = resident_bytes();
+  const std::size_t before = test::resident_bytes();
   ReservedArray<std::uint64_t> array(kBytes / sizeof(std::uint64_t));
   array[0] = array[kBytes / sizeof(std::uint64_t) - 1] = 7;
-  EXPECT_LT(resident_bytes(), before + (std::size_t{8} << 20));
+  EXPECT_LT(test::resident_bytes(), before + (std::size_t{8} << 20));
 }
 
 TEST(ReservedMemory, MovesAndIsExchanged) {
