@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 
@@ -17,6 +18,7 @@
 #include "runtime/config/units.h"
 #include "runtime/drives/live/live.h"
 #include "runtime/drives/live/recorder_endpoints.h"
+#include "runtime/drives/virtual/sim_workloads.h"
 #include "runtime/process/eal.h"
 #include "runtime/process/no_memory.h"
 #include "runtime/process/signals.h"
@@ -150,7 +152,8 @@ struct StandardOutput {
 int tell_end(const RunArguments& arguments, const Json& report, const Expectations& expectations,
              const StandardOutput& standard_output) {
   if (!standard_output.is_json) print_report(report, standard_output.is_capture ? stderr : stdout, arguments.report);
-  const std::vector<std::string> failures = expectations.failures(report);
+  std::vector<std::string> failures = expectations.failures(report);
+  std::ranges::move(failed_workloads(report), std::back_inserter(failures));
   tell_placed(failures);
   for (const Json& row : report.value("recordings", Json::array()))  // the first is the command line's
     if (!arguments.trace.empty() && row["id"] == 1 && row.contains("error"))

@@ -58,10 +58,11 @@ class Nic(bed.BedTest):
         asks = self.nic("eth", "10.99.0.11", "fd99::11", f"workloads: {{test: {client}}}\n", self.left)
         return [self.ended(process) for process in (asks, serves)]
 
-    def ended(self, process):
-        """The report of a run that ends by itself."""
+    def ended(self, process, failed=()):
+        """The report of a run that ends by itself, of which so many workloads tell of an error."""
         out, error = process.communicate(timeout=bed.HANGS)
-        self.assertEqual(process.returncode, 0, error)
+        self.assertEqual(process.returncode, 1 if failed else 0, error)
+        self.assertEqual(re.findall(r"workload `(\w+)` failed: ", error), list(failed))
         report = json.loads(out)
         bed.check_books(self, report)
         return report
@@ -124,7 +125,7 @@ class Nic(bed.BedTest):
                 self.assertEqual((details["messages"], details["mismatches"], details["error"]), (count, 0, ""), name)
             if which is ports:
                 self.assertIn(" 0% packet loss", self.within(self.left, "ping", "-c", "3", "-i", "0.1", "10.99.0.12"))
-        said = self.ended(serves)["workloads"]
+        said = self.ended(serves, failed=wrong)["workloads"]
         for name, why in wrong.items():
             self.assertRegex(said[name]["details"]["error"], rf"^thread \d \(`{name}` of bad.so\): .*{re.escape(why)}")
         self.assertEqual((said["echo"]["details"]["messages"], said["echo"]["details"]["error"]), (100, ""))

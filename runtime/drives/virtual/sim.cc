@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "runtime/config/units.h"
@@ -237,12 +238,7 @@ bool Sim::succeeded() const {
 std::vector<std::string> Sim::failures() const {
   const Json all = report();
   std::vector<std::string> lines = expectations_.failures(all);
-  for (const auto& [name, workload] : all["workloads"].items()) {
-    const Json& details = workload["details"];
-    if (!details.is_object() || !details.contains("error")) continue;
-    if (const auto error = details["error"].get<std::string>(); !error.empty())
-      lines.push_back(fmt::format("{}: workload `{}` failed: {}", config_.file, name, error));
-  }
+  std::ranges::move(failed_workloads(all), std::back_inserter(lines));
   return lines;
 }
 

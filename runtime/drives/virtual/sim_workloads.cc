@@ -145,4 +145,16 @@ Progress SimWorkloads::progress() const {
   return sum;
 }
 
+std::vector<std::string> failed_workloads(const Json& report) {
+  std::vector<std::string> lines;
+  const Json workloads = report.value("workloads", Json::object());
+  for (const auto& [name, workload] : workloads.items()) {
+    const Json details = workload.value("details", Json());
+    if (!details.is_object() || !details.contains("error")) continue;
+    if (const auto error = details["error"].get<std::string>(); !error.empty())
+      lines.push_back(fmt::format("{}: workload `{}` failed: {}", report["config"].get<std::string>(), name, error));
+  }
+  return lines;
+}
+
 }  // namespace rocebox

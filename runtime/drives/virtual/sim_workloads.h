@@ -9,6 +9,7 @@
 #include "runtime/drives/testbed.h"
 #include "runtime/kernel/carried.h"
 #include "runtime/kernel/workload.h"
+#include "runtime/telemetry/json_report.h"
 
 namespace rocebox {
 
@@ -66,5 +67,8 @@ class SimWorkloads {
   std::size_t unfinished_, waiting_ = 0;
   Nanos next_start_ = kNever, finished_at_ = 0;
 };
+
+/// A line for each workload that tells of an error in the report of a run that has ended.
+std::vector<std::string> failed_workloads(const Json& report);
 
 }  // namespace rocebox
