@@ -122,6 +122,7 @@ void Host::tell_programs() {
     completed_.clear();
     completed_.swap(core_.completed);
     for (CompletionQueue* cq : completed_) {
+      if (!cq) continue;  // destroyed by a program that was told before
       const bool event = cq->take_event();
       if (event) context_->cancel(cq->timer);
       if (cq->is_devices())
@@ -151,59 +152,6 @@ void Host::report(Report& report) const {
 dpa::Engine& Host::dpa() {
   if (!dpa_) dpa_ = std::make_unique<dpa::Engine>(*this, core_.config.dpa);
   return *dpa_;
-}
-
-CompletionQueue* Host::create_cq(std::uint32_t entries, std::uint32_t program) {
-  if (entries == 0 || entries > kCqEntriesMax) return errno = EINVAL, nullptr;
-  core_.cqs.push_back(
-      std::make_unique<CompletionQueue>(static_cast<std::uint32_t>(core_.cqs.size()), entries, program));
-  core_.cqs.back()->timer.set_tag(timer_tag(TimerOf::kCompletion, core_.cqs.back()->number()));
-  return core_.cqs.back().get();
-}
-
-int Host::modify_cq(CompletionQueue& cq, std::uint32_t count, std::uint32_t period_us) {
-  if (count > UINT16_MAX || period_us > UINT16_MAX) return EINVAL;
-  cq.moderate(count, period_us * kMicrosecond);
-  return 0;
-}
-
-CompletionQueue* Host::create_cq(std::uint32_t entries, const CqMemory& memory) {
-  core_.cqs.push_back(std::make_unique<CompletionQueue>(static_cast<std::uint32_t>(core_.cqs.size()), entries, memory));
-  return core_.cqs.back().get();
-}
-
-ReceiveQueue* Host::create_srq(const ibv_srq_init_attr& attributes) {
-  if (attributes.attr.max_wr == 0 || attributes.attr.max_wr > kWorkRequestsMax || attributes.attr.max_sge > kSgesMax)
-    return errno = EINVAL, nullptr;
-  core_.shared_queues.push_back(std::make_unique<ReceiveQueue>(
-      ReceiveQueue::Kind::kShared, static_cast<std::uint32_t>(core_.shared_queues.size() + 1), attributes.attr.max_wr,
-      attributes.attr.max_sge));
-  return core_.shared_queues.back().get();
-}
-
-Qp* Host::create_qp(const QpInit& init) {
-  const ibv_qp_cap& capacity = init.capacity;
-  if (!init.send_cq || !init.receive_cq || capacity.max_send_wr > kWorkRequestsMax ||
-      capacity.max_recv_wr > kWorkRequestsMax || capacity.max_send_sge > kSgesMax || capacity.max_recv_sge > kSgesMax ||
-      capacity.max_inline_data > kInlineBytesMax ||
-      SendQueue::ring_blocks(capacity.max_send_wr, capacity.max_send_sge, capacity.max_inline_data) > kSendBlocksMax)
-    return errno = EINVAL, nullptr;
-  if (init.type != IBV_QPT_RC && init.type != IBV_QPT_UC && init.type != IBV_QPT_UD) return errno = EOPNOTSUPP, nullptr;
-  std::size_t& index = first_free_;
-  while (index < core_.qps.size() && core_.qps[index]) index++;
-  if (index >= static_cast<std::size_t>(core_.config.queue_pairs)) return errno = ENOMEM, nullptr;
-  if (index == core_.qps.size()) core_.qps.emplace_back();
-  const auto number = core_.config.first_qpn + static_cast<std::uint32_t>(index);
-  core_.qps[index] = std::make_unique<Qp>(core_, number, init, capacity);
-  return core_.qps[index].get();
-}
-
-void Host::destroy_qp(Qp& qp) {
-  reset(qp);
-  if (!qp.is(IBV_QPT_RC)) core_.groups.detach_from_all(qp.number());
-  const std::size_t index = qp.number() - core_.config.first_qpn;
-  first_free_ = std::min(first_free_, index);
-  core_.qps[index].reset();
 }
 
 int Host::post_send(Qp& qp, const ibv_send_wr* list, const ibv_send_wr** bad, const AddressHandle* address) {

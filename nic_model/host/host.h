@@ -56,7 +56,11 @@ class Host final : public HostSide, public dpa::Environment {
   /// ibv_modify_cq with IBV_CQ_ATTR_MODERATE: an armed queue's event comes after `count` completions, or `period_us`
   /// microseconds after the first of them; 0: not by that. Both 0: at once. Errors do not wait. EINVAL: beyond 16 bits.
   int modify_cq(CompletionQueue& cq, std::uint32_t count, std::uint32_t period_us);
+  /// EBUSY while a queue pair uses it; EINVAL: a device program has it, whose process keeps it.
+  int destroy_cq(CompletionQueue& cq);
   ReceiveQueue* create_srq(const ibv_srq_init_attr& attributes);
+  /// EBUSY while a queue pair uses it.
+  int destroy_srq(ReceiveQueue& shared);
   /// Null, and errno says why: too many, or what the capacities cannot be.
   Qp* create_qp(const QpInit& init) override;
   void destroy_qp(Qp& qp);
@@ -153,7 +157,7 @@ class Host final : public HostSide, public dpa::Environment {
   std::vector<std::uint32_t> to_start_;
   bool port_has_changed_ = false;            // programs have not been told yet
   Context* context_ = nullptr;               // of the call that goes on
-  std::vector<CompletionQueue*> completed_;  // that are being told of
+  std::vector<CompletionQueue*> completed_;  // that are being told of; null: it was destroyed since
   std::size_t first_free_ = 0;               // of the places of queue pairs: none before it is free
   std::unique_ptr<dpa::Engine> dpa_;
 };

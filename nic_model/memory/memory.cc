@@ -13,6 +13,9 @@ std::uint32_t local_right(std::uint32_t access) {
   return access & kChanges ? std::uint32_t{IBV_ACCESS_LOCAL_WRITE} : 0;
 }
 
+// As ibv_reg_mr: who lets its peers write it must be able to write it itself.
+bool is_possible(std::uint32_t access) { return (access & local_right(access)) == local_right(access); }
+
 // The address in the window's region of what users of the window call `address`.
 std::uint64_t in_region(const Region& window, std::uint64_t address) {
   return address - window.address + window.window_at;
@@ -49,7 +52,7 @@ std::uint32_t Memory::add(std::uint32_t domain, void* address, std::uint64_t byt
 std::uint32_t Memory::add_at(std::uint32_t domain, void* memory, std::uint64_t address, std::uint64_t bytes,
                              std::uint32_t access) {
   std::uint32_t key = 0;
-  Region* region = take(domain, Region::Kind::kDirect, key);
+  Region* region = is_possible(access) ? take(domain, Region::Kind::kDirect, key) : nullptr;
   if (!region) return 0;
   region->address = address;
   region->length = bytes;
@@ -68,7 +71,7 @@ Mapping Memory::map(std::uint32_t domain, void* memory, std::uint64_t bytes, std
 std::uint32_t Memory::add_without_bytes(std::uint32_t domain, std::uint64_t address, std::uint64_t bytes,
                                         std::uint32_t access) {
   std::uint32_t key = 0;
-  Region* region = take(domain, Region::Kind::kDirect, key);
+  Region* region = is_possible(access) ? take(domain, Region::Kind::kDirect, key) : nullptr;
   if (!region) return 0;
   region->address = address;
   region->length = bytes;
@@ -80,7 +83,7 @@ std::uint32_t Memory::add_without_bytes(std::uint32_t domain, std::uint64_t addr
 std::uint32_t Memory::add_indirect(std::uint32_t domain, std::uint64_t address, std::vector<IndirectPiece> pieces,
                                    std::uint32_t access) {
   std::uint32_t key = 0;
-  if (pieces.size() > kIndirectPiecesMax) return 0;
+  if (pieces.size() > kIndirectPiecesMax || !is_possible(access)) return 0;
   Region* region = take(domain, Region::Kind::kIndirect, key);
   if (!region) return 0;
   region->address = address;
@@ -93,7 +96,9 @@ std::uint32_t Memory::add_indirect(std::uint32_t domain, std::uint64_t address, 
 std::uint32_t Memory::add_table(std::uint32_t domain, std::uint32_t entries, std::uint64_t stride,
                                 std::uint32_t access) {
   std::uint32_t key = 0;
-  if (entries == 0 || entries > kTableEntriesMax || stride == 0 || stride > UINT64_MAX / entries) return 0;
+  if (entries == 0 || entries > kTableEntriesMax || stride == 0 || stride > UINT64_MAX / entries ||
+      !is_possible(access))
+    return 0;
   Region* region = take(domain, Region::Kind::kIndirect, key);
   if (!region) return 0;
   region->access = access;

@@ -66,8 +66,10 @@ class Memory {
   /// A new protection domain's number, from 1.
   std::uint32_t new_domain() { return ++domains_; }
 
-  /// `bytes` of memory from `address` on, which the caller keeps. The key; 0: there are kRegionsMax. Its address is
-  /// another one in each process: whoever tells a peer takes map(), so that packets say the same in equal runs.
+  /// `bytes` of memory from `address` on, which the caller keeps. The key; 0: there are kRegionsMax, or peers may write
+  /// it (IBV_ACCESS_REMOTE_WRITE, _ATOMIC) and the host may not (no _LOCAL_WRITE), which ibv_reg_mr refuses. Its
+  /// address is another one in each process: whoever tells a peer takes map(), so that packets say the same in equal
+  /// runs.
   std::uint32_t add(std::uint32_t domain, void* address, std::uint64_t bytes, std::uint32_t access);
   /// The same, addressed from `address` on, as by ibv_reg_mr_iova.
   std::uint32_t add_at(std::uint32_t domain, void* memory, std::uint64_t address, std::uint64_t bytes,

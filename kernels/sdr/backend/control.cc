@@ -86,6 +86,7 @@ void Control::shut(Host& host) {
 void Control::undo(Host& host) {
   for (nic_model::Qp** qp : {&control_, &datagrams_})
     if (*qp) host.destroy_qp(*std::exchange(*qp, nullptr));
+  if (cq_) host.destroy_cq(*std::exchange(cq_, nullptr));
   if (key_) host.memory().remove(std::exchange(key_, 0));
 }
 

@@ -13,6 +13,12 @@ namespace rocebox::sdr {
 
 using nic_model::Host;
 
+namespace {
+
+constexpr std::uint32_t kTableAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+
+}  // namespace
+
 QueuePair::QueuePair(Backend& backend, const QueuePairOptions& options)
     : backend_(backend), options_(options), receives_(options.slots), peer_lengths_(options.slots) {}
 
@@ -34,8 +40,7 @@ void QueuePair::begin(Host& host, std::uint64_t salt) {
   // UC takes any PSN. Other root keys keep the payload out, and with it the completion.
   for (std::uint32_t& root : roots_) {
     host.memory().remove(root);
-    root =
-        host.memory().add_table(backend_.domain(), options_.entries(), options_.message_bytes, IBV_ACCESS_REMOTE_WRITE);
+    root = host.memory().add_table(backend_.domain(), options_.entries(), options_.message_bytes, kTableAccess);
   }
   clear_state();
 }
@@ -47,6 +52,7 @@ void QueuePair::undo(Host& host) {
     host.destroy_qp(*one.at.qp);
   }
   control_.undo(host);
+  if (send_cq_) host.destroy_cq(*send_cq_);
   for (const std::uint32_t key : roots_)
     if (key) host.memory().remove(key);
   for (const std::uint32_t key : {window_key_, null_key_})
@@ -60,7 +66,7 @@ std::string QueuePair::build_device(Host& host) {
   window_key_ = memory.add(domain, chunk_bytes_->data(), chunk_bytes_->size(), IBV_ACCESS_LOCAL_WRITE);
   null_key_ = memory.add_null(domain);
   for (std::uint32_t i = 0; i < options_.root_keys; i++) {
-    roots_.push_back(memory.add_table(domain, options_.entries(), options_.message_bytes, IBV_ACCESS_REMOTE_WRITE));
+    roots_.push_back(memory.add_table(domain, options_.entries(), options_.message_bytes, kTableAccess));
     if (!roots_.back()) return "the NIC has no more memory keys, or a root key would have too many entries";
   }
   if (!window_key_ || !null_key_) return "the NIC has no more memory keys";

@@ -22,6 +22,20 @@ struct MemoryTest : testing::Test {
   std::uint32_t key = memory.add(domain, bytes.data(), bytes.size(), kAll | IBV_ACCESS_MW_BIND);
 };
 
+// As ibv_reg_mr: EINVAL without the local right to write.
+TEST_F(MemoryTest, PeersWriteOnlyWhatTheHostMayWrite) {
+  const std::size_t before = memory.regions();
+  for (const std::uint32_t access : {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_ATOMIC})
+    for (const std::uint32_t local : {0u, std::uint32_t{IBV_ACCESS_LOCAL_WRITE}}) {
+      EXPECT_EQ(memory.add(domain, bytes.data(), bytes.size(), access | local) != 0, local != 0);
+      EXPECT_EQ(memory.add_without_bytes(domain, 0, bytes.size(), access | local) != 0, local != 0);
+      EXPECT_EQ(memory.add_indirect(domain, 0, {}, access | local) != 0, local != 0);
+      EXPECT_EQ(memory.add_table(domain, 1, 64, access | local) != 0, local != 0);
+    }
+  EXPECT_EQ(memory.regions() - before, 8u);
+  EXPECT_NE(memory.add(domain, bytes.data(), bytes.size(), IBV_ACCESS_REMOTE_READ), 0u);
+}
+
 TEST_F(MemoryTest, RegionsAreCheckedByDomainBoundsAndRights) {
   const Accessor own{domain}, other{memory.new_domain()};
   EXPECT_EQ(memory.check(key, own, address, 256, IBV_ACCESS_REMOTE_WRITE), MemoryError::kNone);
@@ -204,7 +218,8 @@ TEST_F(MemoryTest, AtomicsNeedTheRightToWriteInOnePiece) {
     const std::uint32_t window = memory.bind(memory.add_window(domain), 1, of, address, 64, kAtomic, owner, error);
     EXPECT_EQ(error, said);
     EXPECT_EQ(window != 0, can_write);
-    const std::uint32_t joined = memory.add_indirect(domain, 0, {{of, address, 12}, {of, address + 100, 52}}, kAtomic);
+    const std::uint32_t joined =
+        memory.add_indirect(domain, 0, {{of, address, 12}, {of, address + 100, 52}}, IBV_ACCESS_LOCAL_WRITE | kAtomic);
     EXPECT_EQ(memory.check(joined, owner, 0, 8, kAtomic), said);
     EXPECT_TRUE(memory.in_one_piece(joined, 0, 8));
     EXPECT_FALSE(memory.in_one_piece(joined, 8, 8));

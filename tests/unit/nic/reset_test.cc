@@ -118,5 +118,73 @@ TEST(Reset, WhatIsSharedGoesOnForOthers) {
   EXPECT_EQ(polled(box, 1), (std::vector<std::uint64_t>{300, 301, 302, 303, 304, 305, 306, 307}));
 }
 
+// Completion queues and shared receive queues go once no queue pair uses them, and their places are used again.
+TEST(Reset, QueuesGoBehindTheirQueuePairs) {
+  NicBox box;
+  PairOptions options;
+  options.shared_receives = 8;
+  box.connect(options);
+  Side& side = box.sides[1];
+  const auto on = [&](std::function<void(nic_model::Host&)> what) {
+    box.on(1, std::move(what));
+    box.run(kMillisecond);
+  };
+  on([&](nic_model::Host& host) {
+    EXPECT_EQ(host.destroy_cq(*side.cq), EBUSY);
+    EXPECT_EQ(host.destroy_srq(*side.shared), EBUSY);
+    host.destroy_qp(*std::exchange(side.qp, nullptr));
+    const std::uint32_t cq = side.cq->number(), srq = side.shared->number();
+    host.modify_cq(*side.cq, 2, 100);
+    EXPECT_EQ(host.destroy_cq(*side.cq), 0);
+    EXPECT_EQ(host.destroy_srq(*side.shared), 0);
+    side.cq = host.create_cq(16, box.hosts[1]->number);
+    ibv_srq_init_attr attributes{};
+    attributes.attr = {4, 1, 0};
+    side.shared = host.create_srq(attributes);
+    EXPECT_EQ(side.cq->number(), cq);
+    EXPECT_EQ(side.shared->number(), srq);
+  });
+}
+
+// A program that is told of one queue destroys another one that has an event, too: nobody is told of that.
+TEST(Reset, ADestroyedCompletionQueueTellsOfNothing) {
+  NicBox box;
+  box.connect();
+  Side& side = box.sides[0];
+  nic_model::CompletionQueue* second = nullptr;
+  nic_model::Qp* other = nullptr;
+  box.on(0, [&](nic_model::Host& host) {
+    second = host.create_cq(16, box.hosts[0]->number);
+    nic_model::QpInit init;
+    init.domain = side.pd;
+    init.send_cq = init.receive_cq = second;
+    init.capacity = {4, 4, 1, 1, 0};
+    other = host.create_qp(init);
+    host.arm(*second);
+  });
+  ASSERT_NE(other, nullptr);
+  box.make_ready(0, *other, box.sides[1].qp->number());
+  unsigned told = 0;
+  box.hosts[0]->on_wc = [&](nic_model::Host& host, const ibv_wc& completion) {
+    told++;
+    EXPECT_EQ(completion.qp_num, side.qp->number());
+    if (!second) return;
+    host.destroy_qp(*other);
+    EXPECT_EQ(host.destroy_cq(*std::exchange(second, nullptr)), 0);
+  };
+  // What is posted then is flushed at once: both queues have an event in one call.
+  box.on(0, [&](nic_model::Host& host) {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_ERR;
+    for (nic_model::Qp* qp : {side.qp, other}) {
+      EXPECT_EQ(host.modify_qp(*qp, attributes, IBV_QP_STATE), 0);
+      const ibv_recv_wr request{};
+      EXPECT_EQ(host.post_receive(*qp, &request, nullptr), 0);
+    }
+  });
+  EXPECT_EQ(told, 1u);
+  EXPECT_EQ(second, nullptr);
+}
+
 }  // namespace
 }  // namespace rocebox::test
