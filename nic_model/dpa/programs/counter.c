@@ -33,7 +33,7 @@ __dpa_global__ void counter_handler(uint64_t argument) {
       e->messages++;
       e->bytes += flexio_dev_cqe_get_byte_cnt(cqe);
     } else {
-      e->errors++;
+      count_error(e, cqe);
     }
     step_cq(e);
     return_buffer(e);

@@ -29,7 +29,14 @@ struct endpoint {
 #include <libflexio-dev/flexio_dev_queue_access.h>
 
 /* What a CQE is of (mlx5's opcodes). */
-enum { CQE_REQUESTER = 0, CQE_WRITE_IMM = 1, CQE_SEND = 2, CQE_SEND_IMM = 3 };
+enum {
+  CQE_REQUESTER = 0,
+  CQE_WRITE_IMM = 1,
+  CQE_SEND = 2,
+  CQE_SEND_IMM = 3,
+  CQE_REQUESTER_ERROR = 13,
+  CQE_RESPONDER_ERROR = 14
+};
 
 static inline struct flexio_dev_cqe64* next_cqe(const struct endpoint* e) {
   return (struct flexio_dev_cqe64*)e->cq_ring + (e->cq_index & ((1u << e->log_cq_entries) - 1));
@@ -37,6 +44,13 @@ static inline struct flexio_dev_cqe64* next_cqe(const struct endpoint* e) {
 /* The NIC writes 0 into the owner's bit when it goes through the ring for the first time, then 1, then 0. */
 static inline int has_cqe(const struct endpoint* e) {
   return flexio_dev_cqe_get_owner(next_cqe(e)) == ((e->cq_index >> e->log_cq_entries) & 1);
+}
+/* Counts what is not what the program works on; but not work requests that the end of a connection gives back. */
+static inline void count_error(struct endpoint* e, struct flexio_dev_cqe64* cqe) {
+  enum { SYNDROME_FLUSHED = 5 };
+  const uint8_t opcode = flexio_dev_cqe_get_opcode(cqe);
+  const int failed = opcode == CQE_REQUESTER_ERROR || opcode == CQE_RESPONDER_ERROR;
+  if (!failed || flexio_dev_cqe_get_err_synd(cqe) != SYNDROME_FLUSHED) e->errors++;
 }
 static inline void step_cq(struct endpoint* e) {
   e->cq_index++;
