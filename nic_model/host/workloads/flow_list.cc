@@ -161,7 +161,7 @@ class FlowsOptions final : public WorkloadOptions {
   std::vector<FlowLine> lines_;
   InputFile htsim_, ns3_;
   FlowFile file_;
-  MeshOptions mesh_;
+  MeshOptions mesh_{.connections = kConnectionsOfAPair};
   std::int64_t most_ = 0;
 };
 

@@ -23,8 +23,12 @@ struct MeshOptions {
   std::int64_t tx_depth = 64;
   std::int64_t retry_cnt = 7, timeout = 14, traffic_class = 0;
   std::uint64_t chunk = std::uint64_t{1} << 30;
+  std::int64_t connections = 1;  ///< from one host to another, at most
   bool rdma_cm = false;
 };
+
+/// Of flows that begin without regard to each other, as other simulators have them: each has a sender of its own.
+inline constexpr std::int64_t kConnectionsOfAPair = 64;
 
 class Mesh {
  public:
@@ -66,7 +70,12 @@ class Mesh {
  private:
   class Endpoint;
   struct Connection;
-  Connection& connection(unsigned source, unsigned destination);
+  struct Pair {
+    std::vector<std::unique_ptr<Connection>> connections;
+    std::uint64_t next_place = 0;  // in the receiver's memory
+  };
+  Connection& make_connection(unsigned source, unsigned destination, Pair& of);
+  Connection& connection_for_one_more(unsigned source, unsigned destination, Pair& of);
   void connect_by_call(Connection& connection);
   void connect_by_cm(Connection& connection);
   void became_ready(Host& host, Connection& connection);
@@ -77,13 +86,14 @@ class Mesh {
   MeshOptions options_;
   OnReceived on_received_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
-  std::map<std::pair<unsigned, unsigned>, std::unique_ptr<Connection>> connections_;
-  std::vector<Connection*> by_number_;  // of connections_, in the order in which they were begun
-  std::size_t ready_ = 0;               // of these
-  std::size_t awaited_ = 0;             // of connect_all()
+  std::map<std::pair<unsigned, unsigned>, Pair> pairs_;  // source, destination
+  std::vector<Connection*> by_number_;                   // connections, in the order in which they were begun
+  std::size_t ready_ = 0;                                // of these
+  std::size_t awaited_ = 0;                              // of connect_all()
   std::function<void(Nanos)> when_connected_;
   std::vector<FlowRecord> flows_;
-  std::vector<std::uint64_t> places_;  // of flows_: where in the receiver's memory
+  std::vector<std::uint64_t> places_;       // of flows_: where in the receiver's memory
+  std::vector<const Connection*> by_flow_;  // by which it goes
   std::size_t unfinished_ = 0;
   std::uint64_t bytes_received_ = 0, misplaced_ = 0, unexpected_ = 0, failed_ = 0;
   std::string error_;

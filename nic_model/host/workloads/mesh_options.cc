@@ -13,6 +13,9 @@ void MeshOptions::fields(Fields& f) {
             "4.096 us times two to this power until that; the NIC's own option goes first");
   traffic_class_field(f, traffic_class);
   f.bytes("chunk", chunk, {1, std::uint64_t{1} << 30}, "bytes of one work request; longer transfers are several");
+  f.integer("connections", connections, {1, 4096},
+            "connections from one host to another, at most: a transfer that begins while others are under way takes an "
+            "idle one, or one more, so that it shares the wire with them; 1: they go one after the other");
   f.boolean(
       "rdma_cm", rdma_cm,
       "connections are made by RDMA CM, whose messages switches see, those of a collective before its first step; "

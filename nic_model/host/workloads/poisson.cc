@@ -109,7 +109,7 @@ class PoissonOptions final : public WorkloadOptions {
   SizeDistribution sizes_;
   std::uint64_t rate_ = 0;
   Nanos duration_ = 10 * kMillisecond;
-  MeshOptions mesh_;
+  MeshOptions mesh_{.connections = kConnectionsOfAPair};
 };
 
 }  // namespace

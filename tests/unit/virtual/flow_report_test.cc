@@ -39,6 +39,33 @@ TEST(FlowReport, OfAThousandTransfersTheLastButOneIsP999) {
   EXPECT_LT(one["completion"]["p999_ns"], one["completion"]["max_ns"]);
 }
 
+// 10 MB and, a little later, 10 KB from one host to another: each has a sender of its own and they share the wire, or
+// they go one after the other over one connection.
+TEST(FlowReport, TransfersOfTwoHostsShareTheWireOrWaitForEachOther) {
+  const auto run = [](const std::string& more) {
+    FabricBox box(two_nics(", rate: 100Gbps", ", rate: 100Gbps") + "workloads: {flows: {hosts: [a, b], " + more +
+                  "flows: [" + flow("bytes: 10MB") + ", " + flow("bytes: 10KB, start: 1us") + ", " +
+                  flow("bytes: 10KB, start: 2ms") + "]}}\n");
+    return box.run();
+  };
+  const auto longest_short_ns = [](const Json& report) {
+    Nanos longest = 0;
+    for (const Json& row : report["workloads"]["flows"]["flows"])
+      if (row["bytes"] == 10'000) longest = std::max(longest, row["completion_ns"].get<Nanos>());
+    return longest;
+  };
+  const Json shared = run(""), in_turn = run("connections: 1, ");
+  EXPECT_LT(longest_short_ns(shared), 10'000) << "twice as long as alone, and a round trip";
+  EXPECT_GT(longest_short_ns(in_turn), 700'000) << "behind 10 MB, of which a byte takes 0.08 ns";
+  for (const Json* one : {&shared, &in_turn}) EXPECT_EQ((*one)["workloads"]["flows"]["transfers_done"], 3);
+  // The third finds an idle connection.
+  const auto pairs = [](const Json& report) {
+    return report["devices"]["a"]["kernels"]["nic"]["queue_pairs"].get<int>();
+  };
+  EXPECT_EQ(pairs(shared), 2);
+  EXPECT_EQ(pairs(in_turn), 1);
+}
+
 Json lone_write(const std::string& yaml) {
   FabricBox box(yaml + "workloads: {flows: {hosts: [a, b], flows: [" + flow("bytes: 1MiB") + "]}}\n");
   return box.run();
