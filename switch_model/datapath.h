@@ -26,6 +26,9 @@ class Datapath final : public Kernel {
   void prefetch(const Timer& timer) const override;
   void prefetch_arrival(Port in, Packet packet) const override;
   void prefetch_turn(bool is_near) const override;
+  void for_each_level(const std::function<void(const std::string&, const Level&)>& each) const override {
+    traffic_.for_each_level(each);
+  }
   void report(Report& report) const override;
   void stimuli(std::vector<Stimulus>& all) const override;
   /// Options that programs let be changed while they run.

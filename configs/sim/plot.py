@@ -19,7 +19,8 @@ CURVES_SHOWN = 8
 TIMES_DRAWN = 20_000
 # Signals of NICs, switches and links, by the ends of their names, as far as a run has them.
 SIGNALS = ("naks_sent", "packet_seq_err", "np_cnp_sent", "retransmitted_packets", "local_ack_timeout_err", "ecn_marked_packets",
-           "rx_pause_frames", "rx_pause_duration_ns", "drop_loss", "drop_down", "drop_buffer_full")
+           "rx_pause_frames", "rx_pause_duration_ns", "rx_global_pause_duration", *(f"rx_prio{i}_pause_duration" for i in range(8)),
+           "drop_loss", "drop_down", "drop_buffer_full")
 
 
 def save(figure, folder, name):
@@ -99,8 +100,10 @@ def over_time(report, folder):
     signals = [(name, values) for name, values in series["counts"].items()
                if name.split(".")[-1].removeprefix("forward_").removeprefix("reverse_") in SIGNALS]
     curves(report, folder, "signals", signals[:2 * CURVES_SHOWN], "counted in a sample")
-    levels = list(series["levels"].items())[:CURVES_SHOWN]
-    curves(report, folder, "levels", levels, "level at the end of a sample")
+    queues = [(name, [value / 1000 for value in values]) for name, values in series["levels"].items() if ".queue_bytes." in name]
+    curves(report, folder, "queues", queues[:CURVES_SHOWN], "waits in a port's queues at the end of a sample (kB)")
+    levels = [(name, values) for name, values in series["levels"].items() if ".queue_bytes." not in name]
+    curves(report, folder, "levels", levels[:CURVES_SHOWN], "level at the end of a sample")
     loads = [(name, [100 * share for share in shares]) for name, shares in series["utilisation"].items()]
     curves(report, folder, "load", loads[:CURVES_SHOWN], "share of the link's rate (%)")
 

@@ -90,6 +90,9 @@ class DeviceBooks {
   virtual void report(Report& report, Detail detail = Detail::kAll) const = 0;
   /// Every number of report(), with its sentence. On any thread while packets flow.
   virtual void for_each_counter(const std::function<void(const CounterView&)>& each) const = 0;
+  /// Kernel::for_each_level of each kernel, with the kernel's name.
+  using OnLevel = std::function<void(std::string_view kernel, const std::string& name, const Level& level)>;
+  virtual void for_each_level(const OnLevel& each) const = 0;
   /// The name of a counter of this device or of one of its kernels; empty when it is another's.
   virtual std::string_view counter_name(const Counter* counter) const = 0;
 

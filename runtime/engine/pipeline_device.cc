@@ -250,6 +250,11 @@ void PipelineDevice::for_each_counter(const std::function<void(const CounterView
             row.value()});
 }
 
+void PipelineDevice::for_each_level(const OnLevel& each) const {
+  for (const Stage& stage : pipeline_->stages())
+    stage.kernel->for_each_level([&](const std::string& name, const Level& level) { each(stage.name, name, level); });
+}
+
 std::string_view PipelineDevice::counter_name(const Counter* counter) const {
   if (std::string_view name = stats_.name_of(counter); !name.empty()) return name;
   for (const CounterSet& set : kernel_stats_)

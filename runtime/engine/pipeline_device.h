@@ -64,6 +64,7 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   Conservation conservation() const override { return pipeline_->conservation(); }
   void report(Report& report, Detail detail) const override;
   void for_each_counter(const std::function<void(const CounterView&)>& each) const override;
+  void for_each_level(const OnLevel& each) const override;
   std::string_view counter_name(const Counter* counter) const override;
 
   int out(Port in) const override { return trace_ ? -1 : wires_[in]; }

@@ -139,6 +139,9 @@ class Kernel {
   virtual void on_host(Context& /*context*/) {}
   /// Null for kernels that always look at packets. Asked for once, before start().
   virtual DelayLine* delay_line() { return nullptr; }
+  /// Called with each level of which there is one for each of many alike, as for a port's queue: what samples over time
+  /// reads them. They stay where they are.
+  virtual void for_each_level(const std::function<void(const std::string& name, const Level& level)>& /*each*/) const {}
   /// Adds to the report what counters do not say. Called between packets or after the run, not in the datapath.
   virtual void report(Report& /*report*/) const {}
   /// Adds headers of packets that its options make it act upon; `rocebox check` sends packets of every kind under each.

@@ -33,6 +33,7 @@ TrafficManager::TrafficManager(const TrafficManagerConfig& config, const SwitchI
       class_of_(config.class_of),
       scheduler_(config.scheduler),
       lossless_(config.lossless()),
+      queue_bytes_(info.port_count()),
       slab_(static_cast<std::uint32_t>(config.packets)),
       drop_buffer_full_(stats.counter("drop_buffer_full", "beyond what the shared buffer grants the packet's queue")),
       ecn_not_marked_(stats.counter("ecn_not_marked", "replicas that were to be marked: the pool was dry")),
@@ -106,6 +107,7 @@ TrafficManager::Admission TrafficManager::admit(PacketState& p, Context& context
   queue.bytes_max = std::max(queue.bytes_max, queue.bytes);
   port.waiting++;
   port.waiting_bytes += p.packet.wire_bytes();
+  queue_bytes_[p.egress_port].set(port.waiting_bytes);
   account(p, true);
   slab_.push(queue.packets, p, now, found);
   port.backlog |= static_cast<std::uint8_t>(1u << p.traffic_class);
@@ -189,6 +191,7 @@ bool TrafficManager::next(Port number, Nanos now, PacketState& p, Queueing& queu
   if (queue.packets.empty()) port.backlog &= static_cast<std::uint8_t>(~(1u << chosen));
   port.waiting--;
   port.waiting_bytes -= p.packet.wire_bytes();
+  queue_bytes_[number].set(port.waiting_bytes);
   account(p, false);
   begin(port, p, now);
   return true;
@@ -281,6 +284,10 @@ void TrafficManager::refresh() {
   for (Port number = 0; number < ports_.size(); number++)
     for (std::uint8_t i = 0; i < kQueuesPerPort; i++)
       if (ports_[number].pausing >> i & 1) tell(number, i, kPauseForLong);
+}
+
+void TrafficManager::for_each_level(const std::function<void(const std::string&, const Level&)>& each) const {
+  for (Port port = 0; port < ports_.size(); port++) each("queue_bytes." + info_.ports[port], queue_bytes_[port]);
 }
 
 void TrafficManager::report(Report& report) const {

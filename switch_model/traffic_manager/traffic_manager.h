@@ -65,6 +65,8 @@ class TrafficManager {
   void refresh();
 
   void report(Report& report) const;
+  /// Of each port `queue_bytes.PORT`: what waits in its queues.
+  void for_each_level(const std::function<void(const std::string&, const Level&)>& each) const;
 
  private:
   // In the order in which packets need it: what each of them does is the first line of the cache of a port, and the
@@ -107,6 +109,7 @@ class TrafficManager {
   Scheduler scheduler_;
   std::uint8_t lossless_;
   std::vector<PortState> ports_;
+  std::vector<Level> queue_bytes_;  // by port: its waiting_bytes, for others to read
   StateSlab slab_;
   std::vector<PauseRequest> pauses_;
   Counter &drop_buffer_full_, &ecn_not_marked_, &ecn_marked_;

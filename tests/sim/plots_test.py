@@ -61,7 +61,7 @@ class Plots(RoceboxTest):
     def test_a_simulation(self):
         folder = self.dir / "plot"
         self.rocebox("sim", self.config(PAIR), "--plot", folder, "--quiet")
-        drawn = {"completion", "goodput", "utilisation", "load", "signals", "levels"}
+        drawn = {"completion", "goodput", "utilisation", "load", "signals", "levels", "queues"}
         self.assertEqual({path.stem for path in folder.glob("*.svg")}, drawn)
         self.assertEqual({path.stem for path in folder.glob("*.png")}, drawn)
         self.assertLessEqual({"report.json", "series.csv", "load.csv"}, {path.name for path in folder.iterdir()})
@@ -71,6 +71,7 @@ class Plots(RoceboxTest):
         self.assertIn("goodput (Gbit/s)", self.texts(folder / "goodput.svg"))
         self.assertIn("leaf0_spine0 from leaf0.p1", " ".join(self.texts(folder / "utilisation.svg")))
         self.assertIn("nic.retransmitted_packets", self.texts(folder / "signals.svg"))
+        self.assertIn("leaf0.switch.queue_bytes.", " ".join(self.texts(folder / "queues.svg")))
 
     @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib: apt install python3-matplotlib")
     def test_completion_times_are_those_of_all_transfers(self):

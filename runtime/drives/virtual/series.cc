@@ -59,6 +59,10 @@ void Series::find_numbers(const Testbed& testbed, unsigned device,
     if (is_new) count_names_.push_back(name);
     counts_.push_back({view.number, place->second});
   });
+  testbed.device(device).books().for_each_level(
+      [&](std::string_view kernel, const std::string& name, const Level& level) {
+        levels_.push_back({fmt::format("{}.{}.{}", testbed.device(device).name(), kernel, name), &level});
+      });
 }
 
 void Series::find_loads(const config::RunConfig& config, const Testbed& testbed) {

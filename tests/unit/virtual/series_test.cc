@@ -54,6 +54,18 @@ TEST(Series, LevelsAndLoadsAreWhatTheyAreThen) {
   for (const Json& bytes : queue) most = std::max(most, bytes.get<std::uint64_t>());
   EXPECT_GT(most, 20'000u) << "three senders, one port";
   EXPECT_LE(most, box.count("left", "buffer_bytes_max"));
+  // It waits at that port alone: to h1 on the same switch next to nothing goes.
+  const Json& waiting = series["levels"]["left.switch.queue_bytes.p0"];
+  for (std::size_t i = 0; i < queue.size(); i++) {
+    EXPECT_LE(waiting[i], queue[i]);
+    EXPECT_GE(waiting[i].get<double>(), 0.8 * queue[i].get<double>()) << i;
+  }
+  const auto highest_of = [&](const char* port) {
+    const std::string name = std::string("left.switch.queue_bytes.") + port;
+    return series["levels"].contains(name) ? std::ranges::max(series["levels"][name].get<std::vector<double>>()) : 0;
+  };
+  EXPECT_GT(highest_of("p0"), 20'000);
+  EXPECT_LT(highest_of("p1"), 5'000);
   // Two hosts on the right and one on the left send to h0, whose link is the bottleneck.
   const Json& load = series["utilisation"]["h0_left from left.p0"];
   ASSERT_EQ(load.size(), series["at_ns"].size());
