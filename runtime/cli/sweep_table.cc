@@ -110,6 +110,20 @@ std::string run_text(const SweepPoint& point) {
   return settings_text(seeded);
 }
 
+namespace {
+
+// What all devices together have counted, where one of them counts that.
+void add_signals(const Json& report, Json& row) {
+  for (const auto& [device, its] : report["devices"].items())
+    for (const auto& [kernel, one] : its["kernels"].items())
+      for (const char* name : {"retransmitted_packets", "local_ack_timeout_err", "packet_seq_err", "np_cnp_sent",
+                               "ecn_marked_packets", "tx_pause_frames", "drop_buffer_full"})
+        if (const auto found = one["counters"].find(name); found != one["counters"].end())
+          row[name] = row.value(name, std::int64_t{0}) + found->get<std::int64_t>();
+}
+
+}  // namespace
+
 Json sweep_row(const SweepPoint& point, const Json& report) {
   Json row;
   for (const auto& [key, value] : point.settings) row[key] = value;
@@ -121,8 +135,9 @@ Json sweep_row(const SweepPoint& point, const Json& report) {
       row[prefix + key] = workload[key];
     for (const char* key : {"mean_ns", "p50_ns", "p99_ns", "p999_ns"})
       row[prefix + "completion_" + key] = workload["completion"][key];
-    for (const char* key : {"mean", "p99"}) row[prefix + "slowdown_" + key] = workload["slowdown"][key];
+    for (const char* key : {"mean", "p50", "p99", "p999"}) row[prefix + "slowdown_" + key] = workload["slowdown"][key];
   }
+  add_signals(report, row);
   row["span_ns"] = report["run"]["span_ns"];
   row["end"] = report["run"]["end"];
   row["hash"] = report["hash"];
