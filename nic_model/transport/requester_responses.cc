@@ -7,6 +7,15 @@
 #include "nic_model/transport/requester.h"
 
 namespace rocebox::nic_model {
+namespace {
+
+// Whether a response to a READ or atomic, where it has an AETH, says in that what it is.
+bool says_ack(Packet packet) {
+  const roce::Aeth* const aeth = roce::aeth(packet);
+  return !aeth || roce::aeth_kind(aeth->syndrome) == roce::AethKind::kAck;
+}
+
+}  // namespace
 
 // Responses come in order. An ACK beyond a READ's or atomic's own response says that this was lost (an implied NAK,
 // 9.7.5.2.1): what can be acknowledged ends before it.
@@ -175,6 +184,8 @@ Counter& Requester::on_acknowledge(Context& context, Packet packet) {
     not_ready(context, psn, value);
   else if (kind == roce::AethKind::kNak)
     on_nak(context, psn, static_cast<roce::NakCode>(value), static_cast<std::uint32_t>(aeth.msn));
+  else
+    fail(context, index_of(psn), IBV_WC_BAD_RESP_ERR);
   return core_.count.delivered;
 }
 
@@ -196,6 +207,7 @@ void Requester::on_nak(Context& context, std::uint32_t psn, roce::NakCode code, 
       core_.count.req_remote_operation_errors.add();
       return fail(context, index_of(psn), IBV_WC_REM_OP_ERR);
   }
+  fail(context, index_of(psn), IBV_WC_BAD_RESP_ERR);  // a code that is reserved
 }
 
 void Requester::not_ready(Context& context, std::uint32_t psn, unsigned timer_code) {
@@ -253,7 +265,8 @@ Counter& Requester::on_read_response(Context& context, Packet packet) {
   const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
   // What is asked for again begins anew, in the midst of it, too.
   const bool begins = work.responded > 0 || info.has(roce::kStartsMessage);
-  if (packet.meta().payload_bytes != wanted || info.has(roce::kEndsMessage) != is_last || !begins) {
+  if (packet.meta().payload_bytes != wanted || info.has(roce::kEndsMessage) != is_last || !begins ||
+      !says_ack(packet)) {
     fail(context, index, IBV_WC_BAD_RESP_ERR);
     return core_.count.drop_malformed;
   }
@@ -279,6 +292,10 @@ Counter& Requester::on_atomic_response(Context& context, Packet packet) {
   if (distance > 0 || !work.is_atomic()) {
     if (roce::psn_distance(psn, sent_end_) < 0) acknowledge_to(context, roce::psn_add(psn, 1));
     return core_.count.delivered;
+  }
+  if (!says_ack(packet)) {
+    fail(context, index, IBV_WC_BAD_RESP_ERR);
+    return core_.count.drop_malformed;
   }
   if (!may_go_on(context, index)) return core_.count.drop_qp_state;
   const std::uint64_t original =

@@ -526,8 +526,9 @@ class QueuePair:
             return self.retry(p.psn)
         if p.name == "RNR_NAK":
             return self.on_rnr(p)
-        self.fail_at(p.psn, {"NAK_INVALID_REQUEST": "REM_INV_REQ_ERR", "NAK_REMOTE_ACCESS": "REM_ACCESS_ERR",
-                             "NAK_REMOTE_OPERATIONAL": "REM_OP_ERR"}[p.name])
+        codes = {"NAK_INVALID_REQUEST": "REM_INV_REQ_ERR", "NAK_REMOTE_ACCESS": "REM_ACCESS_ERR",
+                 "NAK_INVALID_RD_REQUEST": "REM_INV_REQ_ERR", "NAK_REMOTE_OPERATIONAL": "REM_OP_ERR"}
+        self.fail_at(p.psn, codes.get(p.name, "BAD_RESP_ERR"))  # what is reserved is a bad response
 
     def on_rnr(self, p):
         """9.7.5.2.8: not before the time that it names; 7 tries are for ever."""
@@ -551,6 +552,8 @@ class QueuePair:
             return
         if ahead > 0 or (work.kind == "READ") != p.name.startswith("READ"):
             return self.acknowledge((p.psn + 1) % PSNS)
+        if p.number("syndrome", 0x1F) >> 5 and "MIDDLE" not in p.name:  # a response says that it is none
+            return self.fail_at(work.psn, "BAD_RESP_ERR")
         if work.kind == "READ":
             last = work.responded + 1 == work.packets
             wrong_place = (p.name[14:] in ("LAST", "ONLY")) != last or (

@@ -252,7 +252,7 @@ class Player final : public nic_model::HostProgram {
     spec.msn = static_cast<std::uint32_t>(step.number("msn", 0));
     spec.qkey = static_cast<std::uint32_t>(step.number("qkey", 0));
     spec.source_qp = kPeerQpn;
-    spec.syndrome = static_cast<std::uint8_t>(spec.syndrome | step.number("timer", 0));
+    spec.syndrome = static_cast<std::uint8_t>(step.number("syndrome", spec.syndrome) | step.number("timer", 0));
     PacketPtr made = pool_.allocate(roce::built_bytes(spec));
     roce::build(*made, spec);
     if (step.text("icrc") == "wrong") made->data()[made->size() - 1] ^= 1;

@@ -46,6 +46,9 @@ constexpr std::pair<const char*, std::uint8_t> kSyndromes[] = {
     {"NAK_INVALID_REQUEST", 0x61},
     {"NAK_REMOTE_ACCESS", 0x62},
     {"NAK_REMOTE_OPERATIONAL", 0x63},
+    {"NAK_INVALID_RD_REQUEST", 0x64},
+    {"NAK_RESERVED", 0x65},
+    {"ACK_RESERVED", 0x40},
 };
 constexpr std::pair<const char*, ibv_wc_status> kStatuses[] = {
     {"SUCCESS", IBV_WC_SUCCESS},

@@ -24,7 +24,7 @@ OPCODES = {"SEND_FIRST": 0, "SEND_MIDDLE": 1, "SEND_LAST": 2, "SEND_LAST_IMM": 3
            "SEND_ONLY_INV": 23}
 NAMES = {number: name for name, number in OPCODES.items()}
 SYNDROMES = {"ACK": 0x1F, "RNR_NAK": 0x20, "NAK_PSN": 0x60, "NAK_INVALID_REQUEST": 0x61, "NAK_REMOTE_ACCESS": 0x62,
-             "NAK_REMOTE_OPERATIONAL": 0x63}
+             "NAK_REMOTE_OPERATIONAL": 0x63, "NAK_INVALID_RD_REQUEST": 0x64, "NAK_RESERVED": 0x65, "ACK_RESERVED": 0x40}
 ACKNOWLEDGE, CNP = 17, 0x81
 SERVICES = {"RC": 0, "UC": 1, "UD": 3}
 
@@ -55,7 +55,7 @@ def headers(step, keys):
     elif name in ("FETCH_ADD", "COMPARE_SWAP"):
         said = struct.pack(">QIQQ", at, key, number("add", number("swap")), number("compare"))
     elif name in ("READ_RESPONSE_FIRST", "READ_RESPONSE_LAST", "READ_RESPONSE_ONLY", "ATOMIC_ACK"):
-        said = struct.pack(">I", 0x1F << 24 | number("msn"))
+        said = struct.pack(">I", number("syndrome", 0x1F) << 24 | number("msn"))
     if name == "ATOMIC_ACK":
         said += struct.pack(">Q", number("original"))
     if name.endswith("_IMM"):
