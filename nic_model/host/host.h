@@ -56,7 +56,8 @@ class Host final : public HostSide, public dpa::Environment {
   /// ibv_modify_cq with IBV_CQ_ATTR_MODERATE: an armed queue's event comes after `count` completions, or `period_us`
   /// microseconds after the first of them; 0: not by that. Both 0: at once. Errors do not wait. EINVAL: beyond 16 bits.
   int modify_cq(CompletionQueue& cq, std::uint32_t count, std::uint32_t period_us);
-  /// EBUSY while a queue pair uses it; EINVAL: a device program has it, whose process keeps it.
+  /// EBUSY while a queue pair uses it; EINVAL: a device program has it, whose process keeps it. Not in a callback of
+  /// complete_all() with it.
   int destroy_cq(CompletionQueue& cq);
   ReceiveQueue* create_srq(const ibv_srq_init_attr& attributes);
   /// EBUSY while a queue pair uses it.
@@ -142,6 +143,7 @@ class Host final : public HostSide, public dpa::Environment {
   int move(Qp& qp, const ibv_qp_attr& attributes, int mask);
   void reset(Qp& qp);
   void forget_timer(const Timer& timer);
+  void forget_events(ibv_event_type type, std::uint32_t number);
   void fetch_posted(Qp& qp);
   void tell_programs();
   void settle_all(Context& context);

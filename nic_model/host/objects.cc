@@ -39,6 +39,11 @@ CompletionQueue* Host::create_cq(std::uint32_t entries, const CqMemory& memory) 
   return core_.cqs[place].get();
 }
 
+// Another queue may have its number.
+void Host::forget_events(ibv_event_type type, std::uint32_t number) {
+  std::erase_if(core_.events, [&](const AsyncEvent& event) { return event.type == type && event.qpn == number; });
+}
+
 int Host::destroy_cq(CompletionQueue& cq) {
   if (cq.is_devices()) return EINVAL;
   for (const std::unique_ptr<Qp>& qp : core_.qps)
@@ -46,6 +51,7 @@ int Host::destroy_cq(CompletionQueue& cq) {
   context_->cancel(cq.timer);
   std::erase(core_.completed, &cq);
   std::ranges::replace(completed_, &cq, nullptr);
+  forget_events(IBV_EVENT_CQ_ERR, cq.number());
   core_.cqs[cq.number()].reset();
   return 0;
 }
@@ -63,6 +69,7 @@ ReceiveQueue* Host::create_srq(const ibv_srq_init_attr& attributes) {
 int Host::destroy_srq(ReceiveQueue& shared) {
   for (const std::unique_ptr<Qp>& qp : core_.qps)
     if (qp && qp->init.shared_receive_queue == &shared) return EBUSY;
+  forget_events(IBV_EVENT_SRQ_LIMIT_REACHED, shared.number());
   core_.shared_queues[shared.number() - 1].reset();
   return 0;
 }

@@ -49,7 +49,7 @@ struct Region {
 
 /// Memory under a key, and where that key has it.
 struct Mapping {
-  std::uint32_t key = 0;  ///< 0: there are kRegionsMax
+  std::uint32_t key = 0;  ///< 0: there is none, see Memory
   std::uint64_t address = 0;
 };
 

@@ -150,9 +150,10 @@ std::vector<std::string> failed_workloads(const Json& report) {
   const Json workloads = report.value("workloads", Json::object());
   for (const auto& [name, workload] : workloads.items()) {
     const Json details = workload.value("details", Json());
-    if (!details.is_object() || !details.contains("error")) continue;
-    if (const auto error = details["error"].get<std::string>(); !error.empty())
-      lines.push_back(fmt::format("{}: workload `{}` failed: {}", report["config"].get<std::string>(), name, error));
+    const Json error = details.is_object() ? details.value("error", Json()) : Json();
+    if (error.is_string() && error != "")
+      lines.push_back(fmt::format("{}: workload `{}` failed: {}", report["config"].get<std::string>(), name,
+                                  error.get<std::string>()));
   }
   return lines;
 }

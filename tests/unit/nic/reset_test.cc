@@ -134,7 +134,6 @@ TEST(Reset, QueuesGoBehindTheirQueuePairs) {
     EXPECT_EQ(host.destroy_srq(*side.shared), EBUSY);
     host.destroy_qp(*std::exchange(side.qp, nullptr));
     const std::uint32_t cq = side.cq->number(), srq = side.shared->number();
-    host.modify_cq(*side.cq, 2, 100);
     EXPECT_EQ(host.destroy_cq(*side.cq), 0);
     EXPECT_EQ(host.destroy_srq(*side.shared), 0);
     side.cq = host.create_cq(16, box.hosts[1]->number);
@@ -184,6 +183,43 @@ TEST(Reset, ADestroyedCompletionQueueTellsOfNothing) {
   });
   EXPECT_EQ(told, 1u);
   EXPECT_EQ(second, nullptr);
+}
+
+// Nor does one whose event waits for more completions, or has not been told of in the call in which it came.
+TEST(Reset, ACompletionQueueIsDestroyedWithWhatItWouldHaveTold) {
+  for (const bool moderated : {true, false}) {
+    NicBox box;
+    box.connect();
+    Side& side = box.sides[0];
+    unsigned told = 0;
+    box.hosts[0]->on_wc = [&](nic_model::Host&, const ibv_wc&) { told++; };
+    const auto flush = [&](nic_model::Host& host) {
+      ibv_qp_attr attributes{};
+      attributes.qp_state = IBV_QPS_ERR;
+      EXPECT_EQ(host.modify_qp(*side.qp, attributes, IBV_QP_STATE), 0);
+      const ibv_recv_wr request{};
+      EXPECT_EQ(host.post_receive(*side.qp, &request, nullptr), 0);
+    };
+    const auto destroy = [&](nic_model::Host& host) {
+      host.destroy_qp(*std::exchange(side.qp, nullptr));
+      EXPECT_EQ(host.destroy_cq(*std::exchange(side.cq, nullptr)), 0);
+    };
+    if (moderated) {
+      // A message's completion waits for a second one, or a millisecond.
+      box.on(0, [&](nic_model::Host& host) { EXPECT_EQ(host.modify_cq(*side.cq, 2, 1000), 0); });
+      EXPECT_EQ(box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 64), 0);
+      box.run(100 * kMicrosecond);
+      EXPECT_EQ(side.cq->unconsumed(), 1u);
+      box.on(0, destroy);
+    } else {
+      box.on(0, [&](nic_model::Host& host) {
+        flush(host);
+        destroy(host);
+      });
+    }
+    box.run(10 * kMillisecond);
+    EXPECT_EQ(told, 0u);
+  }
 }
 
 }  // namespace
