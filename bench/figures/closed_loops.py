@@ -23,6 +23,11 @@ def arguments(description, **numbers):
     return parser.parse_args()
 
 
+# Themis by the paper's letter: what kernels/themis/README.md adds to it (stashes that age, retransmissions after a timeout that may go
+# another way) is off.
+THEMIS_LETTER = {"reroute_timeouts": "false", "topology.switches.switch.themis.stash_timeout": "0"}
+
+
 class Run:
     """What one run came to."""
 

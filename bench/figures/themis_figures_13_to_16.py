@@ -11,7 +11,7 @@ decided in kernels/themis/README.md: packets of 1 KiB, and an AllToAll in which 
 pairwise to one after the other). All 16 paths are there, so that a flow loses as much as in the paper; of its 16 racks four. Figure
 16 is of an AllReduce, and is left out with --collectives all_to_all.
 """
-from closed_loops import arguments, mean, run_all, table
+from closed_loops import THEMIS_LETTER, arguments, mean, run_all, table
 
 # Figure, part, settings with and without it, settings without it, and what the paper states of both collectives, in percent.
 ABLATIONS = (("13", "path check", {"loss": "0.001%"}, {"without": "[path_check]"}, (44.7, 62.7)),
@@ -105,7 +105,7 @@ def main():
                         algorithm=("linear", "AllToAll's, or pairwise"),
                         collectives=(",".join(COLLECTIVES), "collectives, with commas between"))
     base = {"leaves": options.leaves, "spines": options.spines, "hosts": options.hosts, "scale": options.scale, "mtu": options.mtu,
-            "reroute_timeouts": "false", "topology.switches.switch.themis.stash_timeout": "0"}
+            **THEMIS_LETTER}
     ablations(options, base)
     if "all_reduce" in options.collectives.split(","):
         failure(options, base)
