@@ -73,6 +73,23 @@ workloads:
 PSN_OF_A_DATA_PACKET = 50  # behind the first of its flow
 
 
+# All at once: loss, Themis or adaptive routing, marks, congestion notifications, pauses.
+BUSY = """
+topology:
+  leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 3, host_rate: 100Gbps, spine_rate: 50Gbps}
+  hosts: {nic: {header_only: true, recovery: rnic_sr, window: 128, retransmission_timeout: 1ms, dcqcn: {enabled: true}}}
+  switches:
+    switch:
+      programs: [forward, themis]
+      forward: {balance: flow}
+      themis: {window: 128, ooo_threshold: 96}
+      traffic_manager: {buffer: 1MiB, ecn: {min: 10KB, max: 40KB, probability: 50%}, pfc: {classes: [0], xoff: 20KB, xon: 10KB}}
+links: {leaf0_spine0: {forward: {loss: 1%}}}
+workloads:
+  all: {type: all_to_all, size: 1MiB, mtu: 1024}
+"""
+
+
 class Fabric(RoceboxTest):
     def sim(self, text, *words):
         out = self.dir / "report.json"
@@ -189,6 +206,22 @@ class Fabric(RoceboxTest):
             self.assertEqual(sum(device["counters"]["packets_dropped"] for name, device in report["devices"].items() if "router" in name), 0)
             self.assertGreater(crossings, sent / 2, size)
             self.assertLessEqual(crossings, sent, size)
+
+    def test_headers_alone_behave_as_whole_packets(self):
+        """The hash is over each counter and transfer."""
+        for name, text in (("themis", BUSY),
+                           ("adaptive", BUSY.replace("[forward, themis]", "[forward]").replace("balance: flow", "balance: least_queue")
+                            .replace("      themis: {window: 128, ooo_threshold: 96}\n", "").replace("rnic_sr", "go_back_n"))):
+            headers = self.sim(text)
+            self.assertEqual(headers["hash"], self.sim(text.replace("header_only: true", "header_only: false"))["hash"], name)
+            counted = {}
+            for device in headers["devices"].values():
+                for kernel in device["kernels"].values():
+                    for counter, value in kernel["counters"].items():
+                        counted[counter] = counted.get(counter, 0) + value
+            for counter in ("ecn_marked_packets", "np_cnp_sent", "tx_pause_frames", "retransmitted_packets", "naks_sent",
+                            *(["sprayed", "drop_nack_invalid"] if name == "themis" else [])):
+                self.assertGreater(counted[counter], 0, (name, counter))
 
     def test_a_lone_transfer_takes_what_the_routes_make_of_it(self):
         flows = ", ".join(f"{{source: 0, destination: {i}, bytes: 4096, start: {100 * i}us}}" for i in range(1, 72))
