@@ -41,7 +41,7 @@ class Figures(unittest.TestCase):
         self.assert_whole(self.rows("themis_figure_2.py"), 10)
 
     def test_themis_figure_12(self):
-        self.assert_whole(self.rows("themis_figure_12.py", *SMALL, "--losses", "0,1%"), 2 * 2)
+        self.assert_whole(self.rows("themis_figure_12.py", *SMALL, "--losses", "0,1%"), 2 * (2 + 2))  # of each collective two tables
 
     def test_themis_figures_13_to_16(self):
         rows = self.rows("themis_figures_13_to_16.py", *SMALL)
