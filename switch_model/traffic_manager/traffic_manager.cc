@@ -106,8 +106,7 @@ TrafficManager::Admission TrafficManager::admit(PacketState& p, Context& context
   queue.bytes += p.packet.wire_bytes();
   queue.bytes_max = std::max(queue.bytes_max, queue.bytes);
   port.waiting++;
-  port.waiting_bytes += p.packet.wire_bytes();
-  queue_bytes_[p.egress_port].set(port.waiting_bytes);
+  queue_bytes_[p.egress_port].set(queue_bytes_[p.egress_port].read() + p.packet.wire_bytes());
   account(p, true);
   slab_.push(queue.packets, p, now, found);
   port.backlog |= static_cast<std::uint8_t>(1u << p.traffic_class);
@@ -125,7 +124,7 @@ void TrafficManager::begin(PortState& port, const PacketState& p, Nanos now) {
 std::uint32_t TrafficManager::least_queue(std::span<const NextHop> hops, std::uint32_t draw, Nanos now) const {
   const auto depth = [&](const NextHop& hop) {
     const PortState& port = ports_[hop.port];
-    return port.waiting_bytes + (port.free_at > now ? port.sending_bytes : 0);
+    return queue_bytes_[hop.port].read() + (port.free_at > now ? port.sending_bytes : 0);
   };
   std::uint64_t least = UINT64_MAX;
   std::uint32_t equal = 0;
@@ -190,8 +189,7 @@ bool TrafficManager::next(Port number, Nanos now, PacketState& p, Queueing& queu
   queue.sent++;
   if (queue.packets.empty()) port.backlog &= static_cast<std::uint8_t>(~(1u << chosen));
   port.waiting--;
-  port.waiting_bytes -= p.packet.wire_bytes();
-  queue_bytes_[number].set(port.waiting_bytes);
+  queue_bytes_[number].set(queue_bytes_[number].read() - p.packet.wire_bytes());
   account(p, false);
   begin(port, p, now);
   return true;

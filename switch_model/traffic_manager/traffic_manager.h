@@ -82,9 +82,9 @@ class TrafficManager {
     RateQueue transmitter;
     Nanos free_at = 0;
     std::uint32_t waiting = 0;
-    std::uint8_t backlog = 0;                            // classes of which packets wait
-    std::uint8_t pausing = 0;                            // classes that the neighbour was told to pause
-    std::uint64_t waiting_bytes = 0, sending_bytes = 0;  // the latter until free_at
+    std::uint8_t backlog = 0;         // classes of which packets wait
+    std::uint8_t pausing = 0;         // classes that the neighbour was told to pause
+    std::uint64_t sending_bytes = 0;  // until free_at
     alignas(RTE_CACHE_LINE_SIZE) std::array<Queue, kQueuesPerPort> queues;
     unsigned turn = 0;  // of the round robin
     std::uint64_t rate_bps;
@@ -109,7 +109,7 @@ class TrafficManager {
   Scheduler scheduler_;
   std::uint8_t lossless_;
   std::vector<PortState> ports_;
-  std::vector<Level> queue_bytes_;  // by port: its waiting_bytes, for others to read
+  std::vector<Level> queue_bytes_;  // by port: what waits
   StateSlab slab_;
   std::vector<PauseRequest> pauses_;
   Counter &drop_buffer_full_, &ecn_not_marked_, &ecn_marked_;

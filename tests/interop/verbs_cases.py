@@ -3,8 +3,6 @@
 with and without loss; and rdmacm-utils' ucmatose both ways. Mixed into a test that has the machines and NicCases."""
 import subprocess
 
-import bed
-
 RC_VERBS = ("send", "send_with_imm", "write", "write_with_imm", "read", "fetch_add", "compare_swap")
 UC_VERBS, UD_VERBS = RC_VERBS[:4], RC_VERBS[:2]
 GROUPS = ("239.77.1.2", "ff1e::77:1")

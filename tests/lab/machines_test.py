@@ -68,9 +68,8 @@ class Machines(lab_test.LabTest):
         """The same transfer over two links that lose 1%, 20 ms to and fro: the one with LoWAR gateways is done sooner."""
         report, text = self.run_shipped("lowar", timeout=400)
         for name in ("with_gateways", "without_gateways"):
-            # A machine on a busy computer gauges its clock wrongly now and then, and ib_write_bw then tells of no bandwidth.
-            rate = r" +mb_per_second [0-9.]+" if "mb_per_second" in report["traffic"][name] else ""
-            self.assertRegex(text, rf"\n  {name}\n.*\n +elapsed [0-9.]+ m?s{rate}\n", "the report shows both")
+            # What it says of bandwidth goes by the machine's clock, which a busy computer lets it gauge wrongly.
+            self.assertRegex(text, rf"\n  {name}\n.*\n +elapsed [0-9.]+ m?s .*\biterations 300\b", "the report shows both")
         links = [report["appliances"][name]["devices"]["line"]["kernels"]["link"]["counters"] for name in ("line", "bare_line")]
         for link in links:
             self.assertGreater(link["reverse_drop_loss"], 20, "1% of more than 4800 packets")

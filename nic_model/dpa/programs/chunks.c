@@ -36,21 +36,19 @@ __dpa_global__ void chunks_handler(uint64_t argument) {
   }
   while (has_cqe(e)) {
     struct flexio_dev_cqe64 *cqe = next_cqe(e);
-    const uint8_t opcode = flexio_dev_cqe_get_opcode(cqe);
-    const uint32_t number = opcode == CQE_WRITE_IMM
-                                ? be32_to_cpu(cqe->imm_inval_pkey) >> 4
-                                : e->cq_number * NUMBERS_OF_QUEUE + (uint32_t)e->messages % NUMBERS_OF_QUEUE;
-    const int failed = opcode >= CQE_REQUESTER_ERROR;
-    if (failed) {
+    if (has_failed(cqe)) {
       count_error(e, cqe);
     } else {
+      const uint32_t number = flexio_dev_cqe_get_opcode(cqe) == CQE_WRITE_IMM
+                                  ? be32_to_cpu(cqe->imm_inval_pkey) >> 4
+                                  : e->cq_number * NUMBERS_OF_QUEUE + (uint32_t)e->messages % NUMBERS_OF_QUEUE;
       e->messages++;
       e->bytes += flexio_dev_cqe_get_byte_cnt(cqe);
-    }
-    if (!failed && chunks_take(bits, number, log_chunk)) {
-      __atomic_fetch_add(&chunks, 1, __ATOMIC_RELAXED);
-      ((volatile uint8_t *)host)[(number >> log_chunk) % e->host_bytes] = 1;
-      __dpa_thread_window_writeback();
+      if (chunks_take(bits, number, log_chunk)) {
+        __atomic_fetch_add(&chunks, 1, __ATOMIC_RELAXED);
+        ((volatile uint8_t *)host)[(number >> log_chunk) % e->host_bytes] = 1;
+        __dpa_thread_window_writeback();
+      }
     }
     step_cq(e);
     return_buffer(e);

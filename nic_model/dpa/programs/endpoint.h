@@ -45,12 +45,14 @@ static inline struct flexio_dev_cqe64* next_cqe(const struct endpoint* e) {
 static inline int has_cqe(const struct endpoint* e) {
   return flexio_dev_cqe_get_owner(next_cqe(e)) == ((e->cq_index >> e->log_cq_entries) & 1);
 }
+static inline int has_failed(struct flexio_dev_cqe64* cqe) {
+  const uint8_t opcode = flexio_dev_cqe_get_opcode(cqe);
+  return opcode == CQE_REQUESTER_ERROR || opcode == CQE_RESPONDER_ERROR;
+}
 /* Counts what is not what the program works on; but not work requests that the end of a connection gives back. */
 static inline void count_error(struct endpoint* e, struct flexio_dev_cqe64* cqe) {
   enum { SYNDROME_FLUSHED = 5 };
-  const uint8_t opcode = flexio_dev_cqe_get_opcode(cqe);
-  const int failed = opcode == CQE_REQUESTER_ERROR || opcode == CQE_RESPONDER_ERROR;
-  if (!failed || flexio_dev_cqe_get_err_synd(cqe) != SYNDROME_FLUSHED) e->errors++;
+  if (!has_failed(cqe) || flexio_dev_cqe_get_err_synd(cqe) != SYNDROME_FLUSHED) e->errors++;
 }
 static inline void step_cq(struct endpoint* e) {
   e->cq_index++;

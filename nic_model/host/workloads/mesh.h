@@ -2,7 +2,6 @@
 // Mesh: hosts that send each other messages over reliable connections, made when two of them first speak or before.
 // What collectives and lists of flows are made of.
 #pragma once
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>

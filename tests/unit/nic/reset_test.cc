@@ -145,6 +145,15 @@ TEST(Reset, QueuesGoBehindTheirQueuePairs) {
   });
 }
 
+// A receive request that is flushed at once.
+void post_and_flush(nic_model::Host& host, nic_model::Qp& qp) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_ERR;
+  EXPECT_EQ(host.modify_qp(qp, attributes, IBV_QP_STATE), 0);
+  const ibv_recv_wr request{};
+  EXPECT_EQ(host.post_receive(qp, &request, nullptr), 0);
+}
+
 // A program that is told of one queue destroys another one that has an event, too: nobody is told of that.
 TEST(Reset, ADestroyedCompletionQueueTellsOfNothing) {
   NicBox box;
@@ -171,15 +180,9 @@ TEST(Reset, ADestroyedCompletionQueueTellsOfNothing) {
     host.destroy_qp(*other);
     EXPECT_EQ(host.destroy_cq(*std::exchange(second, nullptr)), 0);
   };
-  // What is posted then is flushed at once: both queues have an event in one call.
+  // Both queues have an event in one call.
   box.on(0, [&](nic_model::Host& host) {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_ERR;
-    for (nic_model::Qp* qp : {side.qp, other}) {
-      EXPECT_EQ(host.modify_qp(*qp, attributes, IBV_QP_STATE), 0);
-      const ibv_recv_wr request{};
-      EXPECT_EQ(host.post_receive(*qp, &request, nullptr), 0);
-    }
+    for (nic_model::Qp* qp : {side.qp, other}) post_and_flush(host, *qp);
   });
   EXPECT_EQ(told, 1u);
   EXPECT_EQ(second, nullptr);
@@ -193,13 +196,6 @@ TEST(Reset, ACompletionQueueIsDestroyedWithWhatItWouldHaveTold) {
     Side& side = box.sides[0];
     unsigned told = 0;
     box.hosts[0]->on_wc = [&](nic_model::Host&, const ibv_wc&) { told++; };
-    const auto flush = [&](nic_model::Host& host) {
-      ibv_qp_attr attributes{};
-      attributes.qp_state = IBV_QPS_ERR;
-      EXPECT_EQ(host.modify_qp(*side.qp, attributes, IBV_QP_STATE), 0);
-      const ibv_recv_wr request{};
-      EXPECT_EQ(host.post_receive(*side.qp, &request, nullptr), 0);
-    };
     const auto destroy = [&](nic_model::Host& host) {
       host.destroy_qp(*std::exchange(side.qp, nullptr));
       EXPECT_EQ(host.destroy_cq(*std::exchange(side.cq, nullptr)), 0);
@@ -213,7 +209,7 @@ TEST(Reset, ACompletionQueueIsDestroyedWithWhatItWouldHaveTold) {
       box.on(0, destroy);
     } else {
       box.on(0, [&](nic_model::Host& host) {
-        flush(host);
+        post_and_flush(host, *side.qp);
         destroy(host);
       });
     }
