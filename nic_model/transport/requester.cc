@@ -122,8 +122,8 @@ bool Requester::may_send(Nanos now) const {
   if (qp_.is(IBV_QPT_UC)) return packet_ > 0 || may_begin(work);
   const auto ahead = roce::psn_distance(roce::psn_add(work.first_psn, packet_), una_);
   if (ahead >= static_cast<std::int64_t>(core_.config.window)) return false;
-  // One packet may go and ask, when nothing else will.
-  if (counts_credits_ && ahead != 0 && is_without_credit(work)) return false;
+  // One packet may go and ask, when nothing else has.
+  if (counts_credits_ && ahead != 0 && expects_response() && is_without_credit(work)) return false;
   return packet_ > 0 ? !work.is_read() || reads_sent_ < qp_.attributes.max_rd_atomic : may_begin(work);
 }
 

@@ -144,10 +144,15 @@ bool Requester::is_without_credit(const SendWork& work) const {
   return takes_one && roce::psn_distance(work.message, credit_limit_) > 0;
 }
 
+// Of an AETH that acknowledges. A receive request that was there stays: a lower limit than before is of an earlier
+// AETH, or of a number without a code.
 void Requester::take_credits(const roce::Aeth& aeth) {
+  if (!core_.config.credits) return;
   const unsigned code = roce::aeth_value(aeth.syndrome);
-  counts_credits_ = core_.config.credits && code != kCreditsUnlimited;
-  if (counts_credits_) credit_limit_ = roce::psn_add(static_cast<std::uint32_t>(aeth.msn), kCreditsOfCode[code]);
+  const bool counted = std::exchange(counts_credits_, code != kCreditsUnlimited);
+  if (!counts_credits_) return;
+  const std::uint32_t limit = roce::psn_add(static_cast<std::uint32_t>(aeth.msn), kCreditsOfCode[code]);
+  if (!counted || roce::psn_distance(limit, credit_limit_) > 0) credit_limit_ = limit;
 }
 
 Counter& Requester::on_acknowledge(Context& context, Packet packet) {
@@ -271,6 +276,7 @@ Counter& Requester::on_read_response(Context& context, Packet packet) {
     return core_.count.drop_malformed;
   }
   if (!may_go_on(context, index)) return core_.count.drop_qp_state;
+  if (const roce::Aeth* aeth = roce::aeth(packet)) take_credits(*aeth);
   qp_.send_queue.scatter(work, core_.memory, offset, wanted,
                          Core::has_payload(packet) ? Headers::payload(packet) : nullptr);
   work.responded++;
@@ -298,6 +304,7 @@ Counter& Requester::on_atomic_response(Context& context, Packet packet) {
     return core_.count.drop_malformed;
   }
   if (!may_go_on(context, index)) return core_.count.drop_qp_state;
+  take_credits(*roce::aeth(packet));
   const std::uint64_t original =
       roce::atomic_ack_eth(packet)->original;  // big-endian on the wire, the host's order here
   qp_.send_queue.scatter(work, core_.memory, 0, 8, reinterpret_cast<const std::uint8_t*>(&original));

@@ -107,6 +107,61 @@ TEST(Credits, WritesNeedNone) {
   EXPECT_EQ(box.count(1, "rnr_naks_sent"), 0u);
 }
 
+// 7 receive requests; the first ACK says 6, so messages up to the seventh may go. The second one says 5, for which
+// there is no code: with the 4 that there is, the seventh would be without, which has begun by then.
+TEST(Credits, AreNotTakenBack) {
+  NicBox box("rate: 100Gbps\ncredits: true", "delay: 2us");
+  box.connect();
+  for (unsigned i = 0; i < 7; i++) box.post_receive(1, i, std::size_t{65536} * (1 + i), 65536);
+  box.post(0, 0, IBV_WR_SEND, 0, 64);
+  box.run(kMillisecond);
+  box.post(0, 1, IBV_WR_SEND, 0, 64);
+  box.run(3 * kMicrosecond);  // its ACK comes before the last message asks for one
+  for (unsigned i = 2; i < 6; i++)
+    box.post(0, i, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 0, IBV_SEND_SIGNALED, [](ibv_send_wr& wr) {
+      wr.wr.atomic.rkey = wr.wr.rdma.rkey;
+      wr.wr.atomic.compare_add = 1;
+    });
+  box.post(0, 6, IBV_WR_SEND, 0, 60000);
+  box.run();
+  ASSERT_EQ(box.completions(0).size(), 7u) << box.state();
+  for (const ibv_wc& wc : box.completions(0)) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(box.completions(1).size(), 3u);
+}
+
+// An ACK of a receive queue that is empty, for a message in whose midst it comes: the next packet asks again.
+TEST(Credits, WhoHasNoneInTheMidstOfAMessageAsks) {
+  NicBox box("rate: 100Gbps\ncredits: true");
+  box.connect();
+  for (unsigned i = 0; i < 3; i++) box.post_receive(1, i, std::size_t{65536} * (1 + i), 65536);
+  box.post(0, 0, IBV_WR_RDMA_READ, 0, 64);  // its response says 3
+  box.run(kMillisecond);
+  EXPECT_EQ(box.count(0, "completions"), 1u);
+  for (unsigned i = 1; i < 5; i++) box.post(0, i, IBV_WR_SEND, 0, 30000);
+  box.run(kMillisecond);
+  EXPECT_EQ(box.completions(0).size(), 4u) << box.state();
+  EXPECT_GT(box.count(1, "rnr_naks_sent"), 0u) << "the fourth has asked with a packet";
+  box.post_receive(1, 3, 4 * 65536, 65536);
+  box.run();
+  EXPECT_EQ(box.completions(0).size(), 5u) << box.state();
+}
+
+// READ responses say them, too: a SEND behind a READ goes whole.
+TEST(Credits, ComeWithReadResponses) {
+  NicBox box("rate: 100Gbps\ncredits: true", "delay: 10us");
+  box.connect();
+  box.post_receive(1, 0, 65536, 65536);
+  box.post(0, 0, IBV_WR_RDMA_READ, 0, 64);
+  box.run(kMillisecond);
+  const Nanos begin = box.now;
+  Nanos end = 0;
+  box.hosts[0]->on_wc = [&](nic_model::Host& host, const ibv_wc&) { end = host.now(); };
+  box.post(0, 1, IBV_WR_SEND, 0, 60000);
+  box.run();
+  ASSERT_EQ(box.completions(0).size(), 2u) << box.state();
+  EXPECT_LT(end - begin, 30 * kMicrosecond) << "one round trip, none for a packet that asks";
+}
+
 // The requester knows the way and the responder is still asking for it.
 TEST(Neighbors, ResponsesWaitForTheWayBack) {
   NicBox box("rate: 100Gbps\nneighbors: [{address: 10.0.0.2, mac: '02:72:0a:00:00:02'}]", "delay: 10us");
