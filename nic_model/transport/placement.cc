@@ -60,7 +60,8 @@ void Responder::catch_up(Context& context) {
   while (ahead_.has(epsn_)) {
     if (!completions_ahead_.empty() && completions_ahead_.front().psn == epsn_) {
       if (!take_receive(context)) {
-        // As if it had not come: it is asked for again.
+        // It is asked for again, but its bytes are where they belong.
+        is_placed_ = true;
         ahead_.remove(epsn_);
         completions_ahead_.erase(completions_ahead_.begin());
         not_ready(context);

@@ -13,7 +13,7 @@ void Responder::reset() {
   if (ahead_.window()) ahead_.clear();
   completions_ahead_.clear();
   ack_wanted_.reset();
-  nak_sent_ = false;
+  nak_sent_ = is_placed_ = false;
   msn_ = 0;
   first_ = waiting_ = 0;
   resources_end_ = 0;
@@ -150,7 +150,7 @@ Counter& Responder::execute_data(Context& context, Packet packet) {
     return not_ready(context);
   }
   message_ = writes ? Message::kWrite : Message::kSend;
-  place(packet);
+  if (!std::exchange(is_placed_, false)) place(packet);
   received_ = after;
   if (ends) return finish_message(context, packet);
   accepted(context, packet, 1);
@@ -257,6 +257,8 @@ Counter& Responder::execute_atomic(Context& context, Packet packet) {
                                 : original == atomic.compare ? std::uint64_t{atomic.swap_add}
                                                              : original;
     std::memcpy(place, &value, 8);
+  } else {
+    core_.memory.write(rkey, address, 8, nullptr);
   }
   core_.count.rx_atomic_requests.add();
   msn_ = (msn_ + 1) & roce::kPsnMask;

@@ -146,6 +146,7 @@ class Responder {
   std::uint32_t epsn_ = 0, msn_ = 0;
   bool nak_sent_ = false;      // a NAK or RNR NAK for epsn_, which is not to be said again until epsn_ comes
   bool places_ahead_ = false;  // direct placement: `ahead_` is in use
+  bool is_placed_ = false;     // of the packet of epsn_, which came ahead and had no receive request in its turn
   bool is_paced_ = false;      // responses to READs wait for their rate
   Message message_ = Message::kNone;
   std::uint32_t rkey_ = 0;

@@ -80,8 +80,9 @@ void NicBox::connect(const PairOptions& o) {
       init.send_cq = init.receive_cq = s.cq;
       init.capacity = {o.send_wr, o.receive_wr, 4, 4, 64};
       ibv_srq_init_attr shared{};
-      shared.attr = {o.shared_receives, 1, 0};
-      if (o.shared_receives) init.shared_receive_queue = s.shared = host.create_srq(shared);
+      shared.attr = {o.shared_receives, 4, 0};
+      s.shared = o.shared_receives ? host.create_srq(shared) : nullptr;
+      init.shared_receive_queue = s.shared;
       s.qp = host.create_qp(init);
       host.arm(*s.cq, o.solicited_only);
     });
@@ -129,11 +130,16 @@ void NicBox::make_ready(unsigned side, nic_model::Qp& qp, std::uint32_t peer, co
 }
 
 void NicBox::disconnect() {
-  for (unsigned side = 0; side < 2; side++)
-    on(side, [&](nic_model::Host& host) {
-      host.destroy_qp(*std::exchange(sides[side].qp, nullptr));
-      EXPECT_TRUE(host.memory().remove(sides[side].key));
-    });
+  for (unsigned side = 0; side < 2; side++) on(side, [&](nic_model::Host& host) { disconnect(host, side); });
+}
+
+void NicBox::disconnect(nic_model::Host& host, unsigned side) {
+  Side& s = sides[side];
+  host.destroy_qp(*std::exchange(s.qp, nullptr));
+  if (s.shared) {
+    EXPECT_EQ(0, host.destroy_srq(*std::exchange(s.shared, nullptr)));
+  }
+  EXPECT_TRUE(host.memory().remove(s.key));
 }
 
 int NicBox::post(unsigned side, std::uint64_t id, ibv_wr_opcode opcode, std::uint64_t offset, std::uint32_t bytes,

@@ -111,8 +111,10 @@ class NicBox {
   void connect(const PairOptions& options = {});
   /// Takes a side's queue pair from RESET to RTS, towards queue pair `peer` of the other side.
   void make_ready(unsigned side, nic_model::Qp& qp, std::uint32_t peer, const PairOptions& options = {});
-  /// Destroys both queue pairs and their regions.
+  /// Destroys both queue pairs, their shared receive queues and regions.
   void disconnect();
+  /// Those of one side, in a call of its host.
+  void disconnect(nic_model::Host& host, unsigned side);
   /// Runs `what` on a side's host, now.
   void on(unsigned side, std::function<void(nic_model::Host&)> what);
   /// Posts one send work request. Its identifier is `id`.
