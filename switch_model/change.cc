@@ -20,7 +20,7 @@ FlatValues Datapath::fixed_options(const Config& config) const {
 }
 
 std::vector<std::string> Datapath::changeable_options(const Config& config) const {
-  std::vector<std::string> paths = {"multicast_groups"};
+  std::vector<std::string> paths = {"multicast_groups", "traffic_manager.rate", "traffic_manager.rates"};
   for (const std::string& name : names_)
     for (const std::string_view option : config.find(name)->changeable())
       paths.push_back(fmt::format("{}.{}", name, option));
@@ -44,11 +44,13 @@ std::vector<Datapath::Group> Datapath::groups_of(const Config& config) const {
 
 class Datapath::NewOptions final : public Change {
  public:
-  NewOptions(std::vector<std::unique_ptr<ProgramChange>> changes, std::vector<Group> groups)
-      : changes_(std::move(changes)), groups_(std::move(groups)) {}
+  NewOptions(std::vector<std::unique_ptr<ProgramChange>> changes, std::vector<Group> groups,
+             std::vector<std::uint64_t> rates)
+      : changes_(std::move(changes)), groups_(std::move(groups)), rates_(std::move(rates)) {}
   void apply(Kernel& kernel, Nanos) override {
     auto& datapath = static_cast<Datapath&>(kernel);
     datapath.groups_.swap(groups_);
+    for (Port port = 0; port < rates_.size(); port++) datapath.traffic_.set_rate(port, rates_[port]);
     for (Resource& resource : datapath.layout_.resources()) resource.unused.clear();  // by the options before
     auto& programs = datapath.programs_;
     for (std::size_t i = 0; i < programs.size(); i++)
@@ -58,6 +60,7 @@ class Datapath::NewOptions final : public Change {
  private:
   std::vector<std::unique_ptr<ProgramChange>> changes_;
   std::vector<Group> groups_;
+  std::vector<std::uint64_t> rates_;  // by port
 };
 
 std::unique_ptr<Change> Datapath::prepare(const Config& config) const {
@@ -66,9 +69,16 @@ std::unique_ptr<Change> Datapath::prepare(const Config& config) const {
     throw ConfigError(fmt::format("switch: `{}` cannot be changed while it runs{}", other,
                                   changeable.empty() ? "" : fmt::format("; only {} can", fmt::join(changeable, ", "))));
   }
+  if (config.traffic_manager.waits() == traffic_.idle())
+    throw ConfigError(
+        "switch: `traffic_manager`: one whose ports are all unlimited has no queues, and cannot get or lose them while "
+        "it runs");
+  std::vector<std::uint64_t> rates;
+  if (!traffic_.idle())
+    for (const std::string& port : info_.ports) rates.push_back(config.traffic_manager.rate_of(port));
   std::vector<std::unique_ptr<ProgramChange>> changes;
   for (std::size_t i = 0; i < names_.size(); i++) changes.push_back(config.find(names_[i])->prepare(*programs_[i]));
-  return std::make_unique<NewOptions>(std::move(changes), groups_of(config));
+  return std::make_unique<NewOptions>(std::move(changes), groups_of(config), std::move(rates));
 }
 
 }  // namespace rocebox::switch_model

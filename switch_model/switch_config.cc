@@ -80,18 +80,10 @@ void SwitchConfig::mirror_fields(Fields& f) {
 
 void SwitchConfig::place(const Placement& placement) {
   info.ports.clear();
-  traffic_manager.rate = 0;
+  traffic_manager.placed.clear();
   for (const Placement::PlacedPort& port : placement.ports) {
     info.ports.push_back(port.name);
-    if (traffic_manager.rate == 0) traffic_manager.rate = port.bits_per_second;
-  }
-  for (const Placement::PlacedPort& port : placement.ports) {
-    if (port.bits_per_second == traffic_manager.rate) continue;
-    const auto same = std::ranges::find(traffic_manager.rates, port.bits_per_second, &RateConfig::rate);
-    if (same == traffic_manager.rates.end())
-      traffic_manager.rates.push_back({{port.name}, port.bits_per_second});
-    else
-      same->ports.push_back(port.name);
+    traffic_manager.placed.push_back({{port.name}, port.bits_per_second});
   }
   // A route to a group leads to all its ports: groups are numbered in the order of these routes, from 1.
   for (const Placement::Route& route : placement.routes) {

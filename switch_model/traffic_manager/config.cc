@@ -66,8 +66,10 @@ void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
   const auto check_rate = [](Fields& g, std::uint64_t value) {
     if (value != 0 && value < kRateMin) g.refuse("rate", "must be 1kbps at least, or unlimited");
   };
-  f.rate("rate", rate, {0, kRateMax}, "rate of every port; unlimited: nothing waits unless it is paused");
+  f.rate("rate", rate, {0, kRateMax},
+         "rate of every port, in a topology that of its wire; unlimited: nothing waits unless it is paused");
   check_rate(f, rate);
+  if (f.given("rate")) placed.clear();
   f.list("rates", rates, kSwitchPortsMax, "rates of single ports", [&](Fields& g, RateConfig& row) {
     info.read_ports(g, "ports", row.ports, "ports of this rate");
     if (row.ports.empty()) g.refuse("ports", "must name one at least");
@@ -101,14 +103,19 @@ void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
     g.bytes("xon", xon, kQueueBytes, "one that is paused goes on when no more bytes than these are left of it");
     check_pauses(g, *this);
   });
-  const bool waits = rate != 0 || lossless() != 0 || std::ranges::any_of(rates, [](const auto& r) { return r.rate; });
-  if (!waits && ecn_max != 0) f.refuse("ecn", "needs `rate`, or lossless classes: else nothing waits to be marked");
+  if (!waits() && ecn_max != 0) f.refuse("ecn", "needs `rate`, or lossless classes: else nothing waits to be marked");
 }
 
 std::uint64_t TrafficManagerConfig::rate_of(const std::string& port) const {
-  for (const RateConfig& row : rates)
-    if (std::ranges::find(row.ports, port) != row.ports.end()) return row.rate;
+  for (const std::vector<RateConfig>* rows : {&rates, &placed})
+    for (const RateConfig& row : *rows)
+      if (std::ranges::find(row.ports, port) != row.ports.end()) return row.rate;
   return rate;
+}
+
+bool TrafficManagerConfig::waits() const {
+  const auto has_rate = [](const RateConfig& row) { return row.rate != 0; };
+  return rate != 0 || lossless() != 0 || std::ranges::any_of(rates, has_rate) || std::ranges::any_of(placed, has_rate);
 }
 
 }  // namespace rocebox::switch_model

@@ -22,6 +22,7 @@ constexpr std::uint16_t kPauseForLong = 0xFFFF;
 
 TrafficManager::TrafficManager(const TrafficManagerConfig& config, const SwitchInfo& info, Stats& stats)
     : info_(info),
+      idle_(!config.waits()),
       overhead_(config.overhead),
       buffer_(config.buffer),
       ecn_min_(config.ecn_min),
@@ -45,16 +46,16 @@ TrafficManager::TrafficManager(const TrafficManagerConfig& config, const SwitchI
           stats.counter("rx_pause_duration_ns",
                         "nanoseconds for which queues were paused, summed up when a frame ends or renews that")),
       tx_pause_(stats.counter("tx_pause_frames", "PFC frames made")) {
-  bool rated = config.rate != 0;
-  for (Port port = 0; port < info.port_count(); port++) {
-    std::uint64_t rate = config.rate;
-    for (const RateConfig& row : config.rates)
-      if (std::find(row.ports.begin(), row.ports.end(), info.ports[port]) != row.ports.end()) rate = row.rate;
-    rated |= rate != 0;
-    ports_.emplace_back(rate);
-  }
-  idle_ = !rated && lossless_ == 0;
+  for (const std::string& port : info.ports) ports_.emplace_back(config.rate_of(port));
   pauses_.reserve(2 * kQueuesPerPort * ports_.size());
+}
+
+void TrafficManager::set_rate(Port number, std::uint64_t bits_per_second) {
+  PortState& port = ports_[number];
+  if (port.rate_bps == bits_per_second) return;
+  port.rate_bps = bits_per_second;
+  port.transmitter = RateQueue(bits_per_second);
+  port.transmitter.accept({port.free_at, 0});
 }
 
 std::uint8_t TrafficManager::class_of(Packet packet) const {

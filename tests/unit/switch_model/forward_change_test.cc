@@ -165,10 +165,10 @@ TEST(ForwardChange, MulticastGroups) {
 
 TEST(ForwardChange, WhatCannotChangeIsNamed) {
   ForwardBox box(switch_yaml("routes: [" + route("10.0.1.0/24", "p1", 1) + "]"));
-  EXPECT_EQ(
-      box.refused(switch_yaml("routes: [], ecmp_seed: 3")),
-      "switch: `forward.ecmp_seed` cannot be changed while it runs; only multicast_groups, acl.rules, acl.default, "
-      "forward.macs, forward.routes can");
+  EXPECT_EQ(box.refused(switch_yaml("routes: [], ecmp_seed: 3")),
+            "switch: `forward.ecmp_seed` cannot be changed while it runs; only multicast_groups, traffic_manager.rate, "
+            "traffic_manager.rates, acl.rules, acl.default, "
+            "forward.macs, forward.routes can");
   std::string many = "routes: [";
   for (int i = 0; i < 12; i++) many += route("10." + std::to_string(i) + ".0.0/16", "p1", 1) + ", ";
   EXPECT_EQ(box.refused(switch_yaml(many + "]")), "") << "one list of next hops, whatever the number of prefixes";

@@ -44,6 +44,31 @@ TEST(Queues, APortSendsAtItsRate) {
   EXPECT_EQ(box.out[3].at, 11 * kPacketTime) << "an idle port begins at once";
 }
 
+// What is in transmission ends as it has begun; what waits leaves at the rate of its own time.
+TEST(Queues, APortsRateChangesBetweenPackets) {
+  test::SwitchBox box(SWITCH_YAML("traffic_manager: {rate: 8848kbps}\n"));
+  const auto change = [&](const char* yaml, Nanos now) { test::prepare_change(box, yaml)->apply(*box.kernel, now); };
+  for (std::uint32_t i = 0; i < 5; i++) box.send(0, 0, data(i));
+  box.run_until(kPacketTime / 2);
+  change(SWITCH_YAML("traffic_manager: {rate: 8848kbps, rates: [{ports: [b], rate: 4424kbps}]}\n"), kPacketTime / 2);
+  box.run_until(4 * kPacketTime);
+  change(SWITCH_YAML("traffic_manager: {rate: 8848kbps, rates: [{ports: [b], rate: unlimited}]}\n"), 4 * kPacketTime);
+  box.drain();
+  std::vector<Nanos> at;
+  for (const test::Out& packet : box.out) at.push_back(packet.at / kPacketTime);
+  EXPECT_EQ(at, (std::vector<Nanos>{1, 3, 5, 5, 5}));
+}
+
+TEST(Queues, ASwitchWithoutQueuesGetsNoneWhileItRuns) {
+  test::SwitchBox box(SWITCH_YAML(""));
+  try {
+    test::prepare_change(box, SWITCH_YAML("traffic_manager: {rate: 1Gbps}\n"));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string_view(error.what()).find("has no queues"), std::string_view::npos) << error.what();
+  }
+}
+
 TEST(Queues, TheSharedBufferIsGrantedByTheDynamicThreshold) {
   // alpha 1: a queue alone gets half of the buffer, here five packets of ten; one more is in transmission.
   const std::string yaml =
