@@ -117,6 +117,23 @@ std::vector<Port> ports_towards(const Graph& graph, unsigned node, const std::ve
   return nearer;
 }
 
+void set_tiers(Graph& graph) {
+  std::vector<unsigned> queue;
+  std::vector<bool> seen(graph.nodes.size());
+  for (unsigned node = 0; node < graph.nodes.size(); node++)
+    if (graph.is_host(node)) {
+      queue.push_back(node);
+      seen[node] = true;
+    }
+  for (std::size_t head = 0; head < queue.size(); head++)
+    for (const Graph::Neighbor& port : graph.nodes[queue[head]].ports) {
+      if (seen[port.node]) continue;
+      seen[port.node] = true;
+      graph.nodes[port.node].tier = graph.nodes[queue[head]].tier + 1;
+      queue.push_back(port.node);
+    }
+}
+
 void address(Graph& graph) {
   unsigned hosts = 0, switches = 0, prefixes = 0;
   for (Graph::Node& node : graph.nodes) node.mac = node.tier == 0 ? mac_of(0, ++hosts) : mac_of(1, ++switches);

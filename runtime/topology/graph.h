@@ -48,6 +48,9 @@ struct Graph {
   std::size_t switches() const { return nodes.size() - hosts(); }
 };
 
+/// Gives switches their tiers: how far they are from hosts, by the fewest wires.
+void set_tiers(Graph& graph);
+
 /// Gives every node its MAC address, and every host an IPv4 address: those at one switch are of one prefix of /24,
 /// 10.0.0.0/24 at the first switch that has any. Throws ConfigError for more hosts or switches than there are
 /// addresses.

@@ -111,27 +111,17 @@ class Parser {
     return true;
   }
 
-  // A host has one port; tiers of switches are how far they are from hosts.
+  // A host has one port.
   bool check(Graph& graph) {
     bool good = true;
-    std::vector<std::uint32_t> queue;
     for (std::uint32_t i = 0; i < nodes_; i++) {
       if (switching_[i]) continue;
       graph.nodes[i].tier = 0;
-      queue.push_back(i);
       if (const std::size_t ports = graph.nodes[i].ports.size(); ports != 1)
         good = fail_at_end(fmt::format("node {} is a host with {} links, and a host has one", i, ports));
     }
-    std::vector<bool> seen(nodes_);
-    for (const std::uint32_t host : queue) seen[host] = true;
-    for (std::size_t head = 0; head < queue.size(); head++)
-      for (const Graph::Neighbor& other : graph.nodes[queue[head]].ports) {
-        if (seen[other.node]) continue;
-        seen[other.node] = true;
-        graph.nodes[other.node].tier = graph.nodes[queue[head]].tier + 1;
-        queue.push_back(other.node);
-      }
-    if (queue.empty()) good = fail_at_end("has no host: every node is a switch");
+    if (graph.hosts() == 0) good = fail_at_end("has no host: every node is a switch");
+    set_tiers(graph);
     return good;
   }
 

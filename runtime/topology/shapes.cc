@@ -3,19 +3,14 @@
 
 #include <string>
 
-#include "runtime/kernel/rate_queue.h"
 #include "runtime/limits.h"
+#include "runtime/topology/wire_fields.h"
 
 namespace rocebox::topology {
 namespace {
 
 constexpr std::int64_t kSwitchesMax = 4096;
 constexpr Range<std::int64_t> kPorts{1, kPortsMax};
-
-void wire_fields(Fields& f, const std::string& tier, Wire& wire, const std::string& what) {
-  f.rate(tier + "_rate", wire.bits_per_second, {kRateMin, kRateMax}, "rate of " + what);
-  f.duration(tier + "_delay", wire.delay, {0, kSecond}, "delay of " + what + ", one way");
-}
 
 std::string name(const char* what, std::int64_t number) { return what + std::to_string(number); }
 
@@ -213,6 +208,7 @@ void Shapes::fields(Fields& f) {
        fat_tree_);
   show("dragonfly", "groups of switches that are all joined, and wires between every two groups", dragonfly_);
   show("ns3", "what a topology file of HPCC's and ConWeave's ns-3 simulators says", ns3_);
+  show("explicit", "hosts and switches by name, and the wires between them", explicit_);
 }
 
 Graph Shapes::build() const {
@@ -233,8 +229,11 @@ Graph Shapes::build() const {
     case 4:
       dragonfly_.build(graph);
       break;
-    default:
+    case 5:
       ns3_.build(graph);
+      break;
+    default:
+      explicit_.build(graph);
   }
   address(graph);
   return graph;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/component/fields.h"
+#include "runtime/topology/explicit_topology.h"
 #include "runtime/topology/graph.h"
 #include "runtime/topology/ns3_topology.h"
 
@@ -73,6 +74,7 @@ class Shapes {
   FatTree fat_tree_;
   Dragonfly dragonfly_;
   Ns3 ns3_;
+  Explicit explicit_;
   int chosen_ = -1;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace rocebox {
 namespace {
@@ -17,6 +18,14 @@ void name_tier(std::string& tier, const std::string& device, unsigned number) {
   std::string word = device.substr(device.rfind('_') + 1);
   while (!word.empty() && word.back() >= '0' && word.back() <= '9') word.pop_back();
   tier = word.size() > 1 && (tier.empty() || tier == word) ? word : "tier" + std::to_string(number);
+}
+
+// Names of a user's own may say the same of two tiers, which then have their numbers.
+void tell_apart(std::vector<std::string*>& names) {
+  std::map<std::string, unsigned> times;
+  for (const std::string* name : names) times[*name]++;
+  for (std::size_t i = 0; i < names.size(); i++)
+    if (times[*names[i]] > 1) *names[i] = "tier" + std::to_string(i + 1);
 }
 
 }  // namespace
@@ -35,6 +44,9 @@ TierTraffic::TierTraffic(const config::RunConfig& config, const Testbed& testbed
       if (which != std::end(kNames)) tier.counters[static_cast<std::size_t>(which - kNames)].push_back(view.number);
     });
   }
+  std::vector<std::string*> names;
+  for (Tier& tier : tiers_) names.push_back(&tier.name);
+  tell_apart(names);
 }
 
 TierTraffic::Sums TierTraffic::Tier::sums() const {

@@ -83,7 +83,8 @@ TEST(MulticastTrees, GiveEachMemberOneCopyInEveryShape) {
   for (const char* yaml :
        {"dumbbell: {hosts_per_side: 5}", "leaf_spine: {leaves: 5, spines: 3, hosts_per_leaf: 3, wires_per_spine: 2}",
         "leaf_spine: {leaves: 12, spines: 6, hosts: 188, wires_per_spine: 3}", "fat_tree: {k: 4}",
-        "fat_tree: {k: 8, pods: 3}", "dragonfly: {routers: 3, hosts_per_router: 2, global_links: 1}"}) {
+        "fat_tree: {k: 8, pods: 3}", "dragonfly: {routers: 3, hosts_per_router: 2, global_links: 1}",
+        topology_test::kRing}) {
     const Graph graph = topology_test::graph_of(yaml);
     std::vector<unsigned> hosts;
     for (unsigned node = 0; node < graph.nodes.size(); node++)

@@ -62,6 +62,7 @@ TEST(Topology, EveryShapeHasItsSizeAndLeadsEverywhereByShortestPaths) {
       {"dragonfly: {routers: 2, hosts_per_router: 1, global_links: 1}", 6, 6, 12, 5},
       {"dragonfly: {routers: 4, hosts_per_router: 2, global_links: 2}", 72, 36, 72 + 9 * 6 + 36, 5},
       {"dragonfly: {routers: 3, hosts_per_router: 1, global_links: 2, groups: 4}", 12, 12, 12 + 4 * 3 + 2 * 6, 5},
+      {kRing, 5, 5, 5 + 7, 4},
   };
   for (const Row& row : rows) {
     const Graph graph = graph_of(row.yaml);
