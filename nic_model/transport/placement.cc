@@ -57,6 +57,12 @@ Counter& Responder::place_ahead(Context& context, Packet packet) {
 
 // The gap is closed, at least its first part: what has come ahead is executed now, in order.
 void Responder::catch_up(Context& context) {
+  // What came ahead is a message of its own: in the midst of another one it is out of order (9.7.4.1.2), and must not
+  // take that one's receive request.
+  if (message_ != Message::kNone) {
+    refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
+    return;
+  }
   while (ahead_.has(epsn_)) {
     if (!completions_ahead_.empty() && completions_ahead_.front().psn == epsn_) {
       if (!take_receive(context)) {
