@@ -19,6 +19,25 @@ inline void require(bool holds, const char* what) {
   std::abort();
 }
 
+/// The input, byte by byte; zeros behind its end.
+class Input {
+ public:
+  explicit Input(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  std::uint8_t take() { return at_ < bytes_.size() ? bytes_[at_++] : 0; }
+  unsigned below(unsigned count) { return take() % count; }
+  template <class T, std::size_t N>
+  T one_of(const T (&values)[N]) {
+    return values[below(N)];
+  }
+  bool ended() const { return at_ >= bytes_.size(); }
+  std::size_t at() const { return at_; }
+  void go_to(std::size_t at) { at_ = at; }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  std::size_t at_ = 0;
+};
+
 /// A packet whose bytes lie in a heap block of exactly their size: AddressSanitizer sees any access beyond them.
 class ExactPacket {
  public:

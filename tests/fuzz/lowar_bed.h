@@ -42,25 +42,6 @@ inline constexpr unsigned kStreams = 3;
 inline constexpr std::uint32_t kFirstQpn = 0x10, kFreshQpn = 0x77;
 inline Pool* pool = nullptr;
 
-/// The input, byte by byte; zeros behind its end.
-class Input {
- public:
-  explicit Input(Bytes bytes) : bytes_(bytes) {}
-  std::uint8_t take() { return at_ < bytes_.size() ? bytes_[at_++] : 0; }
-  unsigned below(unsigned count) { return take() % count; }
-  template <class T, std::size_t N>
-  T one_of(const T (&values)[N]) {
-    return values[below(N)];
-  }
-  bool ended() const { return at_ >= bytes_.size(); }
-  std::size_t at() const { return at_; }
-  void go_to(std::size_t at) { at_ = at; }
-
- private:
-  Bytes bytes_;
-  std::size_t at_ = 0;
-};
-
 /// Bytes that the input cannot choose: a fuzzer that sees comparisons would find what proves itself.
 struct Random {
   std::uint64_t state = 7;

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import struct
 import sys
+from random import Random
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "replay"))
 import lowar_decoder  # noqa: E402: it lies in another folder
@@ -169,6 +170,43 @@ def membership_seeds(frames):
             yield step(0, 1, len(frame) >> 8, len(frame) & 255, changed) + step(3, 0, 0, 1) + step(3, 0, 0, 9)
 
 
+def nic_seeds():
+    """For nic_fuzz: each setup of the NICs and several of the queue pairs, with work posted on both sides, and then one kind of
+    trouble between what else goes on: forged requests, forged responses, packets changed, lost, repeated or late, and hosts that
+    reset queue pairs or take memory back."""
+    post, receive, wait, poll, fate, modify, memory, bend = (8, 12, 7, 13, 5, 14, 15, 4)
+
+    def step(random, what, *more):
+        return bytes([what | random.choice((0, 128)), random.choice((0, 0, 1, 1, 2, 3, 4)), *more])
+
+    def forged(random, opcodes, anchors):
+        """Opcode, PSN, payload; rkey, address, length; syndrome; flags."""
+        far = random.choice((0, 0, 0, 4 | random.randrange(16) << 3))
+        return step(random, 0, random.choice(opcodes), random.choice(anchors) | far, random.randrange(7), random.choice((0, 0, random.randrange(256))),
+                    random.randrange(256), random.choice((0, 0, random.randrange(256))), random.randrange(256), random.randrange(256))
+
+    def usual(random):
+        return random.choice((
+            step(random, post, random.randrange(12), random.randrange(256), random.randrange(256), random.randrange(0xc0) & ~7, 0),
+            step(random, receive, random.randrange(256), random.randrange(6), 0), step(random, wait, random.randrange(14)), step(random, poll)))
+
+    troubles = (
+        lambda random: forged(random, (0, 1, 2, 4, 6, 7, 8, 10, 11, 12, 19, 20, 22, 23), (0,)),
+        lambda random: forged(random, (13, 14, 15, 16, 17, 18), (1, 1, 2)),
+        lambda random: forged(random, range(256), range(4)),
+        lambda random: step(random, bend, *random.randbytes(6)),
+        lambda random: step(random, fate, random.randrange(5), random.randrange(8)),
+        lambda random: step(random, modify, random.randrange(8)),
+        lambda random: step(random, memory, random.randrange(256)),
+        lambda random: step(random, 6, random.randrange(2), random.randrange(2)),
+    )
+    for nic in range(32):
+        for number, trouble in enumerate(troubles):
+            random = Random(nic * len(troubles) + number)
+            yield bytes([nic, *random.randbytes(2)]) + b"".join(usual(random) for _ in range(8)) + b"".join(
+                trouble(random) if random.randrange(2) else usual(random) for _ in range(40))
+
+
 CONFIGS = {
     "minimal": "devices: {tap: {path: [host <-> inspect <-> wire]}}\n",
     "full": """seed: 0x2a
@@ -203,7 +241,7 @@ def write(folder, contents):
 def main():
     source, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     shutil.rmtree(out, ignore_errors=True)
-    for target in ("parse", "capture", "config", "kernel", "lowar", "membership"):
+    for target in ("parse", "capture", "config", "kernel", "lowar", "membership", "nic"):
         (out / "found" / target).mkdir(parents=True)
     captures = sorted((source / "tests/replay/captures").glob("*.pcap"))
     chosen = [frame for path in captures for frame in some(path)]
@@ -239,6 +277,7 @@ def main():
     write(out / "lowar", crossing_seeds())
     groups = [f for f in chosen if (f[12:14] == b"\x08\x00" and f[23:24] == b"\x02") or (f[12:14] == b"\x86\xdd" and f[20:21] in b"\0\x3a")]
     write(out / "membership", membership_seeds(groups + small[:4]))
+    write(out / "nic", nic_seeds())
     for folder in sorted(out.iterdir()):
         if folder.name != "found":
             print(folder.name, sum(1 for _ in folder.iterdir()), "seeds")
