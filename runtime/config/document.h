@@ -9,7 +9,8 @@
 
 namespace rocebox::config {
 
-/// Where something stands in the file; both from 1, 0 when unknown.
+/// Where something stands in the file; both from 1, 0 when unknown. A negative line is a setting that the command line
+/// gives, see Mistakes::add_setting().
 struct Place {
   int line = 0, column = 0;
 };
@@ -25,6 +26,8 @@ class Mistakes {
   /// Of a command line, see place_text().
   Mistakes(std::string file, std::vector<std::string> words) : file_(std::move(file)), words_(std::move(words)) {}
   void add(Place place, std::string message);
+  /// The place of what `setting` gives, such as "loss=1%", in place of what is written.
+  Place add_setting(std::string setting);
   /// Takes those of another file.
   void add(const Mistakes& other);
   bool none() const { return lines_.empty(); }
@@ -32,7 +35,8 @@ class Mistakes {
   bool full() const;
   /// Every call of add(), also those that repeat a mistake, which is told once.
   std::size_t count() const { return lines_.size() + more_ + repeated_; }
-  /// "file:line:column: message" or "file: `word`: message", one a line, without a final newline.
+  /// "file:line:column: message", "file: `word`: message" or "file with `setting`: message", one a line, without a
+  /// final newline.
   std::string text() const;
   const std::string& file() const { return file_; }
   /// Where else in the same configuration something stands: "line 3", or the word: "`delay=1ms`".
@@ -41,7 +45,7 @@ class Mistakes {
 
  private:
   std::string file_;
-  std::vector<std::string> words_;
+  std::vector<std::string> words_, settings_;
   struct Line {
     std::string file;
     Place place;

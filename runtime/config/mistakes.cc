@@ -12,12 +12,18 @@ namespace rocebox::config {
 std::string place_text(const std::string& file, Place place, const std::vector<std::string>& words) {
   if (const auto word = static_cast<std::size_t>(place.line); word > 0 && word <= words.size())
     return fmt::format("{}: `{}`", file, words[word - 1]);
-  return place.line ? fmt::format("{}:{}:{}", file, place.line, place.column) : file;
+  return place.line > 0 ? fmt::format("{}:{}:{}", file, place.line, place.column) : file;
+}
+
+Place Mistakes::add_setting(std::string setting) {
+  settings_.push_back(std::move(setting));
+  return {-static_cast<int>(settings_.size()), 0};
 }
 
 std::string Mistakes::line_text(Place place) const {
   if (const auto word = static_cast<std::size_t>(place.line); word > 0 && word <= words_.size())
     return fmt::format("`{}`", words_[word - 1]);
+  if (place.line < 0) return fmt::format("`{}`", settings_[static_cast<std::size_t>(-place.line - 1)]);
   return fmt::format("line {}", place.line);
 }
 
@@ -58,7 +64,9 @@ std::string Mistakes::text() const {
   std::string text;
   for (const auto& [file, place, message] : lines_) {
     if (!text.empty()) text += '\n';
-    const std::string by = file == file_ ? place_text(file, place, words_) : place_text(file, place);
+    const std::string by = file != file_    ? place_text(file, place)
+                           : place.line < 0 ? fmt::format("{} with {}", file, line_text(place))
+                                            : place_text(file, place, words_);
     text += printable(fmt::format("{}: {}", by, message));
   }
   if (more_) text += "\n" + printable(fmt::format("{}: and {} more mistakes", file_, more_));

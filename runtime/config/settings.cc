@@ -14,13 +14,13 @@ namespace {
 constexpr std::string_view kParameters = "parameters";
 constexpr std::string_view kNameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
-// The value as YAML, at `place` of the document.
+// The value as YAML.
 Node value_of(const Setting& setting, Place place, Mistakes& mistakes) {
   Mistakes own("");
   Node node = parse_yaml("value: " + setting.value, own);
   const Node* value = own.none() ? node.find("value") : nullptr;
   if (!value || value->kind == Node::Kind::kNull) {
-    mistakes.add(place, fmt::format("`{}={}`: is no value, as YAML has them", setting.key, setting.value));
+    mistakes.add(place, "is no value, as YAML has them");
     return {};
   }
   Node result = *value;
@@ -28,8 +28,8 @@ Node value_of(const Setting& setting, Place place, Mistakes& mistakes) {
   return result;
 }
 
-// The node that a path of keys leads to, made where it is not there; null when a value stands in the way.
-Node* reach(Node& root, std::string_view path) {
+// The node that a path of keys leads to, made at `place` where it is not there; null when a value stands in the way.
+Node* reach(Node& root, std::string_view path, Place place) {
   Node* at = &root;
   while (at) {
     const std::size_t dot = path.find('.');
@@ -38,7 +38,6 @@ Node* reach(Node& root, std::string_view path) {
     if (!at->is_map() || key.empty()) return nullptr;
     Node* next = at->find(key);
     if (!next) {
-      const Place place = at->place;
       next = &at->entries.emplace_back(Entry{std::string(key), place, {}}).value;
       next->place = place;
     }
@@ -82,11 +81,12 @@ class Substitution {
         mistakes_.add(node.place, fmt::format("there is no parameter `${}`{}", name, suggestion(name, known_)));
         return;
       }
+      const Place place = value->place.line < 0 ? value->place : node.place;
       if (at == 0 && end == text.size()) {  // all of it, which may be a list or a mapping
-        const Place place = node.place;
         node = *value;
         return move_to(node, place);
       }
+      node.place = place;
       if (value->kind != Node::Kind::kScalar) {
         mistakes_.add(node.place, fmt::format("parameter `${}` is {}, and cannot be a part of a word", name,
                                               kind_name(value->kind)));
@@ -115,13 +115,14 @@ Setting parse_setting(const std::string& text, const std::string& option) {
 void apply_settings(Node& root, const std::vector<Setting>& settings, Mistakes& mistakes) {
   if (!root.is_map()) return;  // told by who reads it
   for (const Setting& setting : settings) {
+    const Place place = mistakes.add_setting(fmt::format("{}={}", setting.key, setting.value));
     Node* parameters = root.find(kParameters);
     Node* target = parameters ? parameters->find(setting.key) : nullptr;
-    if (!target) target = reach(root, setting.key);
+    if (!target) target = reach(root, setting.key, place);
     if (target)
-      *target = value_of(setting, target->place, mistakes);
+      *target = value_of(setting, place, mistakes);
     else
-      mistakes.add(root.place, fmt::format("`{}={}`: leads to nothing that has keys", setting.key, setting.value));
+      mistakes.add(place, "leads to nothing that has keys");
   }
   const Node* parameters = root.find(kParameters);
   if (!parameters || !parameters->is_map()) return;  // another kind is a mistake to who reads it

@@ -55,8 +55,8 @@ TEST(Settings, MistakesAreTold) {
   } rows[] = {
       {"parameters: {loss: 0}\na: $los\n", {}, "f.yaml:2:4: there is no parameter `$los`; did you mean `loss`?"},
       {"parameters: {all: [1]}\na: x$all\n", {}, "is a list, and cannot be a part of a word"},
-      {"seed: 1\n", {{"seed.x", "1"}}, "`seed.x=1`: leads to nothing that has keys"},
-      {"seed: 1\n", {{"seed", "[1"}}, "`seed=[1`: is no value"},
+      {"seed: 1\n", {{"seed.x", "1"}}, "f.yaml with `seed.x=1`: leads to nothing that has keys"},
+      {"seed: 1\n", {{"seed", "[1"}}, "f.yaml with `seed=[1`: is no value"},
       {"seed: 1\n", {{"seed", ""}}, "is no value"},
   };
   for (const Row& row : rows) {
