@@ -12,6 +12,7 @@ namespace {
 
 using namespace rocebox;
 using namespace rocebox::fuzz::lowar_bed;
+using fuzz::Input;
 using fuzz::require;
 
 constexpr unsigned kStepsMax = 40;
