@@ -57,7 +57,7 @@ std::unique_ptr<Options> fill(const Component& model, const Registry& registry,
                               const std::vector<std::string>& settings, Json& shown) {
   std::vector<config::Setting> given;
   for (const std::string& text : settings) given.push_back(config::parse_setting(text, "--set"));
-  config::Mistakes mistakes("--set");
+  config::Mistakes mistakes(model.name);
   config::Node root;
   root.kind = config::Node::Kind::kMap;
   config::apply_settings(root, given, mistakes);

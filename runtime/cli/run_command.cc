@@ -34,7 +34,7 @@ constexpr Nanos kLook = 10 * kMillisecond;
 config::RunConfig change(const RunArguments& arguments, config::RunConfig config) {
   refuse_virtual(config, true);
   for (const std::string& port : arguments.ports) config::bind_port(config, port);
-  config::Mistakes mistakes(config.file, config.words);
+  config::Mistakes mistakes = config.further_mistakes();
   refuse_shared_interfaces(config, mistakes);
   if (!mistakes.none()) throw ConfigError(mistakes.text());
   if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);

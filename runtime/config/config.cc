@@ -31,6 +31,7 @@ class Loader {
  public:
   Loader(const std::string& file, Registry& registry, Mistakes& mistakes) : registry_(registry), mistakes_(mistakes) {
     config_.file = config_.path = file;
+    config_.settings = mistakes_.settings();
   }
 
   RunConfig load(Node root, bool follow) {

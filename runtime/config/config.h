@@ -120,6 +120,7 @@ struct RunConfig {
   std::string path;  ///< what was read; `-` is standard input
   ConfigOrigin origin = ConfigOrigin::kFile;
   std::vector<std::string> words;         ///< of ConfigOrigin::kArguments: what places mean, see place_text()
+  std::vector<std::string> settings;      ///< that were put into it: what places mean, too
   std::vector<std::string> plugin_files;  ///< loaded for it, whoever names them
   std::int64_t seed = 1;
   Nanos drain = 10 * kSecond;
@@ -144,7 +145,9 @@ struct RunConfig {
   std::vector<std::pair<std::string, std::string>> input_files;  ///< that options name: paths, and what each is
 
   /// Who says what stands at a place of this configuration.
-  std::string place_text(Place place) const { return config::place_text(file, place, words); }
+  std::string place_text(Place place) const { return config::place_text(file, place, words, settings); }
+  /// For what is found once it is loaded.
+  Mistakes further_mistakes() const { return Mistakes(file, words, settings); }
   /// Who binds a port: the configuration, or the command line beside it.
   std::string bound_by(Place place) const { return place.line ? place_text(place) : file + ": --port"; }
 };

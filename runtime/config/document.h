@@ -16,8 +16,10 @@ struct Place {
 };
 
 /// Who says what stands there: "FILE:LINE:COLUMN", or "FILE" where the place is unknown. With the words of a command
-/// line a place's line is the number of one of them, and its column a letter in it: "FILE: `WORD`".
-std::string place_text(const std::string& file, Place place, const std::vector<std::string>& words = {});
+/// line a place's line is the number of one of them, and its column a letter in it: "FILE: `WORD`"; with settings a
+/// negative line is one of these: "FILE with `SETTING`".
+std::string place_text(const std::string& file, Place place, const std::vector<std::string>& words = {},
+                       const std::vector<std::string>& settings = {});
 
 /// Every mistake of one configuration, in the order found; nothing starts while there is one.
 class Mistakes {
@@ -25,6 +27,9 @@ class Mistakes {
   explicit Mistakes(std::string file) : file_(std::move(file)) {}
   /// Of a command line, see place_text().
   Mistakes(std::string file, std::vector<std::string> words) : file_(std::move(file)), words_(std::move(words)) {}
+  /// Of a configuration that is loaded, with the settings that came into it.
+  Mistakes(std::string file, std::vector<std::string> words, std::vector<std::string> settings)
+      : file_(std::move(file)), words_(std::move(words)), settings_(std::move(settings)) {}
   void add(Place place, std::string message);
   /// The place of what `setting` gives, such as "loss=1%", in place of what is written.
   Place add_setting(std::string setting);
@@ -42,6 +47,7 @@ class Mistakes {
   /// Where else in the same configuration something stands: "line 3", or the word: "`delay=1ms`".
   std::string line_text(Place place) const;
   const std::vector<std::string>& words() const { return words_; }
+  const std::vector<std::string>& settings() const { return settings_; }
 
  private:
   std::string file_;

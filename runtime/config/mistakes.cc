@@ -9,7 +9,11 @@
 
 namespace rocebox::config {
 
-std::string place_text(const std::string& file, Place place, const std::vector<std::string>& words) {
+std::string place_text(const std::string& file, Place place, const std::vector<std::string>& words,
+                       const std::vector<std::string>& settings) {
+  if (const auto setting = -static_cast<std::int64_t>(place.line);
+      setting > 0 && setting <= static_cast<std::int64_t>(settings.size()))
+    return fmt::format("{} with `{}`", file, settings[static_cast<std::size_t>(setting - 1)]);
   if (const auto word = static_cast<std::size_t>(place.line); word > 0 && word <= words.size())
     return fmt::format("{}: `{}`", file, words[word - 1]);
   return place.line > 0 ? fmt::format("{}:{}:{}", file, place.line, place.column) : file;
@@ -23,7 +27,8 @@ Place Mistakes::add_setting(std::string setting) {
 std::string Mistakes::line_text(Place place) const {
   if (const auto word = static_cast<std::size_t>(place.line); word > 0 && word <= words_.size())
     return fmt::format("`{}`", words_[word - 1]);
-  if (place.line < 0) return fmt::format("`{}`", settings_[static_cast<std::size_t>(-place.line - 1)]);
+  if (place.line < 0 && static_cast<std::size_t>(-place.line) <= settings_.size())
+    return fmt::format("`{}`", settings_[static_cast<std::size_t>(-place.line - 1)]);
   return fmt::format("line {}", place.line);
 }
 
@@ -64,9 +69,7 @@ std::string Mistakes::text() const {
   std::string text;
   for (const auto& [file, place, message] : lines_) {
     if (!text.empty()) text += '\n';
-    const std::string by = file != file_    ? place_text(file, place)
-                           : place.line < 0 ? fmt::format("{} with {}", file, line_text(place))
-                                            : place_text(file, place, words_);
+    const std::string by = file == file_ ? place_text(file, place, words_, settings_) : place_text(file, place);
     text += printable(fmt::format("{}: {}", by, message));
   }
   if (more_) text += "\n" + printable(fmt::format("{}: and {} more mistakes", file_, more_));

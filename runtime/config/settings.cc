@@ -64,6 +64,7 @@ class Substitution {
   void apply_scalar(Node& node) {
     const std::string text = node.scalar;
     std::string result;
+    Place place = node.place;  // of a setting that has a part in it
     for (std::size_t at = 0; at < text.size();) {
       if (text[at] != '$') {
         result += text[at++];
@@ -81,12 +82,11 @@ class Substitution {
         mistakes_.add(node.place, fmt::format("there is no parameter `${}`{}", name, suggestion(name, known_)));
         return;
       }
-      const Place place = value->place.line < 0 ? value->place : node.place;
+      if (value->place.line < 0) place = value->place;
       if (at == 0 && end == text.size()) {  // all of it, which may be a list or a mapping
         node = *value;
         return move_to(node, place);
       }
-      node.place = place;
       if (value->kind != Node::Kind::kScalar) {
         mistakes_.add(node.place, fmt::format("parameter `${}` is {}, and cannot be a part of a word", name,
                                               kind_name(value->kind)));
@@ -96,6 +96,7 @@ class Substitution {
       at = end;
     }
     node.scalar = std::move(result);
+    node.place = place;
   }
 
   const Node& parameters_;

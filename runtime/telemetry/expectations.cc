@@ -6,10 +6,10 @@
 namespace rocebox {
 
 void Expectations::read(const std::string& file, const std::vector<config::ExpectationText>& expectations,
-                        const Json& skeleton) {
+                        const Json& skeleton, const std::vector<std::string>& settings) {
   std::string mistakes;
   for (const config::ExpectationText& expectation : expectations) {
-    const std::string place = config::place_text(file, expectation.place);
+    const std::string place = config::place_text(file, expectation.place, {}, settings);
     std::string why;
     try {
       Expectation parsed(expectation.text);

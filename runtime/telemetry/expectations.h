@@ -13,8 +13,11 @@ class Expectations {
  public:
   /// Reads those that stand in `file`. Throws ConfigError that lists every one that is no condition, or that leads to
   /// nothing in `skeleton`: the report of a run that has not begun.
-  void read(const std::string& file, const std::vector<config::ExpectationText>& expectations, const Json& skeleton);
-  void read(const config::RunConfig& config, const Json& skeleton) { read(config.file, config.expectations, skeleton); }
+  void read(const std::string& file, const std::vector<config::ExpectationText>& expectations, const Json& skeleton,
+            const std::vector<std::string>& settings = {});
+  void read(const config::RunConfig& config, const Json& skeleton) {
+    read(config.file, config.expectations, skeleton, config.settings);
+  }
   /// Adds them to the report that they are about.
   void add_to(Json& report) const;
   bool hold(const Json& report) const { return failures(report).empty(); }

@@ -134,7 +134,9 @@ class Command(RoceboxTest):
         self.assertEqual(self.sim("--set", "topology.leaf_spine.hosts_per_leaf=3")["workloads"]["shout"]["bytes"], 60_000)
         hashes = {self.sim("--set", "loss=10%", "--set", "sim.time=1ms", "--seed", seed)["hash"] for seed in (1, 2, 1)}
         self.assertEqual(len(hashes), 2)
-        for setting, words in (("bites=1", "with `bites=1`: unknown key `bites`"), ("loss=200%", "with `loss=200%`: "), ("bytes", "write KEY=VALUE"), ("seed.x=1", "`seed` must be a whole number, found a mapping")):
+        for setting, words in (("bites=1", "with `bites=1`: unknown key `bites`"), ("loss=200%", "with `loss=200%`: "),
+                               ("schedule.x={at: 1ms, devices: {leaf0: {switch: {traffic_manager: {buffer: 1MiB}}}}}", "buffer: 1MiB}}}}}`: "),
+                               ("expect=[a b c]", "with `expect=[a b c]`: "), ("bytes", "write KEY=VALUE"), ("seed.x=1", "`seed` must be a whole number, found a mapping")):
             self.assertIn(words, self.rocebox("sim", self.config(FABRIC), "--set", setting, status=2)[1])
 
     def test_packets_do_not_tell_where_in_the_process_memory_is(self):

@@ -7,7 +7,7 @@ namespace rocebox {
 
 // What can never change is equal in all: each can be held against the kernels as they are now.
 Schedule::Schedule(const config::RunConfig& config, Testbed& testbed) : config_(config), testbed_(testbed) {
-  config::Mistakes mistakes(config.file, config.words);
+  config::Mistakes mistakes = config.further_mistakes();
   for (const config::ScheduledChange& change : config.schedule) try {
       (void)change.options->change(kernel_of(change));
     } catch (const ConfigError& error) {

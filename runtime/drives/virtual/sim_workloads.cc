@@ -16,7 +16,7 @@ SimWorkloads::SimWorkloads(const config::RunConfig& config, Testbed& testbed, Na
   for (unsigned i = 0; i < config.devices.size(); i++)
     if (HostSide* host = testbed.device(i).host_side())
       host->set_waker([&fabric = testbed.fabric(), i] { fabric.wake(i); });
-  config::Mistakes mistakes(config.file, config.words);
+  config::Mistakes mistakes = config.further_mistakes();
   for (const config::WorkloadConfig& workload : config.workloads)
     rows_.push_back(make(config, workload, testbed, mistakes));
   if (!mistakes.none()) throw ConfigError(mistakes.text());
