@@ -71,11 +71,11 @@ std::unique_ptr<Change> Datapath::prepare(const Config& config) const {
   }
   if (config.traffic_manager.waits() == traffic_.idle())
     throw ConfigError(
-        "switch: `traffic_manager`: one whose ports are all unlimited has no queues, and cannot get or lose them while "
-        "it runs");
+        "switch: `traffic_manager`: one without a rate and without a lossless class has no queues, and cannot get or "
+        "lose them while it runs");
   std::vector<std::uint64_t> rates;
   if (!traffic_.idle())
-    for (const std::string& port : info_.ports) rates.push_back(config.traffic_manager.rate_of(port));
+    for (Port port = 0; port < info_.port_count(); port++) rates.push_back(config.traffic_manager.rate_of(info_, port));
   std::vector<std::unique_ptr<ProgramChange>> changes;
   for (std::size_t i = 0; i < names_.size(); i++) changes.push_back(config.find(names_[i])->prepare(*programs_[i]));
   return std::make_unique<NewOptions>(std::move(changes), groups_of(config), std::move(rates));

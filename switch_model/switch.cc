@@ -53,9 +53,7 @@ class SwitchOptions final : public DeviceOptions {
   const std::vector<std::string>& ports() const override { return config_.info.ports; }
   void place(const Placement& placement) override { config_.place(placement); }
   bool routes() const override { return config_.info.routes; }
-  std::uint64_t port_rate(Port port) const override {
-    return config_.traffic_manager.rate_of(config_.info.ports[port]);
-  }
+  std::uint64_t port_rate(Port port) const override { return config_.traffic_manager.rate_of(config_.info, port); }
   const char* one_core_because() const override { return "whose tables and buffer are one"; }
   std::unique_ptr<Kernel> make(Stats& stats) const override {
     return std::make_unique<Datapath>(config_, stats, config_.strict);

@@ -83,7 +83,7 @@ void SwitchConfig::place(const Placement& placement) {
   traffic_manager.placed.clear();
   for (const Placement::PlacedPort& port : placement.ports) {
     info.ports.push_back(port.name);
-    traffic_manager.placed.push_back({{port.name}, port.bits_per_second});
+    traffic_manager.placed.push_back(port.bits_per_second);
   }
   // A route to a group leads to all its ports: groups are numbered in the order of these routes, from 1.
   for (const Placement::Route& route : placement.routes) {

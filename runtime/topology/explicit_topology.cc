@@ -59,6 +59,8 @@ class Maker {
           fmt::format("joins hosts `{}` and `{}`, which would reach no other node: put a switch between them", a, b));
     bool fits = true;
     for (const unsigned node : ends) fits = take_ports(f, node, static_cast<std::size_t>(row.count)) && fits;
+    if (fits && graph_.edges.size() + static_cast<std::size_t>(row.count) > kRowsMax)
+      return fail(f, "count", fmt::format("makes more than {} wires, which are too many", kRowsMax));
     for (std::int64_t i = 0; fits && i < row.count; i++) graph_.join(ends[0], ends[1], row.wire);
   }
 

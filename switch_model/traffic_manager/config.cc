@@ -69,7 +69,7 @@ void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
   f.rate("rate", rate, {0, kRateMax},
          "rate of every port, in a topology that of its wire; unlimited: nothing waits unless it is paused");
   check_rate(f, rate);
-  if (f.given("rate")) placed.clear();
+  places_rates = !f.given("rate");
   f.list("rates", rates, kSwitchPortsMax, "rates of single ports", [&](Fields& g, RateConfig& row) {
     info.read_ports(g, "ports", row.ports, "ports of this rate");
     if (row.ports.empty()) g.refuse("ports", "must name one at least");
@@ -106,16 +106,20 @@ void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
   if (!waits() && ecn_max != 0) f.refuse("ecn", "needs `rate`, or lossless classes: else nothing waits to be marked");
 }
 
-std::uint64_t TrafficManagerConfig::rate_of(const std::string& port) const {
-  for (const std::vector<RateConfig>* rows : {&rates, &placed})
-    for (const RateConfig& row : *rows)
-      if (std::ranges::find(row.ports, port) != row.ports.end()) return row.rate;
-  return rate;
+std::uint64_t TrafficManagerConfig::rate_of(const SwitchInfo& info, Port port) const {
+  for (const RateConfig& row : rates)
+    if (std::ranges::find(row.ports, info.ports[port]) != row.ports.end()) return row.rate;
+  return places_rates && port < placed.size() ? placed[port] : rate;
+}
+
+std::uint64_t TrafficManagerConfig::wire_rate_of(const SwitchInfo& info, Port port) const {
+  return port < placed.size() ? placed[port] : rate_of(info, port);
 }
 
 bool TrafficManagerConfig::waits() const {
   const auto has_rate = [](const RateConfig& row) { return row.rate != 0; };
-  return rate != 0 || lossless() != 0 || std::ranges::any_of(rates, has_rate) || std::ranges::any_of(placed, has_rate);
+  return rate != 0 || lossless() != 0 || std::ranges::any_of(rates, has_rate) ||
+         (places_rates && std::ranges::any_of(placed, [](std::uint64_t wire) { return wire != 0; }));
 }
 
 }  // namespace rocebox::switch_model

@@ -27,7 +27,8 @@ struct RateConfig {
 struct TrafficManagerConfig {
   std::uint64_t rate = 0;  ///< bits per second of every port; 0: as fast as packets come
   std::vector<RateConfig> rates;
-  std::vector<RateConfig> placed;  ///< of a topology's wires, where neither of these says otherwise
+  std::vector<std::uint64_t> placed;  ///< of a topology's wires, by port, where neither of these says otherwise
+  bool places_rates = true;           ///< no `rate` is written
   std::uint64_t overhead = 24;
   std::uint64_t buffer = std::uint64_t{16} << 20;
   std::int64_t packets = 16384;
@@ -41,7 +42,9 @@ struct TrafficManagerConfig {
 
   void fields(Fields& fields, const SwitchInfo& info);
   /// Bits per second of a port; 0: as fast as packets come.
-  std::uint64_t rate_of(const std::string& port) const;
+  std::uint64_t rate_of(const SwitchInfo& info, Port port) const;
+  /// At which its neighbour counts pauses: its wire's in a topology, whatever rate it has.
+  std::uint64_t wire_rate_of(const SwitchInfo& info, Port port) const;
   /// Whether anything may wait: some port has a rate, or some class is lossless.
   bool waits() const;
   /// Bit n: class n is lossless.

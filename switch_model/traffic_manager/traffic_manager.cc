@@ -46,7 +46,8 @@ TrafficManager::TrafficManager(const TrafficManagerConfig& config, const SwitchI
           stats.counter("rx_pause_duration_ns",
                         "nanoseconds for which queues were paused, summed up when a frame ends or renews that")),
       tx_pause_(stats.counter("tx_pause_frames", "PFC frames made")) {
-  for (const std::string& port : info.ports) ports_.emplace_back(config.rate_of(port));
+  for (Port port = 0; port < info.port_count(); port++)
+    ports_.emplace_back(config.rate_of(info, port), config.wire_rate_of(info, port));
   pauses_.reserve(2 * kQueuesPerPort * ports_.size());
 }
 
@@ -252,7 +253,7 @@ void TrafficManager::tell(Port port, std::uint8_t traffic_class, std::uint16_t q
 }
 
 Nanos TrafficManager::pause_time(const PortState& port, std::uint64_t quanta) const {
-  const std::uint64_t rate = port.rate_bps ? port.rate_bps : kRateOfPauses;
+  const std::uint64_t rate = port.wire_bps ? port.wire_bps : kRateOfPauses;
   __extension__ using Wide = unsigned __int128;
   return static_cast<Nanos>(Wide{quanta * kQuantumBits} * kSecond / rate);
 }

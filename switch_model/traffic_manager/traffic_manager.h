@@ -81,7 +81,7 @@ class TrafficManager {
     std::uint64_t deficit = 0, dropped = 0, marked = 0;
   };
   struct alignas(RTE_CACHE_LINE_SIZE) PortState {
-    explicit PortState(std::uint64_t rate) : transmitter(rate), rate_bps(rate) {}
+    PortState(std::uint64_t rate, std::uint64_t wire) : transmitter(rate), rate_bps(rate), wire_bps(wire) {}
     RateQueue transmitter;
     Nanos free_at = 0;
     std::uint32_t waiting = 0;
@@ -89,8 +89,8 @@ class TrafficManager {
     std::uint8_t pausing = 0;         // classes that the neighbour was told to pause
     std::uint64_t sending_bytes = 0;  // until free_at
     alignas(RTE_CACHE_LINE_SIZE) std::array<Queue, kQueuesPerPort> queues;
-    unsigned turn = 0;  // of the round robin
-    std::uint64_t rate_bps;
+    unsigned turn = 0;                 // of the round robin
+    std::uint64_t rate_bps, wire_bps;  // now, and for pauses, which the neighbour counts at its own rate
     std::array<std::uint64_t, kQueuesPerPort> from{};  // bytes buffered that came in by this port, by class
   };
 

@@ -66,6 +66,28 @@ TEST(Schedule, LinksOfATopologyKeepTheirOwnOptions) {
   EXPECT_NE(effective.find("schedule:"), std::string::npos) << effective;
 }
 
+// A switch of a topology has its wires' rates where it says no other one.
+TEST(Schedule, ARateOfOnePortLeavesTheOthersTheirWires) {
+  const auto rates = [](const std::string& written) {
+    const config::RunConfig config = sim_test::load(
+        "topology:\n"
+        "  leaf_spine: {leaves: 1, spines: 1, hosts_per_leaf: 2, host_rate: 1Gbps, spine_rate: 4Gbps}\n"
+        "  hosts: {station: {}}\n"
+        "  switches: {switch: {" +
+        written +
+        "}}\n"
+        "workloads: {shout: {bytes: 1024}}\n");
+    const auto leaf = std::ranges::find(config.devices, "leaf0", &config::DeviceConfig::name);
+    std::vector<std::uint64_t> all;
+    for (Port port = 0; port < 3; port++) all.push_back(leaf->whole()->port_rate(port) / 1'000'000'000);
+    return all;
+  };
+  using Rates = std::vector<std::uint64_t>;
+  EXPECT_EQ(rates(""), (Rates{1, 1, 4}));
+  EXPECT_EQ(rates("traffic_manager: {rates: [{ports: [p0], rate: 2Gbps}]}"), (Rates{2, 1, 4}));
+  EXPECT_EQ(rates("traffic_manager: {rate: 3Gbps, rates: [{ports: [p0], rate: 2Gbps}]}"), (Rates{2, 3, 3}));
+}
+
 TEST(Schedule, MistakesAreToldWithTheirPlace) {
   const struct Row {
     const char *schedule, *words;
