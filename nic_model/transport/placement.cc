@@ -45,7 +45,10 @@ Counter& Responder::place_ahead(Context& context, Packet packet) {
   ahead_.add(psn);
   if (bth.ack_req() && (!ack_wanted_ || roce::psn_distance(psn, *ack_wanted_) > 0)) ack_wanted_ = psn;
   if (has_immediate) {
-    Ahead one{psn, {MLX5_CQE_RESP_WR_IMM, static_cast<std::uint32_t>(reth.dma_length), 0, bth.solicited_event()}};
+    Ahead one{psn,
+              rkey,
+              reth.virtual_address,
+              {MLX5_CQE_RESP_WR_IMM, static_cast<std::uint32_t>(reth.dma_length), 0, bth.solicited_event()}};
     std::memcpy(&one.what.immediate, roce::immdt(packet), 4);
     const auto at = std::find_if(completions_ahead_.begin(), completions_ahead_.end(),
                                  [&](const Ahead& other) { return roce::psn_distance(other.psn, psn) > 0; });
@@ -63,11 +66,12 @@ void Responder::catch_up(Context& context) {
     refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
     return;
   }
-  while (ahead_.has(epsn_)) {
+  while (ahead_.has(epsn_) && qp_.can_receive()) {
     if (!completions_ahead_.empty() && completions_ahead_.front().psn == epsn_) {
       if (!take_receive(context)) {
         // It is asked for again, but its bytes are where they belong.
         is_placed_ = true;
+        placed_ = completions_ahead_.front();
         ahead_.remove(epsn_);
         completions_ahead_.erase(completions_ahead_.begin());
         not_ready(context);
@@ -81,9 +85,25 @@ void Responder::catch_up(Context& context) {
     ahead_.remove(epsn_);
     epsn_ = roce::psn_add(epsn_, 1);
   }
-  if (!ack_wanted_) return;
+  if (!ack_wanted_ || !qp_.can_receive()) return;
   acknowledge(context, roce::psn_add(epsn_, -1), 0x1F);
   if (roce::psn_distance(*ack_wanted_, epsn_) < 0) ack_wanted_.reset();  // else another gap is before it
+}
+
+// Whether this is what has been placed already: only its receive request was missing.
+bool Responder::was_placed(Packet packet) {
+  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
+  return std::exchange(is_placed_, false) && info.has(roce::kIsWrite) && info.has(roce::kStartsMessage) &&
+         info.has(roce::kEndsMessage) && info.has(roce::kHasImmDt) && rkey_ == placed_.rkey &&
+         address_ == placed_.address && message_bytes_ == placed_.what.bytes;
+}
+
+// Whether any of the next PSNs has come ahead.
+bool Responder::has_ahead(std::uint32_t psns) const {
+  if (ahead_.empty()) return false;
+  for (std::uint32_t i = 0; i < std::min(psns, ahead_.window()); i++)
+    if (ahead_.has(roce::psn_add(epsn_, i))) return true;
+  return false;
 }
 
 }  // namespace rocebox::nic_model

@@ -15,16 +15,27 @@ class PsnSet {
   void resize(std::uint32_t window) {
     mask_ = std::bit_ceil(window < 64 ? 64u : window) - 1;
     words_.assign((std::size_t{mask_} + 1) / 64, 0);
+    size_ = 0;
   }
   std::uint32_t window() const { return words_.empty() ? 0 : mask_ + 1; }
   bool has(std::uint32_t psn) const { return words_[(psn & mask_) / 64] >> (psn & 63) & 1; }
-  void add(std::uint32_t psn) { words_[(psn & mask_) / 64] |= std::uint64_t{1} << (psn & 63); }
-  void remove(std::uint32_t psn) { words_[(psn & mask_) / 64] &= ~(std::uint64_t{1} << (psn & 63)); }
-  void clear() { words_.assign(words_.size(), 0); }
+  bool empty() const { return size_ == 0; }
+  void add(std::uint32_t psn) {
+    size_ += !has(psn);
+    words_[(psn & mask_) / 64] |= std::uint64_t{1} << (psn & 63);
+  }
+  void remove(std::uint32_t psn) {
+    size_ -= has(psn);
+    words_[(psn & mask_) / 64] &= ~(std::uint64_t{1} << (psn & 63));
+  }
+  void clear() {
+    words_.assign(words_.size(), 0);
+    size_ = 0;
+  }
 
  private:
   std::vector<std::uint64_t> words_;
-  std::uint32_t mask_ = 0;
+  std::uint32_t mask_ = 0, size_ = 0;
 };
 
 /// PSNs, first in first out, in a ring.

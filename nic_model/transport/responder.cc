@@ -105,8 +105,9 @@ Counter& Responder::execute(Context& context, Packet packet) {
   nak_sent_ = false;
   const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
   if (!opcode_fits(info)) return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
-  if (info.has(roce::kHasAtomicEth)) return execute_atomic(context, packet);
   if (info.has(roce::kIsSend) || info.has(roce::kIsWrite)) return execute_data(context, packet);
+  is_placed_ = false;
+  if (info.has(roce::kHasAtomicEth)) return execute_atomic(context, packet);
   return execute_read(context, packet);
 }
 
@@ -150,7 +151,7 @@ Counter& Responder::execute_data(Context& context, Packet packet) {
     return not_ready(context);
   }
   message_ = writes ? Message::kWrite : Message::kSend;
-  if (!std::exchange(is_placed_, false)) place(packet);
+  if (!is_placed_ || !was_placed(packet)) place(packet);
   received_ = after;
   if (ends) return finish_message(context, packet);
   accepted(context, packet, 1);
@@ -231,6 +232,8 @@ Counter& Responder::execute_read(Context& context, Packet packet) {
                    MemoryError::kNone)
     return refuse(context, roce::NakCode::kRemoteAccessError, IBV_EVENT_QP_ACCESS_ERR);
   const std::uint32_t packets = roce::read_psns(bytes, qp_.attributes.path_mtu);
+  // Messages that came ahead would lie within this one's PSNs.
+  if (places_ahead_ && has_ahead(packets)) return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);
   core_.count.rx_read_requests.add();
   msn_ = (msn_ + 1) & roce::kPsnMask;
   add_resource({false, epsn_, packets, rkey, bytes, msn_, reth.virtual_address, 0});

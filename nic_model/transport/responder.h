@@ -102,11 +102,13 @@ class Responder {
   void accepted(Context& context, Packet packet, std::uint32_t psns);
   bool length_fits(Packet packet, const roce::OpcodeInfo& info) const;
   void place(Packet packet);
+  bool was_placed(Packet packet);
 
   // placement.cc
   Counter& place_ahead(Context& context, Packet packet);
   void nak_gap(Context& context, std::uint32_t came);
   void catch_up(Context& context);
+  bool has_ahead(std::uint32_t psns) const;
 
   // responder_unreliable.cc
   Counter& on_unreliable(Context& context, Packet packet);
@@ -146,7 +148,7 @@ class Responder {
   std::uint32_t epsn_ = 0, msn_ = 0;
   bool nak_sent_ = false;      // a NAK or RNR NAK for epsn_, which is not to be said again until epsn_ comes
   bool places_ahead_ = false;  // direct placement: `ahead_` is in use
-  bool is_placed_ = false;     // of the packet of epsn_, which came ahead and had no receive request in its turn
+  bool is_placed_ = false;     // epsn_'s packet came ahead and had no receive request in its turn: `placed_`
   bool is_paced_ = false;      // responses to READs wait for their rate
   Message message_ = Message::kNone;
   std::uint32_t rkey_ = 0;
@@ -164,9 +166,11 @@ class Responder {
   std::unique_ptr<Response[]> many_;
   // Direct placement: what has come ahead of epsn_, and the completions that wait until it is reached, by PSN.
   struct Ahead {
-    std::uint32_t psn;
+    std::uint32_t psn, rkey;
+    std::uint64_t address;
     Received what;
   };
+  Ahead placed_;  // see is_placed_
   PsnSet ahead_;
   std::vector<Ahead> completions_ahead_;
   std::optional<std::uint32_t> ack_wanted_;  // the farthest PSN ahead that asked for an ACK

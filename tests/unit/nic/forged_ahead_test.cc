@@ -32,5 +32,74 @@ TEST(Forged, AWriteThatCameAheadIsRefusedInTheMidstOfASend) {
   }
 }
 
+// A WRITE with immediate that came ahead and found no receive request in its turn. What comes in its place need not be
+// what was placed.
+struct NotReady : Victim {
+  explicit NotReady(const char* recovery) : Victim(IBV_QPT_RC, std::string("rate: 100Gbps\nrecovery: ") + recovery) {
+    write = good();
+    write.opcode = IBV_OPCODE_RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE;
+    write.psn = kPsn + 1;
+    write.virtual_address += 8192;
+    inject(build(write));
+    inject(build(good()));
+    EXPECT_EQ(box.count(1, "out_of_buffer"), 1u);
+    EXPECT_EQ(byte(8192), 0xAB) << "it was placed";
+    box.sides[1].memory[8192] = 1;
+    post_receive(7, 0, 4096);
+  }
+  std::uint8_t byte(std::size_t offset) const { return box.sides[1].memory[offset]; }
+  PacketSpec write;
+};
+
+TEST(Forged, WhatWasPlacedAheadIsNotPlacedAgain) {
+  for (const char* recovery : {"rnic_sr", "selective", "timeout_only"}) {
+    SCOPED_TRACE(recovery);
+    NotReady same(recovery);
+    same.inject(same.build(same.write));
+    EXPECT_EQ(same.byte(8192), 1) << "the host's, who may have read it already";
+    EXPECT_EQ(same.statuses(), (Victim::Statuses{{7, IBV_WC_SUCCESS}}));
+
+    NotReady elsewhere(recovery);
+    elsewhere.write.virtual_address += 4096;
+    elsewhere.inject(elsewhere.build(elsewhere.write));
+    EXPECT_EQ(elsewhere.byte(12288), 0xAB);
+    EXPECT_EQ(elsewhere.statuses(), (Victim::Statuses{{7, IBV_WC_SUCCESS}}));
+
+    NotReady sent(recovery);
+    sent.box.sides[1].memory[0] = 1;
+    sent.write.opcode = IBV_OPCODE_RC_SEND_ONLY;
+    sent.inject(sent.build(sent.write));
+    EXPECT_EQ(sent.byte(0), 0xAB);
+    EXPECT_EQ(sent.statuses(), (Victim::Statuses{{7, IBV_WC_SUCCESS}}));
+
+    NotReady read(recovery);
+    read.write.opcode = IBV_OPCODE_RC_RDMA_READ_REQUEST;
+    read.write.payload = {};
+    read.inject(read.build(read.write));
+    PacketSpec behind = read.good();
+    behind.psn = kPsn + 2;
+    behind.virtual_address += 4096;
+    read.inject(read.build(behind));
+    EXPECT_EQ(read.byte(4096), 0xAB);
+  }
+}
+
+TEST(Forged, AReadOverWhatCameAheadIsRefused) {
+  for (const char* recovery : {"rnic_sr", "selective", "timeout_only"}) {
+    SCOPED_TRACE(recovery);
+    Victim victim(IBV_QPT_RC, std::string("rate: 100Gbps\nrecovery: ") + recovery);
+    PacketSpec spec = victim.good();
+    spec.psn = kPsn + 2;
+    victim.inject(victim.build(spec));
+    spec = victim.good();
+    spec.opcode = IBV_OPCODE_RC_RDMA_READ_REQUEST;
+    spec.payload = {};
+    spec.dma_length = 3 * kMtu;
+    victim.inject(victim.build(spec));
+    EXPECT_EQ(victim.box.count(1, "resp_invalid_requests"), 1u);
+    EXPECT_EQ(victim.box.sides[1].qp->attributes.state, IBV_QPS_ERR);
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::test::forged

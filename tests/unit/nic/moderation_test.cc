@@ -129,8 +129,7 @@ TEST(Credits, AreNotTakenBack) {
   EXPECT_EQ(box.completions(1).size(), 3u);
 }
 
-// An ACK of a receive queue that is empty, for a message in whose midst it comes: the next packet asks again.
-TEST(Credits, WhoHasNoneInTheMidstOfAMessageAsks) {
+TEST(Credits, WhoHasNoneAsksWithAPacket) {
   NicBox box("rate: 100Gbps\ncredits: true");
   box.connect();
   for (unsigned i = 0; i < 3; i++) box.post_receive(1, i, std::size_t{65536} * (1 + i), 65536);

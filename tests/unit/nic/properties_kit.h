@@ -73,7 +73,7 @@ class Lossy : public Traffic {
     return messages[sender][i].image(slot(sender, kOwn, i));
   }
   // What a receive request has got, behind `skipped` bytes of the NIC's own, is the message that its completion names;
-  // of WRITEs, of which it has nothing, the message lies where it belongs. Nothing has been written behind that.
+  // of WRITEs, of which it has nothing, the message lies where it belongs.
   void expect_received(const Seen& one, std::uint32_t skipped = 0) const {
     const std::uint32_t i = be32toh(one.wc.imm_data);
     const Message& message = messages[1 - one.side][i];
