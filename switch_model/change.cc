@@ -74,8 +74,7 @@ std::unique_ptr<Change> Datapath::prepare(const Config& config) const {
         "switch: `traffic_manager`: one without a rate and without a lossless class has no queues, and cannot get or "
         "lose them while it runs");
   std::vector<std::uint64_t> rates;
-  if (!traffic_.idle())
-    for (Port port = 0; port < info_.port_count(); port++) rates.push_back(config.traffic_manager.rate_of(info_, port));
+  for (Port port = 0; port < info_.port_count(); port++) rates.push_back(config.traffic_manager.rate_of(info_, port));
   std::vector<std::unique_ptr<ProgramChange>> changes;
   for (std::size_t i = 0; i < names_.size(); i++) changes.push_back(config.find(names_[i])->prepare(*programs_[i]));
   return std::make_unique<NewOptions>(std::move(changes), groups_of(config), std::move(rates));

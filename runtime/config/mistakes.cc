@@ -8,14 +8,20 @@
 #include "runtime/limits.h"
 
 namespace rocebox::config {
+namespace {
+
+// The one of that number, from 1; null when there is none.
+const std::string* one_of(const std::vector<std::string>& texts, int number) {
+  return number > 0 && static_cast<std::size_t>(number) <= texts.size() ? &texts[static_cast<std::size_t>(number) - 1]
+                                                                        : nullptr;
+}
+
+}  // namespace
 
 std::string place_text(const std::string& file, Place place, const std::vector<std::string>& words,
                        const std::vector<std::string>& settings) {
-  if (const auto setting = -static_cast<std::int64_t>(place.line);
-      setting > 0 && setting <= static_cast<std::int64_t>(settings.size()))
-    return fmt::format("{} with `{}`", file, settings[static_cast<std::size_t>(setting - 1)]);
-  if (const auto word = static_cast<std::size_t>(place.line); word > 0 && word <= words.size())
-    return fmt::format("{}: `{}`", file, words[word - 1]);
+  if (const std::string* setting = one_of(settings, -place.line)) return fmt::format("{} with `{}`", file, *setting);
+  if (const std::string* word = one_of(words, place.line)) return fmt::format("{}: `{}`", file, *word);
   return place.line > 0 ? fmt::format("{}:{}:{}", file, place.line, place.column) : file;
 }
 
@@ -25,10 +31,8 @@ Place Mistakes::add_setting(std::string setting) {
 }
 
 std::string Mistakes::line_text(Place place) const {
-  if (const auto word = static_cast<std::size_t>(place.line); word > 0 && word <= words_.size())
-    return fmt::format("`{}`", words_[word - 1]);
-  if (place.line < 0 && static_cast<std::size_t>(-place.line) <= settings_.size())
-    return fmt::format("`{}`", settings_[static_cast<std::size_t>(-place.line - 1)]);
+  for (const std::string* text : {one_of(words_, place.line), one_of(settings_, -place.line)})
+    if (text) return fmt::format("`{}`", *text);
   return fmt::format("line {}", place.line);
 }
 

@@ -12,9 +12,6 @@
 namespace rocebox::config {
 namespace {
 
-// Devices of one topology, and wires: what a machine has memory for.
-constexpr std::size_t kNodesMax = 16'384, kEdgesMax = 65'536;
-
 void put_scalar(Node& node, const std::string& key, std::string text) {
   Entry entry{key, node.place, {}};
   entry.value.kind = Node::Kind::kScalar;
@@ -78,9 +75,11 @@ std::optional<Topology> Topology::expand(Node& root, Mistakes& mistakes, bool fo
   try {
     if (!fields.shapes.given()) throw ConfigError("a topology needs a shape, such as `leaf_spine: {leaves: 2}`");
     topology.graph_ = fields.shapes.build();
-    if (topology.graph_.nodes.size() > kNodesMax || topology.graph_.edges.size() > kEdgesMax)
+    if (topology.graph_.nodes.size() > topology::kNodesOfTopologyMax ||
+        topology.graph_.edges.size() > topology::kWiresOfTopologyMax)
       throw ConfigError(fmt::format("the topology has {} devices and {} links, at most {} and {} are possible",
-                                    topology.graph_.nodes.size(), topology.graph_.edges.size(), kNodesMax, kEdgesMax));
+                                    topology.graph_.nodes.size(), topology.graph_.edges.size(),
+                                    topology::kNodesOfTopologyMax, topology::kWiresOfTopologyMax));
     topology.placements_ = topology::placements(topology.graph_);
     topology::add_trees(topology.graph_, topology::groups_of(topology.graph_, fields.multicast), topology.placements_);
   } catch (const ConfigError& error) {

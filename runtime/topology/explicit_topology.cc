@@ -16,8 +16,6 @@
 namespace rocebox::topology {
 namespace {
 
-// As many as a topology can have, see runtime/config/topology.cc.
-constexpr std::size_t kRowsMax = 65'536;
 // The sum over a path of all switches fits into 32 bits.
 constexpr std::int64_t kCostMax = 65'535;
 // Each takes a look at all names.
@@ -59,8 +57,8 @@ class Maker {
           fmt::format("joins hosts `{}` and `{}`, which would reach no other node: put a switch between them", a, b));
     bool fits = true;
     for (const unsigned node : ends) fits = take_ports(f, node, static_cast<std::size_t>(row.count)) && fits;
-    if (fits && graph_.edges.size() + static_cast<std::size_t>(row.count) > kRowsMax)
-      return fail(f, "count", fmt::format("makes more than {} wires, which are too many", kRowsMax));
+    if (fits && graph_.edges.size() + static_cast<std::size_t>(row.count) > kWiresOfTopologyMax)
+      return fail(f, "count", fmt::format("makes more than {} wires, which are too many", kWiresOfTopologyMax));
     for (std::int64_t i = 0; fits && i < row.count; i++) graph_.join(ends[0], ends[1], row.wire);
   }
 
@@ -164,7 +162,7 @@ void Explicit::fields(Fields& f) {
   wire_fields(f, "host", host, "wires of hosts that have none of their own");
   wire_fields(f, "trunk", trunk, "wires between switches that have none of their own");
   Maker maker(f, hosts, switches);
-  f.list("wires", wires, kRowsMax,
+  f.list("wires", wires, kWiresOfTopologyMax,
          "what is joined; a wire's link is called by both ends, `h0_s0`, a second one `h0_s0_2`",
          [&](Fields& g, Row& row) {
            g.texts("between", row.between, "the two nodes");

@@ -16,6 +16,9 @@ struct Wire {
   unsigned cost = 1;  ///< routes are those with the least sum of these
 };
 
+/// Nodes and wires of one topology: what a machine has memory for.
+inline constexpr std::size_t kNodesOfTopologyMax = 16'384, kWiresOfTopologyMax = 65'536;
+
 struct Graph {
   struct End {
     unsigned node, port;

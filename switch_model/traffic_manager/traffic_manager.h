@@ -28,7 +28,8 @@ class TrafficManager {
   /// Nothing is to be decided between ingress and egress: no rates, no PFC.
   bool idle() const { return idle_; }
 
-  /// What a port's next packets leave at; one in transmission ends as it has begun. Not for one that is idle().
+  /// What a port's next packets leave at; one in transmission ends as it has begun. Of one that is idle() they
+  /// stay without a rate.
   void set_rate(Port port, std::uint64_t bits_per_second);
 
   /// Whether pause frames may leave between packets.

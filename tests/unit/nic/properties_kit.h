@@ -141,6 +141,13 @@ class Lossy : public Traffic {
     }
   }
 
+  // The queue pairs go, and nothing is left of them.
+  void end() {
+    disconnect();
+    box.run();
+    expect_idle();
+  }
+
   std::vector<std::uint64_t> counters() const {
     std::vector<std::uint64_t> all;
     for (const auto& device : box.devices)

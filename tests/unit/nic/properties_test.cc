@@ -50,9 +50,7 @@ TEST(NicProperties, EveryByteIsPlacedOnceWhateverTheWireDoes) {
             one->expect_in_order(side);
             one->expect_placed(side);
           }
-          one->disconnect();
-          one->box.run();
-          one->expect_idle();
+          one->end();
         }
         EXPECT_TRUE(whole.seen == alone.seen) << "completions and their times";
         // Which bit is flipped decides by which counter a packet goes.
@@ -96,9 +94,7 @@ TEST(NicProperties, UnreliableMessagesArriveWholeOrNotAtAll) {
             arrived++;
           }
           sent += 2 * kMessages;
-          one.disconnect();
-          one.box.run();
-          one.expect_idle();
+          one.end();
           if (testing::Test::HasFailure()) return;
         }
         EXPECT_GT(arrived, sent / 4);
@@ -140,9 +136,7 @@ TEST(NicProperties, DatagramsArriveWholeOrNotAtAll) {
           arrived++;
         }
         sent += 2 * kMessages;
-        one.disconnect();
-        one.box.run();
-        one.expect_idle();
+        one.end();
         if (testing::Test::HasFailure()) return;
       }
       EXPECT_GT(arrived, sent / 2);
