@@ -44,7 +44,7 @@ void Loopback::send(Context& context) {
     }
     Nanos sent = context.now();
     if (!rate_.unlimited()) {
-      const RateQueue::Free free = rate_.after(context.now(), packet->wire_bytes());
+      const RateQueue::Free free = rate_.after_the_last(context.now(), packet->wire_bytes());
       rate_.accept(free);
       sent = free.rounded_up();
     }

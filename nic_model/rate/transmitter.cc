@@ -292,7 +292,8 @@ void Transmitter::run(Context& context, Core& core) {
       leave(context, core, std::move(packet));
       continue;
     }
-    const RateQueue::Free free = rate_.after(context.now() - catch_up_, packet->wire_bytes() + overhead_bytes_);
+    const RateQueue::Free free =
+        rate_.after_the_last(context.now() - catch_up_, packet->wire_bytes() + overhead_bytes_);
     rate_.accept(free);
     // A port that catches up would have sent it before now. A whole bucket of that in one call would starve all else.
     if (free.rounded_up() <= context.now()) {

@@ -51,6 +51,12 @@ class RateQueue {
     return free;
   }
 
+  /// The same for a sender that takes its next packet when the one before has ended, which it learns of rounded up: a
+  /// part of a nanosecond since then is not lost, or a port of 400 Gbit/s would send packets of 1 KiB 4% too slowly.
+  Free after_the_last(Nanos now, std::uint64_t bytes) const {
+    return after(free_.rounded_up() == now ? free_.ns : now, bytes);
+  }
+
   void accept(Free free) { free_ = free; }
 
   /// What waits goes on waiting, and takes as long as the new rate needs for it.

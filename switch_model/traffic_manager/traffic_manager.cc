@@ -117,7 +117,7 @@ TrafficManager::Admission TrafficManager::admit(PacketState& p, Context& context
 
 void TrafficManager::begin(PortState& port, const PacketState& p, Nanos now) {
   if (port.transmitter.unlimited()) return;
-  const RateQueue::Free free = port.transmitter.after(now, wire_bytes(p));
+  const RateQueue::Free free = port.transmitter.after_the_last(now, wire_bytes(p));
   port.transmitter.accept(free);
   port.sending_bytes = p.packet.wire_bytes();
   port.free_at = free.rounded_up();

@@ -166,6 +166,25 @@ TEST(Queues, ALosslessClassPausesItsSenderAndLosesNothing) {
   EXPECT_EQ(resumed->at, 8 * kPacketTime) << "one packet is left";
 }
 
+// A pause holds as long as the queue is long, however fast it gets shorter.
+TEST(Queues, ALosslessClassStaysPausedWhileItsPortIsSlow) {
+  const std::string pfc_yaml = "class_of: dscp, pfc: {classes: [3], xoff: " + std::to_string(3 * kFrameBytes) +
+                               "B, xon: " + std::to_string(kFrameBytes) + "B}";
+  const auto yaml = [&](const char* rates) {
+    return SWITCH_YAML("traffic_manager: {rate: 8848kbps, ") + std::string(rates) + pfc_yaml + "}\n";
+  };
+  test::SwitchBox box(yaml("").c_str());
+  for (std::uint32_t i = 0; i < 10; i++) box.send(0, 0, data(i, 0x60));
+  const Nanos changed = 5 * kPacketTime / 2;
+  box.run_until(changed);
+  test::prepare_change(box, yaml("rates: [{ports: [b], rate: 4424kbps}], ").c_str())->apply(*box.kernel, changed);
+  box.drain();
+  std::vector<Nanos> pauses, left;
+  for (const test::Out& out : box.out) (out.port == 0 ? pauses : left).push_back(out.at / kPacketTime);
+  EXPECT_EQ(left, (std::vector<Nanos>{1, 2, 3, 5, 7, 9, 11, 13, 15, 17})) << "nothing is lost";
+  EXPECT_EQ(pauses, (std::vector<Nanos>{0, 13})) << "it ends where one packet is left";
+}
+
 // SAI: XON is generated at `usage <= XON_TH`, so that a threshold of 0 can be reached.
 TEST(Queues, APauseEndsAtXonNotBelowIt) {
   for (const std::uint32_t packets_left : {0u, 1u}) {
