@@ -11,6 +11,7 @@
 #include "nic_model/rate/congestion_control.h"
 #include "runtime/component/registry.h"
 #include "tests/swarm/fabric_limits.h"
+#include "tests/swarm/fabric_shape.h"
 #include "tests/swarm/fabric_text.h"
 #include "tests/swarm/workload_options.h"
 #include "tests/unit/contracts/random_fields.h"
@@ -73,6 +74,9 @@ class FabricDrawing {
 
  private:
   unsigned below(unsigned n) { return static_cast<unsigned>(random_() % n); }
+  auto drawing() {
+    return [this](unsigned n) { return below(n); };
+  }
   template <class T>
   T one_of(std::initializer_list<T> all) {
     return all.begin()[below(static_cast<unsigned>(all.size()))];
@@ -99,8 +103,8 @@ class FabricDrawing {
     return "congestion_control: " + control_ + after_comma(nic);
   }
   static std::string after_comma(const std::string& text) { return text.empty() ? "" : ", " + text; }
-  std::string rate() { return fmt::format("{}Gbps", one_of({10, 25, 100})); }
-  std::string delay() { return fmt::format("{}ns", one_of({0u, 100u, 1000u, below(20000)})); }
+  std::string rate() { return draw_rate(drawing()); }
+  std::string delay() { return draw_delay(drawing()); }
 
   // Hosts of one switch are numbered through, and so are the prefixes of switches with hosts.
   void add_hosts(unsigned count, unsigned at_each_switch) {
@@ -111,51 +115,14 @@ class FabricDrawing {
   }
 
   std::string topology() {
-    std::string shape;
-    bool switches = true, racks = false;
-    switch (below(5)) {
-      case 0:
-        shape = fmt::format("back_to_back: {{host_rate: {}, host_delay: {}}}", rate(), delay());
-        add_hosts(2, 2);
-        link_names_ = {"h0_h1"};
-        switches = false;
-        break;
-      case 1: {
-        const unsigned at_each = 1 + below(3);
-        shape =
-            fmt::format("dumbbell: {{hosts_per_side: {}, host_rate: {}, bottleneck_rate: {}, bottleneck_delay: {}}}",
-                        at_each, rate(), rate(), delay());
-        add_hosts(2 * at_each, at_each);
-        link_names_ = {"h0_left", "left_right"};
-        break;
-      }
-      case 2:
-        shape = fmt::format("fat_tree: {{k: 2, host_rate: {}, core_delay: {}}}", rate(), delay());
-        add_hosts(2, 1);
-        link_names_ = {"h0_pod0_edge0", "pod1_agg0_core0"};
-        break;
-      case 3:
-        shape =
-            fmt::format("dragonfly: {{routers: 2, hosts_per_router: 1, global_links: 1, global_delay: {}}}", delay());
-        add_hosts(6, 1);
-        link_names_ = {"h0_group0_router0", "group0_router0_group0_router1"};
-        break;
-      default: {
-        const unsigned leaves = 2 + below(2), spines = 1 + below(3), at_each = 1 + below(2);
-        const std::string all = rate();  // NICs that are faster than the fabric would fill its queues
-        shape = fmt::format(
-            "leaf_spine: {{leaves: {}, spines: {}, hosts_per_leaf: {}, host_rate: {}, spine_rate: {}, spine_delay: "
-            "{}}}",
-            leaves, spines, at_each, all, all, delay());
-        add_hosts(leaves * at_each, at_each);
-        link_names_ = {"h0_leaf0", "leaf0_spine0", fmt::format("leaf1_spine{}", spines - 1)};
-        racks = true;
-      }
-    }
+    const NetworkShape shape = draw_shape(drawing());
+    add_hosts(shape.hosts, shape.at_each_switch);
+    link_names_ = shape.links;
     placed_ = true;
-    const std::string device = switches ? switch_options(racks) : "";  // which may change the NICs' options
-    return fmt::format("topology:\n  {}\n  hosts: {{nic: {{{}}}}}\n{}", shape, nic_,
-                       switches ? fmt::format("  switches: {{switch: {{{}}}}}\n", device) : "");
+    const std::string device =
+        shape.has_switches ? switch_options(shape.has_racks) : "";  // which may change the NICs' options
+    return fmt::format("topology:\n  {}\n  hosts: {{nic: {{{}}}}}\n{}", shape.yaml, nic_,
+                       shape.has_switches ? fmt::format("  switches: {{switch: {{{}}}}}\n", device) : "");
   }
 
   std::string switch_options(bool racks) {
@@ -264,13 +231,12 @@ class FabricDrawing {
   unsigned workload(unsigned number, std::string& yaml) {
     const std::vector<const Component*> kinds = registry_.of_kind(kWorkloadKind);
     const Component& kind = *kinds[below(static_cast<unsigned>(kinds.size()))];
-    const auto draw = [this](unsigned bound) { return below(bound); };
-    if (const std::string words = pair_options(kind.name, draw); !words.empty())
+    if (const std::string words = pair_options(kind.name, drawing()); !words.empty())
       return pair(kind.name, words, number, yaml);
     if (std::string_view(kind.name) == "poisson") return poisson(number, yaml);
     if (std::string_view(kind.name) == "sdr_messages") {
       yaml += fmt::format("  w{}: {{type: sdr_messages, hosts: [{}], {}}}\n", number, fmt::join(some_hosts(2), ", "),
-                          sdr_messages_options(draw));
+                          sdr_messages_options(drawing()));
       components.emplace_back(kind.name);
       return 1;
     }
