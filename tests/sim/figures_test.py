@@ -35,7 +35,10 @@ class Figures(unittest.TestCase):
             self.assertTrue(any(NUMBER.match(cell) for cell in row[1:]), row)
 
     def test_themis_figure_1(self):
-        self.assert_whole(self.rows("themis_figure_1.py", "--scale", "0.0078125"), 4)
+        rows = self.rows("themis_figure_1.py", "--scale", "0.0078125")
+        self.assert_whole(rows, 4)
+        for clean, lossy in zip(rows[0][1:], rows[-1][1:]):
+            self.assertGreater(int(lossy), 2 * int(clean), "the time increases significantly with the loss, says the paper")
 
     def test_themis_figure_2(self):
         self.assert_whole(self.rows("themis_figure_2.py"), 10)
@@ -47,6 +50,11 @@ class Figures(unittest.TestCase):
         rows = self.rows("themis_figures_13_to_16.py", *SMALL)
         self.assertGreater(len(rows), 10)
         self.assert_whole(rows, len(rows))
+
+    def test_lowar_figure_9(self):
+        shorter = ("--set", "delay=1ms", "--set", "window=2500", "--set", "rto=10ms", "--time", "10ms")  # than 20 and 40 ms
+        rows = self.rows("lowar_figure_9.py", "--jobs", "2", *shorter)
+        self.assert_whole(rows, 2 * 2 * 4)
 
     def test_lowar_figure_10(self):
         self.assert_whole(self.rows("lowar_figure_10.py", "--messages", "5"), 5)
