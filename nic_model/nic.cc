@@ -34,7 +34,9 @@ Nic::Nic(const NicConfig& config, Stats& stats)
       host_(core_, connections_, neighbors_, [this](Context& context, Qp& qp) { resolve(context, qp); }),
       rtt_(core_, stats),
       peer_messages_(core_, stats),
-      pauses_(config_, core_.transmitter, stats) {
+      pauses_(config_, core_.transmitter, stats),
+      delivered_{&core_.count.delivered, &core_.count.answered, &core_.count.rp_cnp_handled,
+                 &core_.count.rp_cnp_ignored, &pauses_.frames()} {
   core_.rtt = &rtt_;
   core_.peer_messages = &peer_messages_;
   if (config_.control)
@@ -212,6 +214,7 @@ class NicOptions final : public DeviceOptions {
   void place(const Placement& placement) override { config_.place(placement); }
   const std::vector<std::string>& ports() const override { return config_.ports; }
   std::uint32_t packet_bytes() const override { return config_.header_only ? kHeaderPacketBytes : 2048; }
+  std::uint32_t packets_in_flight() const override { return static_cast<std::uint32_t>(config_.window); }
   std::uint64_t port_rate(Port) const override { return config_.rate; }
   std::vector<OwnAddress> own_addresses() const override {
     std::vector<OwnAddress> all = {{"address", roce::address_text(*config_.address)}};

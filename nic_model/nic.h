@@ -4,6 +4,8 @@
 #pragma once
 #include <endian.h>
 
+#include <array>
+
 #include "nic_model/connect/cm.h"
 #include "nic_model/connect/group_reports.h"
 #include "nic_model/connect/gsi.h"
@@ -30,6 +32,7 @@ class Nic final : public Kernel {
   HostSide* host_side() override { return &host_; }
   void on_host(Context& context) override;
   void report(Report& report) const override;
+  std::span<const Counter* const> delivered() const override { return delivered_; }
   /// Only `up` may be another, and what the congestion control says.
   std::unique_ptr<Change> prepare(const NicConfig& config) const;
 
@@ -82,6 +85,7 @@ class Nic final : public Kernel {
   PeerMessages peer_messages_;
   Pauses pauses_;
   std::unique_ptr<Observer> observer_;
+  const std::array<const Counter*, 5> delivered_;
 };
 
 }  // namespace rocebox::nic_model

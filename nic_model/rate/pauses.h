@@ -16,6 +16,7 @@ class Pauses {
   /// Null: it is no pause frame; else what its end is counted as.
   Counter* on_packet(Context& context, Packet packet);
   void on_timer(Context& context);
+  const Counter& frames() const { return rx_pause_ctrl_phy_; }
 
  private:
   // A pause of one priority, or by the frames for all; its time is counted when a frame ends or renews it, or its end

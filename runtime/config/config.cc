@@ -108,9 +108,9 @@ class Loader {
       config_.devices.push_back(resolve_device(raw, *root.find("devices")->find(raw.name), registry_, mistakes_));
   }
 
-  // A transport's window of packets for each host, on their way or in queues.
+  // A transport's window of packets for each host, on their way or in queues; many short ones together fill no less.
   void enlarge_pool(bool keeps_headers, bool keeps_small) {
-    constexpr std::uint32_t kPacketsOfHost = 512;
+    constexpr std::uint32_t kPacketsOfHostMin = 512;
     std::size_t next = 0;  // hosts are in the order of the devices
     const auto& hosts = config_.topology_hosts;
     for (const DeviceConfig& device : config_.devices) {
@@ -119,7 +119,8 @@ class Loader {
       const bool has_headers = device.whole() && device.whole()->packet_bytes() <= kHeaderPacketBytes;
       if (has_headers ? keeps_headers : keeps_small) continue;
       std::uint32_t& packets = has_headers ? config_.pool.headers : config_.pool.small;
-      packets = std::min(packets + kPacketsOfHost, static_cast<std::uint32_t>(kPoolMax));
+      const std::uint32_t wanted = device.whole() ? device.whole()->packets_in_flight() : 0;
+      packets = std::min(packets + std::max(wanted, kPacketsOfHostMin), static_cast<std::uint32_t>(kPoolMax));
     }
   }
 

@@ -139,6 +139,14 @@ const Placement* Topology::placement(const std::string& device) const {
   return found == numbers_.end() ? nullptr : &placements_[found->second];
 }
 
+// What a wire holds on its way, where that is more than a link has room for by itself: the shortest frames at its rate.
+std::uint64_t packets_on(const topology::Wire& wire) {
+  constexpr std::uint64_t kShortestBits = 84 * 8, kLinkHolds = 65536, kLinkHoldsMax = 1 << 20;
+  const double bits = static_cast<double>(wire.bits_per_second) * static_cast<double>(wire.delay) / kSecond;
+  const double packets = bits / kShortestBits;
+  return packets <= kLinkHolds ? 0 : packets >= kLinkHoldsMax ? kLinkHoldsMax : static_cast<std::uint64_t>(packets) + 1;
+}
+
 // Devices of a kind of their own send at the rate of their wires, and bumps as packets come: then the link has the
 // rate.
 Node Topology::link_node(const topology::Graph::Edge& edge, bool paced) const {
@@ -148,6 +156,7 @@ Node Topology::link_node(const topology::Graph::Edge& edge, bool paced) const {
   node.place = place_;
   put_scalar(node, "delay", format_duration(edge.wire.delay));
   if (!paced) put_scalar(node, "rate", format_rate(edge.wire.bits_per_second));
+  if (const std::uint64_t packets = packets_on(edge.wire)) put_scalar(node, "packets", std::to_string(packets));
   if (edge.wire.loss > 0) put_scalar(node, "loss", format_fraction(edge.wire.loss));
   lay_over(node, links_);
   if (own != own_links_.end()) {
@@ -168,7 +177,7 @@ Node Topology::link_node(const std::string& link, const RunConfig& config) const
 KernelConfig Topology::link_options(const topology::Graph::Edge& edge, bool paced, const Registry& registry,
                                     Mistakes& mistakes) {
   const auto own = own_links_.find(edge.name);
-  const std::string key = fmt::format("{}/{}/{}/{}", edge.wire.delay, paced ? 0 : edge.wire.bits_per_second,
+  const std::string key = fmt::format("{}/{}/{}/{}/{}", edge.wire.delay, edge.wire.bits_per_second, paced,
                                       edge.wire.loss, own == own_links_.end() ? "" : edge.name);
   const auto [found, is_new] = made_.try_emplace(key);
   if (!is_new) return found->second;

@@ -3,6 +3,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/roce/parse.h"
@@ -44,13 +45,16 @@ struct BookRow {
   CounterKind kind;
   std::uint64_t value;
 };
-std::array<BookRow, 5> book_rows(const Conservation& c) {
+std::array<BookRow, 6> book_rows(const Conservation& c, std::uint64_t delivered) {
   constexpr CounterKind kCount = CounterKind::kCount;
-  return {{{"packets_in", "packets that came in", kCount, c.in},
-           {"packets_made", "packets that kernels made", kCount, c.made},
-           {"packets_out", "packets that left", kCount, c.out},
-           {"packets_dropped", "packets that were dropped, each counted by its reason too", kCount, c.dropped},
-           {"packets_held", "packets that kernels hold now", CounterKind::kLevel, c.held()}}};
+  delivered = std::min(delivered, c.dropped);  // another thread may count meanwhile
+  return {
+      {{"packets_in", "packets that came in", kCount, c.in},
+       {"packets_made", "packets that kernels made", kCount, c.made},
+       {"packets_out", "packets that left", kCount, c.out},
+       {"packets_delivered", "packets that ended here as they should", kCount, delivered},
+       {"packets_dropped", "packets that were dropped, each counted by its reason too", kCount, c.dropped - delivered},
+       {"packets_held", "packets that kernels hold now", CounterKind::kLevel, c.held()}}};
 }
 
 }  // namespace
@@ -195,6 +199,14 @@ void PipelineDevice::set_probe(Probe* probe) {
   for (Port in = 0; line_ && in < 2; in++) line_->way(in).watch(probe != nullptr);
 }
 
+// Of all packets that were dropped.
+std::uint64_t PipelineDevice::delivered() const {
+  std::uint64_t sum = 0;
+  for (const Stage& stage : pipeline_->stages())
+    for (const Counter* counter : stage.kernel->delivered()) sum += counter->read();
+  return sum;
+}
+
 void PipelineDevice::report(Report& report, Detail detail) const {
   report.object("ports", [&](Report& ports) {
     for (std::size_t i = 0; i < ports_.size(); i++) {
@@ -205,7 +217,8 @@ void PipelineDevice::report(Report& report, Detail detail) const {
     }
   });
   report.object("counters", [&](Report& counters) {
-    for (const BookRow& row : book_rows(conservation())) counters.count(row.name, static_cast<std::int64_t>(row.value));
+    for (const BookRow& row : book_rows(conservation(), delivered()))
+      counters.count(row.name, static_cast<std::int64_t>(row.value));
     report_counters(counters, stats_);
   });
   report.object("kernels", [&](Report& kernels) {
@@ -233,7 +246,7 @@ void PipelineDevice::for_each_counter(const std::function<void(const CounterView
             (port_counters_[i].*row.counter).read(),
             &(port_counters_[i].*row.counter),
             &(port_counters_[i].*row.counter)});
-  for (const BookRow& row : book_rows(conservation()))
+  for (const BookRow& row : book_rows(conservation(), delivered()))
     each({{}, {}, {}, row.name, row.sentence, row.kind, row.value, nullptr, nullptr});
   for (const CounterSet::Row& row : stats_.rows())
     each({{}, {}, {}, row.name, row.sentence, row.kind(), row.read(), row.counter(), row.value()});

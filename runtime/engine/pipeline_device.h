@@ -62,6 +62,7 @@ class PipelineDevice final : public Device, private DeviceBooks, private WirePat
   void enter_one(Nanos now, Port in, PacketMeta& meta);
 
   Conservation conservation() const override { return pipeline_->conservation(); }
+  std::uint64_t delivered() const;
   void report(Report& report, Detail detail) const override;
   void for_each_counter(const std::function<void(const CounterView&)>& each) const override;
   void for_each_level(const OnLevel& each) const override;

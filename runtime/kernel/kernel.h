@@ -144,6 +144,9 @@ class Kernel {
   virtual void for_each_level(const std::function<void(const std::string& name, const Level& level)>& /*each*/) const {}
   /// Adds to the report what counters do not say. Called between packets or after the run, not in the datapath.
   virtual void report(Report& /*report*/) const {}
+  /// Reasons given for packets that end here as they should: to the engine they are dropped, in the books of the device
+  /// they are delivered. Nothing else may count by these.
+  virtual std::span<const Counter* const> delivered() const { return {}; }
   /// Adds headers of packets that its options make it act upon; `rocebox check` sends packets of every kind under each.
   virtual void stimuli(std::vector<Stimulus>& /*all*/) const {}
 };

@@ -171,6 +171,7 @@ PacketPtr Pool::allocate(std::uint32_t bytes) {
     if (left <= 0) look();
     return PacketPtr(Packet(mbuf));
   }
+  dry_.store(dry() + 1, std::memory_order_relaxed);
   return {};
 }
 

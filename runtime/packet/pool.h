@@ -64,6 +64,8 @@ class Pool {
   rte_mempool* mempool_for(std::uint32_t bytes) const;
   /// The most packets that were ever in use at once. Exact when one thread uses the pool.
   std::uint32_t in_use_max() const { return in_use_max_.load(std::memory_order_relaxed); }
+  /// How often there was no packet to be had. Exact when one thread uses the pool.
+  std::uint64_t dry() const { return dry_.load(std::memory_order_relaxed); }
 
  private:
   bool grow(unsigned size_class);
@@ -78,6 +80,7 @@ class Pool {
   // Several threads may lose each other's steps: a look is then late, and nothing else.
   std::atomic<std::uint32_t> in_use_max_{0};
   std::atomic<std::int64_t> until_look_{1};
+  std::atomic<std::uint64_t> dry_{0};
 };
 
 }  // namespace rocebox

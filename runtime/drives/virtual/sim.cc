@@ -215,9 +215,17 @@ void Sim::drain() {
   if (stop_requested()) end_ = End::kSignal;
 }
 
+// Where devices take turns of some time, who finished last may be ahead of others.
+void Sim::catch_up(Nanos ended) {
+  Fabric& fabric = testbed_.fabric();
+  fabric.limit_ahead(ended + 1);
+  while (fabric.next_deadline() <= ended) fabric.run(fabric.next_deadline());
+}
+
 void Sim::run() {
   run_workloads();
   const Nanos ended = now_;
+  if (end_ == End::kFinished) catch_up(ended);
   sample_until(ended);
   // At the end of its time what would have happened then has not.
   testbed_.fabric().settle(end_ == End::kTime ? ended : ended + 1);
@@ -280,6 +288,11 @@ std::vector<std::string> Sim::warnings() const {
                                       "`drain:` lets them leave",
                                       held_at_end_, config::format_duration(config_.drain))
                         : fmt::format("{} packets are still held, and no timer would let them go", held_at_end_));
+  if (pool_.dry() > 0)
+    lines.push_back(
+        fmt::format("the pool had no packet left {} times, so that senders waited for what no real one waits "
+                    "for, and copies were not made: raise `pool:` (headers: {}, small: {}, large: {})",
+                    pool_.dry(), config_.pool.headers, config_.pool.small, config_.pool.large));
   return lines;
 }
 
@@ -314,7 +327,8 @@ Json Sim::report() const {
                    {"held_at_end", held_at_end_},
                    {"interrupted", interrupted()},
                    {"drain_cut", drain_cut_},
-                   {"pool_packets_max", pool_.in_use_max()}};
+                   {"pool_packets_max", pool_.in_use_max()},
+                   {"pool_dry", pool_.dry()}};
   if (end_ == End::kStuck) report["waiting"] = waiting();
   schedule_.report(report);
   report_flows(config_, workloads_, now_, config_.sim.sample == 0 ? 0 : series_.width(), report);

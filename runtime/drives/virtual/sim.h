@@ -66,6 +66,7 @@ class Sim {
   void leave(FabricPort from, std::span<Packet> packets, Nanos now);
   void run_workloads();
   void sample_until(Nanos now);
+  void catch_up(Nanos ended);
   void drain();
   void let_run_ahead(RunsAhead who);
   void set_ahead(Nanos now, Nanos limit, std::uint64_t instant);

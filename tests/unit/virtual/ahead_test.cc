@@ -44,6 +44,7 @@ void expect_more_sent(const Json& ahead, const Json& in_time) {
 }
 
 void expect_same(const std::string& yaml, const std::string& link = "leaf0_spine0") {
+  SCOPED_TRACE(yaml);
   FabricBox ahead(yaml), in_time(yaml + later(link));
   ahead.run();
   in_time.run();
@@ -58,9 +59,9 @@ void expect_same(const std::string& yaml, const std::string& link = "leaf0_spine
   // The order within objects does not count: rows of a series stand in the order in which they first had something to
   // tell.
   for (const char* part : {"workloads", "goodput", "series", "utilisation", "devices", "links", "hash"})
-    EXPECT_EQ(Json::diff(ahead.report[part], in_time.report[part]), Json::array()) << part << '\n' << yaml;
+    EXPECT_EQ(Json::diff(ahead.report[part], in_time.report[part]), Json::array()) << part;
   for (const char* word : {"span_ns", "end", "packets_out", "held_at_end"})
-    EXPECT_EQ(ahead.report["run"][word], in_time.report["run"][word]) << word << '\n' << yaml;
+    EXPECT_EQ(ahead.report["run"][word], in_time.report["run"][word]) << word;
   EXPECT_GT(ahead.report["run"]["events"], 0);
 }
 

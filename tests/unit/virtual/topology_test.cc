@@ -192,6 +192,22 @@ TEST(Topology, WhatIsWrittenForOneDeviceOrLinkIsLaidOverIt) {
   EXPECT_EQ(value(link("h0_leaf0"), "loss"), "0%");
 }
 
+// 100 Gbit/s over 10 ms are 125 MB: 1.5 million of the shortest frames, of which a link has room for 1048576 at most.
+TEST(Topology, AWireHasRoomForWhatIsOnItsWay) {
+  const auto packets = [](const char* wire) {
+    const config::RunConfig config =
+        load("topology:\n  dumbbell: {hosts_per_side: 1, " + std::string(wire) +
+             "}\n  hosts: {station: {}}\n  switches: {switch: {}}\nworkloads: {shout: {bytes: 10kB}}\n");
+    const auto bottleneck = std::ranges::find(config.links, "left_right", &config::LinkConfig::name);
+    for (const auto& [path, text] : flatten_all(bottleneck->kernel.values))
+      if (path == "packets") return text;
+    return std::string("none");
+  };
+  EXPECT_EQ(packets("bottleneck_rate: 100Gbps, bottleneck_delay: 1us"), "65536");
+  EXPECT_EQ(packets("bottleneck_rate: 100Gbps, bottleneck_delay: 1ms"), std::to_string(100'000'000 / (84 * 8) + 1));
+  EXPECT_EQ(packets("bottleneck_rate: 100Gbps, bottleneck_delay: 10ms"), "1048576");
+}
+
 TEST(Topology, MistakesAreTold) {
   const struct Row {
     std::string yaml, words;
