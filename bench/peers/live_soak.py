@@ -56,7 +56,7 @@ def main():
     judged = samples[max(1, len(samples) // 10):]
     growth = judged[-1] - judged[0]
     missing = report["run"]["pool_in_use"] - report["run"]["pool_idle"]
-    unbooked = books["packets_in"] + books["packets_made"] - books["packets_out"] - books["packets_dropped"] - books["packets_held"]
+    unbooked = books["packets_in"] + books["packets_made"] - books["packets_out"] - books["packets_delivered"] - books["packets_dropped"] - books["packets_held"]
     packets = sum(port["rx_packets"] for port in report["ports"])
     print(f"{report['run']['elapsed_ns'] / 1e9:.0f} s, {packets / 1e6:.0f} M packets, "
           f"{packets / report['run']['elapsed_ns'] * 1e3:.2f} Mpps, {books['packets_dropped'] / 1e6:.2f} M dropped on purpose, "

@@ -27,12 +27,16 @@ namespace fs = std::filesystem;
 // Rows and what runs said, in the order of the points, whoever ran them.
 Json gathered(const std::vector<std::string>& outcomes, const std::vector<SweepPoint>& points, int& status) {
   std::map<std::size_t, Json> rows, said;
+  std::size_t begun = 0;
   for (const std::string& text : outcomes) {
     const Json outcome = Json::parse(text);
     for (const Json& row : outcome["rows"]) rows.emplace(row[0].get<std::size_t>(), row[1]);
     for (const Json& one : outcome["said"]) said.emplace(one[0].get<std::size_t>(), one[1]);
     status = std::max(status, outcome["status"].get<int>());
+    begun += outcome["begun"].get<std::size_t>();
   }
+  if (begun < points.size())
+    tell(fmt::format("a signal ended the sweep: {} of {} runs did not begin", points.size() - begun, points.size()));
   for (const auto& [number, text] : said) {
     tell(fmt::format("with {}:", run_text(points[number])));
     const auto lines = text.get<std::string>();

@@ -119,7 +119,7 @@ Json SweepRuns::mistakes() const {
 }
 
 Json SweepRuns::outcome() const {
-  Json outcome = {{"rows", Json::array()}, {"said", Json::array()}, {"status", status()}};
+  Json outcome = {{"rows", Json::array()}, {"said", Json::array()}, {"status", status()}, {"begun", statuses_.size()}};
   for (const std::size_t i : mine_) {
     std::ifstream file(scratch_.file(i, "json"));
     const Json report = file ? Json::parse(file, nullptr, false) : Json();

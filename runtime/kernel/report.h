@@ -21,6 +21,9 @@ namespace rocebox {
 class Report {
  public:
   virtual ~Report() = default;
+  /// The report is made before the run, for the names that expectations may use: what has a value only later is to be
+  /// written, too, as 0.
+  virtual bool wants_names() const { return false; }
   virtual void count(std::string_view name, std::int64_t value) = 0;
   /// A high-water mark. The shards of a live run report one after another into the same object: counts and levels add
   /// up there, of high-water marks the highest stays.

@@ -30,7 +30,8 @@ struct FlowRecord {
   unsigned source, destination;  ///< places in the hosts of the workload
   std::uint64_t bytes;
   Nanos start;
-  Nanos end;  ///< kNever: it is not done
+  Nanos end;                       ///< kNever: it is not done
+  bool waits_for_answers = false;  ///< in between, so that its bytes say nothing of how long it should take
 };
 
 /// A pure object, as devices are: no clock, no thread. It is called by the drive (start) and by its hosts' devices, in

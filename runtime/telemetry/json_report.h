@@ -20,9 +20,10 @@ inline constexpr int kReportSchemaVersion = 3;
 /// and texts stay as they are, and the rows of tables follow one another.
 class JsonReport final : public Report {
  public:
-  explicit JsonReport(Json& object) : object_(object) {
+  explicit JsonReport(Json& object, bool wants_names = false) : object_(object), wants_names_(wants_names) {
     if (object_.is_null()) object_ = Json::object();
   }
+  bool wants_names() const override { return wants_names_; }
   void count(std::string_view name, std::int64_t value) override { add(name, value); }
   void peak(std::string_view name, std::int64_t value) override {
     Json& there = first(name, value);
@@ -35,7 +36,7 @@ class JsonReport final : public Report {
   void text(std::string_view name, std::string_view value) override { first(name, value); }
   void duration(std::string_view name, std::int64_t nanos) override { add(std::string(name) + "_ns", nanos); }
   void object(std::string_view name, const std::function<void(Report&)>& fill) override {
-    JsonReport nested(object_[std::string(name)]);
+    JsonReport nested(object_[std::string(name)], wants_names_);
     fill(nested);
   }
   void table(std::string_view name, std::size_t rows, const std::function<void(Report&, std::size_t)>& fill) override {
@@ -60,6 +61,7 @@ class JsonReport final : public Report {
   }
 
   Json& object_;
+  const bool wants_names_;
 };
 
 /// Adds the median, p99 and p99.9 of durations in nanoseconds to a row: `prefix`p50_ns, ...

@@ -186,7 +186,7 @@ live: {{idle: interrupt}}   # the machines need the cores
         self.assertEqual(report["run"]["pool_in_use"], report["run"]["pool_idle"], "every packet is back")
         counters = report["devices"]["wire"]["counters"]
         self.assertEqual(counters["packets_in"] + counters["packets_made"],
-                         counters["packets_out"] + counters["packets_dropped"] + counters["packets_held"])
+                         counters["packets_out"] + counters["packets_delivered"] + counters["packets_dropped"] + counters["packets_held"])
         for port in report["ports"]:
             for name in ("rx_missed", "rx_errors", "rx_no_packet", "rx_too_long", "tx_full", "tx_too_long", "tx_errors"):
                 self.assertEqual(port[name], 0, f"{port['port']}: {name}")

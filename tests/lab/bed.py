@@ -80,7 +80,7 @@ def check_books(test, report, kept=0):
     counters = [device["counters"] for device in report["devices"].values()]
     for device in counters:
         test.assertEqual(device["packets_in"] + device["packets_made"],
-                         device["packets_out"] + device["packets_dropped"] + device["packets_held"])
+                         device["packets_out"] + device["packets_delivered"] + device["packets_dropped"] + device["packets_held"])
     if len(counters) != 1:
         return
     came = sum(port["rx_packets"] - port["rx_too_long"] for port in ports)

@@ -73,6 +73,25 @@ workloads:
 PSN_OF_A_DATA_PACKET = 50  # behind the first of its flow
 
 
+# Through a switch, at a rate at which a packet takes no whole nanoseconds: 1024 bytes and 82 of headers, 22.12 of them.
+FAST = """
+topology:
+  dumbbell: {hosts_per_side: 1, host_rate: 400Gbps, bottleneck_rate: 400Gbps}
+  hosts: {nic: {header_only: true}}
+  switches: {switch: {}}
+workloads:
+  write: {type: write_bw, hosts: [h0, h1], size: 1MiB, iters: 100, mtu: 1024}
+expect: workloads.write.details.average_bits_per_second > 368Gbps
+"""
+# A window of the bandwidth-delay product, of more packets than a host has else, and more than a wire holds by itself.
+LONG = """
+topology:
+  dumbbell: {hosts_per_side: 1, host_rate: 400Gbps, bottleneck_rate: 400Gbps, bottleneck_delay: 1500us}
+  hosts: {nic: {header_only: true, window: 163840, retransmission_timeout: 100ms}}
+  switches: {switch: {traffic_manager: {buffer: 1GiB, packets: 262144}}}
+workloads:
+  permutation: {size: 160MiB, mtu: 1024, timeout: 20}
+"""
 # All at once: loss, Themis or adaptive routing, marks, congestion notifications, pauses.
 BUSY = """
 topology:
@@ -177,6 +196,37 @@ class Fabric(RoceboxTest):
             self.assertGreater(max(took), least)
             self.assertLess(max(took), 1.03 * least, f"{shares}:1")
             self.assertGreater(min(took), 0.97 * least, "all have the same share")
+
+    def test_ports_send_at_their_rate_whatever_a_packet_takes(self):
+        report = self.sim(FAST)
+        goodput = report["workloads"]["write"]["details"]["average_bits_per_second"]
+        self.assertAlmostEqual(goodput / (400e9 * 1024 / (1024 + 82)), 1, delta=0.005)
+        self.assertTrue(all(0.99 < row["share"] < 1 for row in report["utilisation"] if row["from"] in ("h0.wire", "left.p1")))
+
+    def test_a_long_fat_wire_holds_a_window_and_the_pool_has_it(self):
+        report = self.sim(LONG)
+        # Both ways, data of one and ACKs of the other: one way, and the bytes with their headers.
+        self.assertAlmostEqual(report["workloads"]["permutation"]["duration_ns"] / (1.5e6 + (160 << 20) * 8 / 400 * 1106 / 1024), 1, delta=0.02)
+        self.assertEqual(report["run"]["pool_dry"], 0)
+        _, said = self.rocebox("sim", self.config(LONG + "pool: {headers: 1000, small: 64, large: 16, giant: 2}\n"), "--quiet")
+        self.assertIn("the pool had no packet left ", said)
+
+    def test_packets_that_end_where_they_should_are_not_dropped(self):
+        report = self.sim(TREE.replace("SPINE", "10Gbps"))
+        for name, device in report["devices"].items():
+            books = device["counters"]
+            self.assertEqual(books["packets_dropped"], 0, name)
+            self.assertEqual(books["packets_in"] + books["packets_made"], books["packets_out"] + books["packets_delivered"], name)
+
+    def test_what_waits_for_answers_has_no_slowdown(self):
+        text = TREE.replace("SPINE", "10Gbps").replace("permutation: {size: 1MB, shift: 4}",
+                                                       "lat: {type: write_lat, hosts: [h0, h1], iters: 100}\n"
+                                                       "  atomics: {type: atomic_bw, hosts: [h0, h1], iters: 100}\n"
+                                                       "  bw: {type: write_bw, hosts: [h2, h3], iters: 100}")
+        text += "expect: [workloads.lat.details.t_typical > 1us, workloads.bw.details.completion_time > 50us]\n"  # known by name before
+        slowdown = {name: one["slowdown"]["mean"] for name, one in self.sim(text)["workloads"].items()}
+        self.assertEqual(slowdown["lat"] + slowdown["atomics"], 0)
+        self.assertAlmostEqual(slowdown["bw"], 1, delta=0.1)
 
     def test_equal_paths_are_drawn_anew_with_each_seed(self):
         reports = [self.sim(EQUAL_PATHS, "--seed", str(seed)) for seed in range(1, 9)]

@@ -121,7 +121,7 @@ class RecordTest(kit.RunTest):
     def books(self, report, device):
         counters = report["devices"][device]["counters"]
         self.assertEqual(counters["packets_in"] + counters["packets_made"],
-                         counters["packets_out"] + counters["packets_dropped"] + counters["packets_held"])
+                         counters["packets_out"] + counters["packets_delivered"] + counters["packets_dropped"] + counters["packets_held"])
         return counters
 
 

@@ -19,11 +19,12 @@ class Bandwidth final : public Perftest {
     const double seconds = static_cast<double>(ended_ - start_) / 1e9;
     report.count("messages", messages_);
     report.count("failed_completions", failed_);
-    if (finished_ || window_is_over_) report_window(report);
-    if (!finished_ || seconds <= 0) return;
+    if (finished_ || window_is_over_ || report.wants_names()) report_window(report);
+    const bool ended = finished_ && seconds > 0;
+    if (!ended && !report.wants_names()) return;
     report.duration("completion_time", ended_ - start_);
-    report.real("average_bits_per_second", static_cast<double>(bytes()) * 8 / seconds);
-    report.real("messages_per_second", static_cast<double>(messages_) / seconds);
+    report.real("average_bits_per_second", ended ? static_cast<double>(bytes()) * 8 / seconds : 0);
+    report.real("messages_per_second", ended ? static_cast<double>(messages_) / seconds : 0);
   }
 
  private:
@@ -52,6 +53,7 @@ class Bandwidth final : public Perftest {
     return config_.duration ? now - start_ < config_.duration : pair.posted < config_.iters;
   }
   void begin(Host& host, unsigned side) override {
+    flows_[side].waits_for_answers = verb_ == Verb::kAtomic;
     if (verb_ == Verb::kSend)
       for (std::size_t i = 0; i < ends_[side].qps.size(); i++)
         for (std::int64_t n = 0; n < 2 * config_.tx_depth; n++) ends_[side].post_receive(host, i);
@@ -116,6 +118,7 @@ class Latency final : public Perftest {
 
  private:
   void begin(Host& host, unsigned side) override {
+    flows_[side].waits_for_answers = true;
     for (unsigned i = 0; i < 4 && !is_answered(verb_); i++) ends_[side].post_receive(host, 0);
     if (side == 0) ping(host);
   }

@@ -36,6 +36,8 @@ void PerftestConfig::fields(Fields& f, Verb verb, bool latency) {
     f.choice("connection", connection, kConnections, "reliable or unreliable connection");
   }
   if (latency) return;
+  if (is_answered(verb))
+    f.integer("outs", outs, {1, kRdAtomicMax}, "READs or atomics of a queue pair that are under way at once");
   f.integer("qp", qp, {1, 16384}, "queue pairs");
   f.integer("tx_depth", tx_depth, {1, 16384}, "messages of a queue pair that are posted at once");
   f.integer("cq_mod", cq_mod, {1, 1024}, "one of so many messages gives a completion");

@@ -30,7 +30,7 @@ struct PerftestConfig {
   bool bidirectional = false;
   Nanos duration = 0;
   std::uint64_t rate_limit = 0;
-  std::int64_t timeout = 14, traffic_class = 0;
+  std::int64_t timeout = 14, traffic_class = 0, outs = 16;
 
   void fields(Fields& f, Verb verb, bool latency);
   ibv_wr_opcode opcode(Verb verb) const;

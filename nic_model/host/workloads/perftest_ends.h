@@ -68,6 +68,7 @@ class PerftestEnd final : public HostProgram {
     options.mtu = static_cast<std::uint32_t>(config_.mtu);
     options.timeout = static_cast<std::uint8_t>(config_.timeout);
     options.traffic_class = static_cast<std::uint8_t>(config_.traffic_class);
+    options.rd_atomic = static_cast<std::uint8_t>(config_.outs);
     for (std::size_t i = 0; i < qps.size(); i++)
       nic_model::connect(host, *qps[i].qp,
                          {other.host_->config().source_for(*host.config().address), other.qps[i].qp->number()},

@@ -86,8 +86,9 @@ const char* status_name(ibv_wc_status status) {
 }
 
 void report_times(Report& report, std::span<const Nanos> times) {
-  if (times.empty()) return;
+  if (times.empty() && !report.wants_names()) return;
   std::vector<Nanos> sorted(times.begin(), times.end());
+  if (sorted.empty()) sorted.push_back(0);
   std::ranges::sort(sorted);
   const auto at = [&](std::uint64_t permille) { return sorted[nearest_rank(sorted.size(), permille) - 1]; };
   report.duration("t_min", sorted.front());

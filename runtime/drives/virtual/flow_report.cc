@@ -61,9 +61,9 @@ Json flow_row(const SimWorkloads::Row& row, const FlowRecord& flow, double slowd
           {"slowdown", rounded(slowdown)}};
 }
 
-// Against the empty network; 0 where that is not known, or the transfer not done.
+// Against the empty network; 0 where that is not known, the transfer not done, or its time no matter of its bytes.
 double slowdown_of(const SimWorkloads::Row& row, const FlowRecord& flow, EmptyNetwork& network) {
-  if (flow.end == kNever) return 0;
+  if (flow.end == kNever || flow.waits_for_answers) return 0;
   const double ideal = network.nanos(row.hosts[flow.source], row.hosts[flow.destination], flow.bytes);
   return ideal > 0 ? static_cast<double>(flow.end - flow.start) / ideal : 0;
 }
@@ -97,7 +97,7 @@ class WorkloadReport {
                  {"goodput_bits_per_second", std::llround(rate_of(static_cast<double>(bytes_) * 8, span))}};
     json["completion"] = completion_row(completions_);
     json["slowdown"] = slowdown_row(slowdowns_);
-    JsonReport details(json["details"]);
+    JsonReport details(json["details"], now_ == 0);  // the report before the run
     row_.workload->report(details);
     json["transfers_omitted"] = flows.size() - table.size();
     json["flows"] = std::move(table);
