@@ -33,6 +33,15 @@ void add_report(CLI::App& command, std::string& json, ReportOptions& report) {
                    "Print no report and no progress; warnings and expectations that fail are told all the same");
 }
 
+void add_set(CLI::App& command, std::vector<std::string>& settings) {
+  command
+      .add_option("--set", settings,
+                  "A value in place of the configuration's: a name under `parameters:`, or a path of keys as "
+                  "links.haul.loss (may be given again)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
 constexpr const char* kConfig = "Configuration (YAML); `-` is standard input";
 
 // Device `bump` in one line, in place of a configuration; `where` is where its packets come from.
@@ -88,12 +97,7 @@ void add_sim(CLI::App& app, SimArguments& a) {
   CLI::App* command =
       app.add_subcommand("sim", "Run the workloads of a configuration over its devices and links, in virtual time");
   command->add_option("CONFIG", a.config, kConfig)->required();
-  command
-      ->add_option("--set", a.settings,
-                   "A value in place of the configuration's: a name under `parameters:`, or a path of keys as "
-                   "links.haul.loss (may be given again)")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_set(*command, a.settings);
   command
       ->add_option("--sweep", a.sweeps,
                    "Run with each of these values of KEY, as of --set; several sweeps: with every combination (may be "
@@ -149,6 +153,7 @@ void add_check(CLI::App& app, CheckArguments& a) {
   command->add_option("CONFIG", a.config, kConfig);
   add_between(*command, a.line);
   add_from(*command, a.line);
+  add_set(*command, a.settings);
   command->add_flag("--strict", a.strict,
                     "Send packets through each device that models hardware; tell what that could not do");
   command->add_flag("--resources", a.resources, "Print what programs take of the hardware that is modelled");

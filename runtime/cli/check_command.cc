@@ -107,12 +107,14 @@ void print_plan(const config::RunConfig& config) {
 
 // `text`: of the file, when there is one.
 config::RunConfig load(const CheckArguments& arguments, const std::string& text, Registry& registry) {
+  if (arguments.line.given() && !arguments.settings.empty())
+    throw ConfigError("--set is for a configuration in a file: in the command line write the option behind its kernel");
   if (arguments.config.empty() || arguments.line.given())
     return load_or_throw(arguments.config, arguments.line, registry,
                          "--between A B or --from FILE, -- KERNEL [OPTION=VALUE]..., or --schema");
   const std::string file = shown_file(arguments.config);
   config::Mistakes mistakes(file);
-  config::RunConfig config = config::load_text(text, file, registry, mistakes);
+  config::RunConfig config = config::load_text(text, file, registry, mistakes, true, settings_of(arguments.settings));
   if (!mistakes.none()) throw ConfigError(mistakes.text());
   config.path = arguments.config;
   return config;
@@ -133,6 +135,9 @@ int check(const CheckArguments& arguments) {
       if (arguments.strict || arguments.resources)
         throw ConfigError(shown_file(arguments.config) +
                           ": --strict and --resources look at the switches of a run, and this is a lab");
+      if (!arguments.settings.empty())
+        throw ConfigError(shown_file(arguments.config) +
+                          ": --set changes values of a run's configuration, and this is a lab");
       check_lab(text, arguments.config, arguments.plugins);
       return 0;
     }

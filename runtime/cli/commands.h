@@ -92,6 +92,7 @@ void check_lab(const std::string& text, const std::string& path, const std::vect
 struct CheckArguments {
   std::string config;  ///< as in ReplayArguments
   config::OneLine line;
+  std::vector<std::string> settings;  ///< KEY=VALUE
   std::vector<std::string> plugins;
   bool schema = false, strict = false, resources = false, routes = false;
 };
@@ -160,6 +161,8 @@ config::RunConfig load_or_throw(const std::string& path, Registry& registry, con
 /// The same for the one that is given of both; `how`: how to give it in one line, for messages.
 config::RunConfig load_or_throw(const std::string& path, const config::OneLine& line, Registry& registry,
                                 const std::string& how);
+/// What --set gives. Throws ConfigError.
+std::vector<config::Setting> settings_of(const std::vector<std::string>& texts);
 /// Throws ConfigError for what a drive other than the virtual one does not run: `live` captures at joined ports, replay
 /// workloads.
 void refuse_virtual(const config::RunConfig& config, bool live);

@@ -48,6 +48,12 @@ config::RunConfig load_or_throw(const std::string& path, Registry& registry, con
   return config;
 }
 
+std::vector<config::Setting> settings_of(const std::vector<std::string>& texts) {
+  std::vector<config::Setting> settings;
+  for (const std::string& text : texts) settings.push_back(config::parse_setting(text, "--set"));
+  return settings;
+}
+
 void refuse_virtual(const config::RunConfig& config, bool live) {
   if (!live && !config.workloads.empty())
     throw ConfigError(

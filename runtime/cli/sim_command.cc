@@ -88,10 +88,9 @@ Json without_devices(Json report, bool full) {
 
 config::RunConfig load_sim(const SimArguments& arguments, Registry& registry) {
   const std::string file = shown_file(arguments.config);
-  std::vector<config::Setting> settings;
-  for (const std::string& text : arguments.settings) settings.push_back(config::parse_setting(text, "--set"));
   config::Mistakes mistakes(file);
-  config::RunConfig config = config::load(arguments.config, registry, mistakes, config::Pipes::kTaken, settings);
+  config::RunConfig config =
+      config::load(arguments.config, registry, mistakes, config::Pipes::kTaken, settings_of(arguments.settings));
   if (!mistakes.none()) throw ConfigError(mistakes.text());
   if (!arguments.seed.empty()) config.seed = seed_of(arguments.seed);
   for (const config::CaptureBinding& binding : config.captures)

@@ -421,6 +421,17 @@ sim: {watchdog: 60s}
         self.assertIn("leaf0 10.0.1.0/24 spine0 spine1", routes)
         self.assertIn("spine1 10.0.1.0/24 leaf1", routes)
 
+    def test_check_takes_settings_as_a_simulation_does(self):
+        config = self.config(FABRIC)
+        self.assertRegex(self.rocebox("check", config, "--set", "bytes=20kB", "--set", "seed=7")[0], r"(?s)seed: 7\n.*bytes: 20kB")
+        for setting in "loss=200%", "topology.leaf_spine.hosts_per_leaf=x", "bytes":
+            said = [self.rocebox(command, config, "--set", setting, status=2)[1] for command in ("check", "sim")]
+            self.assertEqual(*said)
+        said = self.rocebox("check", "--from", "x.pcap", "--set", "seed=7", "--", "link", status=2)[1]
+        self.assertIn("--set is for a configuration in a file", said)
+        said = self.rocebox("check", self.config("lab: two\nhosts: {a: {}}\n"), "--set", "lab=x", status=2)[1]
+        self.assertIn("and this is a lab", said)
+
     def test_replay_refuses_workloads(self):
         said = self.rocebox("replay", self.config(FABRIC), status=2)[1]
         self.assertIn("give the configuration to `rocebox sim` or `rocebox run`", said)
