@@ -31,7 +31,7 @@ void bind_port(RunConfig& config, const std::string& argument) {
   const auto same = [&](const auto& other) { return other.port == binding.port; };
   std::erase_if(config.captures, same);
   if (std::any_of(config.live_ports.begin(), config.live_ports.end(),
-                  [&](const LiveBinding& other) { return same(other) && other.place.line == 0; }))
+                  [&](const LiveBinding& other) { return same(other) && !other.place.is_known(); }))
     throw ConfigError(fmt::format("--port {}: port `{}` is given twice", argument, binding.port.text()));
   std::erase_if(config.live_ports, same);
   config.live_ports.push_back(std::move(binding));

@@ -69,7 +69,7 @@ struct CaptureBinding {
 struct LiveBinding {
   PortName port{};
   LivePortOptions live{};
-  Place place{};  ///< line 0: the command line (--port) says so
+  Place place{};  ///< unknown: the command line (--port) says so
   OptionValues values{};
 };
 
@@ -120,7 +120,7 @@ struct RunConfig {
   std::string path;  ///< what was read; `-` is standard input
   ConfigOrigin origin = ConfigOrigin::kFile;
   std::vector<std::string> words;         ///< of ConfigOrigin::kArguments: what places mean, see place_text()
-  std::vector<std::string> settings;      ///< that were put into it: what places mean, too
+  std::vector<std::string> settings;      ///< that gave values to it: what places mean, too
   std::vector<std::string> plugin_files;  ///< loaded for it, whoever names them
   std::int64_t seed = 1;
   Nanos drain = 10 * kSecond;
@@ -149,7 +149,7 @@ struct RunConfig {
   /// For what is found once it is loaded.
   Mistakes further_mistakes() const { return Mistakes(file, words, settings); }
   /// Who binds a port: the configuration, or the command line beside it.
-  std::string bound_by(Place place) const { return place.line ? place_text(place) : file + ": --port"; }
+  std::string bound_by(Place place) const { return place.is_known() ? place_text(place) : file + ": --port"; }
 };
 
 /// Reads and checks a configuration; paths in it become relative to its folder. Plugins that it names are loaded

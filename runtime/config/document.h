@@ -9,15 +9,18 @@
 
 namespace rocebox::config {
 
-/// Where something stands in the file; both from 1, 0 when unknown. A negative line is a setting that the command line
-/// gives, see Mistakes::add_setting().
+/// Where something stands in the file; both from 1, 0 when unknown.
 struct Place {
   int line = 0, column = 0;
+  int setting = 0;  ///< what gives the value that stands there, see Mistakes::add_setting(); 0: it is written there
+
+  bool is_known() const { return line != 0 || setting != 0; }
+  bool operator==(const Place&) const = default;
 };
 
 /// Who says what stands there: "FILE:LINE:COLUMN", or "FILE" where the place is unknown. With the words of a command
-/// line a place's line is the number of one of them, and its column a letter in it: "FILE: `WORD`"; with settings a
-/// negative line is one of these: "FILE with `SETTING`".
+/// line a place's line is the number of one of them, and its column a letter in it: "FILE: `WORD`". What a setting
+/// gives names that, too: "FILE:LINE:COLUMN with SETTING".
 std::string place_text(const std::string& file, Place place, const std::vector<std::string>& words = {},
                        const std::vector<std::string>& settings = {});
 
@@ -31,8 +34,9 @@ class Mistakes {
   Mistakes(std::string file, std::vector<std::string> words, std::vector<std::string> settings)
       : file_(std::move(file)), words_(std::move(words)), settings_(std::move(settings)) {}
   void add(Place place, std::string message);
-  /// The place of what `setting` gives, such as "loss=1%", in place of what is written.
-  Place add_setting(std::string setting);
+  /// What may give values in place of what is written, as messages have it: "`loss=1%`". Returns its number for
+  /// Place::setting.
+  int add_setting(std::string setting);
   /// Takes those of another file.
   void add(const Mistakes& other);
   bool none() const { return lines_.empty(); }
@@ -40,8 +44,8 @@ class Mistakes {
   bool full() const;
   /// Every call of add(), also those that repeat a mistake, which is told once.
   std::size_t count() const { return lines_.size() + more_ + repeated_; }
-  /// "file:line:column: message", "file: `word`: message" or "file with `setting`: message", one a line, without a
-  /// final newline.
+  /// "file:line:column: message", "file: `word`: message" or "file:line:column with `setting`: message", one a line,
+  /// without a final newline. What one setting does wrong in several places is one line, with the first of them.
   std::string text() const;
   const std::string& file() const { return file_; }
   /// Where else in the same configuration something stands: "line 3", or the word: "`delay=1ms`".
@@ -56,7 +60,9 @@ class Mistakes {
     std::string file;
     Place place;
     std::string message;
+    std::vector<Place> more{};  // places that have it by the same setting
   };
+  bool repeats(const Line& line);
   std::vector<Line> lines_;
   std::size_t more_ = 0, repeated_ = 0;
 };

@@ -20,49 +20,54 @@ const std::string* one_of(const std::vector<std::string>& texts, int number) {
 
 std::string place_text(const std::string& file, Place place, const std::vector<std::string>& words,
                        const std::vector<std::string>& settings) {
-  if (const std::string* setting = one_of(settings, -place.line)) return fmt::format("{} with `{}`", file, *setting);
   if (const std::string* word = one_of(words, place.line)) return fmt::format("{}: `{}`", file, *word);
-  return place.line > 0 ? fmt::format("{}:{}:{}", file, place.line, place.column) : file;
+  const std::string at = place.line > 0 ? fmt::format("{}:{}:{}", file, place.line, place.column) : file;
+  const std::string* setting = one_of(settings, place.setting);
+  return setting ? fmt::format("{} with {}", at, *setting) : at;
 }
 
-Place Mistakes::add_setting(std::string setting) {
+int Mistakes::add_setting(std::string setting) {
   settings_.push_back(std::move(setting));
-  return {-static_cast<int>(settings_.size()), 0};
+  return static_cast<int>(settings_.size());
 }
 
 std::string Mistakes::line_text(Place place) const {
-  for (const std::string* text : {one_of(words_, place.line), one_of(settings_, -place.line)})
-    if (text) return fmt::format("`{}`", *text);
+  if (const std::string* word = one_of(words_, place.line)) return fmt::format("`{}`", *word);
+  if (const std::string* setting = one_of(settings_, place.setting); setting && place.line == 0) return *setting;
   return fmt::format("line {}", place.line);
 }
 
+// Whether it has been told. What an anchor holds, and options that a kernel reads for each direction, are looked at
+// more than once; what a setting gives may stand in several places.
+bool Mistakes::repeats(const Line& line) {
+  for (Line& own : lines_) {
+    if (own.message != line.message || own.file != line.file) continue;
+    if (own.place == line.place || !line.place.is_known()) return true;
+    if (line.place.setting == 0 || own.place.setting != line.place.setting) continue;
+    if (std::ranges::find(own.more, line.place) == own.more.end()) own.more.push_back(line.place);
+    return true;
+  }
+  return false;
+}
+
 void Mistakes::add(Place place, std::string message) {
-  // What an anchor holds, and options that a kernel reads for each direction, are looked at more than once.
-  for (const Line& line : lines_)
-    if (line.message == message && line.file == file_ &&
-        (place.line == 0 || (line.place.line == place.line && line.place.column == place.column))) {
-      repeated_++;
-      return;
-    }
-  if (lines_.size() < kConfigMistakesMax)
-    lines_.push_back({file_, place, std::move(message)});
+  Line line{file_, place, std::move(message)};
+  if (repeats(line))
+    repeated_++;
+  else if (lines_.size() < kConfigMistakesMax)
+    lines_.push_back(std::move(line));
   else
     more_++;
 }
 
 void Mistakes::add(const Mistakes& other) {
-  for (const Line& line : other.lines_) {
-    const auto is_same = [&](const Line& own) {
-      return own.message == line.message && own.file == line.file && own.place.line == line.place.line &&
-             own.place.column == line.place.column;
-    };
-    if (std::ranges::any_of(lines_, is_same))
+  for (const Line& line : other.lines_)
+    if (repeats(line))
       repeated_++;
     else if (lines_.size() < kConfigMistakesMax)
       lines_.push_back(line);
     else
       more_++;
-  }
   more_ += other.more_;
   repeated_ += other.repeated_;
 }
@@ -71,10 +76,14 @@ bool Mistakes::full() const { return lines_.size() >= kConfigMistakesMax; }
 
 std::string Mistakes::text() const {
   std::string text;
-  for (const auto& [file, place, message] : lines_) {
+  for (const Line& line : lines_) {
     if (!text.empty()) text += '\n';
-    const std::string by = file == file_ ? place_text(file, place, words_, settings_) : place_text(file, place);
-    text += printable(fmt::format("{}: {}", by, message));
+    const std::string by =
+        line.file == file_ ? place_text(file_, line.place, words_, settings_) : place_text(line.file, line.place);
+    const std::size_t more = line.more.size();
+    text +=
+        printable(fmt::format("{}: {}{}", by, line.message,
+                              more == 0 ? "" : fmt::format(" (and in {} more place{})", more, more == 1 ? "" : "s")));
   }
   if (more_) text += "\n" + printable(fmt::format("{}: and {} more mistakes", file_, more_));
   return text;

@@ -103,7 +103,7 @@ class Reader {
     if (known == now_.end()) known = now_.emplace(target, written()).first;
     Node& node = known->second;
     if (!node.is_map()) node.kind = Node::Kind::kMap;
-    if (node.place.line == 0) node.place = change.place;
+    if (!node.place.is_known()) node.place = change.place;
     lay_over(node, change);
     std::shared_ptr<KernelOptions> options(static_cast<KernelOptions*>(kernel.type->options(registry_).release()));
     if (auto* whole = dynamic_cast<DeviceOptions*>(options.get()))

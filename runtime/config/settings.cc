@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "runtime/component/component.h"
@@ -64,7 +65,7 @@ class Substitution {
   void apply_scalar(Node& node) {
     const std::string text = node.scalar;
     std::string result;
-    Place place = node.place;  // of a setting that has a part in it
+    Place place = node.place;  // with what has a part in it
     for (std::size_t at = 0; at < text.size();) {
       if (text[at] != '$') {
         result += text[at++];
@@ -82,7 +83,8 @@ class Substitution {
         mistakes_.add(node.place, fmt::format("there is no parameter `${}`{}", name, suggestion(name, known_)));
         return;
       }
-      if (value->place.line < 0) place = value->place;
+      if (const int setting = setting_of(name, *value); value->place.setting != 0 || place.setting == 0)
+        place.setting = setting;
       if (at == 0 && end == text.size()) {  // all of it, which may be a list or a mapping
         node = *value;
         return move_to(node, place);
@@ -99,9 +101,18 @@ class Substitution {
     node.place = place;
   }
 
+  // What gives a parameter its value: the command line, or the parameter itself.
+  int setting_of(const std::string& name, const Node& value) {
+    if (value.place.setting != 0) return value.place.setting;
+    const auto [found, is_new] = settings_.try_emplace(name);
+    if (is_new) found->second = mistakes_.add_setting(fmt::format("`${}` (line {})", name, value.place.line));
+    return found->second;
+  }
+
   const Node& parameters_;
   Mistakes& mistakes_;
   std::vector<std::string> known_;
+  std::map<std::string, int> settings_;  // of parameters as they are written
 };
 
 }  // namespace
@@ -116,7 +127,7 @@ Setting parse_setting(const std::string& text, const std::string& option) {
 void apply_settings(Node& root, const std::vector<Setting>& settings, Mistakes& mistakes) {
   if (!root.is_map()) return;  // told by who reads it
   for (const Setting& setting : settings) {
-    const Place place = mistakes.add_setting(fmt::format("{}={}", setting.key, setting.value));
+    const Place place{0, 0, mistakes.add_setting(fmt::format("`{}={}`", setting.key, setting.value))};
     Node* parameters = root.find(kParameters);
     Node* target = parameters ? parameters->find(setting.key) : nullptr;
     if (!target) target = reach(root, setting.key, place);

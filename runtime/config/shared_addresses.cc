@@ -56,8 +56,7 @@ const Node* written(const Node& root, const DeviceConfig& device, const char* op
 }
 
 std::string mend(const DeviceConfig& device, const Owner& owner, const Node* option, const Node* first) {
-  if (device.placed && option && first && option->place.line == first->place.line &&
-      option->place.column == first->place.column)
+  if (device.placed && option && first && option->place == first->place)
     return fmt::format("it is written for each of them: leave `{}` out, since the topology gives each its own",
                        owner.option);
   if (!option) return "it was made of what else they have: give each an `address` and a `mac` of its own";

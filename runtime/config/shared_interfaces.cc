@@ -51,7 +51,7 @@ void refuse_shared_interfaces(const RunConfig& config, Mistakes& mistakes) {
     const auto [found, is_new] = first.emplace(what, &binding);
     if (is_new) continue;
     const LiveBinding& other = *found->second;
-    const std::string by = other.place.line ? mistakes.line_text(other.place) : "--port";
+    const std::string by = other.place.is_known() ? mistakes.line_text(other.place) : "--port";
     mistakes.add(binding.place,
                  fmt::format("port `{}`: {} is bound to port `{}` already ({}); give each port one of its own",
                              binding.port.text(), what, other.port.text(), by));

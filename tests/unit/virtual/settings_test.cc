@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/component/component.h"
+#include "runtime/config/config.h"
 
 namespace rocebox::settings_test {
 namespace {
@@ -66,6 +66,39 @@ TEST(Settings, MistakesAreTold) {
   }
   EXPECT_THROW(config::parse_setting("seed", "--set"), ConfigError);
   EXPECT_THROW(config::parse_setting("=1", "--set"), ConfigError);
+}
+
+// Which value is wrong, and where it stands: a parameter may be right in another place.
+TEST(Settings, AMistakeNamesWhatGaveTheValueAndWhereItStands) {
+  const std::string yaml =
+      "parameters:\n"
+      "  wait: 5\n"
+      "devices:\n"
+      "  a: {path: x <-> link <-> y, kernels: {link: {delay: $wait}}}\n"
+      "  b: {path: x <-> link <-> y, kernels: {link: {delay: $wait}}}\n"
+      "  c: {path: x <-> link <-> y, kernels: {link: {delay: $wait}}}\n"
+      "drain: $wait\n";
+  const std::string why = "must be a time with a unit, such as 25ms, found ";
+  const struct Row {
+    std::vector<Setting> settings;
+    std::string text;
+  } rows[] = {
+      {{},
+       "f.yaml:7:8 with `$wait` (line 2): `drain` " + why + "`5`\n" + "f.yaml:4:55 with `$wait` (line 2): `delay` " +
+           why + "`5` (and in 2 more places)"},
+      {{{"wait", "6"}},
+       "f.yaml:7:8 with `wait=6`: `drain` " + why + "`6`\n" + "f.yaml:4:55 with `wait=6`: `delay` " + why +
+           "`6` (and in 2 more places)"},
+      {{{"wait", "1ms"}, {"drain", "6"}}, "f.yaml with `drain=6`: `drain` " + why + "`6`"},
+      {{{"wait", "1ms"}, {"devices.a.kernels.link.loss", "$wait"}},
+       "f.yaml with `wait=1ms`: `loss` must be a share, such as 0.01% or 0.0001, found `1ms`"},
+  };
+  for (const Row& row : rows) {
+    Registry registry;
+    config::Mistakes found("f.yaml");
+    config::load_text(yaml, "f.yaml", registry, found, false, row.settings);
+    EXPECT_EQ(found.text(), row.text);
+  }
 }
 
 }  // namespace
