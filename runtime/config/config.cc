@@ -133,7 +133,7 @@ class Loader {
       const Node* between = node->find("between");
       LinkConfig link;
       link.name = raw.name;
-      link.kernel = {raw.name, raw.kernel.type, raw.kernel.options, raw.kernel.values};
+      link.kernel = {raw.name, raw.kernel.type, raw.kernel.options, raw.kernel.values, node->place};
       if (!link.kernel.type) {
         mistakes_.add(node->place, "this build has no kernel that joins devices");
         continue;

@@ -27,6 +27,7 @@ struct KernelConfig {
   const Component* type = nullptr;
   std::shared_ptr<const KernelOptions> options;
   OptionValues values;  ///< of these options
+  Place place{};        ///< of what is written of them, or of what names it
 };
 /// A bump has a path of kernels; another kind is one kernel, whose inputs and outputs are its ports.
 struct DeviceConfig {

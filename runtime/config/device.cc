@@ -14,7 +14,9 @@ void check_name(const std::string& name, Place place, Mistakes& mistakes) {
 
 namespace {
 
-KernelConfig config_of(const TopFields::KernelRow& row) { return {row.name, row.type, row.options, row.values}; }
+KernelConfig config_of(const TopFields::KernelRow& row, Place place) {
+  return {row.name, row.type, row.options, row.values, place};
+}
 
 // One kernel, whose ports are the device's. Its fields have checked what is written for it.
 void make_whole(const TopFields::Device& raw, const Node& node, DeviceConfig& device, Mistakes& mistakes) {
@@ -30,7 +32,7 @@ void make_whole(const TopFields::Device& raw, const Node& node, DeviceConfig& de
   const Node* written = node.find("kind");
   if (written && written->scalar != kind)
     mistakes.add(written->place, fmt::format("device `{0}` has `{1}:`, so its kind is `{1}`", device.name, kind));
-  device.kernels.push_back(config_of(raw.whole));
+  device.kernels.push_back(config_of(raw.whole, node.find(kind)->place));
   device.kernels.back().name = kind;
   device.wiring.ports = device.whole()->ports();
   std::vector<Edge>& outputs = device.wiring.outputs.emplace_back();
@@ -44,8 +46,9 @@ void make_bump(const TopFields::Device& raw, const Node& node, const Registry& r
                Mistakes& mistakes) {
   device.path = raw.path;
   if (raw.path.empty()) mistakes.add(node.place, fmt::format("device `{}` has no `path:`", raw.name));
+  const Node *path = node.find("path"), *rows = node.find("kernels");
   for (const TopFields::KernelRow& row : raw.kernels)
-    if (row.type) device.kernels.push_back(config_of(row));
+    if (row.type) device.kernels.push_back(config_of(row, rows->find(row.name)->place));
   // A kernel without options needs no entry under `kernels:`.
   for (const std::string& name : path_names(raw.path)) {
     TopFields::KernelRow row{name, name, registry.find(kKernelKind, name), {}, {}};
@@ -55,14 +58,13 @@ void make_bump(const TopFields::Device& raw, const Node& node, const Registry& r
                    fmt::format("`{0}` is a whole device: give device `{1}` no path, but `{0}:`", name, raw.name));
     if (!row.type || has) continue;
     TopFields::read_defaults(row, registry);
-    device.kernels.push_back(config_of(row));
+    device.kernels.push_back(config_of(row, path->place));
   }
   if (device.kernels.size() > kStagesMax)
     mistakes.add(node.place, fmt::format("device `{}` has more than {} kernels", raw.name, kStagesMax));
   std::vector<PathKernel> kernels;
   for (const KernelConfig& kernel : device.kernels)
     kernels.push_back({kernel.name, kernel.options->shape(), kernel.options->inputs(), kernel.options->outputs()});
-  const Node* path = node.find("path");
   if (!raw.path.empty()) device.wiring = wire(raw.path, kernels, path->place, mistakes);
 }
 

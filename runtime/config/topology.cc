@@ -187,7 +187,7 @@ KernelConfig Topology::link_options(const topology::Graph::Edge& edge, bool pace
   FieldsReader reader(&node, mistakes);
   options->fields(reader);
   reader.finish();
-  return found->second = {"", wire, options, reader.values()};
+  return found->second = {"", wire, options, reader.values(), node.place};
 }
 
 void Topology::finish(RunConfig& config, const Registry& registry, Mistakes& mistakes) {

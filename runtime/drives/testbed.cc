@@ -23,12 +23,13 @@ std::unique_ptr<Device> make_link(const config::LinkConfig& link, Pool& pool, st
 }  // namespace
 
 std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& pool, std::uint64_t seed,
-                                    Hardware hardware) {
+                                    Hardware hardware, config::Place* making) {
   std::vector<KernelPlan> plans;
   for (std::size_t i = 0; i < device.kernels.size(); i++) {
     const config::KernelConfig& kernel = device.kernels[i];
     plans.push_back({kernel.name, kernel.type->name, kernel.options->shape(), device.wiring.outputs[i],
-                     [&kernel, hardware](Stats& stats) {
+                     [&kernel, hardware, making](Stats& stats) {
+                       if (making) *making = kernel.place;
                        const KernelOptions& options = *kernel.options;
                        const bool strict = hardware == Hardware::kStrict && options.models_hardware();
                        return strict ? options.make_strict(stats) : options.make(stats);
@@ -41,11 +42,7 @@ std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& po
 Testbed::Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed, Fabric::Output output,
                  unsigned batch_max)
     : fabric_(std::move(output)) {
-  for (const config::DeviceConfig& device : config.devices) devices_.push_back(make_device(device, pool, seed));
-  for (const config::LinkConfig& link : config.links) {
-    devices_.push_back(make_link(link, pool, seed));
-    links_.push_back(&link);
-  }
+  make_all(config, pool, seed);
   for (unsigned i = 0; i < devices_.size(); i++) numbers_.emplace(devices_[i]->name(), i);
   for (auto& device : devices_) {
     device->set_batch_max(batch_max);
@@ -55,6 +52,38 @@ Testbed::Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed
   for (std::size_t i = 0; i < links_.size(); i++)
     for (Port side = 0; side < 2; side++)
       fabric_.join({static_cast<unsigned>(first_link + i), side}, port(links_[i]->between[side]));
+}
+
+// All mistakes are told, but of what stands in one place, as of hosts of a topology, one.
+void Testbed::make_all(const config::RunConfig& config, Pool& pool, std::uint64_t seed) {
+  config::Mistakes mistakes = config.further_mistakes();
+  std::vector<config::Place> refused;
+  const auto was_refused = [&](const config::KernelConfig& kernel) {
+    return std::ranges::find(refused, kernel.place) != refused.end();
+  };
+  const auto refuse = [&](config::Place place, const ConfigError& error) {
+    mistakes.add(place, error.what());
+    refused.push_back(place);
+  };
+  for (const config::DeviceConfig& device : config.devices) {
+    if (std::ranges::any_of(device.kernels, was_refused)) continue;
+    config::Place making = device.place;
+    try {
+      devices_.push_back(make_device(device, pool, seed, Hardware::kAsConfigured, &making));
+    } catch (const ConfigError& error) {
+      refuse(making, error);
+    }
+  }
+  for (const config::LinkConfig& link : config.links) {
+    links_.push_back(&link);
+    if (was_refused(link.kernel)) continue;
+    try {
+      devices_.push_back(make_link(link, pool, seed));
+    } catch (const ConfigError& error) {
+      refuse(link.kernel.place, error);
+    }
+  }
+  if (!mistakes.none()) throw ConfigError(mistakes.text());
 }
 
 unsigned Testbed::number(const std::string& name) const {

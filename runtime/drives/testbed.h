@@ -15,14 +15,16 @@ namespace rocebox {
 /// Whether what models hardware is held to what that can do, or as its options say.
 enum class Hardware : std::uint8_t { kAsConfigured, kStrict };
 
-/// Makes one device of a configuration that has been checked; throws ConfigError for what only making it shows.
+/// Makes one device of a configuration that has been checked; throws ConfigError for what only making it shows, and has
+/// then said in `making` where the options stand with which that came.
 std::unique_ptr<Device> make_device(const config::DeviceConfig& device, Pool& pool, std::uint64_t seed,
-                                    Hardware hardware = Hardware::kAsConfigured);
+                                    Hardware hardware = Hardware::kAsConfigured, config::Place* making = nullptr);
 
 class Testbed {
  public:
-  /// Makes every device; throws ConfigError. `output` takes what leaves by ports that no link joins. `batch_max` is
-  /// Pipeline::set_batch_max of every device; one packet at a time is the meaning of pipelines that fork and merge.
+  /// Makes every device. Throws ConfigError with what only that shows, each with its place. `output` takes what leaves
+  /// by ports that no link joins. `batch_max` is Pipeline::set_batch_max of every device; one packet at a time is the
+  /// meaning of pipelines that fork and merge.
   Testbed(const config::RunConfig& config, Pool& pool, std::uint64_t seed, Fabric::Output output,
           unsigned batch_max = 1);
 
@@ -48,6 +50,8 @@ class Testbed {
   static void report_sum(const std::vector<const Testbed*>& shards, Json& report, Detail detail);
 
  private:
+  void make_all(const config::RunConfig& config, Pool& pool, std::uint64_t seed);
+
   std::vector<std::unique_ptr<Device>> devices_;
   std::unordered_map<std::string, unsigned> numbers_;  // by name
   std::vector<const config::LinkConfig*> links_;       // devices_ behind the first of them are links

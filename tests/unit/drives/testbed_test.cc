@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/kernel/kernel_options.h"
 #include "tests/unit/harness.h"
 
 namespace rocebox::testbed_test {
@@ -36,6 +37,58 @@ class ShardBed {
   Pool pool_;
   Testbed testbed_;
 };
+
+// Its options are good, and it cannot be made with all of them.
+class Picky final : public Kernel {
+ public:
+  struct Config {
+    std::int64_t number = 12;
+    void fields(Fields& f) { f.integer("number", number, {0, 100}, "a number"); }
+  };
+  Picky(const Config& config, Stats&) {
+    if (config.number == 13) throw ConfigError("it does not take 13");
+  }
+  void process(Context&, Port, Batch&) override {}
+};
+
+std::string refusal_of(const std::string& yaml) {
+  static constexpr Component kRows[] = {two_sided_kernel<Picky>("picky", "refuses a number")};
+  Registry registry;
+  registry.add(kRows, "the test");
+  config::Mistakes mistakes("f.yaml");
+  const config::RunConfig config = config::load_text(yaml, "f.yaml", registry, mistakes, false);
+  EXPECT_TRUE(mistakes.none()) << mistakes.text();
+  Pool pool({.small = 64, .large = 16, .giant = 2});
+  try {
+    const Testbed testbed(config, pool, 1, [](FabricPort, std::span<Packet>, Nanos) {});
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Testbed, WhatOnlyMakingADeviceShowsHasItsPlaceToo) {
+  EXPECT_EQ(refusal_of("devices:\n"
+                       "  a: {path: x <-> picky <-> y, kernels: {picky: {number: 13}}}\n"
+                       "  b: {path: x <-> picky <-> y}\n"
+                       "  c:\n"
+                       "    path: x <-> inspect <-> mine <-> y\n"
+                       "    kernels:\n"
+                       "      mine:\n"
+                       "        type: picky\n"
+                       "        number: 13\n"),
+            "f.yaml:2:49: it does not take 13\n"
+            "f.yaml:8:9: it does not take 13");
+}
+
+TEST(Testbed, ProgramsOfNicsAreRefusedByTheirPlace) {
+  const std::string nic =
+      "nic: {rate: 1Gbps, congestion_control: pcc, pcc: {program: rtt_control, parameters: [{id: 43, value: 1}]}}";
+  const std::string why = refusal_of("topology:\n  back_to_back: {}\n  hosts: {" + nic + "}\n");
+  EXPECT_TRUE(why.starts_with("f.yaml:3:16: `pcc`: `")) << why;
+  EXPECT_EQ(why.find('\n'), std::string::npos) << "one for both hosts: " << why;
+  EXPECT_TRUE(refusal_of("devices:\n  a: {" + nic + "}\n").starts_with("f.yaml:2:12: `pcc`: `"));
+}
 
 TEST(Testbed, ReportsWhatItsShardsCameToTogether) {
   Registry registry;
