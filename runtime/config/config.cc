@@ -139,8 +139,7 @@ class Loader {
         continue;
       }
       if (raw.between.size() != 2) {
-        mistakes_.add(between ? between->place : node->place,
-                      fmt::format("link `{}` needs `between: [device.port, device.port]`", raw.name));
+        mistakes_.add(between ? between->place : node->place, without_ends(raw.name, between != nullptr));
         continue;
       }
       bool good = true;
@@ -156,6 +155,18 @@ class Loader {
         mistakes_.add(node->place, fmt::format("`{}` is already the name of a device", raw.name));
       config_.links.push_back(std::move(link));
     }
+  }
+
+  // Of a link whose two ends are not written: in a topology it may be one of its own that is meant.
+  std::string without_ends(const std::string& name, bool has_between) const {
+    constexpr std::string_view kNeeded = "`between: [device.port, device.port]`";
+    std::vector<std::string> placed;
+    for (const LinkConfig& link : config_.links)
+      if (link.placed) placed.push_back(link.name);
+    if (has_between || placed.empty() || mistakes_.full()) return fmt::format("link `{}` needs {}", name, kNeeded);
+    const std::string beside =
+        nearest(name, placed).empty() ? fmt::format("; a link beside its own needs {}", kNeeded) : "";
+    return fmt::format("the topology has no link `{}`{}{}", name, suggestion(name, placed), beside);
   }
 
   void ports(const Node& root, TopFields& top) {
@@ -267,24 +278,6 @@ RunConfig load(const std::string& path, Registry& registry, Mistakes& mistakes, 
   config.path = path;
   if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) config.origin = ConfigOrigin::kPipe;
   return config;
-}
-
-bool resolve_port(const RunConfig& config, std::string_view name, PortName& port, std::string& why) {
-  std::vector<std::string> known;
-  std::vector<PortName> matches;
-  for (const DeviceConfig& device : config.devices) {
-    for (const std::string& p : device.wiring.ports) {
-      known.push_back(device.name + "." + p);
-      if (name == p || name == known.back()) matches.push_back({device.name, p});
-    }
-  }
-  if (matches.size() == 1) {
-    port = matches[0];
-    return true;
-  }
-  why = matches.empty() ? fmt::format("there is no port `{}`{}", name, suggestion(name, known))
-                        : fmt::format("port `{}` is in several devices; write `{}`", name, matches[0].text());
-  return false;
 }
 
 nlohmann::ordered_json schema(const Registry& registry) {

@@ -243,6 +243,11 @@ TEST(Topology, MistakesAreTold) {
       {"topology: {leaf_spin: {}}\n", "unknown key `leaf_spin`; did you mean `leaf_spine`?"},
       {"topology: {back_to_back: {}, hosts: {station: {rat: 1Gbps}}}\n", "unknown key `rat`"},
       {"topology: {dumbbell: {}, hosts: {station: {}}, switches: {station: {}}}\n", "has 1 port(s), and the topology"},
+      {kLeafSpine + "links: {h1_laef0: {loss: 50%}}\n",
+       ": the topology has no link `h1_laef0`; did you mean `h1_leaf0`?"},
+      {kLeafSpine + "links: {haul: {loss: 50%}}\n", "the topology has no link `haul`; known: "},
+      {kLeafSpine + "links: {haul: {loss: 50%}}\n", "; a link beside its own needs `between: [device.port"},
+      {kLeafSpine + "links: {h1_laef0: {between: [h0.wire]}}\n", "link `h1_laef0` needs `between:"},
   };
   for (const Row& row : rows) {
     std::string mistakes;

@@ -1,9 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runtime/config/config.h"
 
 namespace rocebox::config {
+
+bool resolve_port(const RunConfig& config, std::string_view name, PortName& port, std::string& why) {
+  std::vector<std::string> known;
+  std::vector<PortName> matches;
+  for (const DeviceConfig& device : config.devices) {
+    for (const std::string& p : device.wiring.ports) {
+      known.push_back(device.name + "." + p);
+      if (name == p || name == known.back()) matches.push_back({device.name, p});
+    }
+  }
+  if (matches.size() == 1) {
+    port = matches[0];
+    return true;
+  }
+  why = matches.empty() ? fmt::format("there is no port `{}`{}", name, suggestion(name, known))
+                        : fmt::format("port `{}` is in several devices; write `{}`", name, matches[0].text());
+  return false;
+}
 
 std::vector<PortName> unbound_ports(const RunConfig& config) {
   std::vector<PortName> result;
