@@ -6,7 +6,9 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <climits>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <unordered_set>
 #include <utility>
@@ -144,6 +146,39 @@ class Builder final : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
+// The line in which the parser gives up; past the end of the text where it does not.
+int line_of_failure(const std::string& text) {
+  Mistakes ignored("");
+  Builder builder(ignored, text);
+  try {
+    std::istringstream stream(text);
+    YAML::Parser(stream).HandleNextDocument(builder);
+  } catch (const YAML::Exception& error) {
+    return place_of(error.mark).line;
+  } catch (const LimitReached&) {
+  }
+  return INT_MAX;
+}
+
+// Where a key without its colon runs on into the next line, the parser gives up at the colon there. It is that, if the
+// text can be read further with one more: then the place of that key, else none.
+std::optional<Place> missing_colon(std::string_view text, const YAML::Exception& error) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  if (error.msg != YAML::ErrorMsg::MAP_VALUE) return {};
+  std::size_t end = 0;  // of the lines before
+  for (int line = 0; line < error.mark.line && end < text.size(); line++)
+    end = std::min(text.size(), text.find('\n', end)) + 1;
+  const std::size_t last = text.substr(0, end).find_last_not_of(kBlanks);
+  if (end == 0 || last == std::string_view::npos) return {};
+  const std::string_view above = text.substr(0, last + 1);
+  std::string mended(text);
+  mended.insert(above.size(), ":");
+  if (line_of_failure(mended) <= place_of(error.mark).line) return {};
+  const std::size_t first = above.rfind('\n') + 1;  // of its line; 0 where it is the first one
+  return Place{static_cast<int>(std::ranges::count(above, '\n')) + 1,
+               static_cast<int>(above.find_first_not_of(kBlanks, first) - first) + 1};
+}
+
 }  // namespace
 
 const Node* Node::find(std::string_view key) const {
@@ -185,7 +220,12 @@ Node parse_yaml(std::string_view text, Mistakes& mistakes) {
     if (parser.HandleNextDocument(second)) mistakes.add({}, "more than one YAML document; give one");
     return root;
   } catch (const YAML::Exception& error) {
-    mistakes.add(place_of(error.mark), "YAML: " + error.msg);
+    const std::optional<Place> before = missing_colon(text, error);
+    if (before)
+      mistakes.add(*before, fmt::format("YAML: a `:` is missing, and line {} is read as going on with this one",
+                                        place_of(error.mark).line));
+    else
+      mistakes.add(place_of(error.mark), "YAML: " + error.msg);
   } catch (const LimitReached& limit) {
     mistakes.add(limit.place, limit.message);
   }

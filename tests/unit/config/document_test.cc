@@ -54,6 +54,24 @@ TEST(Document, MistakesWithTheirPlaces) {
     EXPECT_NE(mistakes_of(row.text).find(row.words), std::string::npos) << row.text << "\n" << mistakes_of(row.text);
 }
 
+// The parser takes the key and the next line for one key of two lines, and gives up in the second.
+TEST(Document, AForgottenColonIsToldWhereItIs) {
+  const std::string missing = "YAML: a `:` is missing, and line ";
+  const struct Row {
+    const char* text;
+    std::string words;
+  } rows[] = {{"a\n  b: 1\n", "f:1:1: " + missing + "2 is read as going on with this one"},
+              {"a:\n  b: {c: 1}\n  d\ne: 2\n", "f:3:3: " + missing + "4 "},
+              {"a: 1\nb 2\n\n\nc: 3\n", "f:2:1: " + missing + "5 "},
+              {"a:\n  b\n    c: 1\nd: e: f\n", "f:2:3: " + missing + "3 "},
+              {"a: b\n  c: 1\n", "f:2:4: YAML: illegal map value"},
+              {"a: 1\nb: c: d\n", "f:2:5: YAML: illegal map value"},
+              {"\xEF\xBB\xBF"
+               "a\nb: 1\n",
+               "f:1:"}};
+  for (const Row& row : rows) EXPECT_TRUE(mistakes_of(row.text).starts_with(row.words)) << mistakes_of(row.text);
+}
+
 TEST(Document, EmptyOnesAreNothing) {
   for (const char* text : {"", "\n", "# a comment\n", "---\n", "---\n...\n", "~", "\xEF\xBB\xBF"}) {
     Mistakes mistakes("f");
