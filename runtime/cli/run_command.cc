@@ -153,7 +153,7 @@ int tell_end(const RunArguments& arguments, const Json& report, const Expectatio
              const StandardOutput& standard_output) {
   if (!standard_output.is_json) print_report(report, standard_output.is_capture ? stderr : stdout, arguments.report);
   std::vector<std::string> failures = expectations.failures(report);
-  std::ranges::move(failed_workloads(report), std::back_inserter(failures));
+  std::ranges::move(failed_workloads(report, expectations), std::back_inserter(failures));
   tell_placed(failures);
   for (const Json& row : report.value("recordings", Json::array()))  // the first is the command line's
     if (!arguments.trace.empty() && row["id"] == 1 && row.contains("error"))

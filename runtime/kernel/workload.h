@@ -56,7 +56,8 @@ class Workload {
   virtual std::span<const FlowRecord> flows() const = 0;
   /// What waits for what, for people, when nothing advances any more: one line a stuck transfer, at most `lines`.
   virtual void explain_waiting(Report& report, unsigned lines) const = 0;
-  /// A text `error` that is not empty fails the run, which names the workload and says that text.
+  /// A text `error` that is not empty fails the run, which names the workload and says that text; but not where an
+  /// expectation says that it is to fail (`workloads.NAME.failed == 1`).
   virtual void report(Report& report) const = 0;
 
  protected:

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "runtime/config/units.h"
@@ -119,6 +120,11 @@ Expectation::Result Expectation::evaluate(const Json& report) const {
                                           : *left >= *right);
   return {holds, left ? fmt::format("{}", *left) : left_why, right ? fmt::format("{}", *right) : right_why,
           left.has_value(), right.has_value()};
+}
+
+bool Expectation::looks_at(std::string_view path) const {
+  const auto is_it = [path](const Term& term) { return term.path && term.path->text() == path; };
+  return std::ranges::any_of(left_, is_it) || std::ranges::any_of(right_, is_it);
 }
 
 std::string Expectation::failure(const Result& result) const {

@@ -28,6 +28,8 @@ class Expectation {
   };
   /// A side without a value makes it false.
   Result evaluate(const Json& report) const;
+  /// Whether it is about the value at that path.
+  bool looks_at(std::string_view path) const;
   /// What a result that does not hold is told with: "expected `a == b`: a is 1, b is 2", or why a side has no value.
   std::string failure(const Result& result) const;
   const std::string& text() const { return text_; }

@@ -36,6 +36,16 @@ void Expectations::add_to(Json& report) const {
   report["expectations"] = std::move(rows);
 }
 
+bool Expectations::accept(std::string_view path, const Json& report) const {
+  bool any = false;
+  for (const auto& [place, expectation] : all_) {
+    if (!expectation.looks_at(path)) continue;
+    if (!expectation.evaluate(report).holds) return false;
+    any = true;
+  }
+  return any;
+}
+
 std::vector<std::string> Expectations::failures(const Json& report) const {
   std::vector<std::string> lines;
   for (const auto& [place, expectation] : all_) {

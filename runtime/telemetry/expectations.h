@@ -21,6 +21,8 @@ class Expectations {
   /// Adds them to the report that they are about.
   void add_to(Json& report) const;
   bool hold(const Json& report) const { return failures(report).empty(); }
+  /// Whether there are some about the value at `path`, all of which hold: then it is as it should be, whatever it is.
+  bool accept(std::string_view path, const Json& report) const;
   /// A line for each that does not hold: where it stands, and the values of both sides.
   std::vector<std::string> failures(const Json& report) const;
 

@@ -26,6 +26,7 @@ class ReportPath {
     std::string why;     ///< without a value: what is missing, with the nearest known word
   };
   Result follow(const Json& report) const;
+  const std::string& text() const { return text_; }
 
  private:
   struct Step {

@@ -272,6 +272,9 @@ sim: {watchdog: 60s}
         shown, said = self.rocebox("sim", self.config(text), status=1)
         self.assertIn("workload `client` failed: ", said)
         self.assertIn("client", shown)
+        for expected, words in ("1", []), ("0", ["workload `client` failed: ", "`workloads.client.failed` is 1"]):
+            said = self.rocebox("sim", self.config(text + f"expect: workloads.client.failed == {expected}\n"), status=min(len(words), 1))[1]
+            self.assertTrue(all(word in said for word in words) and bool(said) == bool(words), said)
 
     def test_a_sweep_makes_each_run_before_the_first_one_starts(self):
         """What is wrong with a workload is known when it is made."""

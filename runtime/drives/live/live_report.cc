@@ -87,14 +87,17 @@ void Live::report_workloads(Json& report) const {
   if (!shards_[0]->workloads()) return;
   for (const SimWorkloads::Row& row : shards_[0]->workloads()->rows()) {
     const bool started = row.started != kNever, finished = row.finished != kNever;
-    Json& json = report["workloads"][row.config->name] = {
+    Json own;
+    JsonReport details(own);
+    row.workload->report(details);
+    report["workloads"][row.config->name] = {
         {"type", row.config->type->name},
         {"hosts", row.config->hosts.size()},
         {"finished", finished},
+        {"failed", !workload_error(own).empty()},
         {"duration_ns", started ? (finished ? row.finished : stopped_.load()) - row.started : 0},
-        {"transfers", row.workload->flows().size()}};
-    JsonReport own(json["details"] = Json::object());
-    row.workload->report(own);
+        {"transfers", row.workload->flows().size()},
+        {"details", std::move(own)}};
   }
 }
 

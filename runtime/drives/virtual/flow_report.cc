@@ -86,9 +86,13 @@ class WorkloadReport {
     const bool started = row_.started != kNever, finished = row_.finished != kNever;
     const Nanos end = finished ? row_.finished : now_;
     const Nanos span = started ? end - row_.started : 0;
+    Json own;
+    JsonReport details(own, now_ == 0);  // the report before the run
+    row_.workload->report(details);
     Json json = {{"type", row_.config->type->name},
                  {"hosts", row_.config->hosts.size()},
                  {"finished", finished},
+                 {"failed", !workload_error(own).empty()},
                  {"start_ns", started ? row_.started : 0},
                  {"duration_ns", span},
                  {"transfers", flows.size()},
@@ -97,8 +101,7 @@ class WorkloadReport {
                  {"goodput_bits_per_second", std::llround(rate_of(static_cast<double>(bytes_) * 8, span))}};
     json["completion"] = completion_row(completions_);
     json["slowdown"] = slowdown_row(slowdowns_);
-    JsonReport details(json["details"], now_ == 0);  // the report before the run
-    row_.workload->report(details);
+    json["details"] = std::move(own);
     json["transfers_omitted"] = flows.size() - table.size();
     json["flows"] = std::move(table);
     return json;

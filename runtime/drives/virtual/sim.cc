@@ -246,7 +246,7 @@ bool Sim::succeeded() const {
 std::vector<std::string> Sim::failures() const {
   const Json all = report();
   std::vector<std::string> lines = expectations_.failures(all);
-  std::ranges::move(failed_workloads(all), std::back_inserter(lines));
+  std::ranges::move(failed_workloads(all, expectations_), std::back_inserter(lines));
   return lines;
 }
 

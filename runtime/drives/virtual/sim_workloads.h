@@ -9,6 +9,7 @@
 #include "runtime/drives/testbed.h"
 #include "runtime/kernel/carried.h"
 #include "runtime/kernel/workload.h"
+#include "runtime/telemetry/expectations.h"
 #include "runtime/telemetry/json_report.h"
 
 namespace rocebox {
@@ -68,7 +69,10 @@ class SimWorkloads {
   Nanos next_start_ = kNever, finished_at_ = 0;
 };
 
-/// A line for each workload that tells of an error in the report of a run that has ended.
-std::vector<std::string> failed_workloads(const Json& report);
+/// The error that a workload's own part of a report tells; empty: none.
+std::string workload_error(const Json& details);
+/// A line for each workload that tells of an error in the report of a run that has ended, where no expectation says
+/// that it is to fail.
+std::vector<std::string> failed_workloads(const Json& report, const Expectations& expectations);
 
 }  // namespace rocebox
