@@ -33,12 +33,14 @@ void NicConfig::control_fields(Fields& f) {
   int chosen = 0;
   f.choice(kName, chosen, names, "who sets the rates of queue pairs");
   std::string_view by = kName;
+  std::vector<bool> switched;  // by their own `enabled`
   for (std::size_t i = 0; i < controls_.size(); i++) {
     const std::string_view name = controls_[i]->name;
     CongestionControlOptions& options = *control_options_[i];
     const int number = static_cast<int>(i) + 1;
     f.group(name, controls_[i]->summary, [&](Fields& g) {
       options.fields(g);
+      switched.push_back(g.given("enabled"));
       if (chosen == number && !options.enabled())
         g.exclude("enabled", fmt::format("is false, and `{}: {}` says that it is used", kName, name));
     });
@@ -51,6 +53,9 @@ void NicConfig::control_fields(Fields& f) {
     chosen = number;
     by = name;
   }
+  for (std::size_t i = 0; i < controls_.size(); i++)
+    f.has_effect(controls_[i]->name, static_cast<int>(i) + 1 == chosen || switched[i], kName,
+                 fmt::format("has no effect: the congestion control is `{}`", names[static_cast<std::size_t>(chosen)]));
   if (chosen == 0) return;
   control = control_options_[static_cast<std::size_t>(chosen) - 1];
   control_name = names[static_cast<std::size_t>(chosen)];
@@ -116,6 +121,8 @@ void NicConfig::fields(Fields& f) {
           [this](Fields& g) { dpa.fields(g); });
   f.duration("retransmit_stall", retransmit_stall, {0, kMillisecond},
              "rnic_sr, selective: the queue pair sends nothing for so long after a packet that it sent again");
+  f.has_effect("retransmit_stall", recovery == Recovery::kRnicSr || recovery == Recovery::kSelective, "recovery",
+               fmt::format("has no effect with `recovery: {}`", word_of(recovery)));
   f.group("scheduler", "which queue pair sends next", [this](Fields& g) { scheduler.fields(g); });
   f.group("limiter", "token buckets of queue pairs and of the port", [this](Fields& g) { limiter.fields(g); });
   f.group("pcie", "host memory behind PCIe, from which data are read", [this](Fields& g) { pcie.fields(g); });

@@ -93,6 +93,9 @@ void ControlConfig::fields(Fields& f) {
   f.duration("hints_period", hints_period, {kMicrosecond, kSecond}, "how often it is looked at");
   if (!has_policy() && !hints_file.empty()) f.refuse("hints_file", "is for a policy");
   if (!std::ranges::is_sorted(hints, {}, &HintConfig::at)) f.refuse("hints", "are not in the order of `at`");
+  for (const OptionValue& option : f.values())
+    if (option.name != "policy" && option.name != "file")
+      f.has_effect(option.name, has_policy(), "policy", "has no effect without a policy");
 }
 
 }  // namespace rocebox::scr

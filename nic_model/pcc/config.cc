@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kPrograms[] = {"rtt_control", "swift_control", "load_control"};
 constexpr std::string_view kNotificationPrograms[] = {"load_np"};
 constexpr std::size_t kSettingsMax = 256;
+constexpr std::string_view kOfProgram = "has no effect without a program";
 
 // Which program: one that comes with rocebox, or a file.
 void program_fields(Fields& f, std::string& program, InputFile& file, std::span<const std::string_view> known,
@@ -52,6 +53,7 @@ void mailbox_field(Fields& f, std::vector<std::string>& mailbox, bool has_progra
 void NotificationConfig::fields(Fields& f) {
   program_fields(f, program, file, kNotificationPrograms, "without one probes are answered with three times");
   f.integer("threads", threads, {1, 256}, "threads that share out queue pairs, as the program can ask");
+  f.has_effect("threads", has_program(), "program", kOfProgram);
   mailbox_field(f, mailbox, has_program());
 }
 
@@ -75,6 +77,9 @@ void PccConfig::fields(Fields& f) {
   mailbox_field(f, mailbox, has_program());
   f.group("notification_point", "a program that writes what the answers to peers' probes carry",
           [this](Fields& g) { notification.fields(g); });
+  for (const char* name : {"slot", "threads"}) f.has_effect(name, has_program(), "program", kOfProgram);
+  for (const char* name : {"watchdog", "budget"})
+    f.has_effect(name, has_program() || notification.has_program(), "program", kOfProgram);
 }
 
 std::vector<ParameterValue> PccConfig::values() const {

@@ -40,6 +40,8 @@ void PcieConfig::fields(Fields& f) {
   f.duration("read_latency", read_latency, {0, kMillisecond}, "from asking for a packet's data to having them");
   f.integer("outstanding_reads", outstanding_reads, {1, static_cast<std::int64_t>(kStagedPackets)},
             "packets whose data are asked for at once");
+  for (const char* name : {"read_latency", "outstanding_reads"})
+    f.has_effect(name, bandwidth != 0, "bandwidth", "has no effect without a `bandwidth`");
 }
 
 void LoopbackConfig::fields(Fields& f) {

@@ -119,6 +119,7 @@ void add_sim(CLI::App& app, SimArguments& a) {
   add_trace(*command, a.trace, a.trace_outs);
   add_plugins(*command, a.plugins);
   command->add_flag("--only-check", a.only_check)->group("");  // what a sweep starts first: for no user
+  command->add_flag("--notes-told", a.notes_told)->group("");  // what a sweep starts: for no user
 }
 
 void add_run(CLI::App& app, RunArguments& a) {

@@ -143,6 +143,7 @@ int check(const CheckArguments& arguments) {
     }
   }
   const config::RunConfig config = load(arguments, text, registry);
+  tell_placed(config.notes);
   if (arguments.routes) {
     if (config.placements.empty())
       throw ConfigError(config.file + ": --routes lists those of a topology, and there is none");

@@ -52,6 +52,7 @@ struct SimArguments {
   std::string trace;
   std::vector<std::string> trace_outs;
   ReportOptions report;
+  bool notes_told = false;  ///< of the configuration, by a sweep for all of its runs
   bool only_check = false;  ///< make all that the run needs, and then end: how a sweep finds mistakes before its runs
 };
 int sim(const SimArguments& arguments);

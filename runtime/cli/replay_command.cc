@@ -131,6 +131,7 @@ int replay(const ReplayArguments& arguments) {
   config::RunConfig config =
       load_or_throw(arguments.config, arguments.line, registry, "--from FILE -- KERNEL [OPTION=VALUE]...");
   refuse_virtual(config, false);
+  tell_placed(config.notes);
   apply(arguments, config);
   // Standard output belongs to a capture or to the JSON when one of them asks for it; the text then goes to stderr.
   const bool capture_on_stdout = std::any_of(config.captures.begin(), config.captures.end(),

@@ -168,6 +168,7 @@ int run(const RunArguments& arguments) {
   Registry registry = make_registry(arguments.plugins);
   config::RunConfig config = change(arguments, load_or_throw(arguments.config, arguments.line, registry,
                                                              "--between A B -- KERNEL [OPTION=VALUE]..."));
+  tell_placed(config.notes);
   const std::vector<unsigned> cores = choose_cores(arguments.cores, config.live);
   require_one_core(config, cores);
   Signals reloads({SIGHUP});

@@ -114,6 +114,7 @@ int sim(const SimArguments& arguments) {
   if (!arguments.plot.empty()) require_plots();
   Registry registry = make_registry(arguments.plugins);
   config::RunConfig config = load_sim(arguments, registry);
+  if (!arguments.notes_told) tell_placed(config.notes);
   const bool capture_on_stdout = std::any_of(config.captures.begin(), config.captures.end(),
                                              [](const auto& b) { return is_standard_output(b.out); });
   const bool json_on_stdout = is_standard_output(arguments.json);

@@ -76,6 +76,7 @@ void refuse_contradictions(const SimArguments& arguments) {
 int sweep_among(const SimArguments& arguments, Ranks& ranks) {
   const CheckedSweep checked = check_sweep(arguments, ranks);
   if (checked.status != 0) return checked.status;
+  if (ranks.is_first()) tell_placed(checked.notes);
   const std::vector<SweepPoint> points = with_seeds(checked.points, arguments.seeds);
   if (!arguments.csv.empty() && ranks.is_first()) make_folder("--csv", arguments.csv);
   SweepRuns runs(arguments, points, ranks, SweepRuns::Extent::kRun);

@@ -56,12 +56,15 @@ void check_seed(const SimArguments& arguments, const SweepPoint& point, const co
     throw ConfigError(fmt::format("--seeds {}: from seed {} on there are not as many", arguments.seeds, point.seed));
 }
 
-// What is wrong with any combination as far as loading tells. Each gets the seed of its own configuration.
-std::vector<std::string> load_points(const SimArguments& arguments, std::vector<SweepPoint>& points) {
+void add_new(std::vector<std::string>& texts, const std::string& text) {
+  if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+}
+
+// What is wrong with any combination as far as loading tells, and what there is to note. Each gets the seed of its own
+// configuration.
+std::vector<std::string> load_points(const SimArguments& arguments, std::vector<SweepPoint>& points,
+                                     std::vector<std::string>& notes) {
   std::vector<std::string> mistakes;
-  const auto add = [&mistakes](const std::string& text) {
-    if (std::ranges::find(mistakes, text) == mistakes.end()) mistakes.push_back(text);
-  };
   std::set<std::int64_t> seeds;
   Captures captures;
   for (SweepPoint& point : points) {
@@ -71,6 +74,7 @@ std::vector<std::string> load_points(const SimArguments& arguments, std::vector<
     for (const auto& [key, value] : point.settings) one.settings.push_back(fmt::format("{}={}", key, value));
     try {
       const config::RunConfig config = load_sim(one, registry);
+      for (const std::string& note : config.notes) add_new(notes, note);
       seeds.insert(config.seed);
       point.seed = arguments.seed.empty() ? config.seed : seed_of(arguments.seed);
       check_seed(arguments, point, config);
@@ -81,12 +85,12 @@ std::vector<std::string> load_points(const SimArguments& arguments, std::vector<
       files.check();
       captures.add(config, arguments.seeds > 1);
     } catch (const ConfigError& error) {
-      add(error.what());
+      add_new(mistakes, error.what());
     }
   }
   if (!arguments.seed.empty() && seeds.size() > 1)
-    add(fmt::format("--seed {}: the values of --sweep give the runs seeds of their own: give one of both",
-                    arguments.seed));
+    add_new(mistakes, fmt::format("--seed {}: the values of --sweep give the runs seeds of their own: give one of both",
+                                  arguments.seed));
   return mistakes;
 }
 
@@ -108,8 +112,7 @@ std::vector<std::string> gathered(const std::vector<Json>& found, const std::vec
   std::vector<std::string> all;
   std::map<std::size_t, std::string> made;
   for (const Json& rank : found) {
-    for (const Json& text : rank["loaded"])
-      if (std::ranges::find(all, text.get<std::string>()) == all.end()) all.push_back(text.get<std::string>());
+    for (const Json& text : rank["loaded"]) add_new(all, text.get<std::string>());
     for (const Json& one : rank["made"]) made.emplace(one[0].get<std::size_t>(), one[1].get<std::string>());
   }
   std::set<std::string> told;
@@ -125,11 +128,12 @@ std::vector<std::string> gathered(const std::vector<Json>& found, const std::vec
 }  // namespace
 
 CheckedSweep check_sweep(const SimArguments& arguments, Ranks& ranks) {
-  std::vector<SweepPoint> points;
+  CheckedSweep checked;
+  std::vector<SweepPoint>& points = checked.points;
   Json own = {{"loaded", Json::array()}, {"made", Json::array()}, {"interrupted", false}};
   try {
     points = sweep_points(arguments.sweeps, arguments.seeds);
-    own["loaded"] = load_points(arguments, points);
+    own["loaded"] = load_points(arguments, points, checked.notes);
   } catch (const ConfigError& error) {
     own["loaded"].push_back(error.what());
   }
@@ -150,7 +154,7 @@ CheckedSweep check_sweep(const SimArguments& arguments, Ranks& ranks) {
     if (ranks.is_first()) tell("a signal ended the sweep before its first run");
     return {.status = 1};
   }
-  return {points, 0};
+  return checked;
 }
 
 }  // namespace rocebox::cli

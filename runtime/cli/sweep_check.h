@@ -13,6 +13,7 @@ inline constexpr const char* kSweepTable = "sweep.csv";
 
 struct CheckedSweep {
   std::vector<SweepPoint> points = {};  ///< every combination, with its first seed
+  std::vector<std::string> notes = {};  ///< of their configurations, each once
   int status = 0;                       ///< not 0: nothing is to run, and the first rank has told why
 };
 /// Loads every combination, and makes all that its runs need, as processes: mistakes of any run are told before the

@@ -74,6 +74,7 @@ void SweepRuns::start(std::size_t run) {
   for (const auto& [key, value] : points_[run].settings)
     command.words.insert(command.words.end(), {"--set", fmt::format("{}={}", key, value)});
   for (const std::string& plugin : arguments_.plugins) command.words.insert(command.words.end(), {"--plugin", plugin});
+  command.words.emplace_back("--notes-told");
   if (extent_ == Extent::kCheck) command.words.emplace_back("--only-check");
   command.error = scratch_.file(run, "err");
   command.environment = Ranks::no_rank();

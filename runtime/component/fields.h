@@ -88,6 +88,12 @@ class Fields {
     if (given(name)) refuse(name, why);
   }
 
+  /// Says whether what is written as field `name` has an effect beside what field `choice` says. Where it has none that
+  /// is no mistake, since one file may be for several choices, but a user is told, with `why`; not where a parameter or
+  /// a setting makes the choice. Call after both were read.
+  virtual void has_effect(std::string_view /*name*/, bool /*has*/, std::string_view /*choice*/,
+                          std::string_view /*why*/) {}
+
   /// As refuse(), of a place in the file that `name` names; lines and columns from 1.
   virtual void refuse_in(std::string_view name, const InputFile& /*file*/, int /*line*/, int /*column*/,
                          std::string_view why) {

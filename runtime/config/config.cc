@@ -81,6 +81,7 @@ class Loader {
       check_facing(config_, mistakes_);
       refuse_shared_addresses(config_, root, mistakes_);
     }
+    config_.notes = mistakes_.notes();
     config_.plugin_files = registry_.plugins();
     if (config_.devices.empty() && mistakes_.none()) mistakes_.add(root.place, "there is no device: give `devices:`");
     return std::move(config_);

@@ -122,6 +122,7 @@ struct RunConfig {
   ConfigOrigin origin = ConfigOrigin::kFile;
   std::vector<std::string> words;         ///< of ConfigOrigin::kArguments: what places mean, see place_text()
   std::vector<std::string> settings;      ///< that gave values to it: what places mean, too
+  std::vector<std::string> notes;         ///< of what is written and has no effect, each with its place
   std::vector<std::string> plugin_files;  ///< loaded for it, whoever names them
   std::int64_t seed = 1;
   Nanos drain = 10 * kSecond;

@@ -39,6 +39,12 @@ class Mistakes {
   int add_setting(std::string setting);
   /// Takes those of another file.
   void add(const Mistakes& other);
+  /// What stands there is good, and has no effect: no mistake, but a note, unless it has one where else it is looked
+  /// at: what is written once may be for several devices.
+  void add_idle(Place place, std::string message);
+  void add_effect(Place place);
+  /// "file:line:column: note: message" each.
+  std::vector<std::string> notes() const;
   bool none() const { return lines_.empty(); }
   /// More are counted, not kept: nothing is gained by finding good words for them.
   bool full() const;
@@ -63,7 +69,8 @@ class Mistakes {
     std::vector<Place> more{};  // places that have it by the same setting
   };
   bool repeats(const Line& line);
-  std::vector<Line> lines_;
+  std::vector<Line> lines_, idle_;
+  std::vector<Place> effects_;
   std::size_t more_ = 0, repeated_ = 0;
 };
 

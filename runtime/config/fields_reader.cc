@@ -283,4 +283,12 @@ void FieldsReader::exclude(std::string_view name, std::string_view why) {
   std::erase_if(values_, [&](const OptionValue& value) { return value.name == name; });
 }
 
+void FieldsReader::has_effect(std::string_view name, bool has, std::string_view choice, std::string_view why) {
+  if (!given(name)) return;
+  if (has || place_of(choice).setting != 0)
+    mistakes_.add_effect(place_of(name));
+  else
+    mistakes_.add_idle(place_of(name), fmt::format("`{}` {}", name, why));
+}
+
 }  // namespace rocebox::config

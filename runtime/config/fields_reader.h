@@ -71,6 +71,7 @@ class FieldsReader final : public ConfigFields {
   bool given(std::string_view name) override;
   void refuse(std::string_view name, std::string_view why) override;
   void exclude(std::string_view name, std::string_view why) override;
+  void has_effect(std::string_view name, bool has, std::string_view choice, std::string_view why) override;
   void refuse_in(std::string_view name, const InputFile& file, int line, int column, std::string_view why) override;
   const OptionValues& values() const override { return values_; }
 

@@ -72,6 +72,25 @@ void Mistakes::add(const Mistakes& other) {
   repeated_ += other.repeated_;
 }
 
+void Mistakes::add_idle(Place place, std::string message) {
+  const auto is_same = [&](const Line& line) { return line.place == place && line.message == message; };
+  if (idle_.size() < kConfigMistakesMax && std::ranges::none_of(idle_, is_same))
+    idle_.push_back({file_, place, std::move(message)});
+}
+
+void Mistakes::add_effect(Place place) {
+  if (std::ranges::find(effects_, place) == effects_.end()) effects_.push_back(place);
+}
+
+std::vector<std::string> Mistakes::notes() const {
+  std::vector<std::string> notes;
+  for (const Line& line : idle_)
+    if (std::ranges::find(effects_, line.place) == effects_.end())
+      notes.push_back(
+          printable(fmt::format("{}: note: {}", place_text(file_, line.place, words_, settings_), line.message)));
+  return notes;
+}
+
 bool Mistakes::full() const { return lines_.size() >= kConfigMistakesMax; }
 
 std::string Mistakes::text() const {

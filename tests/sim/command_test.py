@@ -435,6 +435,13 @@ sim: {watchdog: 60s}
         said = self.rocebox("check", self.config("lab: two\nhosts: {a: {}}\n"), "--set", "lab=x", status=2)[1]
         self.assertIn("and this is a lab", said)
 
+    def test_an_option_without_effect_is_noted_and_a_sweep_over_choices_has_none(self):
+        config = self.config(PAIR.replace("header_only: true", "header_only: true, retransmit_stall: 1us"))
+        note = r":4:\d+: note: `retransmit_stall` has no effect with `recovery: go_back_n`\n$"
+        for words in ("check",), ("sim", "--quiet"), ("sim", "--sweep", "iters=2"):
+            self.assertRegex(self.rocebox(words[0], config, *words[1:])[1], r"^\S+" + note)
+        self.assertEqual(self.rocebox("sim", config, "--sweep", "topology.hosts.nic.recovery=go_back_n")[1], "")
+
     def test_replay_refuses_workloads(self):
         said = self.rocebox("replay", self.config(FABRIC), status=2)[1]
         self.assertIn("give the configuration to `rocebox sim` or `rocebox run`", said)
@@ -457,8 +464,10 @@ sim: {watchdog: 60s}
             self.assertEqual((ran["finished"], ran["details"]["pings"], ran["details"]["error"]), (True, 50, ""))
         self.assertEqual(report["workloads"]["client"]["details"]["mismatches"], 0)
         self.assertEqual(report["run"]["pool_in_use"], report["run"]["pool_idle"])
-        said = self.rocebox("run", self.config(LIVE.replace("hosts: [b]", "hosts: [idle]")), status=2)[1]
+        wrong = LIVE.replace("hosts: [b]", "hosts: [idle]").replace("address: 10.0.0.1}", "address: 10.0.0.1, retransmit_stall: 1us}", 1)
+        said = self.rocebox("run", self.config(wrong), status=2)[1]
         self.assertIn("workload `server` cannot run on device `idle`", said)
+        self.assertIn(":3:50: note: `retransmit_stall` has no effect", said)
 
 
 if __name__ == "__main__":
