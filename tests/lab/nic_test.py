@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A NIC on a live wire: a neighbour of Linux's own stack, and two of them in two network namespaces with verbs between them."""
+"""A NIC on a live wire: a neighbour of Linux's own stack, and two of them with verbs between them, over veth and over memif."""
 import json
 import pathlib
 import re
@@ -9,14 +9,18 @@ import bed
 
 ADDRESS, ADDRESS6, MAC = "10.99.0.9", "fd99::9", "02:00:00:99:00:09"
 PINGS, PING_BYTES = 100, 5000
+WRITES, WRITE_BYTES, CHECKED = 200, 65536, 32
 
 
 class Nic(bed.BedTest):
-    def nic(self, port, address, address6, workloads="", space=None, options=""):
-        """Starts a NIC at an interface, in a namespace of its own if given; returns the process once packets flow."""
+    def nic(self, port, address, address6, workloads="", space=None, options="", idle="interrupt"):
+        """Starts a NIC at an interface, or at a port that is written out, in a namespace of its own if given; returns the process
+        once packets flow."""
+        if ":" not in port:
+            port = f"af_packet: {port}, rx_descriptors: 2048"
         config = self.dir / f"{address}.yaml"
-        config.write_text(f"devices: {{nic: {{nic: {{address: {address}, address6: '{address6}', mtu: 1500{', mac: ' + repr(MAC) if not space else ''}{options}}}}}}}\n"
-                          f"{workloads}ports: {{nic.wire: {{af_packet: {port}, rx_descriptors: 2048}}}}\nlive: {{idle: interrupt}}\n")
+        config.write_text(f"devices: {{nic: {{nic: {{address: {address}, address6: '{address6}', mtu: 1500{options}}}}}}}\n"
+                          f"{workloads}ports: {{nic.wire: {{{port}}}}}\nlive: {{idle: {idle}}}\n")
         words = (bed.ROCEBOX, "run", str(config), "--json", "-")
         process = self.child_within(space, *words) if space else self.child(*words)
         said = process.stderr.readline()
@@ -27,20 +31,40 @@ class Nic(bed.BedTest):
     def counters(self, report):
         return report["devices"]["nic"]["kernels"]["nic"]["counters"]
 
-    def test_linux_finds_it_and_pings_it(self):
-        process = self.nic(self.left_end, ADDRESS, ADDRESS6)
-        for address in (ADDRESS, ADDRESS6):
+    def found(self, *addresses):
+        """The left host's stack asks for its MAC address and pings it, three times each."""
+        for address in addresses:
             self.assertIn(" 0% packet loss", self.within(self.left, "ping", "-c", "3", "-i", "0.1", "-s", "1400", address))
             self.assertIn(MAC, self.within(self.left, "ip", "neigh", "show", address))
-        # It puts no fragments together, and says nothing to them; nor is it anybody else.
-        for words in (("-s", "3000", ADDRESS), ("10.99.0.8",)):
-            lost = bed.subprocess.run(["ip", "netns", "exec", self.left, "ping", "-c", "1", "-W", "0.3", *words], capture_output=True, text=True)
-            self.assertNotEqual(lost.returncode, 0, lost.stdout)
-        counters = self.counters(self.stop(process))
+
+    def check_answers(self, counters):
+        """What it has said to that, to two addresses."""
         self.assertEqual(counters["echo_replies_sent"], 6)
         self.assertGreaterEqual(counters["arp_replies_sent"], 1)
         self.assertGreaterEqual(counters["nd_advertisements_sent"], 1)
         self.assertEqual(counters["rx_roce_packets"], 0)
+
+    def test_linux_finds_it_and_pings_it(self):
+        process = self.nic(self.left_end, ADDRESS, ADDRESS6, options=f", mac: '{MAC}'")
+        self.found(ADDRESS, ADDRESS6)
+        # It puts no fragments together, and says nothing to them; nor is it anybody else.
+        for words in (("-s", "3000", ADDRESS), ("10.99.0.8",)):
+            lost = bed.subprocess.run(["ip", "netns", "exec", self.left, "ping", "-c", "1", "-W", "0.3", *words], capture_output=True, text=True)
+            self.assertNotEqual(lost.returncode, 0, lost.stdout)
+        self.check_answers(self.counters(self.stop(process)))
+
+    def test_linux_finds_it_behind_a_tap_and_then_nothing_of_it_is_left(self):
+        tap, before = f"rbT{bed.os.getpid() % 100000}", self.within(self.left, "ls", "/sys/class/net")
+        process = self.nic(f"tap: {tap}", "10.98.0.9", "fd98::9", space=self.left, options=f", mac: '{MAC}'")
+        self.within(self.left, "ip", "link", "set", tap, "up")
+        self.within(self.left, "ip", "address", "add", "10.98.0.1/24", "dev", tap)
+        self.within(self.left, "ip", "address", "add", "fd98::1/64", "dev", tap, "nodad")
+        self.found("10.98.0.9", "fd98::9")
+        report = self.stop(process)
+        self.assertEqual(report["ports"][0]["is"], f"tap {tap}")
+        self.check_answers(self.counters(report))
+        self.assertEqual(self.within(self.left, "ls", "/sys/class/net"), before)
+        self.assertFalse(bed.run_folder(process.name).exists())
 
     def join(self):
         """A bridge between both namespaces."""
@@ -78,6 +102,30 @@ class Nic(bed.BedTest):
                 self.assertEqual(self.counters(report)["rx_icrc_encapsulated"], 0)
             # What each sent has come to the other: the wire loses nothing.
             self.assertEqual(self.counters(asks)["tx_roce_packets"], self.counters(serves)["rx_roce_packets"])
+
+    def test_two_of_them_write_over_memif(self):
+        """As fast as they can, and beside it messages whose every byte is compared."""
+        def end(number, role, client=""):
+            bulk = f"bulk: {{type: write_bw, hosts: [nic], port: 7201, iters: {WRITES}, size: {WRITE_BYTES}, mtu: 1024{client}}}"
+            cases = f"{client}, messages: {CHECKED}, cases: [{{verb: write}}, {{verb: write_with_imm}}]" if client else ""
+            # Its other end wakes nobody who sleeps. However long that one waits for a core, nothing is sent again.
+            return self.nic(f"memif: {{socket: {self.dir}/m.sock, role: {role}}}", f"10.99.0.{number}", f"fd99::{number}",
+                            f"workloads:\n  {bulk}\n  check: {{type: verbs_check, hosts: [nic], port: 7202, size: {PING_BYTES}{cases}}}\n",
+                            options=", retransmission_timeout: 100s", idle="pause")
+        serves = end(12, "server")
+        asks, serves = (self.ended(process) for process in (end(11, "client", ", address: 10.99.0.12"), serves))
+        bulk, check = (asks["workloads"][name] for name in ("bulk", "check"))
+        self.assertEqual((bulk["details"]["messages"], bulk["details"]["error"], check["details"]["error"]), (WRITES, "", ""))
+        self.assertEqual([(case["verb"], case["requester"], case["whole"]) for case in check["details"]["cases"]],
+                         [(verb, side, CHECKED) for verb in ("write", "write_with_imm") for side in ("client", "server")])
+        self.assertEqual(self.counters(serves)["rx_write_requests"], WRITES + 2 * CHECKED)
+        self.assertEqual(self.counters(asks)["rx_write_requests"], 2 * CHECKED)
+        for one, other in ((asks, serves), (serves, asks)):
+            counters = self.counters(one)
+            self.assertEqual([counters[name] for name in ("retransmitted_packets", "naks_sent", "rx_icrc_encapsulated")], [0, 0, 0])
+            self.assertEqual([counters[f"tx_roce_{what}"] for what in ("packets", "bytes")],
+                             [self.counters(other)[f"rx_roce_{what}"] for what in ("packets", "bytes")])
+        self.assertFalse((self.dir / "m.sock").exists())
 
     def test_they_agree_on_a_path_mtu_that_the_wire_takes(self):
         asks, serves = self.two("{type: write_bw, hosts: [nic], iters: 20, size: 64KiB, mtu: 1024}",
