@@ -88,7 +88,7 @@ void Live::report_workloads(Json& report) const {
   for (const SimWorkloads::Row& row : shards_[0]->workloads()->rows()) {
     const bool started = row.started != kNever, finished = row.finished != kNever;
     Json own;
-    JsonReport details(own);
+    JsonReport details(own, !started);
     row.workload->report(details);
     report["workloads"][row.config->name] = {
         {"type", row.config->type->name},
