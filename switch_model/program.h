@@ -32,6 +32,7 @@ struct SwitchInfo {
   std::vector<std::int64_t> multicast_groups{};  ///< their numbers
   std::vector<EqualPorts> equal_ports{};         ///< while options are read: what programs read before have told
   bool routes = false;                           ///< the same: packets get other MAC addresses
+  bool classifies = false;                       ///< the same: packets get classes
 
   unsigned port_count() const { return static_cast<unsigned>(ports.size()); }
   /// The pipe of a port: ports are dealt out in equal blocks.

@@ -111,7 +111,7 @@ void SwitchConfig::fields(Fields& f) {
   info.multicast_groups.clear();
   for (const GroupConfig& group : groups) info.multicast_groups.push_back(group.group);
   info.equal_ports.clear();
-  info.routes = false;
+  info.routes = info.classifies = false;
   for (std::size_t i = 0; i < options_.size(); i++) {
     const bool runs_here = runs(types_[i]->name);
     // What does not run cannot contradict what does: a topology has placed it, too.

@@ -44,6 +44,9 @@ struct Config {
     return (std::uint64_t{2 * 16} << 20) + static_cast<std::uint64_t>(tcam_entries) * 2 * 4096;
   }
   void fields(Fields& fields, const SwitchInfo& info);
+  void tell(SwitchInfo& info) const {
+    for (const RuleConfig& rule : rules) info.classifies |= rule.traffic_class >= 0;
+  }
 };
 
 }  // namespace rocebox::switch_model::acl

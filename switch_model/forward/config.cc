@@ -175,6 +175,8 @@ void Config::balance_fields(Fields& f) {
              "differ in delay, so that the order stays");
   f.integer("flowlet_entries", flowlet_entries, {16, kFlowletEntriesMax},
             "with `flowlet`: cells of the table, chosen by the flow's hash; flows of one cell go on together");
+  for (const char* name : {"flowlet_gap", "flowlet_entries"})
+    f.has_effect(name, balance == Balance::kFlowlet, "balance", "has no effect without `balance: flowlet`");
 }
 
 void Config::fields(Fields& f, const SwitchInfo& info) {

@@ -103,6 +103,8 @@ void TrafficManagerConfig::fields(Fields& f, const SwitchInfo& info) {
     g.bytes("xon", xon, kQueueBytes, "one that is paused goes on when no more bytes than these are left of it");
     check_pauses(g, *this);
   });
+  f.has_effect("pfc", class_of != ClassOf::kNothing || (lossless() & 1) || info.classifies, "class_of",
+               "has no effect: with `class_of: none` every packet is of class 0");
   if (!waits() && ecn_max != 0) f.refuse("ecn", "needs `rate`, or lossless classes: else nothing waits to be marked");
 }
 

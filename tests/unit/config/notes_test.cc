@@ -49,6 +49,21 @@ TEST(Notes, OptionsOfANicThatAnotherChoiceExcludes) {
     EXPECT_EQ(notes_of(nic(row.options)), row.told ? Notes{std::string("f.yaml:") + row.told} : Notes()) << row.options;
 }
 
+TEST(Notes, OptionsOfASwitchThatAnotherChoiceExcludes) {
+  const auto notes = [](const std::string& options) {
+    return notes_of("devices:\n  s: {switch: {ports: [a, b], " + options + "}}\n");
+  };
+  const std::string no_class = ": note: `pfc` has no effect: with `class_of: none` every packet is of class 0";
+  EXPECT_EQ(notes("traffic_manager: {pfc: {classes: [3]}}"), Notes{"f.yaml:2:54" + no_class});
+  for (const char* good :
+       {"traffic_manager: {pfc: {classes: [0, 3]}}", "traffic_manager: {class_of: dscp, pfc: {classes: [3]}}",
+        "programs: [acl, forward], acl: {rules: [{traffic_class: 3}]}, traffic_manager: {pfc: {classes: [3]}}"})
+    EXPECT_EQ(notes(good), Notes()) << good;
+  EXPECT_EQ(notes("forward: {flowlet_gap: 9us}"),
+            Notes{"f.yaml:2:46: note: `flowlet_gap` has no effect without `balance: flowlet`"});
+  EXPECT_EQ(notes("forward: {balance: flowlet, flowlet_gap: 9us}"), Notes());
+}
+
 // One file for several choices: `--sweep recovery=go_back_n,rnic_sr`.
 TEST(Notes, NoneWhereAParameterOrASettingMakesTheChoice) {
   EXPECT_EQ(notes_of("parameters: {r: go_back_n}\n" + nic("recovery: $r, retransmit_stall: 1us")), Notes());
