@@ -71,7 +71,7 @@ Counters::Counters(Stats& s)
       req_remote_access_errors(s.counter("req_remote_access_errors", "NAKs for a remote access error received")),
       req_remote_operation_errors(
           s.counter("req_remote_operation_errors", "NAKs for a remote operational error received")),
-      retransmitted_packets(s.counter("retransmitted_packets", "packets sent again")),
+      retransmitted_packets(s.counter("retransmitted_packets", "packets of requests sent again")),
       ghost_acks(s.counter("ghost_acks", "ACKs for what was never sent, or was acknowledged long ago")),
       completions(s.counter("completions", "CQEs written")),
       cq_overruns(s.counter("cq_overruns", "CQEs that found their queue full")),

@@ -146,6 +146,7 @@ class Requester {
   std::uint32_t again_most() const;
   PacketPtr resend(Context& context);
   std::uint32_t next_hole();
+  void count_nak(roce::AethKind kind, roce::NakCode code);
   void on_nak(Context& context, std::uint32_t psn, roce::NakCode code, std::uint32_t msn);
   void not_ready(Context& context, std::uint32_t psn, unsigned timer_code);
   void fail(Context& context, std::uint32_t index, ibv_wc_status status);

@@ -181,6 +181,7 @@ Counter& Requester::on_acknowledge(Context& context, Packet packet) {
     core_.wake(context, qp_);
     return core_.count.delivered;
   }
+  count_nak(kind, static_cast<roce::NakCode>(value));
   const std::uint32_t end = acknowledge_to(context, psn);
   if (end != psn || !qp_.can_send()) return core_.count.delivered;
   acknowledged(context, end);
@@ -194,29 +195,41 @@ Counter& Requester::on_acknowledge(Context& context, Packet packet) {
   return core_.count.delivered;
 }
 
+// Each that comes, also where the response to an earlier READ or atomic is missing, which is asked for first.
+void Requester::count_nak(roce::AethKind kind, roce::NakCode code) {
+  if (kind == roce::AethKind::kRnrNak) return core_.count.rnr_nak_retry_err.add();
+  if (kind != roce::AethKind::kNak) return;
+  switch (code) {
+    case roce::NakCode::kPsnSequenceError:
+      return core_.count.packet_seq_err.add();
+    case roce::NakCode::kInvalidRequest:
+    case roce::NakCode::kInvalidRdRequest:
+      return core_.count.req_remote_invalid_request.add();
+    case roce::NakCode::kRemoteAccessError:
+      return core_.count.req_remote_access_errors.add();
+    case roce::NakCode::kRemoteOperationalError:
+      return core_.count.req_remote_operation_errors.add();
+  }
+}
+
 void Requester::on_nak(Context& context, std::uint32_t psn, roce::NakCode code, std::uint32_t msn) {
   switch (code) {
     case roce::NakCode::kPsnSequenceError:
-      core_.count.packet_seq_err.add();
       if (core_.config.places_directly()) return recover(context, psn, msn);
       if (retry(context)) go_back(context, psn);
       return;
     case roce::NakCode::kInvalidRequest:
     case roce::NakCode::kInvalidRdRequest:
-      core_.count.req_remote_invalid_request.add();
       return fail(context, index_of(psn), IBV_WC_REM_INV_REQ_ERR);
     case roce::NakCode::kRemoteAccessError:
-      core_.count.req_remote_access_errors.add();
       return fail(context, index_of(psn), IBV_WC_REM_ACCESS_ERR);
     case roce::NakCode::kRemoteOperationalError:
-      core_.count.req_remote_operation_errors.add();
       return fail(context, index_of(psn), IBV_WC_REM_OP_ERR);
   }
   fail(context, index_of(psn), IBV_WC_BAD_RESP_ERR);  // a code that is reserved
 }
 
 void Requester::not_ready(Context& context, std::uint32_t psn, unsigned timer_code) {
-  core_.count.rnr_nak_retry_err.add();
   if (rnr_retries_ == 0) {
     core_.count.retries_exceeded.add();
     return fail(context, index_of(psn), IBV_WC_RNR_RETRY_EXC_ERR);
