@@ -2,6 +2,7 @@
 """A device of kind `nic` in front of a machine with Linux's Soft-RoCE: neighbours, ping, and connections by RDMA CM both
 ways, with rdmacm-utils' own programs at the other end. Mixed into a test that has the machines."""
 import json
+import re
 import signal
 import subprocess
 
@@ -10,21 +11,22 @@ import bed
 PINGS, PING_BYTES = 20, 5000
 DISSECTOR = bed.ROOT / "configs" / "wireshark" / "rocebox.lua"
 MAC = "02:00:00:77:00:09"
+DELAYED = "/sys/class/infiniband/rxe0/ports/1/cm_tx_msgs/mra"  # how often Linux has said so
 CM_ATTRIBUTES = {0x10: "REQ", 0x11: "MRA", 0x12: "REJ", 0x13: "REP", 0x14: "RTU", 0x15: "DREQ", 0x16: "DREP"}
 
 
 class NicCases:
     address, address6 = "10.77.0.9", "fd77::9"
 
-    def nic(self, workloads="", link=""):
-        """Starts a NIC in front of the left machine, and `inspect` between them; a workload is what runs on its host, `link`
-        are the faults between the NIC and `inspect`."""
+    def nic(self, workloads="", link="", options=""):
+        """Starts a NIC with these options in front of the left machine, and `inspect` between them; a workload is what runs on its
+        host, `link` are the faults between the NIC and `inspect`."""
         self.trace = self.folder / f"{self.id()}.pcapng"
         config = self.folder / "nic.yaml"
         config.write_text(f"""
 devices:
   nic:
-    nic: {{address: {self.address}, address6: '{self.address6}', mac: '{MAC}'}}
+    nic: {{address: {self.address}, address6: '{self.address6}', mac: '{MAC}'{options}}}
   tap:
     path: host <-> inspect <-> wire
 links:
@@ -43,14 +45,15 @@ live: {{idle: interrupt}}
         self.assertIn("1 port(s)", said, said + process.stderr.read() if process.poll() is not None else said)
         return process
 
-    def nic_report(self, process, stop=True):
-        """The report and the counters of the NIC, once a signal has ended the run, or without one its workloads. What
-        `inspect` saw on the wire and the NIC's own counts agree."""
+    def nic_report(self, process, stop=True, failed=()):
+        """The report and the counters of the NIC, once a signal has ended the run, or without one its workloads, of which these
+        tell of an error. What `inspect` saw on the wire and the NIC's own counts agree."""
         if stop:
             process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 0, error)
+        self.assertEqual(process.returncode, 1 if failed else 0, error)
         report = json.loads(out)
+        self.assertEqual(re.findall(r"workload `(\w+)` failed: ", error), list(failed))
         self.assertEqual(report["run"]["pool_in_use"], report["run"]["pool_idle"], "every packet is back")
         counters = report["devices"]["nic"]["kernels"]["nic"]["counters"]
         lost = self.lost(report)
@@ -65,6 +68,12 @@ live: {{idle: interrupt}}
         cable = report["links"]["cable"]["counters"]
         self.assertEqual(seen, {"tx": counters["tx_roce_packets"] - cable["forward_drop_loss"],
                                 "rx": counters["rx_roce_packets"] + cable["reverse_drop_loss"]})
+        if not lost:
+            own = [f for f in wire["flows"] if f["source"] in (self.address, self.address6)]
+            again = sum(f.get("requests", {}).get(name, 0) for f in own
+                        for name in ("retransmissions", "duplicates", "out_of_order", "undecided", "beyond_window"))
+            self.assertEqual((sum(f["acks"] for f in own), sum(sum(f["naks"].values()) for f in own), again),
+                             tuple(counters[name] for name in ("acks_sent", "naks_sent", "retransmitted_packets")))
         return report, counters
 
     def test_6_nic_is_a_neighbour_that_answers_pings(self):
@@ -106,16 +115,24 @@ live: {{idle: interrupt}}
     def test_8_our_rping_client_meets_the_server_of_linux(self):
         server = self.left.begin("rping", "-s", "-C", PINGS, "-S", PING_BYTES, "-V", "-v")
         self.left.run("sh", "-c", "until rdma resource show cm_id | grep -q LISTEN; do sleep 0.2; done")
+        delayed = self.left.run("cat", DELAYED).strip()
+        # Who listens and does not look at what comes: Linux says so when it is asked again (MRA). At another port nobody does.
+        self.left.run("killall", "-STOP", "rping")
         process = self.nic(f"workloads:\n  rping: {{hosts: [nic], address: {self.left.address}, count: {PINGS}, "
-                           f"size: {PING_BYTES}}}")
-        report, counters = self.nic_report(process, stop=False)
+                           f"size: {PING_BYTES}}}\n  nobody: {{type: rping, hosts: [nic], address: {self.left.address}, port: 7175}}",
+                           options=", cm_response_timeout: 19")
+        self.left.run("sh", "-c", f"until grep -qv '^{delayed}$' {DELAYED}; do sleep 0.2; done; killall -CONT rping")
+        report, counters = self.nic_report(process, stop=False, failed=["nobody"])
         said = server.communicate(timeout=60)[0]
+        self.assertEqual(report["workloads"]["nobody"]["details"]["error"], "the server rejects: invalid service ID (8)")
         client = report["workloads"]["rping"]["details"]
         self.assertEqual((client["pings"], client["mismatches"], client["error"]), (PINGS, 0, ""))
         self.assertEqual(said.count("server ping data: rdma-ping-"), PINGS, said)
         self.assertEqual(counters["rx_read_requests"], PINGS)
         self.assertEqual(counters["rx_write_requests"], PINGS)
-        self.wire_is_clean(REQ=1, REP=1, RTU=1, DREQ=1, DREP=1)
+        again = counters["cm_retries"]
+        self.assertGreater(again, 0)
+        self.wire_is_clean(REQ=2 + again, MRA=again, REJ=1, REP=1, RTU=1, DREQ=1, DREP=1)
 
     def test_9_rping_meets_our_server_through_loss(self):
         process = self.nic(f"workloads:\n  rping: {{hosts: [nic], size: {PING_BYTES}, persistent: true}}",

@@ -8,6 +8,34 @@
 #include "runtime/telemetry/histogram.h"
 
 namespace rocebox::nic_model {
+namespace {
+
+// IB specification, volume 1, 12.6.7.2.
+std::string_view reject_name(roce::CmReject reason) {
+  switch (reason) {
+    case roce::CmReject::kNoQp:
+      return "no queue pair available";
+    case roce::CmReject::kNoResources:
+      return "no resources available";
+    case roce::CmReject::kTimeout:
+      return "timeout";
+    case roce::CmReject::kInvalidCommunicationId:
+      return "invalid communication ID";
+    case roce::CmReject::kInvalidServiceId:
+      return "invalid service ID";
+    case roce::CmReject::kInvalidTransport:
+      return "invalid transport service type";
+    case roce::CmReject::kStaleConnection:
+      return "stale connection";
+    case roce::CmReject::kInvalidMtu:
+      return "invalid path MTU";
+    case roce::CmReject::kConsumer:
+      return "consumer reject";
+  }
+  return "another reason";
+}
+
+}  // namespace
 
 Host& host_of(const WorkloadHost& on, std::int64_t path_mtu) {
   auto* host = dynamic_cast<Host*>(on.side);
@@ -59,13 +87,14 @@ void ClientOrServer::on_start(Host& host) {
   if (host.connections().listen(program_, PortSpace::kTcp, port_) != 0) end(host, "its port is taken");
 }
 
-const char* ClientOrServer::why(const ConnectionEvent& event) {
-  return event.type == ConnectionEventType::kRejected      ? "the server rejects"
-         : event.type == ConnectionEventType::kUnreachable ? "no response"
-                                                           : "its queue pair cannot be connected";
+std::string ClientOrServer::why(const ConnectionEvent& event) {
+  if (event.type == ConnectionEventType::kUnreachable) return "no response";
+  if (event.type != ConnectionEventType::kRejected) return "its queue pair cannot be connected";
+  return fmt::format("the server rejects: {} ({})", reject_name(static_cast<roce::CmReject>(event.status)),
+                     event.status);
 }
 
-void ClientOrServer::end(Host& host, const char* error) {
+void ClientOrServer::end(Host& host, std::string_view error) {
   note_error(error);
   if (std::exchange(finished_, true)) return;
   tell_finished(host.now());

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -90,13 +91,13 @@ class ClientOrServer : public Workload, public HostProgram {
 
   bool is_client() const { return is_client_; }
   /// Of an event that says that a connection was not made.
-  static const char* why(const ConnectionEvent& event);
+  static std::string why(const ConnectionEvent& event);
   /// The first error stays.
-  void note_error(const char* error) {
+  void note_error(std::string_view error) {
     if (error_.empty()) error_ = error;
   }
   /// Has finished, once; `error` empty: as it should.
-  void end(Host& host, const char* error);
+  void end(Host& host, std::string_view error);
 
   Host& host_;
   const std::uint16_t port_;

@@ -121,7 +121,7 @@ TEST(RemoteWrite, BothSaySizeAndKind) {
   JsonReport report(told);
   client->report(report);
   EXPECT_TRUE(client->finished());
-  EXPECT_EQ(told["error"], "the server rejects");
+  EXPECT_EQ(told["error"], "the server rejects: consumer reject (28)");
   EXPECT_FALSE(server->finished()) << "it waits for another one";
 }
 

@@ -91,7 +91,7 @@ TEST(Rping, FailuresAreNamed) {
   box.begin(*nobody);
   box.run();
   EXPECT_TRUE(nobody->finished());
-  EXPECT_EQ(told(*nobody)["error"], "the server rejects");
+  EXPECT_EQ(told(*nobody)["error"], "the server rejects: invalid service ID (8)");
   const auto small = box.make(1, "port: 7175"), large = box.make(0, "address: 10.0.0.2\nport: 7175\nsize: 65");
   box.begin(*small);
   box.begin(*large);

@@ -209,7 +209,7 @@ TEST(Ucmatose, FailuresAreNamed) {
   CheckBox box;
   const Workload& nobody = box.begin(ucmatose_workload(), 0, "address: 10.0.0.2");
   box.run();
-  EXPECT_EQ(told(nobody)["error"], "the server rejects");
+  EXPECT_EQ(told(nobody)["error"], "the server rejects: invalid service ID (8)");
   box.begin(ucmatose_workload(), 1, "message_size: 100");
   const Workload& large = box.begin(ucmatose_workload(), 0, "address: 10.0.0.2\nmessage_size: 101");
   box.run(100 * kSecond);
