@@ -58,6 +58,7 @@ class Inspector final : public Kernel {
   void request(std::uint32_t index, Packet packet, Held held, Nanos now);
   void read_length(Flow& flow, Packet packet, PsnPacket& facts);
   void restarted(std::uint32_t index);
+  void asked_again(PsnStream& responses, const PsnPacket& read, bool goes_on) const;
   void response(std::uint32_t index, Packet packet, Held held, Nanos now);
   void response(std::uint32_t index, Packet packet, std::uint32_t psn, Nanos now);
   void acknowledge(Flow& asker, Packet packet, roce::AethKind kind, std::uint32_t psn, Nanos now);

@@ -35,6 +35,7 @@ void PsnTracker::begin_anew(PsnStream& stream, const Entry* ring) const {
   stream.unique_before += stream.unique;
   stream.unique = 0;
   stream.asked_count = 0;
+  stream.resumed_at = 0;
   stream.complete = stream.old_was_sent_again = stream.repeat_explained = false;
   stream.size_open = stream.time_open = stream.responded_once = false;
   stream.fresh = true;
@@ -122,7 +123,7 @@ void PsnTracker::widen(PsnStream& stream, Entry* ring, std::uint32_t width) cons
   const std::uint16_t end = was.flags & Entry::kEnd;
   Entry inside = was;
   inside.size = 0;
-  inside.flags &= static_cast<std::uint16_t>(~(Entry::kEnd | Entry::kStart | Entry::kAnswered));
+  inside.flags &= static_cast<std::uint16_t>(~(Entry::kEnd | Entry::kStart | Entry::kAsks | Entry::kAnswered));
   inside.flags |= Entry::kInside;
   was.flags &= static_cast<std::uint16_t>(~Entry::kEnd);
   const std::int64_t last = stream.high + width - 1;
@@ -153,8 +154,15 @@ void PsnTracker::acknowledge(PsnStream& stream, const Entry* ring, std::uint32_t
   stream.responded_once = true;
   stream.expected = std::max(stream.expected, end + 1);
   if (stream.next_response < low(stream)) stream.time_open = false;  // what is between is forgotten
+  bool asks_again = false;
   for (std::int64_t psn = std::max(stream.next_response, low(stream)); psn <= end; psn++) {
     const Entry& entry = at(ring, psn);
+    // An implied NAK (IB specification, volume 1, 9.7.5.2.1): the response to a READ or atomic is missing.
+    if (!asks_again && entry.has(Entry::kAsks) && !entry.has(Entry::kAnswered)) {
+      asks_again = stream.repeat_explained = true;
+      stream.asked_first = static_cast<std::uint32_t>(psn) & roce::kPsnMask;
+      stream.asked_count = 1;
+    }
     if (!entry.has(Entry::kSeen)) {
       stream.time_open = false;
       continue;

@@ -51,6 +51,7 @@ struct PsnPacket {
   bool starts = false;   ///< FIRST or ONLY
   bool ends = false;     ///< LAST, ONLY, READ request, atomic: its last PSN ends a message
   bool read = false;     ///< READ request
+  bool asks = false;     ///< READ request or atomic: only its own response acknowledges it
   bool sized = true;     ///< `size` is known
   bool reliable = true;  ///< the service has retransmissions
   bool trimmed = false;  ///< a switch cut its payload off
@@ -67,6 +68,7 @@ struct PsnEntry {
   static constexpr std::uint16_t kInside = 16;  ///< a PSN of a READ behind its first
   static constexpr std::uint16_t kStart = 32, kEnd = 64;
   static constexpr std::uint16_t kTrimmed = 128, kUnsized = 256;
+  static constexpr std::uint16_t kAsks = 512;  ///< the first PSN of a READ or atomic
   bool has(std::uint16_t flag) const { return flags & flag; }
 };
 static_assert(sizeof(PsnEntry) == 16);
@@ -100,6 +102,7 @@ struct PsnStream {
   bool used : 1 = false;
   bool complete : 1 = false;            ///< the packet with the highest PSN ended its message
   bool old_was_sent_again : 1 = false;  ///< the last packet below the highest was a retransmission
+  bool old_was_asked : 1 = false;       ///< ... and it was asked for
   bool fresh : 1 = false;               ///< the next packet begins it anew
   bool told : 1 = false;                ///< a handshake said that it begins anew at or behind `told_psn`
   bool closed : 1 = false;              ///< a disconnect passed: the next message may begin anywhere
@@ -108,9 +111,10 @@ struct PsnStream {
   std::uint8_t run_length = 0;          ///< packets in `run`
 
   std::uint32_t told_psn = 0, run_next = 0;
-  Nanos last_time = 0;         ///< of the last packet
-  Nanos going_back_until = 0;  ///< go-back-N: when what is sent again would begin to come; 0: nothing is awaited
-  std::int64_t expected = 0;   ///< ePSN of a go-back-N responder that stood here
+  Nanos last_time = 0;          ///< of the last packet
+  std::int64_t resumed_at = 0;  ///< behind the highest PSN when something came that was asked for; 0: never
+  Nanos going_back_until = 0;   ///< go-back-N: when what is sent again would begin to come; 0: nothing is awaited
+  std::int64_t expected = 0;    ///< ePSN of a go-back-N responder that stood here
   // Messages: sizes are summed up to `next_size`, all before `next_answer` is acknowledged.
   std::int64_t next_size = 0, next_response = 0;
   std::uint64_t open_size = 0;

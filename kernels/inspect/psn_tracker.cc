@@ -24,6 +24,11 @@ PsnTracker::Entry PsnTracker::seen_by(const PsnPacket& packet) {
   return entry;
 }
 
+// Of a packet's first PSN alone.
+std::uint16_t PsnTracker::first_flags(const PsnPacket& packet) {
+  return static_cast<std::uint16_t>((packet.starts ? Entry::kStart : 0) | (packet.asks ? Entry::kAsks : 0));
+}
+
 bool PsnTracker::newer_than(const PsnPacket& packet, const Entry& entry) { return newer_id(packet.id, entry.id); }
 
 std::int64_t PsnTracker::low(const PsnStream& stream) const {
@@ -49,7 +54,7 @@ void PsnTracker::fill_new(PsnStream& stream, Entry* ring, std::int64_t psn, cons
     inside.flags |= Entry::kInside;
     fill(ring, psn + 1, last, inside);
   }
-  if (packet.starts) seen.flags |= Entry::kStart;
+  seen.flags |= first_flags(packet);
   if (packet.width <= window_) at(ring, psn) = seen;
   stream.high = last;
   stream.unique += packet.width;
@@ -119,7 +124,7 @@ bool PsnTracker::add_next(PsnStream& stream, Entry* ring, IdEvidence& evidence, 
   const bool counts_responses = !sparse_ && packet.reliable;
   if (counts_responses && (stream.expected != psn || stream.next_size != psn)) return false;
   Entry entry = seen_by(packet);
-  if (packet.starts) entry.flags |= Entry::kStart;
+  entry.flags |= first_flags(packet);
   if (packet.ends) entry.flags |= Entry::kEnd;
   at(ring, psn) = entry;
   stream.high = psn;
@@ -163,6 +168,27 @@ PsnClass PsnTracker::advance(PsnStream& stream, Entry* ring, std::int64_t psn, c
   return PsnClass::kInOrder;
 }
 
+// What tells that, without identifications, whatever its age.
+bool PsnTracker::is_sent_again(PsnStream& stream, const Entry& entry, const PsnPacket& packet, std::int64_t psn) const {
+  const bool continues = stream.old_was_sent_again && packet.psn == stream.old_next;
+  const bool behind_asked = stream.old_was_asked;
+  // A run that goes on beyond what is asked for again is of an earlier time.
+  const bool asked = roce::psn_in_window(packet.psn, stream.asked_first, stream.asked_count) &&
+                     (!continues || packet.psn == stream.asked_first);
+  stream.old_was_asked = asked;
+  if (asked) {  // each PSN was asked for once; a second copy must find another reason
+    const std::uint32_t used = ((packet.psn - stream.asked_first) & roce::kPsnMask) + 1;
+    stream.asked_first = roce::psn_add(packet.psn, 1);
+    stream.asked_count -= used;
+    stream.resumed_at = stream.high + 1;
+  }
+  if (continues || asked || (packet.read && entry.has(Entry::kInside))) return true;
+  // Selective repeat sends others behind the one that a NAK names: the one that was sent last, or all that are missing.
+  if (sparse_ || !entry.has(Entry::kSeen) || stream.resumed_at != stream.high + 1 || psn < stream.next_response)
+    return false;
+  return !entry.has(Entry::kAgain) || (behind_asked && psn == stream.high);
+}
+
 PsnClass PsnTracker::classify(PsnStream& stream, const Entry& entry, const PsnPacket& packet,
                               const IdEvidence& evidence, std::int64_t psn) const {
   const bool seen = entry.has(Entry::kSeen);
@@ -172,15 +198,7 @@ PsnClass PsnTracker::classify(PsnStream& stream, const Entry& entry, const PsnPa
   // came before it.
   const bool newer = packet.has_id && (newer_id(packet.id, stream.newest_id) || (seen && newer_than(packet, entry)));
   if (packet.has_id && evidence.informative()) return newer ? PsnClass::kRetransmission : once_more;
-  const bool continues = stream.old_was_sent_again && packet.psn == stream.old_next;
-  const bool asked = roce::psn_in_window(packet.psn, stream.asked_first, stream.asked_count);
-  if (asked) {  // each PSN was asked for once; a second copy must find another reason
-    const std::uint32_t used = ((packet.psn - stream.asked_first) & roce::kPsnMask) + 1;
-    stream.asked_first = roce::psn_add(packet.psn, 1);
-    stream.asked_count -= used;
-  }
-  const bool part_of_read = packet.read && entry.has(Entry::kInside);
-  if (continues || asked || part_of_read) return PsnClass::kRetransmission;
+  if (is_sent_again(stream, entry, packet, psn)) return PsnClass::kRetransmission;
   if (packet.now - entry.time < retransmit_after_) return once_more;
   // Its age speaks for a retransmission. An identification that is not newer would speak against it, if the sender
   // steps it: one whose packets all bear the same does not.
@@ -240,7 +258,7 @@ void PsnTracker::repeat(PsnStream& stream, Entry* ring, std::int64_t psn, PsnCla
       entry.size = 0;
       continue;
     }
-    if (packet.starts) entry.flags |= Entry::kStart;
+    entry.flags |= first_flags(packet);
     if (packet.trimmed)
       stream.only_trimmed++;
     else

@@ -65,6 +65,7 @@ class PsnTracker {
   PsnClass advance(PsnStream& stream, Entry* ring, std::int64_t psn, const PsnPacket& packet) const;
   PsnClass classify(PsnStream& stream, const Entry& entry, const PsnPacket& packet, const IdEvidence& evidence,
                     std::int64_t psn) const;
+  bool is_sent_again(PsnStream& stream, const Entry& entry, const PsnPacket& packet, std::int64_t psn) const;
   PsnClass beyond(PsnStream& stream, Entry* ring, IdEvidence& evidence, std::int64_t psn,
                   const PsnPacket& packet) const;
   void give_up_run(PsnStream& stream) const;
@@ -76,6 +77,7 @@ class PsnTracker {
   static void size_next(PsnStream& stream, const Entry& entry);
   static void see_id(PsnStream& stream, const PsnPacket& packet, bool newer, bool ahead);
   static Entry seen_by(const PsnPacket& packet);
+  static std::uint16_t first_flags(const PsnPacket& packet);
   static bool newer_than(const PsnPacket& packet, const Entry& entry);
 
   std::uint32_t window_;

@@ -109,7 +109,10 @@ void Inspector::request(std::uint32_t index, Packet packet, Held held, Nanos now
   if (flow.open_read_unsized) settle_unsized_read(index, roce::psn_add(facts.psn, -1));
   if (flow.open_read_bytes) settle_read(index, &facts.psn);
   if (packet.meta().opcode == IBV_OPCODE_RC_RDMA_READ_REQUEST) read_length(flow, packet, facts);
-  if (roce::opcode_info(packet).has(roce::kHasAtomicEth)) facts.size = kAtomicBytes;
+  const bool atomic = roce::opcode_info(packet).has(roce::kHasAtomicEth);
+  if (atomic) facts.size = kAtomicBytes;
+  facts.asks = facts.read || atomic;
+  const bool goes_on = flow.requests.old_was_sent_again && flow.requests.old_next == facts.psn;
   const PsnClass what = track(index, PsnSpace::kRequests, facts);
   const bool highest = what <= PsnClass::kRestart;
   if (highest) {
@@ -120,12 +123,20 @@ void Inspector::request(std::uint32_t index, Packet packet, Held held, Nanos now
   if (what == PsnClass::kRestart) restarted(index);
   if (flow.direction == flows::Pairing::kNone) return;
   pairing_.request(flow.direction, facts.psn, roce::psn_add(facts.psn, facts.width - 1));
-  // Responses may be sent again now, from this PSN on.
-  if (facts.read && !highest) {
-    if (Flow* partner = partner_of(flow)) {
-      partner->responses.asked_first = facts.psn;
-      partner->responses.asked_count = facts.sized ? facts.width : window_;
-    }
+  if (Flow* partner = facts.read && !highest ? partner_of(flow) : nullptr)
+    asked_again(partner->responses, facts, goes_on);
+}
+
+// Responses may be sent again now: to this READ, and where it goes on from one before it, to all of that run that have
+// not come.
+void Inspector::asked_again(PsnStream& responses, const PsnPacket& read, bool goes_on) const {
+  const std::uint32_t more = read.sized ? read.width : window_;
+  const std::int32_t before = roce::psn_distance(read.psn, responses.asked_first);
+  if (goes_on && responses.asked_count != 0 && before > 0) {
+    responses.asked_count = static_cast<std::uint32_t>(before) + more;
+  } else {
+    responses.asked_first = read.psn;
+    responses.asked_count = more;
   }
 }
 

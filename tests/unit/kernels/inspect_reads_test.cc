@@ -87,6 +87,63 @@ TEST(Inspect, ARequestForTheRestOfAReadMakesItsResponsesRetransmissions) {
   EXPECT_EQ(got["missing"], 0);
 }
 
+// Go-back-N over READs: the first response of the first is missing, which that of the next one shows.
+TEST(Inspect, ReadsThatAreAskedForInARowMakeAllTheirResponsesRetransmissions) {
+  Config config;
+  config.mtu = 3;  // 1024
+  Box box(config);
+  const auto responses = [&](std::uint32_t psn) {
+    box.check(box.response(IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST, psn, 0, 1024));
+    box.check(box.response(IBV_OPCODE_RC_RDMA_READ_RESPONSE_LAST, psn + 1, 0, 1024));
+  };
+  for (const std::uint32_t psn : {10u, 12u, 14u}) box.check(box.read(psn, 2048));
+  box.check(box.response(IBV_OPCODE_RC_RDMA_READ_RESPONSE_LAST, 11, 0, 1024));
+  responses(12);
+  for (const std::uint32_t psn : {10u, 12u, 14u}) box.check(box.read(psn, 2048));
+  responses(10);
+  responses(12);
+  responses(14);
+  EXPECT_EQ(box.requests()["retransmissions"], 3);
+  EXPECT_EQ(box.requests()["duplicates"], 0);
+  const Json got = box.flow(1)["read_responses"];
+  EXPECT_EQ(got["retransmissions"], 4);
+  EXPECT_EQ(got["duplicates"], 0);
+  EXPECT_EQ(got["out_of_order"], 0);
+  EXPECT_EQ(got["unique"], 6);
+}
+
+TEST(Inspect, ResponsesOfAnEarlierRunAreNotThoseThatAreAskedForSince) {
+  Box box;
+  const auto response = [&](unsigned kind, std::uint32_t psn) {
+    box.check(box.response(static_cast<std::uint8_t>(IBV_OPCODE_RC_RDMA_READ_RESPONSE_FIRST + kind), psn, 0, 1024));
+  };
+  box.check(box.read(10, 4096));
+  response(0, 10), response(1, 11), response(1, 12), response(2, 13);
+  box.check(box.read(10, 4096));
+  response(0, 10), response(1, 11);
+  box.check(box.read(11, 3072));
+  response(1, 12), response(2, 13);
+  response(0, 11), response(1, 12), response(2, 13);
+  const Json got = box.flow(1)["read_responses"];
+  EXPECT_EQ(got["retransmissions"], 7);
+  EXPECT_EQ(got["duplicates"], 0);
+}
+
+TEST(Inspect, AResponseBeyondAnAtomicsOwnAsksForThatAgain) {
+  Box box;
+  const auto atomic = [&](std::uint32_t psn) { box.check(box.data(IBV_OPCODE_RC_FETCH_ADD, psn)); };
+  for (const std::uint32_t psn : {10u, 11u, 11u, 12u}) atomic(psn);
+  EXPECT_EQ(box.requests()["duplicates"], 1) << "nothing asks for it";
+  box.check(box.response(IBV_OPCODE_RC_ATOMIC_ACKNOWLEDGE, 11));
+  for (const std::uint32_t psn : {10u, 11u, 12u}) atomic(psn);
+  EXPECT_EQ(box.requests()["retransmissions"], 3);
+  EXPECT_EQ(box.requests()["timeouts_suspected"], 0);
+  for (const std::uint32_t psn : {10u, 11u, 12u}) box.check(box.response(IBV_OPCODE_RC_ATOMIC_ACKNOWLEDGE, psn));
+  atomic(12);
+  EXPECT_EQ(box.requests()["retransmissions"], 3);
+  EXPECT_EQ(box.requests()["duplicates"], 2);
+}
+
 TEST(Inspect, RoundTripsAndGoodput) {
   Box box;
   box.at(0, box.data(IBV_OPCODE_RC_SEND_ONLY, 1, 1000));

@@ -88,6 +88,26 @@ TEST(Inspect, ANakNamesWhatIsSentAgain) {
   EXPECT_EQ(box.flow(1)["acks"], 1);
 }
 
+// As RNICs with selective repeat: others with what was asked for.
+TEST(Inspect, WhatComesRightBehindWhatANakAskedForWasSentAgainToo) {
+  Box box;
+  for (std::uint32_t psn = 5; psn <= 10; psn++) box.only(psn);
+  box.check(box.ack(6, 0x60));
+  for (const std::uint32_t psn : {6u, 10u, 8u}) box.only(psn);
+  box.check(box.ack(7, 0x60));
+  for (const std::uint32_t psn : {7u, 10u}) box.only(psn);
+  EXPECT_EQ(box.requests()["retransmissions"], 5);
+  EXPECT_EQ(box.requests()["duplicates"], 0);
+  box.only(8);
+  EXPECT_EQ(box.requests()["duplicates"], 1) << "once each";
+  box.only(5);
+  EXPECT_EQ(box.requests()["duplicates"], 2) << "the NAK acknowledges it";
+  box.only(11);
+  box.only(9);
+  EXPECT_EQ(box.requests()["duplicates"], 3) << "something new came between";
+  EXPECT_EQ(box.requests()["retransmissions"], 5);
+}
+
 // More than 1 ms late, with this identification, when `known` packets came in order before; what it is called.
 std::string late_is_called(unsigned known, int step, int late_id, bool seen = false) {
   Box box;
