@@ -52,7 +52,7 @@ class Figures(unittest.TestCase):
         self.assert_whole(rows, len(rows))
 
     def test_lowar_figure_9(self):
-        shorter = ("--set", "delay=1ms", "--set", "window=2500", "--set", "rto=10ms", "--time", "10ms")  # than 20 and 40 ms
+        shorter = ("--set", "delay=1ms", "--set", "window=2500", "--set", "rto=10ms", "--set", "size=8KiB", "--time", "10ms")  # than 20 and 40 ms
         rows = self.rows("lowar_figure_9.py", "--jobs", "2", *shorter)
         self.assert_whole(rows, 2 * 2 * 4)
 
