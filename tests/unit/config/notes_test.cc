@@ -60,7 +60,7 @@ TEST(Notes, OptionsOfASwitchThatAnotherChoiceExcludes) {
         "programs: [acl, forward], acl: {rules: [{traffic_class: 3}]}, traffic_manager: {pfc: {classes: [3]}}"})
     EXPECT_EQ(notes(good), Notes()) << good;
   EXPECT_EQ(notes("forward: {flowlet_gap: 9us}"),
-            Notes{"f.yaml:2:46: note: `flowlet_gap` has no effect without `balance: flowlet`"});
+            Notes{"f.yaml:2:54: note: `flowlet_gap` has no effect without `balance: flowlet`"});
   EXPECT_EQ(notes("forward: {balance: flowlet, flowlet_gap: 9us}"), Notes());
 }
 
