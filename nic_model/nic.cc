@@ -39,13 +39,14 @@ Nic::Nic(const NicConfig& config, Stats& stats)
                  &core_.count.rp_cnp_ignored, &pauses_.frames()} {
   core_.rtt = &rtt_;
   core_.peer_messages = &peer_messages_;
-  if (config_.control) try {
-      observe_by(config_.control->make(
-          {config_.rate, config_.first_qpn, static_cast<std::uint32_t>(config_.queue_pairs), config_.places_directly()},
-          stats));
-    } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("`{}`: {}", config_.control_name, error.what()));
-    }
+  if (!config_.control) return;
+  try {
+    observe_by(config_.control->make(
+        {config_.rate, config_.first_qpn, static_cast<std::uint32_t>(config_.queue_pairs), config_.places_directly()},
+        stats));
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("`{}`: {}", config_.control_name, error.what()));
+  }
 }
 
 void Nic::observe_by(std::unique_ptr<Observer> observer) {

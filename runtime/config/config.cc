@@ -117,10 +117,11 @@ class Loader {
     for (const DeviceConfig& device : config_.devices) {
       if (next == hosts.size() || device.name != hosts[next]) continue;
       next++;
-      const bool has_headers = device.whole() && device.whole()->packet_bytes() <= kHeaderPacketBytes;
+      const DeviceOptions* whole = device.whole();
+      const bool has_headers = whole && whole->packet_bytes() <= kHeaderPacketBytes;
       if (has_headers ? keeps_headers : keeps_small) continue;
       std::uint32_t& packets = has_headers ? config_.pool.headers : config_.pool.small;
-      const std::uint32_t wanted = device.whole() ? device.whole()->packets_in_flight() : 0;
+      const std::uint32_t wanted = whole ? whole->packets_in_flight() : 0;
       packets = std::min(packets + std::max(wanted, kPacketsOfHostMin), static_cast<std::uint32_t>(kPoolMax));
     }
   }

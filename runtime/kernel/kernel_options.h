@@ -80,8 +80,8 @@ class DeviceOptions : public KernelOptions {
   virtual void place(const Placement& /*placement*/) {}
   /// Bytes held of nearly all packets that its host sends: where there are many hosts, the pool has such for them.
   virtual std::uint32_t packet_bytes() const { return 2048; }
-  /// Packets that one of its connections may have on their way, for which the pool has room, too.
-  virtual std::uint32_t packets_in_flight() const { return 512; }
+  /// Packets that one of its connections may have on their way, for which the pool has room, too; 0: it does not say.
+  virtual std::uint32_t packets_in_flight() const { return 0; }
   /// Bits per second at which it sends by that port; 0: as fast as packets come, or it does not say.
   virtual std::uint64_t port_rate(Port /*port*/) const { return 0; }
   /// By what others send to it: no other device that links join to it may have one of them.

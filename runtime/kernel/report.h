@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 namespace rocebox {
@@ -37,6 +38,10 @@ class Report {
   virtual void text(std::string_view name, std::string_view value) = 0;
   /// A time or time span, in nanoseconds; the text shows it with a unit, the JSON as a whole number `NAME_ns`.
   virtual void duration(std::string_view name, std::int64_t nanos) = 0;
+  /// A duration that is known only at the end of what it tells of: without a value it is written for names alone.
+  void result(std::string_view name, std::optional<std::int64_t> nanos) {
+    if (nanos || wants_names()) duration(name, nanos.value_or(0));
+  }
   /// A nested object.
   virtual void object(std::string_view name, const std::function<void(Report&)>& fill) = 0;
   /// A table: `fill` is called `rows` times. The text shows one line a row.

@@ -42,7 +42,7 @@ class JsonReport final : public Report {
   void table(std::string_view name, std::size_t rows, const std::function<void(Report&, std::size_t)>& fill) override {
     Json& array = first(name, Json::array());
     for (std::size_t row = 0; row < rows; row++) {
-      JsonReport nested(array.emplace_back(Json::object()));
+      JsonReport nested(array.emplace_back(Json::object()), wants_names_);
       fill(nested, row);
     }
   }

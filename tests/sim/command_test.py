@@ -401,6 +401,32 @@ sim: {watchdog: 60s}
         report = json.loads(out.read_text())
         self.assertEqual(report["run"]["end"], "a signal ended it")
 
+    def test_a_sweep_that_a_signal_ends_says_what_did_not_begin(self):
+        config = self.config(FABRIC.replace("$bytes", "1GB"))
+        error = self.dir / "error.txt"
+        with error.open("w") as its_end:
+            run = subprocess.Popen([ROCEBOX, "sim", config, "--quiet", "--set", "sim.time=1000s", "--seeds", "3"],
+                                   stdout=subprocess.DEVNULL, stderr=its_end)
+
+        def a_run_waits_for_signals():
+            for child in pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split():
+                try:
+                    process = pathlib.Path("/proc", child)
+                    waits = int(re.search(r"SigBlk:\s*(\w+)", (process / "status").read_text())[1], 16)
+                    if b"--only-check" not in (process / "cmdline").read_bytes() and waits & 1 << signal.SIGINT - 1:
+                        return True
+                except (FileNotFoundError, ProcessLookupError):
+                    continue  # it has ended meanwhile
+            return False
+
+        deadline = time.monotonic() + 60
+        while not a_run_waits_for_signals():
+            self.assertTrue(time.monotonic() < deadline and run.poll() is None, error.read_text())
+            time.sleep(0.02)
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(timeout=60), 1, error.read_text())
+        self.assertIn("a signal ended the sweep: 2 of 3 runs did not begin", error.read_text())
+
     def test_a_terminal_sees_the_time_left_of_a_run_that_ends_with_its_workloads(self):
         terminal, its_end = os.openpty()
         self.addCleanup(os.close, terminal)

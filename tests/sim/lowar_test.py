@@ -39,8 +39,11 @@ class Lowar(RoceboxTest):
         self.assertGreater(goodput("0.1%"), 2 * goodput("0.1%", ALONE))
 
     def test_what_helps_more_where_there_is_more_loss_or_a_longer_way(self):
-        # 1.7 to 2.4 times of four seeds.
-        self.assertGreater(self.goodput("1%", EIGHT), 1.5 * self.goodput("1%"), "shorter blocks stand more loss")
+        # Of one seed 1.7 to 2.4 times; of the four together about 1.95.
+        def of_four_seeds(*more):
+            return sum(self.goodput("1%", f"seed={seed}", *more) for seed in range(1, 5))
+
+        self.assertGreater(of_four_seeds(EIGHT), 1.9 * of_four_seeds(), "shorter blocks stand more loss")
         self.assertLess(self.goodput("0", EIGHT), 0.95 * self.goodput("0"), "and cost more without one")
 
         def gain(*more):

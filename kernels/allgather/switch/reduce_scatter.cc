@@ -128,10 +128,7 @@ class IncReduceScatter final : public Workload {
     report.count("wrong", static_cast<std::int64_t>(wrong));
     report.count("reduction_timeout", gave_up);
     report.count("sums_missing", missing);
-    if (ended_ != kNever)
-      report.duration("completion_time", ended_ - started_);
-    else if (report.wants_names())
-      report.duration("completion_time", 0);
+    report.result("completion_time", ended_ != kNever ? std::optional(ended_ - started_) : std::nullopt);
   }
 
   // For its ranks.

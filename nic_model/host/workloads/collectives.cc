@@ -61,11 +61,11 @@ class Collective final : public MeshWorkload {
   }
   void report(Report& report) const override {
     MeshWorkload::report(report);
-    if (connects_first_ && (start_ != kNever || report.wants_names()))
-      report.duration("connected_after", start_ == kNever ? 0 : start_ - started_);
+    if (connects_first_)
+      report.result("connected_after", start_ != kNever ? std::optional(start_ - started_) : std::nullopt);
     report.table("groups", groups_, [&](Report& row, std::size_t i) {
       row.count("group_number", static_cast<std::int64_t>(i));
-      if (ended_[i] != kNever) row.duration("completion_time", ended_[i] - start_);
+      row.result("completion_time", ended_[i] != kNever ? std::optional(ended_[i] - start_) : std::nullopt);
     });
   }
 

@@ -26,7 +26,7 @@ void MeshWorkload::report(Report& report) const {
   report.count("unexpected_messages", static_cast<std::int64_t>(mesh_.unexpected()));
   report.count("failed_queue_pairs", static_cast<std::int64_t>(mesh_.failed()));
   if (!mesh_.error().empty()) report.text("error", mesh_.error());
-  if (finished_ || report.wants_names()) report.duration("completion_time", ended_ - began_);
+  report.result("completion_time", finished_ ? std::optional(ended_ - began_) : std::nullopt);
 }
 
 }  // namespace rocebox::nic_model
