@@ -146,13 +146,19 @@ class Builder final : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
-// The line in which the parser gives up; past the end of the text where it does not.
+constexpr const char* kMissingColon = "YAML: a `:` is missing behind this key";
+
+// The line in which the parser gives up; past the end of the text where it does not, 0 where that is of several
+// documents.
 int line_of_failure(const std::string& text) {
   Mistakes ignored("");
   Builder builder(ignored, text);
   try {
     std::istringstream stream(text);
-    YAML::Parser(stream).HandleNextDocument(builder);
+    YAML::Parser parser(stream);
+    parser.HandleNextDocument(builder);
+    Builder second(ignored, text);
+    if (parser.HandleNextDocument(second)) return 0;
   } catch (const YAML::Exception& error) {
     return place_of(error.mark).line;
   } catch (const LimitReached&) {
@@ -160,23 +166,54 @@ int line_of_failure(const std::string& text) {
   return INT_MAX;
 }
 
-// Where a key without its colon runs on into the next line, the parser gives up at the colon there. It is that, if the
-// text can be read further with one more: then the place of that key, else none.
-std::optional<Place> missing_colon(std::string_view text, const YAML::Exception& error) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  if (error.msg != YAML::ErrorMsg::MAP_VALUE) return {};
-  std::size_t end = 0;  // of the lines before
-  for (int line = 0; line < error.mark.line && end < text.size(); line++)
-    end = std::min(text.size(), text.find('\n', end)) + 1;
-  const std::size_t last = text.substr(0, end).find_last_not_of(kBlanks);
-  if (end == 0 || last == std::string_view::npos) return {};
-  const std::string_view above = text.substr(0, last + 1);
-  std::string mended(text);
-  mended.insert(above.size(), ":");
-  if (line_of_failure(mended) <= place_of(error.mark).line) return {};
-  const std::size_t first = above.rfind('\n') + 1;  // of its line; 0 where it is the first one
-  return Place{static_cast<int>(std::ranges::count(above, '\n')) + 1,
-               static_cast<int>(above.find_first_not_of(kBlanks, first) - first) + 1};
+constexpr std::string_view kBlanks = " \t\r\n";
+
+// What stands in the line that begins at `begin`, without blanks and comment: [first, last).
+struct LineContent {
+  std::size_t first, last;
+};
+LineContent content_of_line(std::string_view text, std::size_t begin) {
+  const std::string_view line = text.substr(begin, std::min(text.size(), text.find('\n', begin)) - begin);
+  std::size_t last = line.find('#');
+  while (last != std::string_view::npos && last > 0 && kBlanks.find(line[last - 1]) == std::string_view::npos)
+    last = line.find('#', last + 1);
+  last = line.substr(0, last).find_last_not_of(kBlanks) + 1;
+  return {begin + std::min(last, line.find_first_not_of(kBlanks)), begin + last};
+}
+
+// The place of a key without its colon, where with one more colon there the text can be read further than to `failed`:
+// in that line, or in the last one before it that has more than a comment.
+std::optional<Place> missing_colon(std::string_view text, int failed) {
+  std::vector<std::size_t> begins = {0};  // of lines up to that one
+  while (static_cast<int>(begins.size()) < failed && text.find('\n', begins.back()) != std::string_view::npos)
+    begins.push_back(text.find('\n', begins.back()) + 1);
+  int tried = 0;
+  for (auto line = static_cast<int>(begins.size()); line > 0 && tried < 2; line--) {
+    const std::size_t begin = begins[static_cast<std::size_t>(line - 1)];
+    const auto [first, last] = content_of_line(text, begin);
+    if (first == last) continue;
+    if (line < failed) tried = 2;
+    std::string mended(text);
+    mended.insert(last, ":");
+    if (line_of_failure(mended) > failed) return Place{line, static_cast<int>(first - begin) + 1};
+  }
+  return {};
+}
+
+// What is wrong where the parser gives up. A key without its colon runs on into the next line, whose colon the parser
+// then stumbles over; a comment between them ends it, and then it is no key of the mapping that it stands in.
+void add_yaml_mistake(std::string_view text, const YAML::Exception& error, Mistakes& mistakes) {
+  const Place failed = place_of(error.mark);
+  const bool runs_on = error.msg == YAML::ErrorMsg::MAP_VALUE;
+  const bool ends = error.msg == YAML::ErrorMsg::END_OF_MAP || error.msg == YAML::ErrorMsg::END_OF_SEQ;
+  const std::optional<Place> colon = runs_on || ends ? missing_colon(text, failed.line) : std::nullopt;
+  if (!colon)
+    mistakes.add(failed, "YAML: " + error.msg);
+  else if (runs_on && colon->line < failed.line)
+    mistakes.add(*colon,
+                 fmt::format("YAML: a `:` is missing, and line {} is read as going on with this one", failed.line));
+  else
+    mistakes.add(*colon, kMissingColon);
 }
 
 }  // namespace
@@ -217,15 +254,13 @@ Node parse_yaml(std::string_view text, Mistakes& mistakes) {
     if (!parser.HandleNextDocument(builder)) return {};
     Node root = builder.take();
     Builder second(mistakes, text);
-    if (parser.HandleNextDocument(second)) mistakes.add({}, "more than one YAML document; give one");
+    if (!parser.HandleNextDocument(second)) return root;
+    // A key in the first line without its colon, which a comment ends, is a document of its own.
+    const bool is_key = root.kind == Node::Kind::kScalar && missing_colon(text, root.place.line);
+    mistakes.add(is_key ? root.place : Place(), is_key ? kMissingColon : "more than one YAML document; give one");
     return root;
   } catch (const YAML::Exception& error) {
-    const std::optional<Place> before = missing_colon(text, error);
-    if (before)
-      mistakes.add(*before, fmt::format("YAML: a `:` is missing, and line {} is read as going on with this one",
-                                        place_of(error.mark).line));
-    else
-      mistakes.add(place_of(error.mark), "YAML: " + error.msg);
+    add_yaml_mistake(text, error, mistakes);
   } catch (const LimitReached& limit) {
     mistakes.add(limit.place, limit.message);
   }

@@ -72,6 +72,25 @@ TEST(Document, AForgottenColonIsToldWhereItIs) {
   for (const Row& row : rows) EXPECT_TRUE(mistakes_of(row.text).starts_with(row.words)) << mistakes_of(row.text);
 }
 
+// A comment ends the key, which then is a value of its own where a mapping goes on, or a document.
+TEST(Document, AForgottenColonBeforeACommentIsToldWhereItIs) {
+  const std::string missing = "YAML: a `:` is missing behind this key";
+  const struct Row {
+    const char* text;
+    std::string words;
+  } rows[] = {{"a: 1\nb\n# of c\n  c: 1\n", "f:2:1: " + missing},
+              {"a: 1\nb  # of c\n  c: 1\n", "f:2:1: " + missing},
+              {"a: 1\nb\n\n  # of c\n  # too\n  c: 1\n", "f:2:1: " + missing},
+              {"a:\n  b\n    # of c\n    c: 1\n", "f:2:3: " + missing},
+              {"a:\n  - b: 1\n  - c\n   # of d\n    d: 2\n", "f:3:3: " + missing},
+              {"a: 1\nb\n  # of c\n  - c\n", "f:2:1: " + missing},
+              {"a 1  # one\nb: 2\n", "f:1:1: " + missing},
+              {"a: 1\nb 2\n# the end\n", "f:2:1: " + missing},
+              {"a\n---\nb: 2\n", "f: more than one YAML document"},
+              {"a: 1\nb:\n  c: 1\n d: 2\n", "f:4:2: YAML: end of map not found"}};
+  for (const Row& row : rows) EXPECT_EQ(mistakes_of(row.text).find(row.words), 0u) << mistakes_of(row.text);
+}
+
 TEST(Document, EmptyOnesAreNothing) {
   for (const char* text : {"", "\n", "# a comment\n", "---\n", "---\n...\n", "~", "\xEF\xBB\xBF"}) {
     Mistakes mistakes("f");

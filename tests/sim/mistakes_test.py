@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Mistakes of a simulation's configuration: told with place and mend before anything starts."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
+from common import RoceboxTest
+
+# Two hosts whose NICs have four queue pairs each; `workloads:` follows in line 2.
+FEW = "topology: {back_to_back: {host_rate: 10Gbps}, hosts: {nic: {header_only: true, queue_pairs: 4}}}\n"
+
+
+class Mistakes(RoceboxTest):
+    def refused(self, text, *words, files=()):
+        """Both commands list it, and nothing has started."""
+        for name, content in files:
+            (self.dir / name).write_text(content)
+        config = self.config(text)
+        for command in ("sim", "check"):
+            shown, said = self.rocebox(command, config, status=2)
+            self.assertEqual(shown, "")
+            for word in words:
+                self.assertIn(word, said)
+
+    def test_a_colon_is_missing_before_a_comment(self):
+        for text, line in (("seed: 1\ntopology\n  # of two\n  back_to_back: {}\n", 2), ("topology  # of two\n  back_to_back: {}\n", 1)):
+            self.refused(text, f"config.yaml:{line}:1: YAML: a `:` is missing behind this key\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
