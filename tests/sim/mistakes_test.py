@@ -10,6 +10,7 @@ from common import RoceboxTest
 
 # Two hosts whose NICs have four queue pairs each; `workloads:` follows in line 2.
 FEW = "topology: {back_to_back: {host_rate: 10Gbps}, hosts: {nic: {header_only: true, queue_pairs: 4}}}\n"
+PAIR = FEW.replace(", queue_pairs: 4", "")
 
 
 class Mistakes(RoceboxTest):
@@ -23,6 +24,12 @@ class Mistakes(RoceboxTest):
             self.assertEqual(shown, "")
             for word in words:
                 self.assertIn(word, said)
+
+    def test_a_flow_names_a_host_that_is_not_there(self):
+        flows = "workloads: {f: {type: flows, flows: [{source: 0, destination: 1}, {source: 1, destination: 9}]}}\n"
+        self.refused(PAIR + flows, "config.yaml:2:16: workload `f`: `destination: 9` of entry 2 of `flows`", "there are 2, counted from 0, `h0` to `h1`")
+        self.refused(PAIR + "workloads: {f: {type: flows, ns3: flows.txt}}\n",
+                     "config.yaml:2:16: workload `f`: ", "flows.txt:2: there is no host `h7`", "`h0` to `h1`", files=[("flows.txt", "1\n0 7 3 1000 1\n")])
 
     def test_a_colon_is_missing_before_a_comment(self):
         for text, line in (("seed: 1\ntopology\n  # of two\n  back_to_back: {}\n", 2), ("topology  # of two\n  back_to_back: {}\n", 1)):

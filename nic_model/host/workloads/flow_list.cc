@@ -86,7 +86,7 @@ class FlowList final : public MeshWorkload {
 // Which host a node of a file is: `hN` where all hosts are called so, else the one at place N.
 class NodesOfFile {
  public:
-  explicit NodesOfFile(std::span<const WorkloadHost> hosts) : hosts_(hosts.size()) {
+  explicit NodesOfFile(std::span<const WorkloadHost> hosts) : hosts_(hosts) {
     for (std::size_t i = 0; i < hosts.size(); i++) {
       std::uint32_t number = 0;
       const std::string& name = hosts[i].name;
@@ -100,13 +100,16 @@ class NodesOfFile {
   std::int64_t place(std::uint32_t node, const std::string& file, int line) const {
     const auto found = by_number_.find(node);
     if (found != by_number_.end()) return static_cast<std::int64_t>(found->second);
-    if (!by_number_.empty()) throw ConfigError(fmt::format("{}:{}: there is no host `h{}`", file, line, node));
-    if (node < hosts_) return node;
-    throw ConfigError(fmt::format("{}:{}: node {} has no host: there are {}", file, line, node, hosts_));
+    if (!by_number_.empty())
+      throw ConfigError(fmt::format("{}:{}: there is no host `h{}`: the workload runs on {}, `{}` to `{}`", file, line,
+                                    node, hosts_.size(), hosts_.front().name, hosts_.back().name));
+    if (node < hosts_.size()) return node;
+    throw ConfigError(fmt::format("{}:{}: node {} has no host: the workload runs on {}, for nodes from 0 on", file,
+                                  line, node, hosts_.size()));
   }
 
  private:
-  std::size_t hosts_;
+  std::span<const WorkloadHost> hosts_;
   std::unordered_map<std::uint32_t, std::size_t> by_number_;
 };
 
@@ -134,15 +137,19 @@ class FlowsOptions final : public WorkloadOptions {
       });
     htsim_.text.clear();
     ns3_.text.clear();
-    most_ = 0;
-    for (const FlowLine& line : lines_) {
-      most_ = std::max({most_, line.source, line.destination});
+    for (const FlowLine& line : lines_)
       if (line.source == line.destination) f.refuse("flows", "has a transfer from a host to itself");
     }
   }
-  Range<std::int64_t> hosts() const override { return {std::max<std::int64_t>(2, most_ + 1), 1 << 20}; }
+  Range<std::int64_t> hosts() const override { return {2, 1 << 20}; }
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
-    if (file_.flows.empty()) return std::make_unique<FlowList>(hosts, mesh_, lines_);
+    if (file_.flows.empty()) {
+      for (std::size_t i = 0; i < lines_.size(); i++) {
+        require_place("source", lines_[i].source, i, hosts);
+        require_place("destination", lines_[i].destination, i, hosts);
+      }
+      return std::make_unique<FlowList>(hosts, mesh_, lines_);
+    }
     const NodesOfFile nodes(hosts);
     const std::string& name = htsim_.path.empty() ? ns3_.path : htsim_.path;
     std::vector<FlowLine> lines;
@@ -162,7 +169,6 @@ class FlowsOptions final : public WorkloadOptions {
   InputFile htsim_, ns3_;
   FlowFile file_;
   MeshOptions mesh_{.connections = kConnectionsOfAPair};
-  std::int64_t most_ = 0;
 };
 
 constexpr std::string_view kOrders[] = {"ring", "random"};
@@ -185,6 +191,14 @@ class PermutationOptions final : public WorkloadOptions {
                                     shift_, count));
     std::vector<std::int64_t> to(hosts.size());
     for (std::int64_t i = 0; i < count; i++) to[static_cast<std::size_t>(i)] = i;
+  static void require_place(const char* option, std::int64_t place, std::size_t line,
+                            std::span<const WorkloadHost> hosts) {
+    if (place < static_cast<std::int64_t>(hosts.size())) return;
+    throw ConfigError(fmt::format(
+        "`{}: {}` of entry {} of `flows` is no place in its `hosts`: there are {}, counted from 0, `{}` to `{}`",
+        option, place, line + 1, hosts.size(), hosts.front().name, hosts.back().name));
+  }
+
     // One cycle through all hosts (Sattolo): nobody sends to himself.
     for (std::size_t i = hosts.size() - 1; order_ == 1 && i > 0; i--)
       std::swap(to[i], to[static_cast<std::size_t>(splitmix64::next(seed) % i)]);
