@@ -65,6 +65,9 @@ class Host final : public HostSide, public dpa::Environment {
   /// Null, and errno says why: too many, or what the capacities cannot be.
   Qp* create_qp(const QpInit& init) override;
   void destroy_qp(Qp& qp);
+  /// Counts queue pairs that somebody is going to create and keep, before anything runs; returns how many all have
+  /// counted.
+  std::uint64_t plan_queue_pairs(std::uint64_t count) { return planned_queue_pairs_ += count; }
   /// ibv_modify_qp: EINVAL for a transition that there is not, or for attributes that are missing or out of range.
   int modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask);
   /// Whether the way to a connected queue pair's peer is still being asked for, which Linux's ibv_modify_qp waits for.
@@ -154,6 +157,7 @@ class Host final : public HostSide, public dpa::Environment {
   Connections connections_;
   std::function<void(Context&, Qp&)> resolve_;  // finds the way to a queue pair's peer
   std::function<void()> waker_;
+  std::uint64_t planned_queue_pairs_ = 0;
   std::vector<HostProgram*> programs_;
   std::vector<std::vector<const Timer*>> armed_;  // by program, in no order
   std::vector<std::uint32_t> to_start_;

@@ -31,6 +31,31 @@ class Mistakes(RoceboxTest):
         self.refused(PAIR + "workloads: {f: {type: flows, ns3: flows.txt}}\n",
                      "config.yaml:2:16: workload `f`: ", "flows.txt:2: there is no host `h7`", "`h0` to `h1`", files=[("flows.txt", "1\n0 7 3 1000 1\n")])
 
+    def test_more_queue_pairs_than_a_nic_has(self):
+        told = "workload `{}`: the NIC of `h0` has 4 queue pairs, and workloads on it need {}: give it `queue_pairs: {}`"
+        twice = "workloads: {a: {type: write_bw, qp: 3, iters: 2}, b: {type: write_bw, qp: 3, iters: 2, after: [a]}}\n"
+        together = ", ".join(["{source: 0, destination: 1, bytes: 1MiB}"] * 5)
+        for text, name, needed in (("workloads: {w: {type: write_bw, qp: 8, iters: 2}}\n", "w", 8), (twice, "b", 6),
+                                   (f"workloads: {{w: {{type: flows, flows: [{together}]}}}}\n", "w", 5)):
+            self.refused(FEW + text, "config.yaml:2:", told.format(name, needed, needed))
+            good = FEW.replace("queue_pairs: 4", f"queue_pairs: {needed}") + text
+            self.rocebox("sim", self.config(good))
+        rack = FEW.replace("back_to_back: {host_rate: 10Gbps}", "leaf_spine: {leaves: 1, spines: 1, hosts_per_leaf: 4}, switches: {switch: {}}")
+        for ranks in "in_order", "shuffled":
+            text = f"workloads: {{all: {{type: all_to_all, size: 64KiB, ranks: {ranks}}}}}\n"
+            self.refused(rack + text, told.format("all", 6, 6))
+            self.rocebox("sim", self.config(rack.replace("queue_pairs: 4", "queue_pairs: 6") + text))
+
+    def test_transfers_that_may_share_queue_pairs_are_no_mistake(self):
+        one_by_one = ", ".join(f"{{source: 0, destination: 1, bytes: 1kB, start: {i}ms}}" for i in range(9))
+        self.rocebox("sim", self.config(FEW + f"workloads: {{w: {{type: flows, flows: [{one_by_one}]}}}}\n"))
+        together = ", ".join(["{source: 0, destination: 1, bytes: 1kB}"] * 9)
+        self.rocebox("sim", self.config(FEW + f"workloads: {{w: {{type: flows, connections: 4, flows: [{together}]}}}}\n"))
+        # Who is still under way then, nobody can know before.
+        overlapping = ", ".join(f"{{source: 0, destination: 1, bytes: 1MiB, start: {i}us}}" for i in range(5))
+        said = self.rocebox("sim", self.config(FEW + f"workloads: {{w: {{type: flows, flows: [{overlapping}]}}}}\n"), status=1)[1]
+        self.assertRegex(said, "the NIC of `h[01]` has no queue pair left for its workloads: give it more than `queue_pairs: 4`")
+
     def test_a_colon_is_missing_before_a_comment(self):
         for text, line in (("seed: 1\ntopology\n  # of two\n  back_to_back: {}\n", 2), ("topology  # of two\n  back_to_back: {}\n", 1)):
             self.refused(text, f"config.yaml:{line}:1: YAML: a `:` is missing behind this key\n")

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "nic_model/host/workloads/flow_list.h"
 #include "nic_model/host/workloads/mesh_workload.h"
@@ -37,6 +38,28 @@ class Collective final : public MeshWorkload {
     std::iota(host_of_.begin(), host_of_.end(), 0u);
     find_ranks();
   }
+  /// Queue pairs that each rank is sure to need: one for each it sends to, and one for each that sends to it. Nothing
+  /// where finding out would take long.
+  std::vector<std::uint64_t> queue_pairs_of_ranks() const {
+    constexpr std::size_t kLooksMax = std::size_t{1} << 23;
+    std::vector<std::uint64_t> needed(ranks_);
+    std::vector<unsigned> seen_by(ranks_, UINT32_MAX);
+    std::vector<Schedule::Send> sends;
+    std::size_t looks = 0;
+    for (unsigned rank = 0; rank < ranks_; rank++)
+      for (unsigned step = 0; step < steps_; step++) {
+        sends.clear();
+        schedule_->sends(rank, ranks_, step, size_, sends);
+        if ((looks += sends.size() + 1) > kLooksMax) return {};
+        for (const Schedule::Send& send : sends) {
+          if (std::exchange(seen_by[send.to], rank) == rank) continue;
+          needed[rank]++;
+          needed[send.to]++;
+        }
+      }
+    return needed;
+  }
+  unsigned rank_of(unsigned host) const { return rank_of_[host]; }
   /// Gives each group's hosts their ranks in an order of its own. Before start().
   void shuffle(std::uint64_t seed) {
     for (unsigned group = 0; group < groups_; group++)
@@ -103,7 +126,6 @@ class Collective final : public MeshWorkload {
     std::vector<std::uint32_t> came;  // by step
   };
   // Hosts of one group lie `groups_` apart: where hosts are listed by rack, every rack has one in each group.
-  unsigned rank_of(unsigned host) const { return rank_of_[host]; }
   unsigned host_of(unsigned group, unsigned rank) const { return host_of_[rank * groups_ + group]; }
   void find_ranks() {
     rank_of_.resize(host_of_.size());
@@ -199,6 +221,8 @@ class CollectiveOptions final : public WorkloadOptions {
     for (std::size_t i = groups; i < hosts.size(); i++) require_peers(hosts[i % groups], hosts[i], true);
     auto made = std::make_unique<Collective>(hosts, mesh_, schedule(), bytes(), static_cast<unsigned>(groups_));
     if (ranks_ == 1) made->shuffle(seed);
+    if (const std::vector<std::uint64_t> needed = made->queue_pairs_of_ranks(); !needed.empty())
+      for (unsigned i = 0; i < hosts.size(); i++) plan_queue_pairs(hosts[i], needed[made->rank_of(i)]);
     return made;
   }
 

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "nic_model/host/workloads/flow_files.h"
 #include "nic_model/host/workloads/mesh_workload.h"
@@ -28,6 +30,30 @@ struct FlowLine {
   }
 };
 
+// Queue pairs that hosts are sure to need: of each pair of them as many as transfers begin in one instant, and one at
+// least. Those that begin at other times may find an idle one.
+std::vector<std::uint64_t> queue_pairs_of_hosts(const std::vector<FlowLine>& lines, std::size_t hosts,
+                                                std::int64_t connections) {
+  std::vector<std::tuple<std::int64_t, std::int64_t, Nanos>> begins;
+  for (const FlowLine& line : lines)
+    begins.emplace_back(line.source, line.destination, line.trigger != 0 ? kNever : line.start);
+  std::ranges::sort(begins);
+  std::vector<std::uint64_t> needed(hosts);
+  for (std::size_t i = 0; i < begins.size();) {
+    const auto [source, destination, first] = begins[i];
+    std::int64_t most = 1, together = 0;
+    Nanos instant = first;
+    for (; i < begins.size() && std::get<0>(begins[i]) == source && std::get<1>(begins[i]) == destination; i++) {
+      const Nanos begin = std::get<2>(begins[i]);
+      together = begin == std::exchange(instant, begin) ? together + 1 : 1;
+      if (begin != kNever) most = std::max(most, std::min(together, connections));
+    }
+    needed[static_cast<std::size_t>(source)] += static_cast<std::uint64_t>(most);
+    needed[static_cast<std::size_t>(destination)] += static_cast<std::uint64_t>(most);
+  }
+  return needed;
+}
+
 // Transfers that begin in their time, or when others have ended.
 class FlowList final : public MeshWorkload {
  public:
@@ -39,6 +65,8 @@ class FlowList final : public MeshWorkload {
       require_peers(hosts[static_cast<std::size_t>(line.source)], hosts[static_cast<std::size_t>(line.destination)],
                     true);
     }
+    const std::vector<std::uint64_t> queue_pairs = queue_pairs_of_hosts(lines_, hosts.size(), options.connections);
+    for (std::size_t i = 0; i < hosts.size(); i++) plan_queue_pairs(hosts[i], queue_pairs[i]);
     for (std::size_t i = 0; i < triggers.size(); i++) triggers_[i].needed = triggers[i].needed;
     for (std::size_t i = 0; i < lines_.size(); i++)
       if (lines_[i].trigger != 0) triggers_[lines_[i].trigger - 1].lines.push_back(i);
@@ -139,7 +167,6 @@ class FlowsOptions final : public WorkloadOptions {
     ns3_.text.clear();
     for (const FlowLine& line : lines_)
       if (line.source == line.destination) f.refuse("flows", "has a transfer from a host to itself");
-    }
   }
   Range<std::int64_t> hosts() const override { return {2, 1 << 20}; }
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
@@ -165,6 +192,14 @@ class FlowsOptions final : public WorkloadOptions {
   }
 
  private:
+  static void require_place(const char* option, std::int64_t place, std::size_t line,
+                            std::span<const WorkloadHost> hosts) {
+    if (place < static_cast<std::int64_t>(hosts.size())) return;
+    throw ConfigError(fmt::format(
+        "`{}: {}` of entry {} of `flows` is no place in its `hosts`: there are {}, counted from 0, `{}` to `{}`",
+        option, place, line + 1, hosts.size(), hosts.front().name, hosts.back().name));
+  }
+
   std::vector<FlowLine> lines_;
   InputFile htsim_, ns3_;
   FlowFile file_;
@@ -191,14 +226,6 @@ class PermutationOptions final : public WorkloadOptions {
                                     shift_, count));
     std::vector<std::int64_t> to(hosts.size());
     for (std::int64_t i = 0; i < count; i++) to[static_cast<std::size_t>(i)] = i;
-  static void require_place(const char* option, std::int64_t place, std::size_t line,
-                            std::span<const WorkloadHost> hosts) {
-    if (place < static_cast<std::int64_t>(hosts.size())) return;
-    throw ConfigError(fmt::format(
-        "`{}: {}` of entry {} of `flows` is no place in its `hosts`: there are {}, counted from 0, `{}` to `{}`",
-        option, place, line + 1, hosts.size(), hosts.front().name, hosts.back().name));
-  }
-
     // One cycle through all hosts (Sattolo): nobody sends to himself.
     for (std::size_t i = hosts.size() - 1; order_ == 1 && i > 0; i--)
       std::swap(to[i], to[static_cast<std::size_t>(splitmix64::next(seed) % i)]);

@@ -38,7 +38,7 @@ class Mesh::Endpoint final : public HostProgram {
   static constexpr std::uint32_t kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
  public:
-  Endpoint(Mesh& mesh, unsigned number, const WorkloadHost& on) : mesh_(mesh), number_(number) {
+  Endpoint(Mesh& mesh, unsigned number, const WorkloadHost& on) : mesh_(mesh), number_(number), name_(on.name) {
     host_ = &host_of(on, mesh.options_.mtu);
     program_ = host_->submit(*this);
   }
@@ -77,7 +77,7 @@ class Mesh::Endpoint final : public HostProgram {
     init.capacity.max_send_wr = static_cast<std::uint32_t>(mesh_.options_.tx_depth);
     init.capacity.max_send_sge = 1;
     Qp* qp = host_->create_qp(init);
-    if (!qp) throw std::runtime_error("a NIC has too few queue pairs for its workloads: give it more `queue_pairs:`");
+    if (!qp) no_queue_pair_left(name_, host_->config());
     return qp;
   }
   void connect(Host& host, Qp& qp, std::uint32_t psn, const Qp& peer, std::uint32_t peer_psn, const Host& other) {
@@ -187,6 +187,7 @@ class Mesh::Endpoint final : public HostProgram {
 
   Mesh& mesh_;
   unsigned number_;
+  std::string name_;
   Host* host_;
   std::uint32_t program_ = 0, domain_ = 0, key_ = 0;
   CompletionQueue* cq_ = nullptr;

@@ -58,7 +58,7 @@ class PerftestEnd final : public HostProgram {
       init.send_cq = init.receive_cq = cq_;
       init.capacity = {depth, 2 * depth, 1, 1, static_cast<std::uint32_t>(config_.inline_size)};
       Qp* qp = host.create_qp(init);
-      if (!qp) throw std::runtime_error("a NIC has too few queue pairs for its workloads: give it more `queue_pairs:`");
+      if (!qp) no_queue_pair_left(name, host.config());
       qps.push_back({qp, RateQueue(config_.rate_limit)});
     }
     host.arm(*cq_);
@@ -150,6 +150,7 @@ class Perftest : public Workload, public Carrier {
         verb_(verb),
         ends_{PerftestEnd(hosts[0], config_, sizes_), PerftestEnd(hosts[1], config_, sizes_)} {
     require_peers(hosts[0], hosts[1], config.connection == 0);
+    for (const WorkloadHost& host : hosts) plan_queue_pairs(host, static_cast<std::uint64_t>(config.qp));
     for (unsigned side = 0; side < 2; side++) {
       ends_[side].on_wc = [this, side](Host& host, const ibv_wc& wc) {
         if (wc.status != IBV_WC_SUCCESS)

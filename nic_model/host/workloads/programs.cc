@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "runtime/telemetry/histogram.h"
 
@@ -61,6 +62,22 @@ void require_peers(const WorkloadHost& one, const WorkloadHost& other, bool reli
   if (here.header_only != there.header_only)
     refuse("header_only", here.header_only ? "true" : "false", there.header_only ? "true" : "false",
            "one would take the other's packets for cut off");
+}
+
+void plan_queue_pairs(const WorkloadHost& on, std::uint64_t count) {
+  Host& host = host_of(on);
+  const std::uint64_t all = host.plan_queue_pairs(count);
+  const auto most = static_cast<std::uint64_t>(host.config().queue_pairs);
+  if (all > most)
+    throw ConfigError(
+        fmt::format("the NIC of `{}` has {} queue pairs, and workloads on it need {}: give it `queue_pairs: {}`",
+                    on.name, most, all, all));
+}
+
+void no_queue_pair_left(const std::string& host, const NicConfig& nic) {
+  throw std::runtime_error(
+      fmt::format("the NIC of `{}` has no queue pair left for its workloads: give it more than `queue_pairs: {}`", host,
+                  nic.queue_pairs));
 }
 
 void traffic_class_field(Fields& f, std::int64_t& traffic_class) {

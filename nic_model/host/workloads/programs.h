@@ -24,6 +24,12 @@ Host& host_of(const WorkloadHost& on, std::int64_t path_mtu = 0);
 /// where they are `reliable`, or of which one sends headers alone.
 void require_peers(const WorkloadHost& one, const WorkloadHost& other, bool reliable);
 
+/// Counts queue pairs that a workload is sure to create on a host and keeps. Throws ConfigError when its NIC has fewer
+/// than all workloads on it need.
+void plan_queue_pairs(const WorkloadHost& on, std::uint64_t count);
+/// Throws std::runtime_error: a NIC had no queue pair left for what nobody could know before the run.
+[[noreturn]] void no_queue_pair_left(const std::string& host, const NicConfig& nic);
+
 /// The traffic class of a workload's packets.
 void traffic_class_field(Fields& f, std::int64_t& traffic_class);
 
