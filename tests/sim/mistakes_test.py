@@ -11,6 +11,7 @@ from common import RoceboxTest
 # Two hosts whose NICs have four queue pairs each; `workloads:` follows in line 2.
 FEW = "topology: {back_to_back: {host_rate: 10Gbps}, hosts: {nic: {header_only: true, queue_pairs: 4}}}\n"
 PAIR = FEW.replace(", queue_pairs: 4", "")
+STUCK = PAIR.replace("}}}", "}}, links: {loss: 100%}}")
 
 
 class Mistakes(RoceboxTest):
@@ -55,6 +56,13 @@ class Mistakes(RoceboxTest):
         overlapping = ", ".join(f"{{source: 0, destination: 1, bytes: 1MiB, start: {i}us}}" for i in range(5))
         said = self.rocebox("sim", self.config(FEW + f"workloads: {{w: {{type: flows, flows: [{overlapping}]}}}}\n"), status=1)[1]
         self.assertRegex(said, "the NIC of `h[01]` has no queue pair left for its workloads: give it more than `queue_pairs: 4`")
+
+    def test_times_of_what_stands_still_have_units(self):
+        text = STUCK + "workloads: {w: {type: write_lat, iters: 3, timeout: 0, start: 1234567ns}}\n"
+        said = self.rocebox("sim", self.config(text), status=1)[1]
+        self.assertIn("nothing advances any more since 1234.567 us: nothing is due\nrocebox:   workload w:\n", said)
+        self.assertRegex(said, r"host +qpn +peer .*\nrocebox: +h0 +0x000011 +h1 ")
+        self.assertNotIn("{", said)
 
     def test_a_colon_is_missing_before_a_comment(self):
         for text, line in (("seed: 1\ntopology\n  # of two\n  back_to_back: {}\n", 2), ("topology  # of two\n  back_to_back: {}\n", 1)):

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "runtime/config/units.h"
 #include "runtime/drives/virtual/flow_report.h"
+#include "runtime/telemetry/text_cells.h"
 
 namespace rocebox {
 namespace {
@@ -24,6 +26,13 @@ constexpr std::uint64_t kInstantsPerAsking = 64;
 constexpr std::uint64_t kDrainWork = 1 << 20;
 // Lines of each workload that say what waits for what, and devices that are named with what they hold.
 constexpr unsigned kWaitingLines = 16, kHoldersShown = 16;
+
+// What a workload waits for, as reports have it as text.
+void add_waiting(const std::string& workload, const Json& waiting, std::vector<std::string>& lines) {
+  lines.push_back(fmt::format("  workload {}:", workload));
+  std::istringstream text(report_text(waiting, {}));
+  for (std::string line; std::getline(text, line);) lines.push_back("    " + line);
+}
 
 std::string_view end_text(int end) {
   constexpr std::string_view kTexts[] = {"not yet", "all workloads had finished", "its time was over",
@@ -272,12 +281,11 @@ Json Sim::waiting() const {
 std::vector<std::string> Sim::warnings() const {
   std::vector<std::string> lines;
   if (end_ == End::kStuck) {
-    lines.push_back(fmt::format("nothing advances any more since {}{}", config::format_duration(advanced_at_),
+    lines.push_back(fmt::format("nothing advances any more since {}{}", report_value("since_ns", advanced_at_),
                                 testbed_.fabric().next_deadline() == kNever ? ": nothing is due" : ""));
     const Json all = waiting();
     if (all.contains("workloads"))
-      for (const auto& [name, one] : all["workloads"].items())
-        lines.push_back(fmt::format("  workload {}: {}", name, one.dump()));
+      for (const auto& [name, one] : all["workloads"].items()) add_waiting(name, one, lines);
     for (const Json& one : all["holders"])
       lines.push_back(fmt::format("  device {} holds {} packets", one["device"].get<std::string>(),
                                   one["packets"].get<std::uint64_t>()));
