@@ -239,7 +239,7 @@ class Loader {
 RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes, bool follow,
                     const std::vector<Setting>& settings) {
   Node root = parse_yaml(text, mistakes);
-  if (mistakes.none()) apply_settings(root, settings, mistakes);
+  if (mistakes.none()) apply_settings(root, settings, mistakes, [&registry] { return run_options(registry); });
   if (!mistakes.none()) return {};
   if (!root.is_map()) {
     mistakes.add(root.place, fmt::format("expected a mapping with `devices:`, found {}", kind_name(root.kind)));
@@ -280,6 +280,13 @@ RunConfig load(const std::string& path, Registry& registry, Mistakes& mistakes, 
   config.path = path;
   if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) config.origin = ConfigOrigin::kPipe;
   return config;
+}
+
+std::vector<std::string> run_options(const Registry& registry) {
+  std::vector<std::string> keys;
+  const nlohmann::ordered_json all = schema(registry);
+  for (const auto& [key, value] : all["properties"].items()) keys.push_back(key);
+  return keys;
 }
 
 nlohmann::ordered_json schema(const Registry& registry) {

@@ -189,6 +189,9 @@ std::uint64_t eal_mebibytes(const RunConfig& config);
 /// written; loads to the same configuration.
 std::string effective_yaml(const RunConfig& config);
 
+/// The options that a configuration has at its top level.
+std::vector<std::string> run_options(const Registry& registry);
+
 /// JSON Schema (draft 2020-12) of the configuration with the kernels of `registry`.
 nlohmann::ordered_json schema(const Registry& registry);
 

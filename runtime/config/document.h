@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/config/suggestion.h"
@@ -43,6 +44,8 @@ class Mistakes {
   /// at: what is written once may be for several devices.
   void add_idle(Place place, std::string message);
   void add_effect(Place place);
+  /// What else is to be said of whatever is a mistake at that place: "; write such as ...".
+  void add_hint(Place place, std::string hint) { hints_.emplace_back(place, std::move(hint)); }
   /// "file:line:column: note: message" each.
   std::vector<std::string> notes() const;
   bool none() const { return lines_.empty(); }
@@ -69,8 +72,10 @@ class Mistakes {
     std::vector<Place> more{};  // places that have it by the same setting
   };
   bool repeats(const Line& line);
+  std::string hint_at(const Line& line) const;
   std::vector<Line> lines_, idle_;
   std::vector<Place> effects_;
+  std::vector<std::pair<Place, std::string>> hints_;
   std::size_t more_ = 0, repeated_ = 0;
 };
 

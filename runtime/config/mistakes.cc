@@ -93,6 +93,12 @@ std::vector<std::string> Mistakes::notes() const {
 
 bool Mistakes::full() const { return lines_.size() >= kConfigMistakesMax; }
 
+std::string Mistakes::hint_at(const Line& line) const {
+  for (const auto& [place, hint] : hints_)
+    if (place == line.place && line.file == file_) return hint;
+  return "";
+}
+
 std::string Mistakes::text() const {
   std::string text;
   for (const Line& line : lines_) {
@@ -101,7 +107,7 @@ std::string Mistakes::text() const {
         line.file == file_ ? place_text(file_, line.place, words_, settings_) : place_text(line.file, line.place);
     const std::size_t more = line.more.size();
     text +=
-        printable(fmt::format("{}: {}{}", by, line.message,
+        printable(fmt::format("{}: {}{}{}", by, line.message, hint_at(line),
                               more == 0 ? "" : fmt::format(" (and in {} more place{})", more, more == 1 ? "" : "s")));
   }
   if (more_) text += "\n" + printable(fmt::format("{}: and {} more mistakes", file_, more_));

@@ -115,6 +115,39 @@ class Substitution {
   std::map<std::string, int> settings_;  // of parameters as they are written
 };
 
+// Of a key that is neither a parameter nor an option; empty: it is one.
+std::string unknown_key(const std::string& key, const Node& root, const std::vector<std::string>& options) {
+  constexpr std::size_t kParametersShown = 12;
+  if (std::ranges::find(options, key) != options.end()) return "";
+  std::vector<std::string> names;
+  if (const Node* parameters = root.find(kParameters))
+    for (const Entry& entry : parameters->entries) names.push_back(entry.key);
+  std::vector<std::string> known = names;
+  known.insert(known.end(), options.begin(), options.end());
+  std::string more = suggestion(key, known);
+  if (more.empty() && names.empty())
+    more = fmt::format("; there are no parameters: write `parameters: {{{0}: ...}}`, and `${0}` where it stands", key);
+  else if (more.empty() && names.size() <= kParametersShown)
+    more = fmt::format("; parameters: {}", fmt::join(names, ", "));
+  return fmt::format("unknown key `{}`{}", key, more);
+}
+
+// Where a `$NAME` looks like a parameter, and there are none.
+void tell_no_parameters(const Node& node, Mistakes& mistakes) {
+  for (const Node& item : node.items) tell_no_parameters(item, mistakes);
+  for (const Entry& entry : node.entries) tell_no_parameters(entry.value, mistakes);
+  const std::string_view text = node.scalar;
+  for (std::size_t at = text.find('$'); at < text.size(); at = text.find('$', at + 1)) {
+    const std::size_t end = std::min(text.find_first_not_of(kNameLetters, at + 1), text.size());
+    const std::string_view name = text.substr(at + 1, end - at - 1);
+    if (name.empty() || (name[0] >= '0' && name[0] <= '9')) continue;
+    const std::string how =
+        fmt::format("there are no parameters: write such as `parameters: {{{}: 1}}` at the top level", name);
+    mistakes.add_hint(node.place, "; " + how);
+    return mistakes.add_idle(node.place, fmt::format("`${}` stands for nothing else: {}", name, how));
+  }
+}
+
 }  // namespace
 
 Setting parse_setting(const std::string& text, const std::string& option) {
@@ -124,12 +157,18 @@ Setting parse_setting(const std::string& text, const std::string& option) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-void apply_settings(Node& root, const std::vector<Setting>& settings, Mistakes& mistakes) {
+void apply_settings(Node& root, const std::vector<Setting>& settings, Mistakes& mistakes,
+                    const std::function<std::vector<std::string>()>& options) {
   if (!root.is_map()) return;  // told by who reads it
   for (const Setting& setting : settings) {
     const Place place{0, 0, mistakes.add_setting(fmt::format("`{}={}`", setting.key, setting.value))};
     Node* parameters = root.find(kParameters);
     Node* target = parameters ? parameters->find(setting.key) : nullptr;
+    if (!target && options && !root.find(setting.key) && setting.key.find('.') == std::string::npos)
+      if (const std::string why = unknown_key(setting.key, root, options()); !why.empty()) {
+        mistakes.add(place, why);
+        continue;
+      }
     if (!target) target = reach(root, setting.key, place);
     if (target)
       *target = value_of(setting, place, mistakes);
@@ -137,7 +176,8 @@ void apply_settings(Node& root, const std::vector<Setting>& settings, Mistakes& 
       mistakes.add(place, "leads to nothing that has keys");
   }
   const Node* parameters = root.find(kParameters);
-  if (!parameters || !parameters->is_map()) return;  // another kind is a mistake to who reads it
+  if (!parameters) return tell_no_parameters(root, mistakes);
+  if (!parameters->is_map()) return;  // another kind is a mistake to who reads it
   const Node values = *parameters;
   Substitution substitution(values, mistakes);
   for (Entry& entry : root.entries)

@@ -16,14 +16,6 @@ namespace {
 
 constexpr const char* kApplianceKeys[] = {"config", "cores", "bind"};
 
-// The options of a configuration for `rocebox run`.
-std::vector<std::string> run_keys(const Registry& registry) {
-  std::vector<std::string> keys;
-  const nlohmann::ordered_json schema = config::schema(registry);
-  for (const auto& [key, value] : schema["properties"].items()) keys.push_back(key);
-  return keys;
-}
-
 constexpr std::uint64_t kMachineMtuMin = 1280, kMachineMtuMax = 9000;  // IPv6's least; what vm.py takes
 
 bool has(const std::vector<std::string>& words, const std::string& word) {
@@ -154,7 +146,7 @@ void LabLoader::appliance_file(ApplianceConfig& appliance, const config::Node& n
 }
 
 void LabLoader::inline_appliance(ApplianceConfig& appliance, const config::Node& node) {
-  std::vector<std::string> known = run_keys(*appliance.registry);
+  std::vector<std::string> known = config::run_options(*appliance.registry);
   config::Node own;
   own.kind = config::Node::Kind::kMap;
   own.place = node.place;

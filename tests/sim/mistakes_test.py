@@ -64,6 +64,27 @@ class Mistakes(RoceboxTest):
         self.assertRegex(said, r"host +qpn +peer .*\nrocebox: +h0 +0x000011 +h1 ")
         self.assertNotIn("{", said)
 
+    def test_a_parameter_where_there_are_none(self):
+        config = PAIR + "workloads: {w: {type: write_lat, iters: $n}}\n"
+        self.refused(config, "config.yaml:2:41: `iters` must be a whole number, found `$n`; there are no parameters: write such as "
+                             "`parameters: {n: 1}` at the top level\n")
+        text = PAIR + "workloads: {w: {type: write_lat, iters: 2}}\nports: {h0.wire: {pcap: {out: 'x$n.pcap'}}}\n"
+        said = self.rocebox("check", self.config(text))[1]
+        self.assertRegex(said, r"^\S+:3:31: note: `\$n` stands for nothing else: there are no parameters: write such as `parameters: {n: 1}` .*\n$")
+        self.assertEqual(self.rocebox("check", self.config("parameters: {n: 1}\n" + text))[1], "")
+
+    def test_a_misspelt_key_of_a_setting(self):
+        text = PAIR + "workloads: {w: {type: write_lat, iters: $iterations}}\n"
+        for parameters, setting, told in (("{iterations: 2}", "iteratoins=3", "unknown key `iteratoins`; did you mean `iterations`?"),
+                                          ("{iterations: 2}", "seeed=3", "unknown key `seeed`; did you mean `seed`?"),
+                                          ("{iterations: 2}", "xyz=3", "unknown key `xyz`; parameters: iterations"),
+                                          ("{iterations: 2}", "workloads.w.itres=3", "unknown key `itres`; did you mean `iters`?"),
+                                          ("", "xyz=3", "unknown key `xyz`; there are no parameters: write `parameters: {xyz: ...}`, and `$xyz`")):
+            config = self.config((f"parameters: {parameters}\n" if parameters else "") + text.replace("$iterations", "2" if not parameters else "$iterations"))
+            for option in ("--set",), ("--sweep",):
+                said = self.rocebox("sim", config, *option, setting, status=2)[1]
+                self.assertIn(f"with `{setting}`: {told}", said)
+
     def test_a_colon_is_missing_before_a_comment(self):
         for text, line in (("seed: 1\ntopology\n  # of two\n  back_to_back: {}\n", 2), ("topology  # of two\n  back_to_back: {}\n", 1)):
             self.refused(text, f"config.yaml:{line}:1: YAML: a `:` is missing behind this key\n")

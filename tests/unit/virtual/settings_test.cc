@@ -68,6 +68,43 @@ TEST(Settings, MistakesAreTold) {
   EXPECT_THROW(config::parse_setting("=1", "--set"), ConfigError);
 }
 
+TEST(Settings, AKeyThatIsNothingIsToldWithWhatItMayMean) {
+  const auto told = [](const std::string& yaml, const std::string& key) {
+    Registry registry;
+    config::Mistakes found("f.yaml");
+    config::load_text(yaml, "f.yaml", registry, found, false, {{key, "1"}});
+    return found.text();
+  };
+  const std::string with = "parameters: {iterations: 2}\n";
+  EXPECT_EQ(told(with, "iteration"), "f.yaml with `iteration=1`: unknown key `iteration`; did you mean `iterations`?");
+  EXPECT_EQ(told(with, "sed"), "f.yaml with `sed=1`: unknown key `sed`; did you mean `seed`?");
+  EXPECT_EQ(told(with, "x"), "f.yaml with `x=1`: unknown key `x`; parameters: iterations");
+  EXPECT_EQ(told("seed: 1\n", "xyz"),
+            "f.yaml with `xyz=1`: unknown key `xyz`; there are no parameters: write `parameters: {xyz: ...}`, and "
+            "`$xyz` where it stands");
+}
+
+TEST(Settings, WithoutParametersANameOfOneIsTold) {
+  const auto load = [](const std::string& yaml, config::Mistakes& found) {
+    Registry registry;
+    return config::load_text(yaml, "f.yaml", registry, found, false);
+  };
+  const std::string device = "devices: {a: {path: x <-> y}}\n";
+  const std::string how = "there are no parameters: write such as `parameters: {n: 1}` at the top level";
+  config::Mistakes mistakes("f.yaml");
+  load(device + "seed: $n\ndrain: [1]\n", mistakes);
+  EXPECT_EQ(mistakes.text(), "f.yaml:2:7: `seed` must be a whole number, found `$n`; " + how +
+                                 "\nf.yaml:3:8: `drain` must be a time with a unit, such as 25ms, found a list");
+  const auto notes = [&](const std::string& out) {
+    config::Mistakes none("f.yaml");
+    const std::vector<std::string> all = load(device + "ports: {x: {pcap: {out: " + out + "}}}\n", none).notes;
+    EXPECT_TRUE(none.none()) << none.text();
+    return all;
+  };
+  EXPECT_EQ(notes("a-$n.pcap"), std::vector<std::string>{"f.yaml:2:25: note: `$n` stands for nothing else: " + how});
+  for (const char* plain : {"a$.pcap", "a$5.pcap", "n.pcap"}) EXPECT_TRUE(notes(plain).empty()) << plain;
+}
+
 // Which value is wrong, and where it stands: a parameter may be right in another place.
 TEST(Settings, AMistakeNamesWhatGaveTheValueAndWhereItStands) {
   const std::string yaml =
