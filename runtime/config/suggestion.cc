@@ -25,14 +25,15 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
-// Words that begin as `word` does, up to its first underscore: `icrc_failures` for `icrc_bad`. Few of them, or none.
+// Words that begin as `word` does, up to its first underscore: `icrc_failures` for `icrc_bad`, and
+// `goodput_bits_per_second` for `goodput`. Few of them, or none.
 std::vector<std::string> same_beginning(std::string_view word, const std::vector<std::string>& words) {
   constexpr std::size_t kBeginningMin = 3, kWordsMax = 4;
-  const std::size_t end = word.find('_');
-  if (end == std::string_view::npos || end < kBeginningMin) return {};
+  const std::string beginning = fmt::format("{}_", word.substr(0, word.find('_')));
+  if (beginning.size() <= kBeginningMin) return {};
   std::vector<std::string> found;
   for (const std::string& candidate : words)
-    if (candidate.starts_with(word.substr(0, end + 1))) found.push_back(candidate);
+    if (candidate.starts_with(beginning)) found.push_back(candidate);
   return found.size() <= kWordsMax ? found : std::vector<std::string>();
 }
 
@@ -50,12 +51,12 @@ std::string_view nearest(std::string_view word, const std::vector<std::string>& 
   return best;
 }
 
-std::string suggestion(std::string_view word, const std::vector<std::string>& words) {
+std::string suggestion(std::string_view word, const std::vector<std::string>& words, std::size_t listed) {
   if (const std::string_view near = nearest(word, words); !near.empty())
     return fmt::format("; did you mean `{}`?", near);
   if (const std::vector<std::string> kin = same_beginning(word, words); !kin.empty())
     return fmt::format("; did you mean `{}`?", fmt::join(kin, "` or `"));
-  if (words.empty() || words.size() > 12) return "";
+  if (words.empty() || words.size() > listed) return "";
   return fmt::format("; known: {}", fmt::join(words, ", "));
 }
 

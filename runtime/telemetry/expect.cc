@@ -55,7 +55,10 @@ std::vector<Expectation::Term> Expectation::parse_sum(std::string_view text, con
     if (word.empty())
       throw ConfigError(fmt::format("`{}` is no condition: expected a number or a name at `{}`", whole, text));
     Term term{sign, 0, {}};
-    if (const auto integer = config::parse_integer(word))
+    term.is_truth = word == "true" || word == "false";
+    if (term.is_truth)
+      term.number = word == "true" ? 1 : 0;
+    else if (const auto integer = config::parse_integer(word))
       term.number = static_cast<double>(*integer);
     else if (const auto duration = config::parse_duration(word))
       term.number = static_cast<double>(*duration);
@@ -118,8 +121,12 @@ Expectation::Result Expectation::evaluate(const Json& report) const {
                       : operator_ == "<=" ? *left <= *right
                       : operator_ == ">"  ? *left > *right
                                           : *left >= *right);
-  return {holds, left ? fmt::format("{}", *left) : left_why, right ? fmt::format("{}", *right) : right_why,
-          left.has_value(), right.has_value()};
+  const bool compares_truth = is_truth(left_) || is_truth(right_);
+  const auto text = [compares_truth](double value) {
+    if (compares_truth && (value == 0 || value == 1)) return std::string(value == 1 ? "true" : "false");
+    return fmt::format("{}", value);
+  };
+  return {holds, left ? text(*left) : left_why, right ? text(*right) : right_why, left.has_value(), right.has_value()};
 }
 
 bool Expectation::looks_at(std::string_view path) const {

@@ -11,7 +11,8 @@
 namespace rocebox {
 
 /// `SUM OP SUM`, OP one of == != < <= > >=; a SUM is terms joined by + and -; a term is a number (with a unit where
-/// the report has a time) or a path into the report (report_path.h).
+/// the report has a time), `true` or `false` (1 and 0, as which yes and no of the report count), or a path into the
+/// report (report_path.h).
 class Expectation {
  public:
   /// Throws ConfigError when the text is no condition.
@@ -39,7 +40,9 @@ class Expectation {
     int sign;
     double number;  // without a path
     std::optional<ReportPath> path;
+    bool is_truth = false;  // `true` or `false`
   };
+  static bool is_truth(const std::vector<Term>& terms) { return terms.size() == 1 && terms[0].is_truth; }
   static std::vector<Term> parse_sum(std::string_view text, const std::string& whole);
   // The value of a side; says in `why` what is missing otherwise.
   static std::optional<double> sum(const std::vector<Term>& terms, const Json& report, std::string& why);

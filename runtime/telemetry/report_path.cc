@@ -13,6 +13,7 @@
 namespace rocebox {
 namespace {
 
+constexpr std::size_t kNamesListed = 40;  // of what is there, where none is near: the members of a workload or a device
 constexpr std::string_view kTransparent[] = {"devices", "links", "kernels", "counters", "ports"};
 
 // Keys that may come next, through the transparent levels and the first row of a table.
@@ -226,16 +227,17 @@ ReportPath::Result ReportPath::follow(const Json& report) const {
   std::vector<std::string> keys;
   collect_keys(*walk.at_deepest, keys);
   if (walk.deepest == steps_.size())
-    result.why = walk.at_deepest->is_structured()
-                     ? fmt::format("`{}` is not a number but a group{}", text_, config::suggestion("", keys))
-                     : fmt::format("`{}` is not a number but `{}`", text_, written(*walk.at_deepest));
+    result.why =
+        walk.at_deepest->is_structured()
+            ? fmt::format("`{}` is not a number but a group{}", text_, config::suggestion("", keys, kNamesListed))
+            : fmt::format("`{}` is not a number but `{}`", text_, written(*walk.at_deepest));
   else if (!walk.row_trouble.empty())
     result.why = fmt::format("`{}`: {}", text_, walk.row_trouble);
   else if (steps_[walk.deepest].word.empty())
     result.why = fmt::format("`{}`: this is no table, so it has no rows", text_);
   else
     result.why = fmt::format("`{}`: there is no `{}`{}", text_, steps_[walk.deepest].word,
-                             config::suggestion(steps_[walk.deepest].word, keys));
+                             config::suggestion(steps_[walk.deepest].word, keys, kNamesListed));
   return result;
 }
 

@@ -85,6 +85,17 @@ class Mistakes(RoceboxTest):
                 said = self.rocebox("sim", config, *option, setting, status=2)[1]
                 self.assertIn(f"with `{setting}`: {told}", said)
 
+    def test_an_expectation_with_a_wrong_name(self):
+        text = PAIR + "workloads: {w: {type: write_lat, iters: 2}}\nexpect: "
+        self.refused(text + "workloads.w.goodput > 1\n", "config.yaml:3:9: ", "there is no `goodput`; did you mean `goodput_bits_per_second`?")
+        self.refused(text + "workloads.w.xyz > 1\n", "there is no `xyz`; known: type, hosts, finished, ", "goodput_bits_per_second, ")
+
+    def test_expectations_of_yes_and_no(self):
+        text = PAIR + "workloads: {w: {type: write_lat, iters: 2}}\nexpect: "
+        self.rocebox("sim", self.config(text + "[workloads.w.finished == true, false == workloads.w.failed]\n"))
+        said = self.rocebox("sim", self.config(text + "workloads.w.finished == false\n"), status=1)[1]
+        self.assertIn("expected `workloads.w.finished == false`: `workloads.w.finished` is true\n", said)
+
     def test_a_colon_is_missing_before_a_comment(self):
         for text, line in (("seed: 1\ntopology\n  # of two\n  back_to_back: {}\n", 2), ("topology  # of two\n  back_to_back: {}\n", 1)):
             self.refused(text, f"config.yaml:{line}:1: YAML: a `:` is missing behind this key\n")

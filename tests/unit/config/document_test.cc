@@ -160,6 +160,9 @@ TEST(Document, Suggestions) {
   EXPECT_EQ(suggestion("rale", words), "; did you mean `rate`?");
   EXPECT_EQ(suggestion("qqqqqq", words), "; known: delay, rate, jitter, loss");
   EXPECT_EQ(suggestion("qqqqqq", std::vector<std::string>(13, "long")), "");
+  EXPECT_TRUE(suggestion("qqqqqq", std::vector<std::string>(13, "long"), 13).starts_with("; known: long, "));
+  EXPECT_EQ(suggestion("goodput", {"goodput_bits_per_second", "goodputs"}), "; did you mean `goodputs`?");
+  EXPECT_EQ(suggestion("goodput", {"goodput_bits_per_second", "bytes"}), "; did you mean `goodput_bits_per_second`?");
 }
 
 }  // namespace

@@ -35,5 +35,18 @@ TEST(ExpectSuggestion, NamesThatBeginAlikeAreOffered) {
   EXPECT_EQ(why.find("did you mean"), std::string::npos) << why;
 }
 
+// Where none is near, all are told, more than a reader of a misspelt option would like.
+TEST(ExpectSuggestion, AWorkloadsMembersAreListed) {
+  Json report;
+  Json& workload = report["workloads"]["w"];
+  for (int i = 0; i < 15; i++) workload[std::string(1, static_cast<char>('a' + i)) + "_of_all"] = 1;
+  workload["goodput_bits_per_second"] = 1;
+  std::string why;
+  EXPECT_FALSE(Expectation("workloads.w.qqqq == 0").may_resolve(report, why));
+  EXPECT_NE(why.find("there is no `qqqq`; known: a_of_all, b_of_all, "), std::string::npos) << why;
+  EXPECT_FALSE(Expectation("workloads.w.goodput > 0").may_resolve(report, why));
+  EXPECT_NE(why.find("no `goodput`; did you mean `goodput_bits_per_second`?"), std::string::npos) << why;
+}
+
 }  // namespace
 }  // namespace rocebox

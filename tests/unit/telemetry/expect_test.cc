@@ -54,6 +54,9 @@ TEST(Expectation, Conditions) {
                            {"run.span_ns == 0.025s", true},
                            {"run.span < 1min", true},
                            {"run.interrupted == 0", true},
+                           {"run.interrupted == false", true},
+                           {"run.interrupted != true", true},
+                           {"true == run.interrupted", false},
                            {"tap.inspect.loss == 25%", true},
                            {"tap.inspect.loss == 0.25", true},
                            {"tap.inspect.loss > 1e-4", true},
@@ -165,6 +168,8 @@ TEST(Expectation, AFailureNamesTheValuesOfBothSides) {
   constexpr Row kRows[] = {
       {"run.packets_in + 1 < 2", "expected `run.packets_in + 1 < 2`: `run.packets_in + 1` is 11"},
       {"seed == run.packets_in", "expected `seed == run.packets_in`: `seed` is 7, `run.packets_in` is 10"},
+      {"run.interrupted == true", "expected `run.interrupted == true`: `run.interrupted` is false"},
+      {"seed == true", "expected `seed == true`: `seed` is 7"},
       {"run.span>1min", "expected `run.span>1min`: `run.span` is 25000000, `1min` is 60000000000"}};
   for (const Row& row : kRows) {
     const Expectation expectation(row.text);
