@@ -70,7 +70,8 @@ def goodput(report, folder):
 
 
 def utilisation(report, folder):
-    rows = sorted(report["utilisation"], key=lambda row: -row["share"])[:LINKS_SHOWN]
+    rated = [row for row in report["utilisation"] if "share" in row]  # of others no rate is known
+    rows = sorted(rated, key=lambda row: -row["share"])[:LINKS_SHOWN]
     figure, axes = plt.subplots(figsize=(6, 1 + 0.2 * len(rows)))
     axes.barh([f"{row['link']} from {row['from']}" for row in rows], [100 * row["share"] for row in rows])
     axes.invert_yaxis()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Mistakes of a simulation's configuration: told with place and mend before anything starts."""
+import csv
 import pathlib
 import sys
 import unittest
@@ -95,6 +96,16 @@ class Mistakes(RoceboxTest):
         self.rocebox("sim", self.config(text + "[workloads.w.finished == true, false == workloads.w.failed]\n"))
         said = self.rocebox("sim", self.config(text + "workloads.w.finished == false\n"), status=1)[1]
         self.assertIn("expected `workloads.w.finished == false`: `workloads.w.finished` is true\n", said)
+
+    def test_a_link_without_a_rate_has_no_share(self):
+        config = self.config("devices: {a: {nic: {address: 10.0.0.1, rate: 10Gbps}}, b: {nic: {address: 10.0.0.2}}}\n"
+                             "links: {c: {between: [a.wire, b.wire], delay: 1us}}\nworkloads: {w: {type: write_bw, hosts: [a, b], iters: 3}}\n")
+        shown = self.rocebox("sim", config, "--csv", self.dir)[0]
+        self.assertRegex(shown, r"c +b\.wire +[1-9][0-9,]* +[1-9][0-9,]* +-\n")
+        with (self.dir / "links.csv").open(newline="") as file:
+            shares = {row["from"]: row["share"] for row in csv.DictReader(file)}
+        self.assertGreater(float(shares["a.wire"]), 0.5)
+        self.assertEqual(shares["b.wire"], "")
 
     def test_a_colon_is_missing_before_a_comment(self):
         for text, line in (("seed: 1\ntopology\n  # of two\n  back_to_back: {}\n", 2), ("topology  # of two\n  back_to_back: {}\n", 1)):

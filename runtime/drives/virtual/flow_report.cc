@@ -214,11 +214,11 @@ Json utilisation(const config::RunConfig& config, const Testbed& testbed, Nanos 
     for (Port side = 0; side < 2; side++) {
       const std::uint64_t rate = rates.of(i, side);
       const double sent = rate_of(static_cast<double>(bytes[side] + kWireOverhead * packets[side]) * 8, now);
-      rows.push_back({{"link", link.name},
-                      {"from", link.between[side].text()},
-                      {"packets", packets[side]},
-                      {"bytes", bytes[side]},
-                      {"share", rate ? rounded(sent / static_cast<double>(rate)) : 0.0}});
+      Json& row = rows.emplace_back(Json{{"link", link.name},
+                                         {"from", link.between[side].text()},
+                                         {"packets", packets[side]},
+                                         {"bytes", bytes[side]}});
+      if (rate) row["share"] = rounded(sent / static_cast<double>(rate));
     }
   }
   return rows;
