@@ -111,6 +111,15 @@ class Mistakes(RoceboxTest):
         for text, line in (("seed: 1\ntopology\n  # of two\n  back_to_back: {}\n", 2), ("topology  # of two\n  back_to_back: {}\n", 1)):
             self.refused(text, f"config.yaml:{line}:1: YAML: a `:` is missing behind this key\n")
 
+    def test_two_ports_may_share_a_pcap(self):
+        """All frames are Ethernet's, and so one header is right for all."""
+        ports = "ports: {h0.wire: {pcap: {out: both.pcap}}, h1.wire: {pcap: {out: both.pcap}}}\n"
+        self.rocebox("sim", self.config(PAIR + "workloads: {w: {type: write_lat, iters: 2}}\n" + ports))
+        import wire
+        times = [at for at, _, _ in wire.read_pcap(self.dir / "both.pcap")[0]]
+        self.assertEqual(times, sorted(times))
+        self.assertEqual(len(times), 8, "a WRITE and its ACK, there and back, twice")
+
 
 if __name__ == "__main__":
     unittest.main()
