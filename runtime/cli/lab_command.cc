@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "runtime/capture/output_file.h"
@@ -24,9 +25,18 @@ void write_json(std::optional<OutputFile>& file, const Json& report) {
   file->publish();
 }
 
+// What is written in appliances and has no effect; those in one file share their notes.
+void tell_notes(const lab::LabConfig& config) {
+  std::set<std::string> told;
+  for (const lab::ApplianceConfig& appliance : config.appliances)
+    for (const std::string& note : appliance.config.notes)
+      if (told.insert(note).second) tell_placed(note);
+}
+
 lab::LabConfig load_lab(const LabArguments& arguments) {
   lab::LabConfig config =
       lab::load(config::read_text_file(arguments.config, config::Pipes::kTaken), arguments.config, arguments.plugins);
+  tell_notes(config);
   if (arguments.name.empty()) return config;
   lab::require_lab_name(arguments.name, "--name");
   config.name = arguments.name;
@@ -153,6 +163,7 @@ int lab(const LabArguments& arguments) {
 
 void check_lab(const std::string& text, const std::string& path, const std::vector<std::string>& plugins) {
   const lab::LabConfig config = lab::load(text, path, plugins);
+  tell_notes(config);
   Expectations().read(config.file, config.expectations, lab::skeleton(config, appliance_skeletons(config)));
   print_line(fmt::format("# {}: good. What `rocebox lab run` would build:", config.file));
   for (const lab::HostConfig& host : config.hosts)

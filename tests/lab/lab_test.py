@@ -510,6 +510,15 @@ class Check(LabTest):
         done = self.rocebox("check", path)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
 
+    def test_check_tells_what_has_no_effect(self):
+        text = ("lab: notes\nhosts: {left: {}, right: {}}\nappliances:\n  one: {devices: {a: {path: x <-> y}, n: {nic: {address: 10.0.0.1, "
+                "retransmit_stall: 1us}}}}\n  two: {devices: {b: {path: x <-> y}}}\nwires: [left <-> one.x, one.y <-> two.x, two.y <-> right]\n")
+        path = self.dir / "notes.yaml"
+        path.write_text(text)
+        done = self.rocebox("check", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"^\S+notes.yaml:4:\d+: note: `retransmit_stall` has no effect with `recovery: go_back_n`\n$")
+
     def test_schema_is_the_one_in_the_tree_and_takes_the_labs(self):
         text = self.rocebox("lab", "schema").stdout
         self.assertEqual(text, (ROOT / "configs/rocebox-lab.schema.json").read_text(),
