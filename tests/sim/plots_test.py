@@ -58,6 +58,15 @@ class Plots(RoceboxTest):
             self.assertGreater(len(set(pixels)), 8, f"{name}: an empty figure")
 
     @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib: apt install python3-matplotlib")
+    def test_a_link_without_a_rate_is_in_no_figure_of_shares(self):
+        config = self.config("devices: {a: {nic: {address: 10.0.0.1, rate: 10Gbps}}, b: {nic: {address: 10.0.0.2}}}\n"
+                             "links: {c: {between: [a.wire, b.wire], delay: 1us}}\nworkloads: {w: {type: write_bw, hosts: [a, b], iters: 3}}\n")
+        self.rocebox("sim", config, "--plot", self.dir, "--quiet")
+        shown = self.texts(self.dir / "utilisation.svg")
+        self.assertIn("c from a.wire", shown)
+        self.assertNotIn("c from b.wire", shown)
+
+    @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib: apt install python3-matplotlib")
     def test_a_simulation(self):
         folder = self.dir / "plot"
         self.rocebox("sim", self.config(PAIR), "--plot", folder, "--quiet")
