@@ -87,6 +87,8 @@ class Core {
     if (!overrun_.empty()) [[unlikely]]
       fail_those(context);
   }
+  /// The queue pair begins anew, or another one has its number.
+  void forget_overrun(const Qp& qp) { std::erase(overrun_, qp.number()); }
 
   /// Who sees what packets tell from now on; null: nobody. It outlives this.
   void observe_by(Observer* by) {

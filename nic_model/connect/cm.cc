@@ -68,11 +68,16 @@ int ConnectionManager::listen(std::uint32_t program, PortSpace space, std::uint1
   return 0;
 }
 
-int ConnectionManager::close(PortSpace space, std::uint16_t port) {
+int ConnectionManager::close(Context& context, PortSpace space, std::uint16_t port) {
   std::uint32_t number = 0;
   Listener* listener = find_listener(service_id(space, port), number);
   if (!listener) return ENOENT;
   listener->service_id = 0;
+  std::vector<ConnectionId> untold;
+  for (const ConnectionEvent& event : events_)
+    if (event.type == ConnectionEventType::kConnectRequest && event.space == space && event.port == port)
+      untold.push_back(event.id);
+  for (const ConnectionId id : untold) destroy(context, id);
   return 0;
 }
 
@@ -198,17 +203,6 @@ void ConnectionManager::write_resolved(Connection& c, const ConnectionOptions& o
   write(c, whole, o.private_data);
 }
 
-// As long as its request may come again.
-void ConnectionManager::keep_resolved(Context& context, Connection& c) {
-  leave_backlog(c);
-  c.state = ConnectionState::kSidrReplied;
-  context.arm(c.timer, context.now() + own_timeout() * (core_.config.cm_retries + 1));
-  resolved_.push_back(c.id);
-  if (resolved_.size() <= kResolutionsKept) return;
-  if (Connection* oldest = find(resolved_.front())) release(context, *oldest);
-  resolved_.pop_front();
-}
-
 int ConnectionManager::reject(Context& context, ConnectionId id, std::span<const std::uint8_t> private_data) {
   Connection* c = find(id);
   if (!c) return ENOENT;
@@ -265,8 +259,9 @@ void ConnectionManager::release_connection(Context& context, Connection& c) {
 }
 
 int ConnectionManager::destroy(Context& context, ConnectionId id) {
+  const auto untold = std::erase_if(events_, [&](const ConnectionEvent& event) { return event.id == id; });
   Connection* c = find(id);
-  if (!c) return ENOENT;
+  if (!c) return untold ? 0 : ENOENT;  // one that has ended names something until its last event is told
   c->events = false;
   switch (c->state) {
     case ConnectionState::kReqSent:

@@ -25,7 +25,7 @@ class ConnectionManager {
   // The host's calls, in a call of the NIC; host/connections.h has what they do. 0 or an errno.
 
   int listen(std::uint32_t program, PortSpace space, std::uint16_t port, std::uint32_t backlog);
-  int close(PortSpace space, std::uint16_t port);
+  int close(Context& context, PortSpace space, std::uint16_t port);
   int connect(Context& context, std::uint32_t program, const roce::IpAddress& remote, PortSpace space,
               std::uint16_t port, Qp* qp, const ConnectionOptions& options, ConnectionId& id);
   int accept(Context& context, ConnectionId id, Qp& qp, const ConnectionOptions& options);
@@ -41,7 +41,13 @@ class ConnectionManager {
   void on_neighbor(Context& context);
   void on_timer(Context& context, std::uint32_t slot);
   bool has_events() const { return !events_.empty(); }
-  std::vector<ConnectionEvent> take_events() { return std::exchange(events_, {}); }
+  std::size_t events() const { return events_.size(); }
+  /// The next one; there is one.
+  ConnectionEvent take_event() {
+    const ConnectionEvent event = events_.front();
+    events_.pop_front();
+    return event;
+  }
   std::size_t connections() const { return slots_.size() - free_.size(); }
   /// Tries that go on for connections of `program`, or wait for a neighbour.
   Progress progress(std::uint32_t program) const;
@@ -100,9 +106,11 @@ class ConnectionManager {
   void write_resolution(Connection& c, const ConnectionOptions& options);
   void write_reply(Connection& c, const ConnectionOptions& options);
   void write_resolved(Connection& c, const ConnectionOptions& options);
-  void keep_resolved(Context& context, Connection& c);
   void send_reject(Context& context, Connection& c, roce::CmReject reason, std::span<const std::uint8_t> private_data);
   void release_connection(Context& context, Connection& c);
+
+  // cm_datagrams.cc
+  void keep_resolved(Context& context, Connection& c);
 
   // cm_receive.cc: each returns what the packet's end is counted as.
   Counter& on_request(Context& context, Packet packet);
@@ -135,7 +143,7 @@ class ConnectionManager {
   std::vector<Listener> listeners_;
   std::vector<ConnectionId> waiting_;  // for a neighbour
   std::deque<ConnectionId> resolved_;  // in kSidrReplied, or over
-  std::vector<ConnectionEvent> events_;
+  std::deque<ConnectionEvent> events_;
 };
 
 }  // namespace rocebox::nic_model

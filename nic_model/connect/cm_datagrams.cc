@@ -4,6 +4,17 @@
 
 namespace rocebox::nic_model {
 
+// As long as its request may come again.
+void ConnectionManager::keep_resolved(Context& context, Connection& c) {
+  leave_backlog(c);
+  c.state = ConnectionState::kSidrReplied;
+  context.arm(c.timer, context.now() + own_timeout() * (core_.config.cm_retries + 1));
+  resolved_.push_back(c.id);
+  if (resolved_.size() <= kResolutionsKept) return;
+  if (Connection* oldest = find(resolved_.front())) release(context, *oldest);
+  resolved_.pop_front();
+}
+
 Counter& ConnectionManager::refuse(Context& context, Packet packet, roce::CmSidrStatus status) {
   const auto& req = *roce::cm_message<roce::CmSidrReq>(packet);
   roce::CmWholeSidrRep whole{};

@@ -9,7 +9,7 @@ int Connections::listen(std::uint32_t program, PortSpace space, std::uint16_t po
   return manager_.listen(program, space, port, backlog);
 }
 
-int Connections::close(PortSpace space, std::uint16_t port) { return manager_.close(space, port); }
+int Connections::close(PortSpace space, std::uint16_t port) { return manager_.close(*host_.context_, space, port); }
 
 int Connections::connect(std::uint32_t program, const roce::IpAddress& remote, PortSpace space, std::uint16_t port,
                          Qp* qp, const ConnectionOptions& options, ConnectionId& id) {

@@ -15,7 +15,7 @@ class Connections {
   /// rdma_listen: requests for `port` become events of `program`, at most `backlog` that are not yet connections; more
   /// are rejected. EADDRINUSE: another one listens.
   int listen(std::uint32_t program, PortSpace space, std::uint16_t port, std::uint32_t backlog = kBacklogMax);
-  /// Listens no more; requests that were told stay.
+  /// Listens no more; requests that were told stay, others are rejected.
   int close(PortSpace space, std::uint16_t port);
   /// rdma_resolve_addr and rdma_connect: asks for a connection of `qp`, which is in RESET or INIT and is moved to RTS
   /// when the other side has accepted. PortSpace::kUdp takes no queue pair: kEstablished tells the other side's.
@@ -29,7 +29,7 @@ class Connections {
   /// rdma_disconnect: the queue pair goes to the error state; kDisconnected follows when the other side has agreed or
   /// does not respond.
   int disconnect(ConnectionId id);
-  /// rdma_destroy_id: ends what there is, whatever its state, without any further event.
+  /// rdma_destroy_id: ends what there is, whatever its state, without any further event, those included that are due.
   int destroy(ConnectionId id);
   /// Those that there are, requests and those that end counted.
   std::size_t count() const { return manager_.connections(); }

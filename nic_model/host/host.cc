@@ -131,11 +131,15 @@ void Host::tell_programs() {
         programs_[cq->program()]->on_completion(*this, *cq), called = true;
     }
     called = called || !core_.events.empty() || manager_.has_events();
-    const std::vector<AsyncEvent> events = std::exchange(core_.events, {});
-    for (const AsyncEvent& event : events)
-      for (HostProgram* program : programs_) program->on_async_event(*this, event);
-    for (const ConnectionEvent& event : manager_.take_events())
+    telling_.assign(core_.events.begin(), core_.events.end());
+    core_.events.clear();
+    for (const std::optional<AsyncEvent>& event : telling_)
+      for (HostProgram* program : programs_)
+        if (event) program->on_async_event(*this, AsyncEvent(*event));
+    for (std::size_t due = manager_.events(); due && manager_.has_events(); due--) {
+      const ConnectionEvent event = manager_.take_event();
       programs_[event.program]->on_connection_event(*this, event);
+    }
   }
   if (called && dpa_) dpa_->host_acted();
 }

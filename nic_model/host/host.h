@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -146,7 +147,7 @@ class Host final : public HostSide, public dpa::Environment {
   int move(Qp& qp, const ibv_qp_attr& attributes, int mask);
   void reset(Qp& qp);
   void forget_timer(const Timer& timer);
-  void forget_events(ibv_event_type type, std::uint32_t number);
+  void forget_events(bool (*is_its)(ibv_event_type), std::uint32_t number);
   void fetch_posted(Qp& qp);
   void tell_programs();
   void settle_all(Context& context);
@@ -161,10 +162,11 @@ class Host final : public HostSide, public dpa::Environment {
   std::vector<HostProgram*> programs_;
   std::vector<std::vector<const Timer*>> armed_;  // by program, in no order
   std::vector<std::uint32_t> to_start_;
-  bool port_has_changed_ = false;            // programs have not been told yet
-  Context* context_ = nullptr;               // of the call that goes on
-  std::vector<CompletionQueue*> completed_;  // that are being told of; null: it was destroyed since
-  std::size_t first_free_ = 0;               // of the places of queue pairs: none before it is free
+  bool port_has_changed_ = false;                   // programs have not been told yet
+  Context* context_ = nullptr;                      // of the call that goes on
+  std::vector<CompletionQueue*> completed_;         // that are being told of; null: it was destroyed since
+  std::vector<std::optional<AsyncEvent>> telling_;  // events that are being told; empty: its object was destroyed since
+  std::size_t first_free_ = 0;                      // of the places of queue pairs: none before it is free
   std::unique_ptr<dpa::Engine> dpa_;
 };
 

@@ -143,6 +143,7 @@ void Host::reset(Qp& qp) {
   // Where it waits, its peer's address may have changed since.
   core_.loopback.remove(qp);
   core_.transmitter.remove(qp);
+  core_.forget_overrun(qp);
   context_->cancel(qp.retransmit_timer);
   context_->cancel(qp.rnr_timer);
   context_->cancel(qp.pace_timer);

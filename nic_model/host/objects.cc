@@ -17,6 +17,22 @@ std::size_t free_place(std::vector<std::unique_ptr<Object>>& objects) {
   return place;
 }
 
+bool is_of_cq(ibv_event_type type) { return type == IBV_EVENT_CQ_ERR; }
+bool is_of_srq(ibv_event_type type) { return type == IBV_EVENT_SRQ_LIMIT_REACHED; }
+bool is_of_qp(ibv_event_type type) {
+  switch (type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 CompletionQueue* Host::create_cq(std::uint32_t entries, std::uint32_t program) {
@@ -39,9 +55,12 @@ CompletionQueue* Host::create_cq(std::uint32_t entries, const CqMemory& memory) 
   return core_.cqs[place].get();
 }
 
-// Another queue may have its number.
-void Host::forget_events(ibv_event_type type, std::uint32_t number) {
-  std::erase_if(core_.events, [&](const AsyncEvent& event) { return event.type == type && event.qpn == number; });
+// Of an object that is no more: another one may have its number.
+void Host::forget_events(bool (*is_its)(ibv_event_type), std::uint32_t number) {
+  const auto is_of_it = [&](const AsyncEvent& event) { return is_its(event.type) && event.qpn == number; };
+  std::erase_if(core_.events, is_of_it);
+  for (std::optional<AsyncEvent>& event : telling_)
+    if (event && is_of_it(*event)) event.reset();
 }
 
 int Host::destroy_cq(CompletionQueue& cq) {
@@ -51,7 +70,7 @@ int Host::destroy_cq(CompletionQueue& cq) {
   context_->cancel(cq.timer);
   std::erase(core_.completed, &cq);
   std::ranges::replace(completed_, &cq, nullptr);
-  forget_events(IBV_EVENT_CQ_ERR, cq.number());
+  forget_events(is_of_cq, cq.number());
   core_.cqs[cq.number()].reset();
   return 0;
 }
@@ -69,7 +88,7 @@ ReceiveQueue* Host::create_srq(const ibv_srq_init_attr& attributes) {
 int Host::destroy_srq(ReceiveQueue& shared) {
   for (const std::unique_ptr<Qp>& qp : core_.qps)
     if (qp && qp->init.shared_receive_queue == &shared) return EBUSY;
-  forget_events(IBV_EVENT_SRQ_LIMIT_REACHED, shared.number());
+  forget_events(is_of_srq, shared.number());
   core_.shared_queues[shared.number() - 1].reset();
   return 0;
 }
@@ -93,6 +112,7 @@ Qp* Host::create_qp(const QpInit& init) {
 
 void Host::destroy_qp(Qp& qp) {
   reset(qp);
+  forget_events(is_of_qp, qp.number());
   if (!qp.is(IBV_QPT_RC)) core_.groups.detach_from_all(qp.number());
   const std::size_t index = qp.number() - core_.config.first_qpn;
   first_free_ = std::min(first_free_, index);

@@ -3,6 +3,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include "runtime/roce/build.h"
+#include "runtime/roce/mad.h"
 #include "tests/unit/nic/nic_kit.h"
 
 namespace rocebox::test {
@@ -103,6 +105,26 @@ class CmBox : public NicBox {
     int error = -1;
     on(side, [&](Host& host) { error = host.connections().destroy(id); });
     return error;
+  }
+
+  /// What a stranger at the other side's address sends to QP1 of `side`.
+  PacketPtr mad_packet(std::span<const std::uint8_t> mad, unsigned side = 1) {
+    const auto near = static_cast<std::uint8_t>(side + 1), far = static_cast<std::uint8_t>(2 - side);
+    roce::PacketSpec spec;
+    spec.underlay.source_mac = {2, 0x72, 10, 0, 0, far};
+    spec.underlay.destination_mac = {2, 0x72, 10, 0, 0, near};
+    spec.underlay.addresses = {roce::ipv4(10, 0, 0, far), roce::ipv4(10, 0, 0, near)};
+    spec.opcode = IBV_OPCODE_UD_SEND_ONLY;
+    spec.destination_qp = spec.source_qp = roce::kGsiQpn;
+    spec.qkey = roce::kGsiQkey;
+    spec.payload = mad;
+    PacketPtr packet = pool.allocate(roce::built_bytes(spec));
+    roce::build(*packet, spec);
+    return packet;
+  }
+  void inject_mad(std::span<const std::uint8_t> mad, unsigned side = 1) {
+    fabric.inject({side, 0}, mad_packet(mad, side).release());
+    fabric.run(now);
   }
 
   const ConnectionEvent& last(unsigned side) const {
