@@ -86,7 +86,7 @@ int ConnectionManager::connect(Context& context, std::uint32_t program, const ro
   const bool is_tcp = space == PortSpace::kTcp;
   const std::size_t data_max = is_tcp ? PrivateDataMax::kConnect : PrivateDataMax::kResolve;
   if (port == 0 || !options_fit(options) || options.private_data.size() > data_max) return EINVAL;
-  if (is_tcp && (!qp || !may_connect(*qp))) return EINVAL;
+  if (is_tcp && (!qp || !may_connect(*qp) || is_taken(*qp, nullptr))) return EINVAL;
   Connection* c = make(context, program, remote);
   if (!c) return ENOMEM;
   id = c->id;
@@ -97,6 +97,7 @@ int ConnectionManager::connect(Context& context, std::uint32_t program, const ro
   c->transaction = c->id;
   if (is_tcp) {
     c->qpn = qp->number();
+    qp->connection = id;
     c->receive_psn = static_cast<std::uint32_t>(context.random()) & 0xFFFFFF;
     write_request(*c, options);
   } else {
@@ -159,7 +160,7 @@ int ConnectionManager::accept(Context& context, ConnectionId id, Qp& qp, const C
   if (c->state != (is_tcp ? ConnectionState::kReqReceived : ConnectionState::kSidrReceived)) return EINVAL;
   const std::size_t data_max = is_tcp ? PrivateDataMax::kAccept : PrivateDataMax::kResolved;
   if (!options_fit(options) || options.private_data.size() > data_max) return EINVAL;
-  if (is_tcp ? !may_connect(qp) : !qp.is(IBV_QPT_UD)) return EINVAL;
+  if (is_tcp ? !may_connect(qp) || is_taken(qp, c) : !qp.is(IBV_QPT_UD)) return EINVAL;
   c->qpn = qp.number();
   if (!is_tcp) {
     write_resolved(*c, options);
@@ -167,6 +168,7 @@ int ConnectionManager::accept(Context& context, ConnectionId id, Qp& qp, const C
     keep_resolved(context, *c);
     return 0;
   }
+  qp.connection = id;
   c->receive_psn = static_cast<std::uint32_t>(context.random()) & 0xFFFFFF;
   c->responder_resources = std::min(c->responder_resources, options.responder_resources);
   c->initiator_depth = std::min(c->initiator_depth, options.initiator_depth);
@@ -230,7 +232,7 @@ void ConnectionManager::send_reject(Context& context, Connection& c, roce::CmRej
   whole.reject.remote_communication_id = c.remote_id;
   whole.reject.reason = static_cast<std::uint16_t>(reason);
   whole.reject.message = c.state == ConnectionState::kReqReceived ? 0 : 2 << 6;
-  if (c.remote_id == 0) {  // who it is that gives up: its CA's GUID, since the other side has said no identifier
+  if (!c.is_answered()) {  // who it is that gives up: its CA's GUID, since the other side has said no identifier
     const std::uint64_t guid = ca_guid(core_.config.mac_address());
     for (unsigned i = 0; i < 8; i++) whole.information[i] = static_cast<std::uint8_t>(guid >> (56 - 8 * i));
     whole.reject.info_length = 8 << 1;

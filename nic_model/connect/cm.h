@@ -75,6 +75,7 @@ class ConnectionManager {
 
   // cm_connection.cc: the table of connections, their messages' common part, their queue pairs.
   Connection* find(ConnectionId id);
+  const Connection* find(ConnectionId id) const { return const_cast<ConnectionManager*>(this)->find(id); }
   Connection* find(const RemoteKey& key);
   Listener* find_listener(std::uint64_t service_id, std::uint32_t& number);
   Connection* make(const Context& context, std::uint32_t program, const roce::IpAddress& remote);
@@ -88,6 +89,7 @@ class ConnectionManager {
   void tell(const Connection& c, ConnectionEventType type, int status = 0);
   void tell(const Connection& c, ConnectionEvent event, std::span<const std::uint8_t> private_data);
   void end(Context& context, Connection& c, ConnectionEventType type, int status);
+  bool is_taken(const Qp& qp, const Connection* by) const;
   int ready(Context& context, Connection& c);
   void stop(Context& context, Connection& c);
   template <class T>

@@ -198,10 +198,15 @@ void ConnectionManager::end(Context& context, Connection& c, ConnectionEventType
   release(context, c);
 }
 
+bool ConnectionManager::is_taken(const Qp& qp, const Connection* by) const {
+  const Connection* c = find(qp.connection);
+  return c && c != by;
+}
+
 // As librdmacm moves a queue pair when both sides' attributes are known: INIT, RTR, RTS.
 int ConnectionManager::ready(Context& context, Connection& c) {
   Qp* qp = core_.find(c.qpn);
-  if (!qp) return EINVAL;
+  if (!qp || qp->connection != c.id) return EINVAL;  // it has gone, and another one may have its number
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
   a.port_num = 1;
@@ -231,13 +236,13 @@ int ConnectionManager::ready(Context& context, Connection& c) {
     error = modify_(
         context, *qp, a,
         IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+  c.has_moved = !error;
   return error;
 }
 
 void ConnectionManager::stop(Context& context, Connection& c) {
   Qp* qp = core_.find(c.qpn);
-  if (!qp || c.remote_qpn == 0 || qp->attributes.destination_qp != c.remote_qpn || qp->attributes.remote != c.remote)
-    return;  // not moved, or another's now
+  if (!c.has_moved || !qp || qp->connection != c.id) return;  // not moved, or another's now
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_ERR;
   modify_(context, *qp, a, IBV_QP_STATE);

@@ -55,7 +55,7 @@ template <class T>
 Connection* ConnectionManager::addressed(Packet packet, const T& m) {
   Connection* c = find(number(m.remote_communication_id));
   if (!c || c->space != PortSpace::kTcp || c->remote != roce::addresses(packet).source) return nullptr;
-  return c->remote_id == 0 || c->remote_id == number(m.local_communication_id) ? c : nullptr;
+  return !c->is_answered() || c->remote_id == number(m.local_communication_id) ? c : nullptr;
 }
 
 // Answers a REQ or a REP.
@@ -245,7 +245,7 @@ Counter& ConnectionManager::on_release(Context& context, Packet packet) {
   const auto& dreq = message<roce::CmDreq>(packet);
   Connection* c = addressed(packet, dreq);
   const bool is_known = find(number(dreq.remote_communication_id)) != nullptr;
-  if (is_known && (!c || c->qpn != dreq.remote_qpn || c->remote_id == 0)) return drop_unknown_;
+  if (is_known && (!c || c->qpn != dreq.remote_qpn || !c->is_answered())) return drop_unknown_;
   roce::CmDrep drep{};  // to those that have forgotten nothing of what is long forgotten here, too
   drep.local_communication_id = dreq.remote_communication_id;
   drep.remote_communication_id = dreq.local_communication_id;

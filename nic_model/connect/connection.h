@@ -87,6 +87,7 @@ enum class ConnectionState : std::uint8_t {
 struct ConnectionFields {
   ConnectionState state = ConnectionState::kFree;
   bool is_active = false, path_known = false, events = true;
+  bool has_moved = false;  ///< its queue pair
   PortSpace space = PortSpace::kTcp;
   ConnectionId id = 0;
   std::uint32_t remote_id = 0, serial = 0, program = 0, listener = UINT32_MAX;
@@ -103,6 +104,11 @@ struct ConnectionFields {
   std::array<std::uint8_t, roce::kMadBytes> mad{};
   std::int64_t tries = 0, retries = 0;
   Nanos interval = 0;
+
+  /// The other side has said its identifier, which may be any number, as its queue pair's may.
+  bool is_answered() const {
+    return !is_active || (state != ConnectionState::kReqSent && state != ConnectionState::kSidrSent);
+  }
 };
 
 struct Connection : ConnectionFields {

@@ -148,6 +148,7 @@ void Host::reset(Qp& qp) {
   context_->cancel(qp.rnr_timer);
   context_->cancel(qp.pace_timer);
   context_->cancel(qp.response_timer);
+  if (qp.attributes.state != IBV_QPS_RESET && qp.attributes.state != IBV_QPS_INIT) qp.connection = 0;
   qp.attributes = QpAttributes();
   for (CompletionQueue* cq : {qp.init.send_cq, qp.init.receive_cq})
     if (!cq->is_devices())

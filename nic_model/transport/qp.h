@@ -111,6 +111,7 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
   std::uint64_t peer_message_sent = 0, peer_message_seen = 0;  ///< times in the last messages, each by its sender
   Nanos last_cnp = 0;                                          ///< when this side sent its last congestion notification
   bool has_heard = false;                                      ///< in RTR: its program was told that its peer sends
+  std::uint32_t connection = 0;  ///< of RDMA CM that it was given to since it was made or reset; 0: none
 
   // Hints for the cache: first what lies in the queue pair itself, then, when that is near, what its rings have.
 
