@@ -10,6 +10,7 @@ Counters::Counters(Stats& s)
           s.counter("delivered", "packets ended here as they should: requests, responses, congestion notifications")),
       answered(s.counter("answered", "ARP, ND and ICMP packets that the NIC itself answered or learnt from")),
       drop_not_for_us(s.counter("drop_not_for_us", "another MAC or IP address")),
+      drop_own_address(s.counter("drop_own_address", "from the wire, in this NIC's own name")),
       drop_no_protocol(s.counter("drop_no_protocol", "no protocol that a NIC without a host's stack knows")),
       drop_checksum(s.counter("drop_checksum", "an ICMP or ICMPv6 message with a wrong checksum")),
       drop_malformed(s.counter("drop_malformed", "a RoCE packet whose lengths or fields contradict each other")),

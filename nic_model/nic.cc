@@ -163,7 +163,7 @@ void Nic::resolve(Context& context, Qp& qp) {
   const roce::Mac* mac = is_group || qp.loops_back ? &known : neighbors_.resolve(context, remote);
   qp.path_known = mac != nullptr;
   if (!mac) return;
-  if (roce::is_ipv4(remote) && roce::is_ipv4(own) && !qp.is(IBV_QPT_UD)) {
+  if (roce::is_ipv4(remote) && roce::is_ipv4(own) && !qp.is(IBV_QPT_UD) && !qp.loops_back) {
     auto* both = reinterpret_cast<std::uint8_t*>(&qp.peer_ipv4);
     std::copy_n(remote.begin() + 12, 4, both);
     std::copy_n(own.begin() + 12, 4, both + 4);

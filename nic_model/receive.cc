@@ -90,8 +90,9 @@ Counter& Nic::receive_other(Context& context, Packet packet) {
   if (roce::class_of(meta.status) == PacketClass::kTruncated && meta.bth_offset) return core_.count.drop_truncated;
   if (group_reports_.on_packet(context, packet)) return core_.count.answered;
   if (meta.ip_version) {
-    const roce::IpAddress to = roce::addresses(packet).destination;
-    if (to != config_.source_for(to) && to[0] != 0xFF) return core_.count.drop_not_for_us;
+    const roce::Addresses addresses = roce::addresses(packet);
+    if (!is_own(addresses.destination) && addresses.destination[0] != 0xFF) return core_.count.drop_not_for_us;
+    if (is_own(addresses.source)) return core_.count.drop_own_address;
   }
   if (Counter* end = pauses_.on_packet(context, packet)) return *end;
   if (Counter* end = rtt_.on_packet(context, packet)) return *end;
@@ -121,6 +122,8 @@ Counter& Nic::receive_roce(Context& context, Packet packet) {
       roce::opcode_info(packet.meta().opcode).service == qp->service() && qp->can_receive() &&
       qp->number() != roce::kGsiQpn) [[likely]]
     return receive_from_peer(context, *qp, packet);
+  // Its own packets to itself do not go by the wire, and what it sends to a group it has itself delivered here.
+  if (is_own(roce::addresses(packet).source)) return count.drop_own_address;
   return receive_checked(context, packet);
 }
 
@@ -135,7 +138,7 @@ Counter& Nic::receive_checked(Context& context, Packet packet) {
   Counters& count = core_.count;
   const roce::Bth& bth = roce::bth(packet);
   const roce::Addresses addresses = roce::addresses(packet);
-  if (addresses.destination != config_.source_for(addresses.destination)) {
+  if (!is_own(addresses.destination)) {
     if (roce::is_multicast(addresses.destination)) return receive_multicast(context, packet);
     return count.drop_not_for_us;
   }

@@ -45,7 +45,7 @@ TEST(Multicast, GroupsAreBounded) {
 // Two NICs, each with the box's queue pair of datagrams; more can be made.
 class MulticastBox : public NicBox {
  public:
-  explicit MulticastBox(const std::string& more = "") : NicBox("rate: 100Gbps\naddress6: fd77::1" + more) {
+  explicit MulticastBox(const std::string& more = "") : NicBox("rate: 100Gbps\naddress6: fd77::$" + more) {
     connect({.type = IBV_QPT_UD});
     for (unsigned side = 0; side < 2; side++)
       for (std::size_t i = 0; i < sides[side].memory.size(); i++)
