@@ -14,9 +14,12 @@ Counter* Responder::begin_group_write(Packet packet, GroupWrites::Message& messa
   if (!window) return &core_.count.drop_group_window;
   message.name = window->name;
   message.key = window->key;
-  message.address = window->address + static_cast<std::uint64_t>(reth.virtual_address);
+  const std::uint64_t offset = reth.virtual_address;
+  message.address = window->address + offset;
   message.length = static_cast<std::uint32_t>(reth.dma_length);
-  if (message.length > kMessageBytesMax) return &core_.count.drop_invalid;
+  if (!(qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) || message.length > kMessageBytesMax ||
+      message.address < offset)  // it goes round, to before the window
+    return &core_.count.drop_invalid;
   if (message.length > 0 && core_.memory.check(message.key, qp_.accessor(), message.address, message.length,
                                                IBV_ACCESS_REMOTE_WRITE) != MemoryError::kNone)
     return &core_.count.drop_invalid;
@@ -69,6 +72,8 @@ Counter& Responder::place_group_write(Context& context, Packet packet, GroupWrit
     core_.count.out_of_buffer.add();
     return core_.count.drop_rnr;
   }
+  // The receive request that a SEND had taken is this one's now: the SEND is lost.
+  if (completes && message_ == Message::kSend) message_ = Message::kLost;
   if (bytes) core_.memory.write(message.key, at, bytes, Core::has_payload(packet) ? Headers::payload(packet) : nullptr);
   if (!ends) return core_.count.delivered;
   core_.count.rx_write_requests.add();
