@@ -55,7 +55,8 @@ class Host final : public HostSide, public dpa::Environment {
   Memory& memory() override { return core_.memory; }
   CompletionQueue* create_cq(std::uint32_t entries, std::uint32_t program);
   /// ibv_modify_cq with IBV_CQ_ATTR_MODERATE: an armed queue's event comes after `count` completions, or `period_us`
-  /// microseconds after the first of them; 0: not by that. Both 0: at once. Errors do not wait. EINVAL: beyond 16 bits.
+  /// microseconds after the first of them; 0: not by that. Both 0: at once. Errors do not wait. Completions that wait
+  /// for their event are told by the new rule. EINVAL: beyond 16 bits.
   int modify_cq(CompletionQueue& cq, std::uint32_t count, std::uint32_t period_us);
   /// EBUSY while a queue pair uses it; EINVAL: a device program has it, whose process keeps it. Not in a callback of
   /// complete_all() with it.

@@ -45,13 +45,18 @@ CompletionQueue* Host::create_cq(std::uint32_t entries, std::uint32_t program) {
 
 int Host::modify_cq(CompletionQueue& cq, std::uint32_t count, std::uint32_t period_us) {
   if (count > UINT16_MAX || period_us > UINT16_MAX) return EINVAL;
+  const Nanos first = cq.timer.armed() ? cq.timer.at() - cq.period() : now();
+  context_->cancel(cq.timer);
   cq.moderate(count, period_us * kMicrosecond);
+  if (cq.is_due()) core_.completed.push_back(&cq);
+  if (cq.has_waiting() && cq.period() > 0) context_->arm(cq.timer, std::max(now(), first + cq.period()));
   return 0;
 }
 
 CompletionQueue* Host::create_cq(std::uint32_t entries, const CqMemory& memory) {
   const std::size_t place = free_place(core_.cqs);
   core_.cqs[place] = std::make_unique<CompletionQueue>(static_cast<std::uint32_t>(place), entries, memory);
+  core_.cqs[place]->timer.set_tag(timer_tag(TimerOf::kCompletion, place));
   return core_.cqs[place].get();
 }
 

@@ -80,8 +80,7 @@ bool CompletionQueue::publish(mlx5_cqe64* cqe, std::uint8_t opcode, bool solicit
   if (armed_ == Armed::kNo || (armed_ == Armed::kSolicited && !solicited)) return false;
   waiting_++;
   const bool failed = opcode == MLX5_CQE_REQ_ERR || opcode == MLX5_CQE_RESP_ERR;
-  const bool is_moderated = count_ > 1 || period_ > 0;
-  if (!is_moderated || failed || (count_ > 0 && waiting_ >= count_)) due_ = true;
+  if (failed || are_enough()) due_ = true;
   return !due_ && period_ > 0 && waiting_ == 1;
 }
 

@@ -103,11 +103,16 @@ class CompletionQueue {
   void remove(std::uint32_t qpn, Each&& each);
   /// Host: an event for the next CQE, or for the next one that is solicited.
   void arm(bool solicited_only);
-  /// Host: an event only after `count` completions, or `period` after the first of them; 0: not by that.
+  /// Host: an event only after `count` completions, or `period` after the first of them; 0: not by that. Those that
+  /// wait may be due by now.
   void moderate(std::uint32_t count, Nanos period) {
     count_ = count;
     period_ = period;
+    due_ = due_ || (waiting_ > 0 && are_enough());
   }
+  bool is_due() const { return due_; }
+  /// Whether completions wait for their event.
+  bool has_waiting() const { return waiting_ > 0 && !due_; }
 
   /// Device: an event once there is a CQE behind the first `consumer`: at once, where there is one.
   void arm_at(std::uint32_t consumer);
@@ -115,6 +120,7 @@ class CompletionQueue {
 
  private:
   enum class Armed : std::uint8_t { kNo, kAny, kSolicited };
+  bool are_enough() const { return count_ > 0 ? waiting_ >= count_ : period_ == 0; }
   std::uint32_t number_, mask_, program_;
   flows::ZeroedArray<mlx5_cqe64> cqes_;  // empty when the ring is a device program's
   std::uint32_t invalid_ = 0;            // of its CQEs, those marked as the NIC's: as many as are needed, and one more
