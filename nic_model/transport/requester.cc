@@ -102,11 +102,14 @@ bool Requester::fetch() {
 
 bool Requester::places_directly() const { return core_.config.places_directly() && qp_.is(IBV_QPT_RC); }
 
+// READs and atomics that may be under way. Where there may be none one has its turn, too: it is an error, or was begun
+// before that was so.
+unsigned Requester::reads_most() const { return std::clamp<unsigned>(qp_.attributes.max_rd_atomic, 1, kRdAtomicMax); }
+
 bool Requester::may_begin(const SendWork& work) const {
   if (qp_.attributes.state == IBV_QPS_SQD && packet_ == 0 && roce::psn_distance(work.first_psn, sent_end_) >= 0)
     return false;  // no new message once the queue is being drained
-  if (work.is_read_or_atomic() && reads_sent_ >= std::min<unsigned>(qp_.attributes.max_rd_atomic, kRdAtomicMax))
-    return false;
+  if (work.is_read_or_atomic() && reads_sent_ >= reads_most()) return false;
   return !(work.has(MLX5_WQE_CTRL_FENCE) && reads_sent_ > 0);
 }
 
@@ -124,7 +127,7 @@ bool Requester::may_send(Nanos now) const {
   if (ahead >= static_cast<std::int64_t>(core_.config.window)) return false;
   // One packet may go and ask, when nothing else has.
   if (counts_credits_ && ahead != 0 && expects_response() && is_without_credit(work)) return false;
-  return packet_ > 0 ? !work.is_read() || reads_sent_ < qp_.attributes.max_rd_atomic : may_begin(work);
+  return packet_ > 0 ? !work.is_read() || reads_sent_ < reads_most() : may_begin(work);
 }
 
 // What is checked before the first packet of a message: the request itself, and the memory that it names.
@@ -138,7 +141,8 @@ bool Requester::begin(Context& context, SendWork& work) {
     status = IBV_WC_LOC_LEN_ERR;
   else if ((datagram && work.opcode != MLX5_OPCODE_SEND && work.opcode != MLX5_OPCODE_SEND_IMM) ||
            (qp_.is(IBV_QPT_UC) && (writes_here || work.opcode == MLX5_OPCODE_SEND_INVAL)) ||
-           (work.is_atomic() && work.bytes != 8) || (writes_here && work.is_inline))
+           (work.is_atomic() && work.bytes != 8) ||
+           (writes_here && (work.is_inline || qp_.attributes.max_rd_atomic == 0)))
     status = IBV_WC_LOC_QP_OP_ERR;
   else if (!qp_.send_queue.check(work, core_.memory, qp_.accessor(), writes_here ? IBV_ACCESS_LOCAL_WRITE : 0))
     status = IBV_WC_LOC_PROT_ERR;

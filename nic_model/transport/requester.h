@@ -107,6 +107,7 @@ class Requester {
   bool places_directly() const;
   bool may_send(Nanos now) const;
   bool may_begin(const SendWork& work) const;
+  unsigned reads_most() const;
   bool begin(Context& context, SendWork& work);
   bool may_go_on(Context& context, std::uint32_t index);
   bool run_local(Context& context, SendWork& work);
