@@ -27,7 +27,7 @@ PacketPtr Loopback::choose(Context& context) {
   const bool requests = qp.requester.wants_to_send(context.now());
   qp.responds = qp.responder.wants_to_send() && !(qp.responds && requests);
   PacketPtr packet = qp.responds ? qp.responder.send(context) : requests ? qp.requester.send(context) : PacketPtr();
-  if (qp.responder.wants_to_send() || qp.requester.wants_to_send(context.now())) {
+  if (!qp.is_ready && (qp.responder.wants_to_send() || qp.requester.wants_to_send(context.now()))) {
     qp.is_ready = true;
     ready_.push_back(qp);
   }

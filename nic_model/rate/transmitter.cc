@@ -180,10 +180,10 @@ PacketPtr Transmitter::choose(Context& context) {
     PacketPtr packet = qp.responds ? qp.responder.send(context) : requests ? qp.requester.send(context) : PacketPtr();
     const bool first = packet && is_greedy_ && goes_on(qp, *packet);
     if (packet) group->credit -= static_cast<std::int64_t>(packet->wire_bytes() + overhead_bytes_);
-    if (qp.responder.wants_to_send() || qp.requester.wants_to_send(context.now()))
-      enter(qp, first);
-    else
+    if (!qp.responder.wants_to_send() && !qp.requester.wants_to_send(context.now()))
       qp.turn_bytes = 0;
+    else if (!qp.is_ready)  // one that has failed in its turn has asked for another by itself
+      enter(qp, first);
     if (packet) return packet;
     if (qp.is_ready) return {};  // no buffer: later
   }
