@@ -146,6 +146,7 @@ class Host final : public HostSide, public dpa::Environment {
   class InCall;
   int decode(CompletionQueue& cq, const mlx5_cqe64& cqe, ibv_wc& completion);
   int move(Qp& qp, const ibv_qp_attr& attributes, int mask);
+  void leave_lists(Qp& qp);
   void reset(Qp& qp);
   void forget_timer(const Timer& timer);
   void forget_events(bool (*is_its)(ibv_event_type), std::uint32_t number);

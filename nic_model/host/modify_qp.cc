@@ -103,6 +103,7 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
   take(qp.attributes, attributes, mask);
   if (mask & IBV_QP_AV) {
     qp.attributes.udp_source_port = core_.udp_source_port(qp.number(), qp.attributes.destination_qp);
+    if (before == IBV_QPS_SQD) leave_lists(qp);
     resolve_(*context_, qp);
   }
   if (to == IBV_QPS_ERR) return core_.fail(*context_, qp), 0;
@@ -139,10 +140,14 @@ int Host::modify_qp_in(Context& context, Qp& qp, const ibv_qp_attr& attributes, 
   return error;
 }
 
-void Host::reset(Qp& qp) {
-  // Where it waits, its peer's address may have changed since.
+// It waits in one of them at most: in that of the address that it had when it began to wait.
+void Host::leave_lists(Qp& qp) {
   core_.loopback.remove(qp);
   core_.transmitter.remove(qp);
+}
+
+void Host::reset(Qp& qp) {
+  leave_lists(qp);
   core_.forget_overrun(qp);
   context_->cancel(qp.retransmit_timer);
   context_->cancel(qp.rnr_timer);

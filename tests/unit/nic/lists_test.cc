@@ -59,5 +59,48 @@ TEST(ReadyLists, OneThatFailsInItsTurnStandsThereOnce) {
   }
 }
 
+// In SQD its peer changes from one behind the wire to its own NIC, or back, while it waits for its turn.
+TEST(ReadyLists, ANewAddressLeadsToTheOtherList) {
+  for (const bool to_itself : {false, true}) {
+    SCOPED_TRACE(to_itself);
+    NicBox box("rate: 100Mbps\nloopback: {rate: 100Mbps}\nwindow: 4096");
+    box.connect();
+    nic_model::Qp* qp = nullptr;
+    const auto address = [](bool is_own) { return roce::ipv4(10, 0, 0, is_own ? 1 : 2); };
+    box.on(0, [&](Host& host) {
+      qp = host.create_qp(box.sides[0].qp->init);
+      ASSERT_EQ(0, nic_model::connect(host, *qp, {address(!to_itself), box.sides[1].qp->number(), 0}, {}));
+      // Of more packets than are under way at once.
+      ibv_sge all[3];
+      for (ibv_sge& sge : all) sge = {box.sides[0].address(), 1000000, box.sides[0].key};
+      ibv_send_wr wr{};
+      wr.opcode = IBV_WR_SEND;
+      wr.sg_list = all;
+      wr.num_sge = 3;
+      ASSERT_EQ(0, host.post_send(*qp, &wr, nullptr));
+    });
+    box.run(kMillisecond);
+    const std::uint64_t before = box.count(0, "tx_roce_packets");
+    ASSERT_EQ(before > 0, to_itself);
+    ASSERT_TRUE(qp->is_ready);
+    box.on(0, [&](Host& host) {
+      ibv_qp_attr a{};
+      a.qp_state = IBV_QPS_SQD;
+      ASSERT_EQ(0, host.modify_qp(*qp, a, IBV_QP_STATE));
+      a.ah_attr.is_global = 1;
+      std::ranges::copy(address(to_itself), a.ah_attr.grh.dgid.raw);
+      ASSERT_EQ(0, host.modify_qp(*qp, a, IBV_QP_STATE | IBV_QP_AV));
+      ASSERT_EQ(qp->loops_back, to_itself);
+    });
+    box.run(3 * kMillisecond);
+    const std::uint64_t now = box.count(0, "tx_roce_packets");
+    if (to_itself)
+      EXPECT_LE(now, before + 1) << "what was leaving";
+    else
+      EXPECT_GT(now, before + 20);
+    box.on(0, [&](Host& host) { host.destroy_qp(*qp); });
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::test::ready_lists
