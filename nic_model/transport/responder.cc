@@ -8,6 +8,8 @@ namespace rocebox::nic_model {
 
 void Responder::reset() {
   message_ = Message::kNone;
+  // What others share has room again.
+  if (work_.taken && qp_.init.shared_receive_queue) qp_.init.shared_receive_queue->retire(work_.wqe_counter);
   work_ = {};
   group_writes_.reset();
   if (ahead_.window()) ahead_.clear();

@@ -218,5 +218,40 @@ TEST(Reset, ACompletionQueueIsDestroyedWithWhatItWouldHaveTold) {
   }
 }
 
+// What was in the midst of a SEND had taken a shared receive request, which no completion tells of.
+TEST(Reset, ASendInItsMidstKeepsNoRoomOfWhatIsShared) {
+  for (const bool destroys : {false, true}) {
+    NicBox box("rate: 100Mbps");
+    PairOptions options = unseen();
+    options.shared_receives = 1;
+    box.connect(options);
+    const auto receive = [&] {
+      int error = -1;
+      box.on(1, [&](nic_model::Host& host) {
+        ibv_sge sge{box.sides[1].address(), 8192, box.sides[1].key};
+        ibv_recv_wr wr{7, nullptr, &sge, 1};
+        error = host.post_receive(*box.sides[1].shared, &wr, nullptr);
+      });
+      return error;
+    };
+    ASSERT_EQ(receive(), 0);
+    EXPECT_EQ(receive(), ENOMEM);
+    ASSERT_EQ(box.post(0, 1, IBV_WR_SEND, 0, 8192), 0);
+    box.run(300 * kMicrosecond);  // of 8 packets, each 86 us
+    EXPECT_EQ(receive(), ENOMEM);
+    ibv_qp_attr reset{};
+    reset.qp_state = IBV_QPS_RESET;
+    box.on(1, [&](nic_model::Host& host) {
+      nic_model::Qp& qp = *box.sides[1].qp;
+      ASSERT_GT(qp.responder.expected_psn(), options.psn);
+      if (destroys)
+        host.destroy_qp(qp);
+      else
+        ASSERT_EQ(0, host.modify_qp(qp, reset, IBV_QP_STATE));
+    });
+    EXPECT_EQ(receive(), 0);
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::test
