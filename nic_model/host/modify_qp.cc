@@ -149,6 +149,7 @@ void Host::leave_lists(Qp& qp) {
 void Host::reset(Qp& qp) {
   leave_lists(qp);
   core_.forget_overrun(qp);
+  if (core_.observer) core_.observer->on_queue_pair_gone(qp.number());
   context_->cancel(qp.retransmit_timer);
   context_->cancel(qp.rnr_timer);
   context_->cancel(qp.pace_timer);

@@ -20,6 +20,10 @@ class Pcc final : public Observer {
 
   std::uint32_t events() const override;
   void on_queue_pair(Controls& controls, std::uint32_t qpn) override;
+  void on_queue_pair_gone(std::uint32_t qpn) override {
+    flows_[qpn - first_qpn_].known = false;
+    fallback_.on_queue_pair_gone(qpn);
+  }
   void on_event(Controls& controls, const QpEvent& event) override;
   void on_timer(Controls& controls) override { fallback_.on_timer(controls); }
   bool on_rtt_request(Controls& controls, const RttRequest& request, RttAnswer& answer) override;

@@ -17,6 +17,7 @@ class DcqcnObserver final : public Observer {
 
   std::uint32_t events() const override;
   void on_queue_pair(Controls& controls, std::uint32_t qpn) override;
+  void on_queue_pair_gone(std::uint32_t qpn) override { of(qpn) = DcqcnRate(); }
   void on_event(Controls& controls, const QpEvent& event) override;
   /// Increases by time of queue pairs that send so seldom that their own packets do not show them in time.
   void on_timer(Controls& controls) override;

@@ -140,6 +140,8 @@ class Observer {
   virtual std::uint32_t events() const = 0;
   /// The queue pair can send from now on: a new one, though the number may have been another's.
   virtual void on_queue_pair(Controls& /*controls*/, std::uint32_t /*qpn*/) {}
+  /// It was reset or destroyed: what is told of that number next is of another one, which cannot send yet.
+  virtual void on_queue_pair_gone(std::uint32_t /*qpn*/) {}
   virtual void on_event(Controls& controls, const QpEvent& event) = 0;
   virtual void on_timer(Controls& /*controls*/) {}
   /// A peer's probe came for the queue pair. False: it is not answered.
