@@ -107,7 +107,7 @@ QpAddresses Process::create_qp(QpInit init, std::uint32_t log_send_blocks, std::
 
 int Process::call(const std::string& function, std::span<const std::uint64_t> arguments,
                   std::function<void(std::uint64_t)> done) {
-  if (stopped()) return ESRCH;
+  if (stopped() || is_finished_) return ESRCH;
   void* const found = program_.find(function);
   if (!found || arguments.size() > 6) return found ? EINVAL : ENOENT;
   if (caller_ && caller_->active_) return EBUSY;

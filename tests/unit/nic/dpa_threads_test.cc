@@ -85,6 +85,10 @@ TEST(DpaThreads, AProcessThatHasFinishedIsActivatedNoMore) {
   box.send("x");
   box.send("x");
   EXPECT_EQ(box.endpoints[0]->shared().messages, 1u);
+  box.on(1, [&](nic_model::Host&) {
+    const std::uint64_t argument = 0;
+    EXPECT_EQ(ESRCH, process.call("get_zeros", {&argument, 1})) << "nor by its host, who would wait for the result";
+  });
 }
 
 TEST(DpaThreads, WhatIsWrongStopsTheProcessAndIsNamed) {
