@@ -7,6 +7,14 @@
 #include "nic_model/connect/frames.h"
 
 namespace rocebox::nic_model {
+namespace {
+
+// Whether one station can have it: it is no group's, and not nothing (RFC 1812, 3.3.2).
+bool is_stations(const std::uint8_t* mac) {
+  return !(mac[0] & 1) && std::any_of(mac, mac + sizeof(roce::Mac), [](std::uint8_t byte) { return byte != 0; });
+}
+
+}  // namespace
 
 Neighbors::Neighbors(Core& core) : core_(core), timer_(timer_tag(TimerOf::kNeighbors)) {
   for (const NeighborConfig& one : core.config.neighbors)
@@ -113,7 +121,7 @@ void Neighbors::ask_nd(Context& context, const Row& row) {
 
 bool Neighbors::learn(const roce::IpAddress& address, const std::uint8_t* mac, bool& found) {
   Row* row = find(address);
-  if (!row) return false;
+  if (!row || !is_stations(mac)) return false;
   found = found || !row->known;
   std::copy_n(mac, 6, row->mac.begin());
   row->known = true;
@@ -122,7 +130,7 @@ bool Neighbors::learn(const roce::IpAddress& address, const std::uint8_t* mac, b
 
 bool Neighbors::hear(const roce::IpAddress& sender, const std::uint8_t* mac) {
   bool found = false;
-  return !(mac[0] & 1) && next_hop(sender) == sender && learn(sender, mac, found) && found;
+  return next_hop(sender) == sender && learn(sender, mac, found) && found;
 }
 
 Counter& Neighbors::on_packet(Context& context, Packet packet, bool& found) {
@@ -142,7 +150,7 @@ Counter& Neighbors::on_packet(Context& context, Packet packet, bool& found) {
 bool Neighbors::on_arp(Context& context, Packet packet, bool& found) {
   const auto* arp = packet.header<ArpFrame>(0);
   if (!arp || arp->hardware != 1 || arp->protocol != roce::kEtherIpv4 || arp->hardware_bytes != 6 ||
-      arp->protocol_bytes != 4)
+      arp->protocol_bytes != 4 || !is_stations(arp->sender_mac))
     return false;
   const roce::IpAddress sender = mapped(arp->sender_ip), target = mapped(arp->target_ip);
   const bool learnt = learn(sender, arp->sender_mac, found);
@@ -175,6 +183,7 @@ bool Neighbors::on_icmp6(Context& context, Packet packet, const IcmpMessage& icm
   if (type == kEchoRequest6) return reply_to_echo(context, packet, icmp);
   NdMessage nd;
   if ((type != kNeighborAdvertisement && type != kNeighborSolicitation) || !read_nd(packet, nd)) return false;
+  if (nd.mac && !is_stations(nd.mac->data())) return false;
   if (type == kNeighborAdvertisement) return nd.mac && learn(nd.target, nd.mac->data(), found);
   const roce::Addresses asked = roce::addresses(packet);
   // Who asks from no address wants to know whether that one is taken (RFC 4862, 5.4.3).
