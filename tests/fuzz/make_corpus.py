@@ -173,38 +173,105 @@ def membership_seeds(frames):
 def nic_seeds():
     """For nic_fuzz: each setup of the NICs and several of the queue pairs, with work posted on both sides, and then one kind of
     trouble between what else goes on: forged requests, forged responses, packets changed, lost, repeated or late, and hosts that
-    reset queue pairs or take memory back."""
-    post, receive, wait, poll, fate, modify, memory, bend = (8, 12, 7, 13, 5, 14, 15, 4)
+    reset queue pairs or take memory back. Then the same with queue pairs within a NIC, in groups, or for RDMA CM, whose hosts
+    connect, and whose messages are forged, too."""
+    post, receive, wait, poll, fate, modify, memory, bend, more = (8, 12, 7, 13, 5, 14, 15, 4, 64)
+    manage, mad, bend_mad, repeat_mad, frame, notify, meddle, queues = (more | one for one in (0, 4, 7, 8, 9, 11, 12, 14))
+    across, within, groups, by_cm = range(5), range(5, 9), range(9, 12), range(12, 15)
 
-    def step(random, what, *more):
-        return bytes([what | random.choice((0, 128)), random.choice((0, 0, 1, 1, 2, 3, 4)), *more])
+    class Steps:
+        def __init__(self, seed, pairs=(0, 0, 1, 1, 2, 3, 4)):
+            self.random, self.pairs = Random(seed), pairs
 
-    def forged(random, opcodes, anchors):
-        """Opcode, PSN, payload; rkey, address, length; syndrome; flags."""
-        far = random.choice((0, 0, 0, 4 | random.randrange(16) << 3))
-        return step(random, 0, random.choice(opcodes), random.choice(anchors) | far, random.randrange(7), random.choice((0, 0, random.randrange(256))),
-                    random.randrange(256), random.choice((0, 0, random.randrange(256))), random.randrange(256), random.randrange(256))
+        def step(self, what, *values):
+            return bytes([what | self.random.choice((0, 128)), self.random.choice(self.pairs), *values])
 
-    def usual(random):
-        return random.choice((
-            step(random, post, random.randrange(12), random.randrange(256), random.randrange(256), random.randrange(0xc0) & ~7, 0),
-            step(random, receive, random.randrange(256), random.randrange(6), 0), step(random, wait, random.randrange(14)), step(random, poll)))
+        def drawn(self, count):
+            return self.random.randbytes(count)
+
+        def forged(self, opcodes, anchors):
+            """Opcode, PSN, payload; rkey, address, length; syndrome; flags."""
+            random = self.random
+            far = random.choice((0, 0, 0, 4 | random.randrange(16) << 3))
+            return self.step(0, random.choice(opcodes), random.choice(anchors) | far, random.randrange(7), random.choice((0, 0, random.randrange(256))),
+                             random.randrange(256), random.choice((0, 0, random.randrange(256))), random.randrange(256), random.randrange(256))
+
+        def usual(self):
+            random = self.random
+            return random.choice((
+                self.step(post, random.randrange(12), random.randrange(256), random.randrange(256), random.randrange(0xc0) & ~7, 0),
+                self.step(receive, random.randrange(256), random.randrange(6), 0), self.step(wait, random.randrange(14)), self.step(poll)))
+
+        def connecting(self):
+            """A host asks, the other one accepts, and they send."""
+            side = self.random.choice((0, 128))
+            return (bytes([manage | side, 0, self.random.choice((0, 1, 2, 8)), self.random.randrange(3), self.random.randrange(256)]) +
+                    self.step(wait, 8) + bytes([manage | side ^ 128, 0, 3 | self.random.randrange(8) << 3, 0, self.random.randrange(256)]) +
+                    self.step(wait, 8))
+
+        def nameless(self, ends):
+            """A REQ of a connection that the other side does not know, whose queue pair has number 0; it is accepted, established, and
+            ended."""
+            side, own = self.random.choice((0, 128)), 0xc1
+            one = lambda what, *values: bytes([what | side, 0, *values])
+            return (one(mad, 0, 0, own, 0, 0xd0, 0, 5, 8, 0) + one(manage, 3, 0, 8) + one(mad, 4, 0, own, 0, 0) + self.usual() +
+                    (one(mad, 5, 0, 0, own, 0, 0) if ends else one(manage, 5, 0, 0)) + self.step(wait, 10))
+
+        def to_stranger(self, asks):
+            """A connection with somebody whose MAC address is asked for, and told at last, or not."""
+            side = self.random.choice((0, 128))
+            one = lambda what, *values: bytes([what | side, 0, *values])
+            told = self.step(wait, 12) + one(frame, 6, 0) if self.random.randrange(3) else b""
+            if asks:
+                return one(manage, 0xe1, 0, 0) + self.step(wait, 4) + told + self.step(wait, 15)
+            return (one(mad, 0, 0xc1, 0xc1, 0, 0, 0, 5, 8, 0) + one(manage, 3, 0, 8) + one(post, 0, 1, 32, 0, 0) + told +
+                    one(mad, 4, 0xc1, 0xc1, 0, 0) + one(post, 0, 1, 32, 0, 0) + self.step(wait, 15))
+
+        def moderated(self):
+            """Some completions come that wait for others, and then need not wait any more."""
+            side, random = self.random.choice((0, 128)), self.random
+            one = lambda what, *values: bytes([what | side, 3, *values])
+            return (one(queues, 0, random.choice((1, 2)), 0) + one(post, 0, 1, 32, 0, 0) + self.step(wait, 8) +
+                    one(queues, 0, random.choice((0, 4)), random.choice((0, 1, 3))) + random.choice((b"", one(post, 0, 1, 32, 0, 0))))
+
+        def many(self, first, trouble, count):
+            return first + b"".join(trouble(self) if self.random.randrange(2) else self.usual() for _ in range(count))
 
     troubles = (
-        lambda random: forged(random, (0, 1, 2, 4, 6, 7, 8, 10, 11, 12, 19, 20, 22, 23), (0,)),
-        lambda random: forged(random, (13, 14, 15, 16, 17, 18), (1, 1, 2)),
-        lambda random: forged(random, range(256), range(4)),
-        lambda random: step(random, bend, *random.randbytes(6)),
-        lambda random: step(random, fate, random.randrange(5), random.randrange(8)),
-        lambda random: step(random, modify, random.randrange(8)),
-        lambda random: step(random, memory, random.randrange(256)),
-        lambda random: step(random, 6, random.randrange(2), random.randrange(2)),
+        lambda s: s.forged((0, 1, 2, 4, 6, 7, 8, 10, 11, 12, 19, 20, 22, 23), (0,)),
+        lambda s: s.forged((13, 14, 15, 16, 17, 18), (1, 1, 2)),
+        lambda s: s.forged(range(256), range(4)),
+        lambda s: s.step(bend, *s.drawn(6)),
+        lambda s: s.step(fate, *s.drawn(2)),
+        lambda s: s.step(modify, *s.drawn(1)),
+        lambda s: s.step(memory, *s.drawn(1)),
+        lambda s: s.step(6, *s.drawn(2)),
+    )
+    of_all = (
+        lambda s: s.step(queues, *s.drawn(3)), lambda s: s.step(frame, *s.drawn(6)), lambda s: s.step(notify, 3),
+        lambda s: s.step(meddle, *s.drawn(2)), lambda s: s.step(modify, *s.drawn(1)),
+        lambda s: s.forged((0, 1, 2, 4, 6, 7, 8, 9, 10, 11), (0,)), lambda s: s.step(fate, *s.drawn(2)),
+    )
+    of_cm = (
+        lambda s: s.step(mad, *s.drawn(9)), lambda s: s.step(mad | 1, s.random.choice((3, 4, 5)), *s.drawn(8)), lambda s: s.step(repeat_mad, *s.drawn(1)),
+        lambda s: s.step(bend_mad, *s.drawn(6)), lambda s: s.step(manage, *s.drawn(3)), lambda s: s.connecting(), lambda s: s.step(modify, *s.drawn(1)),
     )
     for nic in range(32):
-        for number, trouble in enumerate(troubles):
-            random = Random(nic * len(troubles) + number)
-            yield bytes([nic, *random.randbytes(2)]) + b"".join(usual(random) for _ in range(8)) + b"".join(
-                trouble(random) if random.randrange(2) else usual(random) for _ in range(40))
+        for number, trouble in tuple(enumerate(troubles))[nic % 2::2]:
+            s = Steps(nic * len(troubles) + number)
+            setup = bytes([nic, 0, *s.drawn(2), 0])
+            yield setup + s.many(b"".join(s.usual() for _ in range(8)), trouble, 40)
+    for number in range(8):
+        for ways, pairs in ((0, across), (1, (*within, 5, 6, 0, 1)), (2, (*groups, 9, 9, 2, 3))):
+            for place, trouble in enumerate(of_all):
+                s = Steps(1000 + number * 64 + ways * 8 + place, pairs)
+                setup = bytes([s.random.randrange(32), (number * 32 + place * 37) & 255, *s.drawn(2), ways | s.drawn(1)[0] & 0x78])
+                yield setup + s.many(b"".join(s.usual() for _ in range(8)), trouble, 40)
+        for place, trouble in enumerate(of_cm):
+            s = Steps(4000 + number * 8 + place, (*by_cm, 12, 12, 0))
+            setup = bytes([s.random.randrange(32), (number * 32 + place * 37) & 255, *s.drawn(2), 4 | number << 4 | s.drawn(1)[0] & 8])
+            yield setup + (s.nameless(number & 1) + s.moderated() if place % 2 else s.to_stranger(number & 1))
+            yield setup + s.many(s.connecting() + s.connecting() + b"".join(s.usual() for _ in range(6)), trouble, 40)
 
 
 CONFIGS = {

@@ -7,14 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "nic_model/nic.h"
-#include "runtime/component/registry.h"
-#include "runtime/config/document.h"
-#include "runtime/config/fields_reader.h"
 #include "runtime/engine/fabric.h"
 #include "runtime/engine/pipeline_device.h"
 #include "runtime/process/eal.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/nic_meddler.h"
+#include "tests/fuzz/nic_setup.h"
 
 namespace rocebox::fuzz::nic_bed {
 
@@ -24,38 +21,6 @@ inline constexpr std::size_t kHeldMax = 64, kFatesMax = 64;
 /// Instants of one input: several times what the longest program needs that lets all its time pass.
 inline constexpr unsigned kInstantsMax = 200'000;
 inline Pool* pool = nullptr;
-
-inline roce::IpAddress address_of(unsigned side) { return roce::ipv4(10, 0, 0, static_cast<std::uint8_t>(side + 1)); }
-inline roce::Mac mac_of(unsigned side) { return {2, 0x72, 10, 0, 0, static_cast<std::uint8_t>(side + 1)}; }
-
-/// What both NICs have in common.
-struct NicSetup {
-  nic_model::Recovery recovery = nic_model::Recovery::kGoBackN;
-  bool header_only = false, credits = false, dcqcn = false;
-  auto operator<=>(const NicSetup&) const = default;
-};
-
-/// Options are parsed once for each setup.
-inline const KernelOptions& options_of(unsigned side, const NicSetup& setup) {
-  static const Registry registry;
-  static std::map<std::pair<unsigned, NicSetup>, std::unique_ptr<Options>> known;
-  std::unique_ptr<Options>& options = known[{side, setup}];
-  if (!options) {
-    const std::string near = std::to_string(side + 1), far = std::to_string(2 - side);
-    const std::string yaml =
-        "address: 10.0.0." + near + "\nneighbors: [{address: 10.0.0." + far + ", mac: '02:72:0a:00:00:0" + far +
-        "'}]\nrate: 100Gbps\nqueue_pairs: 16\nrecovery: " + std::string(nic_model::word_of(setup.recovery)) +
-        (setup.header_only ? "\nheader_only: true" : "") + (setup.credits ? "\ncredits: true" : "") +
-        (setup.dcqcn ? "\ncongestion_control: dcqcn\n" : "\n");
-    config::Mistakes mistakes("nic");
-    const config::Node node = config::parse_yaml(yaml, mistakes);
-    config::FieldsReader reader(&node, mistakes);
-    options = registry.find("nic")->options(registry);
-    options->fields(reader);
-    require(mistakes.none(), "the NICs' options are right");
-  }
-  return static_cast<const KernelOptions&>(*options);
-}
 
 class Bed {
  public:
@@ -77,11 +42,19 @@ class Bed {
                                                           std::move(plans), *pool, 1));
       devices_.back()->set_batch_max(1);
       fabric_.add(*devices_.back());
+      if (setup.meddles) {
+        auto meddler = std::make_unique<Meddler>();
+        meddlers_[side] = meddler.get();
+        nic(side).observe_by(std::move(meddler));
+      }
       host(side).set_waker([this, side] { fabric_.wake(side); });
     }
   }
 
-  nic_model::Host& host(unsigned side) { return static_cast<nic_model::Nic&>(devices_[side]->kernel(0)).host(); }
+  nic_model::Nic& nic(unsigned side) { return static_cast<nic_model::Nic&>(devices_[side]->kernel(0)); }
+  nic_model::Host& host(unsigned side) { return nic(side).host(); }
+  /// Null: its observer is another.
+  Meddler* meddler(unsigned side) { return meddlers_[side]; }
   Nanos now() const { return now_; }
   /// What becomes of the next packets that leave a side.
   void add_fates(unsigned side, Fate fate, unsigned packets) {
@@ -149,6 +122,7 @@ class Bed {
 
   Look look_;
   std::vector<std::unique_ptr<PipelineDevice>> devices_;
+  Meddler* meddlers_[2] = {};
   Fabric fabric_;
   std::multimap<Nanos, std::pair<unsigned, PacketPtr>> flying_;  // when it arrives, and where
   std::vector<PacketPtr> held_[2];                               // by side that they left

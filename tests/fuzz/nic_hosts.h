@@ -1,57 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The two hosts of nic_fuzz.cc: each has one queue pair of each kind, which its peer's is connected to.
+// The two hosts of nic_fuzz.cc: programs that use queue pairs, connect some of them by RDMA CM, and hear of events.
 #pragma once
-#include <algorithm>
 #include <functional>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "nic_model/host/connect.h"
-#include "tests/fuzz/nic_bed.h"
-#include "tests/fuzz/nic_judge.h"
-#include "tests/fuzz/nic_memory.h"
+#include "tests/fuzz/nic_connect.h"
+#include "tests/fuzz/nic_pairs.h"
 
 namespace rocebox::fuzz::nic_bed {
 
-inline constexpr unsigned kPairs = 5;
-struct Kind {
-  ibv_qp_type type;
-  bool shares;  // a receive queue
-};
-inline constexpr Kind kKinds[kPairs] = {
-    {IBV_QPT_RC, false}, {IBV_QPT_RC, true}, {IBV_QPT_UC, false}, {IBV_QPT_UD, false}, {IBV_QPT_UD, true}};
-inline constexpr std::uint32_t kQkey = 0x1234, kSendRequests = 16, kReceiveRequests = 16;
-
-/// What all queue pairs are connected with.
-struct HostSetup {
-  nic_model::ConnectOptions connect;
-  std::uint32_t cq_entries = 256;
-  bool is_lazy = false;  ///< completions stay where they are until they are asked for
-};
-
-/// A side: a host's program, its memory, its queue pairs.
-class Side final : public nic_model::HostProgram {
+class Side final : public nic_model::HostProgram, public Pairs {
  public:
-  struct Pair {
-    nic_model::Qp* qp = nullptr;
-    std::optional<Judge> judge;
-    std::uint32_t window = 0;  // its key
-  };
-
   Side(Bed& bed, unsigned number, const NicSetup& nic, const HostSetup& setup)
-      : bed_(bed), number_(number), setup_(setup), host_(bed.host(number)), program_(host_.submit(*this)) {
-    call([&](nic_model::Host& host) {
-      domain_ = host.alloc_pd();
-      arena_.emplace(host.memory(), domain_, host.alloc_pd(), nic.header_only,
-                     (setup.connect.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0);
-      cq_ = host.create_cq(setup.cq_entries, program_);
-      ibv_srq_init_attr attributes{};
-      attributes.attr = {kReceiveRequests, 2, 0};
-      shared_ = host.create_srq(attributes);
-      for (unsigned i = 0; i < kPairs; i++) make(host, i);
-      if (!setup.is_lazy) host.arm(*cq_);
-    });
+      : Pairs(number, setup), bed_(bed), host_(bed.host(number)), number_of_program_(host_.submit(*this)) {
+    call([&](nic_model::Host& host) { open(host, number_of_program_, nic.header_only); });
   }
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
@@ -60,91 +23,101 @@ class Side final : public nic_model::HostProgram {
     if (what_) std::exchange(what_, {})(host);
   }
   void on_completion(nic_model::Host& host, nic_model::CompletionQueue& cq) override {
-    require(&cq == cq_ && !setup_.is_lazy, "an event of a queue that was armed");
-    poll_in(host);
-    host.arm(cq);
+    const auto watched = std::ranges::find_if(cqs_, [&](const WatchedCq& one) { return one.cq == &cq; });
+    require(watched != std::end(cqs_) && watched->is_armed, "an event of a queue that was armed");
+    watched->is_armed = false;
+    poll_in(host, cq);
+    if (setup_.renews_cq && cq.overrun()) return renew_cq(host, static_cast<unsigned>(watched - cqs_));
+    watched->arm(host, false);
+  }
+  void on_async_event(nic_model::Host&, const nic_model::AsyncEvent& event) override {
+    switch (event.type) {
+      case IBV_EVENT_CQ_ERR:
+        return require(std::ranges::any_of(cqs_,
+                                           [&](const WatchedCq& one) {
+                                             return one.cq && one.cq->number() == event.qpn && one.cq->overrun();
+                                           }),
+                       "an overrun is of a completion queue that there is");
+      case IBV_EVENT_SRQ_LIMIT_REACHED:
+        return shared_.told_limit(event.qpn);
+      case IBV_EVENT_PORT_ACTIVE:
+      case IBV_EVENT_PORT_ERR:
+        return require(false, "the port has not changed");
+      default:
+        return require(find(event.qpn) != nullptr, "an event is of a queue pair that there is");
+    }
+  }
+  void on_connection_event(nic_model::Host& host, const nic_model::ConnectionEvent& event) override {
+    require(event.program == number_of_program_, "an event comes to its program");
+    connection_events_++;
+    knows_nobody_ = knows_nobody_ || event.remote == kNobody;
+    const Connections::Connection one = connections_.told(event);
+    if (event.type == nic_model::ConnectionEventType::kConnectRequest) {
+      if (setup_.accepts) accept(host, *connections_.at(0), static_cast<unsigned>(connection_events_), {});
+    } else if (one.is_tcp()) {
+      require_moved(one, event);
+    }
+    if (!setup_.destroys || connection_events_ % 3) return;
+    if (Connections::Connection* other = connections_.at(static_cast<unsigned>(connection_events_ / 3)))
+      connections_.destroy(host, *other);
   }
 
   /// Runs `what` in a call of the NIC.
   void call(std::function<void(nic_model::Host&)> what) {
     what_ = std::move(what);
-    host_.start_again(program_);
+    host_.start_again(number_of_program_);
     bed_.settle();
     require(!what_, "a program is called");
   }
   void poll() {
-    call([this](nic_model::Host& host) { poll_in(host); });
+    call([this](nic_model::Host& host) {
+      for (const WatchedCq& one : cqs_) poll_in(host, *one.cq);
+    });
   }
-  /// Destroys the queue pair, where it is, and makes another one.
-  void make_anew(nic_model::Host& host, unsigned pair) {
-    destroy(host, pair);
-    make(host, pair);
+  /// Destroys all that there is.
+  void end() {
+    call([this](nic_model::Host& host) {
+      connections_.destroy_all(host);
+      close(host);
+    });
   }
-  void destroy(nic_model::Host& host, unsigned pair) {
-    host.destroy_qp(*pairs_[pair].qp);
-    forget(pairs_[pair]);
-    pairs_[pair].qp = nullptr;
+
+  /// RDMA CM: each port has a service for connections and one for datagrams, the last one a short backlog.
+  void listen(nic_model::Host& host) {
+    for (const auto space : {nic_model::PortSpace::kTcp, nic_model::PortSpace::kUdp})
+      for (std::uint16_t port = 1; port <= kPorts; port++)
+        host.connections().listen(number_of_program_, space, port, port == kPorts ? 1 : 16);
   }
-  void reset(nic_model::Host& host, unsigned pair) {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_RESET;
-    require(host.modify_qp(*pairs_[pair].qp, attributes, IBV_QP_STATE) == 0, "any queue pair can be reset");
-    forget(pairs_[pair]);
-    live(pair);
+  // `which` says which of the queue pairs that are for it.
+
+  void ask(nic_model::Host& host, const roce::IpAddress& remote, std::uint16_t port, unsigned which,
+           const nic_model::ConnectionOptions& options) {
+    const unsigned pair = kFirstByCm + which % (kPairs - kFirstByCm);
+    if (kKinds[pair].type == IBV_QPT_RC) make_free(host, pair);
+    connections_.connect(host, number_of_program_, remote, port, qp(pair), pair, life(pair), options);
   }
-  int move(nic_model::Host& host, unsigned pair, ibv_qp_state to) {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = to;
-    return host.modify_qp(*pairs_[pair].qp, attributes, IBV_QP_STATE);
+  void accept(nic_model::Host& host, Connections::Connection& one, unsigned which,
+              const nic_model::ConnectionOptions& options) {
+    const unsigned pair = one.is_tcp() ? kFirstByCm + which % 2 : kFirstByCm + 2;
+    if (one.is_tcp()) make_free(host, pair);
+    connections_.accept(host, one, qp(pair), pair, life(pair), options);
   }
-  /// From RESET to RTS, towards the same pair of `peer`.
-  void connect(nic_model::Host& host, unsigned pair, const Side& peer) {
-    nic_model::Qp& qp = *pairs_[pair].qp;
-    if (qp.is(IBV_QPT_UD)) {
-      require(nic_model::start_datagrams(host, qp, kQkey) == 0, "datagrams can be sent");
-      return;
-    }
-    const nic_model::Peer to{address_of(1 - number_), peer.pairs_[pair].qp->number(), setup_.connect.psn};
-    require(nic_model::connect(host, qp, to, setup_.connect) == 0, "a queue pair can be connected");
-    nic_model::MemoryError error;
-    pairs_[pair].window = host.memory().bind(windows_[pair], static_cast<std::uint8_t>(++variant_),
-                                             arena_->key(kWindowed), arena_->address(kWindowed) + kWindowAt,
-                                             kWindowBytes, IBV_ACCESS_REMOTE_WRITE, qp.accessor(), error);
-    if (pairs_[pair].window) windows_[pair] = pairs_[pair].window, arena_->allow_window();
-  }
-  void post_receive(nic_model::Host& host, unsigned pair, std::uint32_t offset, std::uint32_t bytes,
-                    std::uint32_t key) {
-    Pair& to = pairs_[pair];
-    ibv_sge sge{arena_->address(kLocal) + offset, bytes, key};
-    const bool shares = kKinds[pair].shares;
-    ibv_recv_wr request{
-        shares ? identifier(Posted::kShared, 0, shared_requests_.requests.size()) : to.judge->next_receive(), nullptr,
-        &sge, 1};
-    const bool taken =
-        (shares ? host.post_receive(*shared_, &request, nullptr) : host.post_receive(*to.qp, &request, nullptr)) == 0;
-    if (!taken) return;
-    if (arena_->is_registered(kLocal)) arena_->allow(kLocal, offset, bytes);
-    if (shares)
-      shared_requests_.requests.push_back({bytes});
-    else
-      to.judge->posted_receive(bytes);
-  }
-  void post_send(nic_model::Host& host, unsigned pair, ibv_send_wr request, const nic_model::AddressHandle* address) {
-    Pair& of = pairs_[pair];
-    request.wr_id = of.judge->next_send();
-    // An error of an unreliable queue may complete it in this call: what was posted is known before.
-    Judge before = *of.judge;
-    of.judge->posted_send(request.send_flags & IBV_SEND_SIGNALED);
-    if (host.post_send(*of.qp, &request, nullptr, address) != 0) of.judge = before;
-  }
+  Connections& connections() { return connections_; }
+  /// It has had a connection, or a request for one, with that address.
+  bool knows_nobody() const { return knows_nobody_; }
+  std::size_t connections_held() { return host_.connections().count(); }
 
   /// What must hold whenever nothing goes on.
   void require_sound() {
-    require(cq_->unconsumed() <= cq_->entries(), "a completion queue holds no more than it has room for");
+    for (const WatchedCq& one : cqs_)
+      require(!one.cq || one.cq->unconsumed() <= one.cq->entries(), "a CQ holds no more than it has room for");
     arena_->require_untouched();
-    if (cq_->overrun() || cq_->unconsumed() > 0) return;
-    for (Pair& pair : pairs_) {
-      if (!pair.qp || !pair.qp->flushes_requests()) continue;
+    for (const unsigned number : in_use_) {
+      Pair& pair = pairs_[number];
+      if (!pair.qp) continue;
+      require(pair.qp->rate <= kLineRate && pair.qp->response_rate <= kLineRate, "no rate is above the port's");
+      const nic_model::CompletionQueue& cq = *cqs_[cq_of(number)].cq;
+      if (cq.overrun() || cq.unconsumed() > 0 || !pair.qp->flushes_requests()) continue;
       require(pair.qp->requester.incomplete() == 0, "a queue that failed has nothing left to complete");
       pair.judge->require_sends_done();
       if (pair.qp->attributes.state == IBV_QPS_ERR) pair.judge->require_receives_done();
@@ -152,73 +125,52 @@ class Side final : public nic_model::HostProgram {
   }
   /// Of queue pairs with work none waits for what will never come.
   void require_progress() {
-    for (Pair& pair : pairs_)
-      require(
-          !pair.qp->can_send() || pair.qp->attributes.state == IBV_QPS_SQD || !pair.qp->requester.waits_for_nothing(),
-          "what is posted goes on");
+    for (const unsigned pair : in_use_)
+      require(host_.is_resolving(qp(pair)) || !qp(pair).can_send() || qp(pair).attributes.state == IBV_QPS_SQD ||
+                  !qp(pair).requester.waits_for_nothing(),
+              "what is posted goes on");
+  }
+  void require_told() const {
+    for (const WatchedCq& one : cqs_) one.require_told();
   }
 
   /// All that a packet could change of queue pairs.
   std::vector<std::uint64_t> state() const {
-    std::vector<std::uint64_t> all{completions_, cq_->produced()};
-    for (const Pair& pair : pairs_)
-      all.insert(all.end(), {std::uint64_t{pair.qp->attributes.state}, pair.qp->responder.expected_psn(),
-                             pair.qp->requester.unacknowledged_psn(), pair.qp->requester.next_psn()});
+    std::vector<std::uint64_t> all{completions_, connection_events_};
+    for (const WatchedCq& one : cqs_) all.push_back(one.cq->produced());
+    for (const unsigned pair : in_use_)
+      all.insert(all.end(), {std::uint64_t{qp(pair).attributes.state}, qp(pair).responder.expected_psn(),
+                             qp(pair).requester.unacknowledged_psn(), qp(pair).requester.next_psn()});
     return all;
   }
-  nic_model::Qp& qp(unsigned pair) const { return *pairs_[pair].qp; }
-  std::uint32_t window(unsigned pair) const { return pairs_[pair].window; }
-  void set_window(unsigned pair, std::uint32_t key) { windows_[pair] = pairs_[pair].window = key; }
-  Arena& arena() { return *arena_; }
-  const HostSetup& setup() const { return setup_; }
 
  private:
-  void live(unsigned pair) {
-    pairs_[pair].judge.emplace(kKinds[pair].type, ++lives_, kKinds[pair].shares ? &shared_requests_ : nullptr);
+  static constexpr double kLineRate = 1e11;
+
+  // One that has failed can be connected anew.
+  void make_free(nic_model::Host& host, unsigned pair) {
+    if (qp(pair).attributes.state == IBV_QPS_ERR) reset(host, pair);
   }
-  void make(nic_model::Host& host, unsigned pair) {
-    nic_model::QpInit init;
-    init.type = kKinds[pair].type;
-    init.domain = domain_;
-    init.send_cq = init.receive_cq = cq_;
-    init.capacity = {kSendRequests, kReceiveRequests, 2, 2, 64};
-    if (kKinds[pair].shares) init.shared_receive_queue = shared_;
-    pairs_[pair].qp = host.create_qp(init);
-    require(pairs_[pair].qp != nullptr, "a queue pair can be made");
-    if (!windows_[pair]) windows_[pair] = host.memory().add_window(domain_);
-    live(pair);
-  }
-  // What others had of its window ends with it.
-  void forget(Pair& pair) {
-    pair.window = 0;
-    if (std::ranges::none_of(pairs_, [](const Pair& one) { return one.window != 0; })) arena_->keep(kWindowed);
-  }
-  void poll_in(nic_model::Host& host) {
-    ibv_wc wc[8];
-    for (int count; (count = host.poll(*cq_, wc)) > 0;)
-      for (int i = 0; i < count; i++) {
-        completions_++;
-        Pair* const of =
-            std::ranges::find_if(pairs_, [&](const Pair& one) { return one.qp && one.qp->number() == wc[i].qp_num; });
-        require(of != std::end(pairs_), "a completion is of a queue pair that there is");
-        of->judge->completed(wc[i]);
-      }
+  // The queue pair of a connection is where the event says, if its program has left it alone.
+  void require_moved(const Connections::Connection& one, const nic_model::ConnectionEvent& event) {
+    using Type = nic_model::ConnectionEventType;
+    const Pair& pair = pairs_[one.pair];
+    if (one.pair < kFirstByCm || !pair.qp || pair.life != one.life) return;
+    const nic_model::QpAttributes& attributes = pair.qp->attributes;
+    if (event.type == Type::kEstablished)
+      require(attributes.destination_qp == event.remote_qpn && attributes.remote == event.remote,
+              "a connected queue pair is the remote one's peer");
+    if (event.type == Type::kDisconnected)
+      require(attributes.state == IBV_QPS_ERR, "the queue pair of a connection that ends fails");
   }
 
   Bed& bed_;
-  unsigned number_;
-  HostSetup setup_;
   nic_model::Host& host_;
-  std::uint32_t program_, domain_ = 0;
+  const std::uint32_t number_of_program_;
   std::function<void(nic_model::Host&)> what_;
-  std::optional<Arena> arena_;
-  nic_model::CompletionQueue* cq_ = nullptr;
-  nic_model::ReceiveQueue* shared_ = nullptr;
-  SharedRequests shared_requests_;
-  Pair pairs_[kPairs];
-  std::uint32_t windows_[kPairs] = {};
-  std::uint32_t lives_ = 0, variant_ = 0;
-  std::uint64_t completions_ = 0;
+  Connections connections_;
+  std::uint64_t connection_events_ = 0;
+  bool knows_nobody_ = false;
 };
 
 }  // namespace rocebox::fuzz::nic_bed

@@ -3,6 +3,7 @@
 // change. What nobody may read holds a secret that must not be seen on the wire.
 #pragma once
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "nic_model/host/host.h"
@@ -25,6 +26,10 @@ static_assert(kArenaBytes % 8 == 0);
 inline constexpr std::uint64_t kArenaAddress = 0x7000'0000'0000;  // the same in all runs
 inline constexpr std::uint64_t kSecret = 0xD7C3'95E1'B88D'A6F2;
 inline constexpr std::size_t kWindowAt = 1024, kWindowBytes = 2048;
+/// Keys of other regions' memory: pieces one behind the other, a table of them, and one that has no memory.
+enum class Compound : unsigned { kPieces, kTable, kNull };
+inline constexpr unsigned kCompounds = 3;
+inline constexpr std::uint64_t kPiecesAddress = 0x6000'0000'0000, kPieceBytes = 512;
 
 /// For loops over all memory, which cost more than all else where each access is looked at; and libFuzzer must not
 /// learn from what they compare.
@@ -75,6 +80,25 @@ class Arena {
   std::uint32_t key(Zone zone) const { return keys_[zone]; }
   std::uint8_t* bytes(Zone zone) { return bytes_.data() + offset_of(zone); }
   bool is_registered(Zone zone) const { return registered_[zone]; }
+
+  /// Keys that claim all rights over pieces of zones as they are now, whose own rights count.
+  void compound() {
+    static constexpr Zone kPiecesOf[] = {kOpen, kReadOnly, kOpen, kForeign, kLocal, kWriteOnly};
+    std::vector<nic_model::IndirectPiece> pieces;
+    for (const Zone zone : kPiecesOf) pieces.push_back({keys_[zone], address(zone) + 64 * pieces.size(), kPieceBytes});
+    give_back_compounds();
+    compounds_[0] = memory_.add_indirect(domain_, kPiecesAddress, pieces, kAll);
+    compounds_[1] = memory_.add_table(domain_, std::size(kPiecesOf), kPieceBytes, kAll);
+    compounds_[2] = memory_.add_null(domain_);
+    for (std::uint32_t i = 0; i < pieces.size(); i += 1 + (i == 2))  // one entry has nothing
+      require(memory_.set_entry(compounds_[1], i, pieces[i]), "a table takes an entry");
+  }
+  void give_back_compounds() {
+    for (std::uint32_t& key : compounds_)
+      if (key) require(memory_.remove(std::exchange(key, 0)), "a key can be given back");
+  }
+  std::uint32_t key(Compound which) const { return compounds_[static_cast<unsigned>(which)]; }
+  std::uint64_t address(Compound which) const { return which == Compound::kPieces ? kPiecesAddress : 0; }
 
   /// Registers a zone (anew).
   void open(Zone zone) {
@@ -143,6 +167,7 @@ class Arena {
   std::vector<std::uint8_t> fixed_;  // 0xFF: nobody may change this byte
   std::array<std::uint32_t, kZones> keys_{};
   std::array<bool, kZones> registered_{};
+  std::array<std::uint32_t, kCompounds> compounds_{};
 };
 
 }  // namespace rocebox::fuzz::nic_bed
