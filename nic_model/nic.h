@@ -62,7 +62,7 @@ class Nic final : public Kernel {
   bool is_own(const roce::IpAddress& address) const { return address == config_.source_for(address); }
   void receive_burst(Context& context, Batch& batch);
   Counter& receive_other(Context& context, Packet packet);
-  Counter& receive_checked(Context& context, Packet packet);
+  Counter& receive_checked(Context& context, Packet packet, bool is_from_wire);
   Counter& receive_from_peer(Context& context, Qp& qp, Packet packet);
   void resolve(Context& context, Qp& qp);
   void resolve_waiting(Context& context);

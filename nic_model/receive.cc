@@ -122,22 +122,23 @@ Counter& Nic::receive_roce(Context& context, Packet packet) {
       roce::opcode_info(packet.meta().opcode).service == qp->service() && qp->can_receive() &&
       qp->number() != roce::kGsiQpn) [[likely]]
     return receive_from_peer(context, *qp, packet);
-  // Its own packets to itself do not go by the wire, and what it sends to a group it has itself delivered here.
-  if (is_own(roce::addresses(packet).source)) return count.drop_own_address;
-  return receive_checked(context, packet);
+  return receive_checked(context, packet, true);
 }
 
 // From a queue pair of this NIC: no wire has changed it.
 void Nic::receive_own(Context& context, PacketPtr packet) {
-  Counter& end = core_.up ? receive_checked(context, *packet) : core_.count.drop_down;
+  Counter& end = core_.up ? receive_checked(context, *packet, false) : core_.count.drop_down;
   context.drop(std::move(packet), end);
 }
 
 // With all checks, in the order in which they are counted.
-Counter& Nic::receive_checked(Context& context, Packet packet) {
+Counter& Nic::receive_checked(Context& context, Packet packet, bool is_from_wire) {
   Counters& count = core_.count;
   const roce::Bth& bth = roce::bth(packet);
   const roce::Addresses addresses = roce::addresses(packet);
+  // Its own packets to itself do not go by the wire; datagrams to a group it has delivered here when it sent them, and
+  // WRITEs to a group do not come back to their NIC.
+  if (is_from_wire && is_own(addresses.source)) return count.drop_own_address;
   if (!is_own(addresses.destination)) {
     if (roce::is_multicast(addresses.destination)) return receive_multicast(context, packet);
     return count.drop_not_for_us;

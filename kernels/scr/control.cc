@@ -71,6 +71,14 @@ void Control::on_queue_pair(Controls& controls, std::uint32_t qpn) {
   settle(controls);
 }
 
+// What an application says of that number from now on is of the next one. An early hint is, too: it came after this one
+// had gone, or there was none yet.
+void Control::on_queue_pair_gone(std::uint32_t qpn) {
+  Flow& flow = flows_[qpn - first_qpn_];
+  flow.known = flow.responds = false;
+  fallback_.on_queue_pair_gone(qpn);
+}
+
 // DCQCN's: of those that the policy does not know, or of all when it has been stopped.
 void Control::fall_back(Controls& controls, const nm::QpEvent& event) {
   if (!(fallback_.events() & event_bit(event.kind))) return;
@@ -99,7 +107,8 @@ void Control::on_event(Controls& controls, const nm::QpEvent& event) {
   if (told.kind == SCR_TX) flow.source_port = event.udp_source_port;
   if (event.kind == nm::QpEventKind::kTxResponse && !flow.responds) {
     flow.responds = true;
-    if (const std::uint64_t rate = engine_->rate(number))
+    // Of one that cannot send yet the policy has said nothing.
+    if (const std::uint64_t rate = flow.known ? engine_->rate(number) : 0)
       controls.set_response_rate(event.qpn, static_cast<double>(rate));
   }
   if (event.kind == nm::QpEventKind::kNack) told.detail = nack_detail(event.syndrome);

@@ -22,6 +22,7 @@ class Control final : public nic_model::Observer, private EngineOwner {
 
   std::uint32_t events() const override;
   void on_queue_pair(nic_model::Controls& controls, std::uint32_t qpn) override;
+  void on_queue_pair_gone(std::uint32_t qpn) override;
   void on_event(nic_model::Controls& controls, const nic_model::QpEvent& event) override;
   void on_timer(nic_model::Controls& controls) override;
   void on_peer_message(nic_model::Controls& controls, std::uint32_t qpn,

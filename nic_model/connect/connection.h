@@ -87,7 +87,7 @@ enum class ConnectionState : std::uint8_t {
 struct ConnectionFields {
   ConnectionState state = ConnectionState::kFree;
   bool is_active = false, path_known = false, events = true;
-  bool has_moved = false;  ///< its queue pair
+  bool has_moved = false;  ///< its queue pair has been brought to RTS
   PortSpace space = PortSpace::kTcp;
   ConnectionId id = 0;
   std::uint32_t remote_id = 0, serial = 0, program = 0, listener = UINT32_MAX;

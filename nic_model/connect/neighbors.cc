@@ -9,7 +9,7 @@
 namespace rocebox::nic_model {
 namespace {
 
-// Whether one station can have it: it is no group's, and not nothing (RFC 1812, 3.3.2).
+// Whether one station can have it: it is no group's (RFC 1812, 3.3.2), and not nothing.
 bool is_stations(const std::uint8_t* mac) {
   return !(mac[0] & 1) && std::any_of(mac, mac + sizeof(roce::Mac), [](std::uint8_t byte) { return byte != 0; });
 }
@@ -188,6 +188,7 @@ bool Neighbors::on_icmp6(Context& context, Packet packet, const IcmpMessage& icm
   const roce::Addresses asked = roce::addresses(packet);
   // Who asks from no address wants to know whether that one is taken (RFC 4862, 5.4.3).
   const bool is_nobody = asked.source == roce::IpAddress{};
+  if (!is_nobody && !nd.mac && !is_stations(packet.data() + sizeof(roce::Mac))) return false;
   const bool learnt = nd.mac && !is_nobody && learn(asked.source, nd.mac->data(), found);
   if (core_.config.source_for(nd.target) != nd.target) return learnt;
   PacketPtr reply = context.allocate(kNdFrameBytes);

@@ -64,7 +64,8 @@ class Process {
   /// A queue pair whose queues are in the device's memory. `init` says its type and completion queues.
   QpAddresses create_qp(QpInit init, std::uint32_t log_send_blocks, std::uint32_t log_receives);
   /// Calls a function of the program with up to six arguments. 0; ENOENT: there is none, EBUSY: a call goes on,
-  /// ESRCH: the process has ended. `done` is called with its result when it returns, which may be in this call.
+  /// ESRCH: the process has been stopped or has finished. `done` is called with its result when it returns, which may
+  /// be in this call; it is not when the process finishes before.
   int call(const std::string& function, std::span<const std::uint64_t> arguments,
            std::function<void(std::uint64_t)> done = {});
   /// A window, which threads can have to memory of the host under a key of their choice.

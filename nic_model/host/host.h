@@ -72,6 +72,9 @@ class Host final : public HostSide, public dpa::Environment {
   std::uint64_t plan_queue_pairs(std::uint64_t count) { return planned_queue_pairs_ += count; }
   /// ibv_modify_qp: EINVAL for a transition that there is not, or for attributes that are missing or out of range.
   int modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask);
+  /// mlx5dv_modify_qp_udp_sport: which of equal paths its packets take from now on. EINVAL: port 0, or no connected
+  /// queue pair that can send.
+  int modify_udp_source_port(Qp& qp, std::uint16_t port);
   /// Whether the way to a connected queue pair's peer is still being asked for, which Linux's ibv_modify_qp waits for.
   bool is_resolving(const Qp& qp) const;
   int post_send(Qp& qp, const ibv_send_wr* list, const ibv_send_wr** bad, const AddressHandle* address = nullptr);

@@ -140,6 +140,12 @@ int Host::modify_qp_in(Context& context, Qp& qp, const ibv_qp_attr& attributes, 
   return error;
 }
 
+int Host::modify_udp_source_port(Qp& qp, std::uint16_t port) {
+  if (port == 0 || !qp.can_send() || qp.is(IBV_QPT_UD)) return EINVAL;
+  qp.attributes.udp_source_port = port;
+  return 0;
+}
+
 // It waits in one of them at most: in that of the address that it had when it began to wait.
 void Host::leave_lists(Qp& qp) {
   core_.loopback.remove(qp);
@@ -154,7 +160,7 @@ void Host::reset(Qp& qp) {
   context_->cancel(qp.rnr_timer);
   context_->cancel(qp.pace_timer);
   context_->cancel(qp.response_timer);
-  if (qp.attributes.state != IBV_QPS_RESET && qp.attributes.state != IBV_QPS_INIT) qp.connection = 0;
+  qp.connection = 0;
   qp.attributes = QpAttributes();
   for (CompletionQueue* cq : {qp.init.send_cq, qp.init.receive_cq})
     if (!cq->is_devices())

@@ -140,7 +140,8 @@ class Observer {
   virtual std::uint32_t events() const = 0;
   /// The queue pair can send from now on: a new one, though the number may have been another's.
   virtual void on_queue_pair(Controls& /*controls*/, std::uint32_t /*qpn*/) {}
-  /// It was reset or destroyed: what is told of that number next is of another one, which cannot send yet.
+  /// It was reset or destroyed, perhaps one that could not send yet, or once more one that was reset before: what is
+  /// told of that number next is of another life, which on_queue_pair() begins when it can send.
   virtual void on_queue_pair_gone(std::uint32_t /*qpn*/) {}
   virtual void on_event(Controls& controls, const QpEvent& event) = 0;
   virtual void on_timer(Controls& /*controls*/) {}

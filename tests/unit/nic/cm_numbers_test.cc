@@ -17,11 +17,12 @@ constexpr Numbers kAll[] = {{0x1234, 0x99}, {0x1234, 0}, {0, 0x99}, {0, 0}, {0xF
 
 class Far : public CmBox {
  public:
-  explicit Far(const Numbers& said) : CmBox("delay: 1us", "rate: 100Gbps\ncm_response_timeout: 10"), numbers(said) {
+  explicit Far(const Numbers& said, const std::string& link = "delay: 1us")
+      : CmBox(link, "rate: 100Gbps\ncm_response_timeout: 10"), numbers(said) {
     qp = make_qp(1);
   }
-  // It asks, is accepted, and is ready.
-  void be_accepted() {
+  // It asks and is accepted.
+  void ask() {
     ASSERT_EQ(0, listen(1));
     spare[1].push_back(qp);
     accept_all(1);
@@ -33,6 +34,10 @@ class Far : public CmBox {
     whole.request.mtu_rdc_rnr = 3 << 4;
     whole.request.retries_srq_type = 2 << 4;
     inject_mad(roce::cm_mad(5, whole, std::array<std::uint8_t, 36>{0, 0x40}));
+  }
+  // And says that it is ready.
+  void be_accepted() {
+    ask();
     roce::CmRtu rtu{};
     rtu.local_communication_id = numbers.id;
     rtu.remote_communication_id = last(1).id;
@@ -87,6 +92,12 @@ TEST(CmNumbers, SoDoTheOwnProgramsEndAndSilence) {
     box.be_accepted();
     ASSERT_EQ(0, box.disconnect(1));
     EXPECT_EQ(box.qp->attributes.state, IBV_QPS_ERR);
+    Far silent(said, "delay: 1us\nreverse: {loss: 100%}");  // nobody there rejects what it has not asked for
+    silent.ask();
+    ASSERT_EQ(silent.qp->attributes.state, IBV_QPS_RTS);
+    silent.run(kSecond);
+    EXPECT_EQ(silent.last(1).type, Type::kUnreachable);
+    EXPECT_EQ(silent.qp->attributes.state, IBV_QPS_ERR);
   }
 }
 
@@ -115,24 +126,34 @@ TEST(CmNumbers, WhatIsAnothersNowStays) {
   }
 }
 
-// One that has gone before the answer came is not connected, nor the next one with its number.
+// One that has gone before the answer came is not connected, nor the next one with its number, nor one that its program
+// has reset, perhaps for another peer.
 TEST(CmNumbers, AnAnswerForAQueuePairThatHasGoneIsRefused) {
-  Far box(kAll[0]);
-  const std::uint32_t number = box.qp->number();
-  const ConnectionId id = box.connect(1, box.qp);
-  box.on(1, [&](Host& host) {
-    const nic_model::QpInit init = box.qp->init;
-    host.destroy_qp(*box.qp);
-    box.qp = host.create_qp(init);
-    ASSERT_EQ(box.qp->number(), number);
-  });
-  roce::CmRep rep{};
-  rep.local_communication_id = box.numbers.id;
-  rep.remote_communication_id = id;
-  rep.local_qpn = box.numbers.qpn;
-  box.inject_mad(roce::cm_mad(5, rep));
-  EXPECT_EQ(box.last(1).type, Type::kConnectError);
-  EXPECT_EQ(box.qp->attributes.state, IBV_QPS_RESET);
+  for (const bool is_reset : {false, true}) {
+    SCOPED_TRACE(is_reset);
+    Far box(kAll[0]);
+    const std::uint32_t number = box.qp->number();
+    const ConnectionId id = box.connect(1, box.qp);
+    box.on(1, [&](Host& host) {
+      ibv_qp_attr a{};
+      a.qp_state = IBV_QPS_RESET;
+      if (is_reset) {
+        ASSERT_EQ(0, host.modify_qp(*box.qp, a, IBV_QP_STATE));
+        return;
+      }
+      const nic_model::QpInit init = box.qp->init;
+      host.destroy_qp(*box.qp);
+      box.qp = host.create_qp(init);
+      ASSERT_EQ(box.qp->number(), number);
+    });
+    roce::CmRep rep{};
+    rep.local_communication_id = box.numbers.id;
+    rep.remote_communication_id = id;
+    rep.local_qpn = box.numbers.qpn;
+    box.inject_mad(roce::cm_mad(5, rep));
+    EXPECT_EQ(box.last(1).type, Type::kConnectError);
+    EXPECT_EQ(box.qp->attributes.state, IBV_QPS_RESET);
+  }
 }
 
 }  // namespace

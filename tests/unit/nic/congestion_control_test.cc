@@ -118,6 +118,22 @@ TEST(CongestionControl, ContradictionsAreRefused) {
             std::string::npos);
 }
 
+TEST(NicOptions, ContradictionsAreRefused) {
+  const struct Row {
+    std::string options, told;
+  } rows[] = {
+      {"credits: true, recovery: rnic_sr", "`credits` goes with `recovery: go_back_n` only"},
+      {"scheduler: {policy: round_robin, turn: 4KiB}", "`turn` is of the greedy policy"},
+      {"scheduler: {groups: [{priority: 3, strict: true, weight: 2}]}", "`weight` is of groups that are not strict"},
+      {"scheduler: {groups: [{priority: 3}, {priority: 3, strict: true}]}", "`groups` has priority 3 twice"},
+      {"mtu: 300", "for the smallest path MTU"},
+  };
+  const Registry registry;
+  for (const auto& [options, told] : rows)
+    EXPECT_NE(mistakes_of(registry, "{rate: 10Gbps, " + options + "}").find(told), std::string::npos)
+        << mistakes_of(registry, "{rate: 10Gbps, " + options + "}");
+}
+
 TEST(CongestionControl, ComesLikeEveryComponent) {
   static const Component row = nic_model::congestion_control<Steady>("steady", "sends at one rate");
   Registry registry;

@@ -7,7 +7,7 @@ namespace {
 
 // The next one does not send, and so has not begun anew for the congestion control: it answers READs alone.
 TEST(GoneFlows, TheNextQueuePairsResponsesHaveNoRateOfTheOneBefore) {
-  for (const std::string name : {"dcqcn", "pcc"}) {
+  for (const std::string name : {"dcqcn", "pcc", "scr_control"}) {
     SCOPED_TRACE(name);
     Victim victim(IBV_QPT_RC, "rate: 100Gbps\ncongestion_control: " + name);
     NicBox& box = victim.box;

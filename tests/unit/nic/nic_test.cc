@@ -247,6 +247,9 @@ TEST(Nic, RecoveriesSendAgainWhatTheySay) {
     EXPECT_EQ(box.completions(0)[0].status, IBV_WC_SUCCESS);
     expect_equal(box, 0, 0, 40 * 1024);
     EXPECT_EQ(box.count(0, "retransmitted_packets"), one.again);
+    // Ethernet, IPv4, UDP, BTH, payload, ICRC; and where receivers place what comes out of order each has its RETH.
+    const std::uint64_t packets = 40 + one.again, reths = one.recovery == std::string("go_back_n") ? 1 : packets;
+    EXPECT_EQ(box.count(0, "tx_roce_bytes"), packets * (14 + 20 + 8 + 12 + 1024 + 4) + reths * 16);
     EXPECT_EQ(box.count(1, "naks_sent"), one.naks);
     EXPECT_EQ(box.count(0, "local_ack_timeout_err"), one.timeouts);
   }

@@ -198,6 +198,27 @@ TEST(Observer, GivesEachPacketAPath) {
   EXPECT_EQ(box.completions(0).size(), 1u) << "with right ICRCs";
 }
 
+TEST(Observer, SeesTheSourcePortThatTheHostHasChosen) {
+  ObservedBox box;
+  box.connect();
+  box.on(0, [&](nic_model::Host& host) {
+    EXPECT_EQ(EINVAL, host.modify_udp_source_port(*box.sides[0].qp, 0));
+    EXPECT_EQ(0, host.modify_udp_source_port(*box.sides[0].qp, 0xC123));
+  });
+  box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 8 * 1024);
+  box.run();
+  const auto came = box.seen[1]->of(QpEventKind::kRx);
+  ASSERT_EQ(came.size(), 8u);
+  for (const auto& event : came) EXPECT_EQ(event.udp_source_port, 0xC123);
+  EXPECT_EQ(box.completions(0).size(), 1u) << "with right ICRCs";
+  box.on(0, [&](nic_model::Host& host) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_RESET;
+    ASSERT_EQ(0, host.modify_qp(*box.sides[0].qp, a, IBV_QP_STATE));
+    EXPECT_EQ(EINVAL, host.modify_udp_source_port(*box.sides[0].qp, 0xC123)) << "it is not connected";
+  });
+}
+
 TEST(Observer, MeasuresRoundTripsOutOfBand) {
   ObservedBox box("delay: 5us");
   box.seen[0]->begin = [](Controls& controls, std::uint32_t) { controls.wake_at(controls.now() + kMillisecond); };

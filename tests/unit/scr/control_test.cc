@@ -232,6 +232,16 @@ TEST(ScrControl, HintsOfAFileWaitForTheirQueuePair) {
   EXPECT_EQ(counter_of(box, 0, "last_value"), 7u);
   EXPECT_EQ(box.count(0, "scr_wrong_hints"), 2u);
   EXPECT_EQ(box.count(0, "scr_early_hints"), 2u);
+  ASSERT_EQ(box.sides[0].qp->number(), 18u);
+  box.disconnect();
+  write(18, 8, 12);
+  box.run(5 * kMillisecond);
+  EXPECT_EQ(counter_of(box, 0, "last_value"), 7u) << "the one that it had been for has gone";
+  EXPECT_EQ(box.count(0, "scr_early_hints"), 3u);
+  box.connect();
+  ASSERT_EQ(box.sides[0].qp->number(), 18u);
+  box.run(5 * kMillisecond);
+  EXPECT_EQ(counter_of(box, 0, "last_value"), 8u);
   fs::remove(path);
 }
 
