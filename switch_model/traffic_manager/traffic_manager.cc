@@ -297,8 +297,10 @@ void TrafficManager::report(Report& report) const {
   };
   std::vector<Row> rows;
   for (Port port = 0; port < ports_.size(); port++)
-    for (unsigned i = 0; i < kQueuesPerPort; i++)
-      if (ports_[port].queues[i].sent || ports_[port].queues[i].dropped) rows.push_back({port, i});
+    for (unsigned i = 0; i < kQueuesPerPort; i++) {
+      const Queue& queue = ports_[port].queues[i];
+      if (queue.sent || queue.dropped || queue.bytes) rows.push_back({port, i});
+    }
   report.table("queues", rows.size(), [&](Report& row, std::size_t i) {
     const Queue& queue = ports_[rows[i].port].queues[rows[i].number];
     row.text("port", info_.ports[rows[i].port]);
@@ -307,6 +309,7 @@ void TrafficManager::report(Report& report) const {
     row.count("dropped", static_cast<std::int64_t>(queue.dropped));
     row.count("ecn_marked", static_cast<std::int64_t>(queue.marked));
     row.count("bytes_max", static_cast<std::int64_t>(queue.bytes_max));
+    row.count("bytes_waiting", static_cast<std::int64_t>(queue.bytes));
   });
 }
 

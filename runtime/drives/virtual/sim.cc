@@ -286,9 +286,11 @@ std::vector<std::string> Sim::warnings() const {
     const Json all = waiting();
     if (all.contains("workloads"))
       for (const auto& [name, one] : all["workloads"].items()) add_waiting(name, one, lines);
-    for (const Json& one : all["holders"])
-      lines.push_back(fmt::format("  device {} holds {} packets", one["device"].get<std::string>(),
-                                  one["packets"].get<std::uint64_t>()));
+    for (const Json& one : all["holders"]) {
+      const auto packets = one["packets"].get<std::uint64_t>();
+      lines.push_back(
+          fmt::format("  {} holds {} packet{}", one["device"].get<std::string>(), packets, packets == 1 ? "" : "s"));
+    }
   }
   if (end_ == End::kFinished && held_at_end_ > 0 && !workloads_.any_goes_on())
     lines.push_back(drain_cut_
