@@ -239,7 +239,6 @@ class Loader {
 RunConfig load_text(std::string_view text, const std::string& file, Registry& registry, Mistakes& mistakes, bool follow,
                     const std::vector<Setting>& settings) {
   Node root = parse_yaml(text, mistakes);
-  if (mistakes.none()) apply_settings(root, settings, mistakes, [&registry] { return run_options(registry); });
   if (!mistakes.none()) return {};
   if (!root.is_map()) {
     mistakes.add(root.place, fmt::format("expected a mapping with `devices:`, found {}", kind_name(root.kind)));
@@ -258,6 +257,8 @@ RunConfig load_text(std::string_view text, const std::string& file, Registry& re
     mistakes.add(lab->place, "this is a lab: give it to `rocebox lab run`, or to `rocebox check`");
     return {};
   }
+  apply_settings(root, settings, mistakes, [&registry] { return run_options(registry); });
+  if (!mistakes.none()) return {};
   return load_node(root, file, registry, mistakes, follow);
 }
 

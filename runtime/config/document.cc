@@ -146,7 +146,7 @@ class Builder final : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
-constexpr const char* kMissingColon = "YAML: a `:` is missing behind this key";
+constexpr const char* kMissingColon = "YAML: a `:` is missing behind the key of this line";
 
 // The line in which the parser gives up; past the end of the text where it does not, 0 where that is of several
 // documents.

@@ -36,6 +36,11 @@ Expectation::Expectation(std::string text) : text_(std::move(text)) {
     operator_ = op;
     left_ = parse_sum(std::string_view(text_).substr(0, at), text_);
     right_ = parse_sum(std::string_view(text_).substr(at + op.size()), text_);
+    for (const auto* side : {&left_, &right_})
+      for (const Term& term : *side)
+        if (term.is_truth && (side->size() > 1 || term.sign < 0 || (op != "==" && op != "!=")))
+          throw ConfigError(
+              fmt::format("`{}` is no condition: `true` and `false` stand alone, beside == or !=", text_));
     return;
   }
   throw ConfigError(fmt::format("`{}` is no condition: write such as `bump.a.rx_packets == 0`", text_));

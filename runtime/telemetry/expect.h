@@ -11,8 +11,8 @@
 namespace rocebox {
 
 /// `SUM OP SUM`, OP one of == != < <= > >=; a SUM is terms joined by + and -; a term is a number (with a unit where
-/// the report has a time), `true` or `false` (1 and 0, as which yes and no of the report count), or a path into the
-/// report (report_path.h).
+/// the report has a time) or a path into the report (report_path.h), whose yes and no count as 1 and 0. A SUM may be
+/// `true` or `false` in their place, with == and !=.
 class Expectation {
  public:
   /// Throws ConfigError when the text is no condition.

@@ -14,7 +14,7 @@ namespace rocebox {
 using Json = nlohmann::ordered_json;
 
 /// Raised when a key of the report changes its meaning or goes away.
-inline constexpr int kReportSchemaVersion = 3;
+inline constexpr int kReportSchemaVersion = 4;
 
 /// Writes into an object. What is there already is another shard's: counts add up, of peaks the highest stays, settings
 /// and texts stay as they are, and the rows of tables follow one another.

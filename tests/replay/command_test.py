@@ -98,7 +98,7 @@ devices:
     def test_json_holds_what_the_text_shows(self):
         config = self.config(BUMP + "expect: [tap.a.rx_packets == 159]\n")
         report = self.replay(config, "--in", f"a={CAPTURES / 'rc_write.pcap'}")
-        self.assertEqual(report["schema_version"], 3)
+        self.assertEqual(report["schema_version"], 4)
         self.assertEqual(report["devices"]["tap"]["counters"]["rx_roce"], 159)
         self.assertEqual(report["expectations"][0]["holds"], True)
         text, _ = self.rocebox("replay", config, "--in", f"a={CAPTURES / 'rc_write.pcap'}")

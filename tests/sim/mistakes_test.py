@@ -109,7 +109,7 @@ class Mistakes(RoceboxTest):
 
     def test_a_colon_is_missing_before_a_comment(self):
         for text, line in (("seed: 1\ntopology\n  # of two\n  back_to_back: {}\n", 2), ("topology  # of two\n  back_to_back: {}\n", 1)):
-            self.refused(text, f"config.yaml:{line}:1: YAML: a `:` is missing behind this key\n")
+            self.refused(text, f"config.yaml:{line}:1: YAML: a `:` is missing behind the key of this line\n")
 
     def test_two_ports_may_share_a_pcap(self):
         """All frames are Ethernet's, and so one header is right for all."""

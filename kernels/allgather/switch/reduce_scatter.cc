@@ -94,6 +94,7 @@ class IncReduceScatter final : public Workload {
   IncReduceScatter(const ScatterOptions& options, std::span<const WorkloadHost> hosts) : options_(options) {
     for (unsigned i = 0; i < hosts.size(); i++)
       ranks_.push_back(std::make_unique<Rank>(*this, i, hosts[i], options_.mtu));
+    nic_model::plan_queue_pairs(hosts, std::vector<std::uint64_t>(hosts.size(), 1));
   }
   void start(Nanos now) override {
     started_ = now;

@@ -221,8 +221,11 @@ class CollectiveOptions final : public WorkloadOptions {
     for (std::size_t i = groups; i < hosts.size(); i++) require_peers(hosts[i % groups], hosts[i], true);
     auto made = std::make_unique<Collective>(hosts, mesh_, schedule(), bytes(), static_cast<unsigned>(groups_));
     if (ranks_ == 1) made->shuffle(seed);
-    if (const std::vector<std::uint64_t> needed = made->queue_pairs_of_ranks(); !needed.empty())
-      for (unsigned i = 0; i < hosts.size(); i++) plan_queue_pairs(hosts[i], needed[made->rank_of(i)]);
+    if (const std::vector<std::uint64_t> needed = made->queue_pairs_of_ranks(); !needed.empty()) {
+      std::vector<std::uint64_t> counts;
+      for (unsigned i = 0; i < hosts.size(); i++) counts.push_back(needed[made->rank_of(i)]);
+      plan_queue_pairs(hosts, counts);
+    }
     return made;
   }
 

@@ -65,8 +65,7 @@ class FlowList final : public MeshWorkload {
       require_peers(hosts[static_cast<std::size_t>(line.source)], hosts[static_cast<std::size_t>(line.destination)],
                     true);
     }
-    const std::vector<std::uint64_t> queue_pairs = queue_pairs_of_hosts(lines_, hosts.size(), options.connections);
-    for (std::size_t i = 0; i < hosts.size(); i++) plan_queue_pairs(hosts[i], queue_pairs[i]);
+    plan_queue_pairs(hosts, queue_pairs_of_hosts(lines_, hosts.size(), options.connections));
     for (std::size_t i = 0; i < triggers.size(); i++) triggers_[i].needed = triggers[i].needed;
     for (std::size_t i = 0; i < lines_.size(); i++)
       if (lines_[i].trigger != 0) triggers_[lines_[i].trigger - 1].lines.push_back(i);

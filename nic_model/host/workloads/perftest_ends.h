@@ -150,7 +150,7 @@ class Perftest : public Workload, public Carrier {
         verb_(verb),
         ends_{PerftestEnd(hosts[0], config_, sizes_), PerftestEnd(hosts[1], config_, sizes_)} {
     require_peers(hosts[0], hosts[1], config.connection == 0);
-    for (const WorkloadHost& host : hosts) plan_queue_pairs(host, static_cast<std::uint64_t>(config.qp));
+    plan_queue_pairs(hosts, std::vector(hosts.size(), static_cast<std::uint64_t>(config.qp)));
     for (unsigned side = 0; side < 2; side++) {
       ends_[side].on_wc = [this, side](Host& host, const ibv_wc& wc) {
         if (wc.status != IBV_WC_SUCCESS)

@@ -64,14 +64,22 @@ void require_peers(const WorkloadHost& one, const WorkloadHost& other, bool reli
            "one would take the other's packets for cut off");
 }
 
-void plan_queue_pairs(const WorkloadHost& on, std::uint64_t count) {
-  Host& host = host_of(on);
-  const std::uint64_t all = host.plan_queue_pairs(count);
-  const auto most = static_cast<std::uint64_t>(host.config().queue_pairs);
-  if (all > most)
-    throw ConfigError(
-        fmt::format("the NIC of `{}` has {} queue pairs, and workloads on it need {}: give it `queue_pairs: {}`",
-                    on.name, most, all, all));
+void plan_queue_pairs(std::span<const WorkloadHost> hosts, std::span<const std::uint64_t> counts) {
+  std::size_t worst = 0;
+  std::uint64_t worst_all = 0;
+  for (std::size_t i = 0; i < hosts.size(); i++) {
+    Host& host = host_of(hosts[i]);
+    const std::uint64_t all = host.plan_queue_pairs(counts[i]);
+    if (all <= static_cast<std::uint64_t>(host.config().queue_pairs) || all <= worst_all) continue;
+    worst = i;
+    worst_all = all;
+  }
+  if (worst_all == 0) return;
+  const std::string needed = fmt::format("the NIC of `{}` has {} queue pairs, and workloads on it need {}",
+                                         hosts[worst].name, host_of(hosts[worst]).config().queue_pairs, worst_all);
+  if (worst_all > static_cast<std::uint64_t>(kQpsMax))
+    throw ConfigError(fmt::format("{}, more than a NIC can have: {}", needed, kQpsMax));
+  throw ConfigError(fmt::format("{}: give it `queue_pairs: {}`", needed, worst_all));
 }
 
 void no_queue_pair_left(const std::string& host, const NicConfig& nic) {

@@ -24,9 +24,10 @@ Host& host_of(const WorkloadHost& on, std::int64_t path_mtu = 0);
 /// where they are `reliable`, or of which one sends headers alone.
 void require_peers(const WorkloadHost& one, const WorkloadHost& other, bool reliable);
 
-/// Counts queue pairs that a workload is sure to create on a host and keeps. Throws ConfigError when its NIC has fewer
-/// than all workloads on it need.
-void plan_queue_pairs(const WorkloadHost& on, std::uint64_t count);
+/// Counts queue pairs that a workload creates on each of its hosts and keeps, when it gets so far: a run that ends
+/// before has them counted, too. Throws ConfigError, for the host that lacks most, when a NIC has fewer than all
+/// workloads on it so far need.
+void plan_queue_pairs(std::span<const WorkloadHost> hosts, std::span<const std::uint64_t> counts);
 /// Throws std::runtime_error: a NIC had no queue pair left for what nobody could know before the run.
 [[noreturn]] void no_queue_pair_left(const std::string& host, const NicConfig& nic);
 

@@ -74,7 +74,7 @@ TEST(Document, AForgottenColonIsToldWhereItIs) {
 
 // A comment ends the key, which then is a value of its own where a mapping goes on, or a document.
 TEST(Document, AForgottenColonBeforeACommentIsToldWhereItIs) {
-  const std::string missing = "YAML: a `:` is missing behind this key";
+  const std::string missing = "YAML: a `:` is missing behind the key of this line";
   const struct Row {
     const char* text;
     std::string words;

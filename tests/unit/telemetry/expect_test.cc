@@ -80,9 +80,26 @@ TEST(Expectation, ShowsBothSides) {
 }
 
 TEST(Expectation, TextsThatAreNoCondition) {
-  for (const char* text :
-       {"", " ", "seed", "seed = 7", "== 7", "seed ==", "seed == + 7", "seed == 7 +", "seed == 7 8", "seed == 7 == 8",
-        "seed === 7", "seed <> 7", "seed == (7)", "a * b == 1", "tap..naks == 0", "seed == $x", "seed < 7 > 3"})
+  for (const char* text : {"",
+                           " ",
+                           "seed",
+                           "seed = 7",
+                           "== 7",
+                           "seed ==",
+                           "seed == + 7",
+                           "seed == 7 +",
+                           "seed == 7 8",
+                           "seed == 7 == 8",
+                           "seed === 7",
+                           "seed <> 7",
+                           "seed > true",
+                           "seed == 1 + true",
+                           "seed == -true",
+                           "seed == (7)",
+                           "a * b == 1",
+                           "tap..naks == 0",
+                           "seed == $x",
+                           "seed < 7 > 3"})
     EXPECT_THROW(Expectation{text}, ConfigError) << text;
 }
 
