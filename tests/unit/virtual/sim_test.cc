@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/drives/virtual/sim.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "runtime/capture/capture_reader.h"
@@ -67,8 +68,7 @@ TEST(Sim, SaysWhoWaitsWhereNothingAdvances) {
   EXPECT_FALSE(box.sim.succeeded());
   EXPECT_EQ(report["run"]["end"], "nothing advanced any more");
   EXPECT_EQ(report["waiting"]["workloads"]["shout"]["flow from 1"], "waits");
-  std::string told;
-  for (const std::string& line : box.sim.warnings()) told += line + "\n";
+  const std::string told = fmt::format("{}\n", fmt::join(box.sim.warnings(), "\n"));
   EXPECT_NE(told.find("flow from 1"), std::string::npos) << told;
   EXPECT_EQ(told.find("flow from 0"), std::string::npos) << told;
 }

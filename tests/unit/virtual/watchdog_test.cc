@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The watchdog of a run: what waits by right is waited for, and what stands still is not.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/virtual/fabric_kit.h"
@@ -120,8 +121,7 @@ TEST(Watchdog, SaysSinceWhenAndWhichQueuePairsFailed) {
   for (const Row& row : rows) {
     FabricBox box(pair("100Gbps", "", "links: {h0_h1: {loss: 100%}}\nworkloads: {" + row.workload + "}\n"));
     box.run();
-    std::string told;
-    for (const std::string& line : box.sim.warnings()) told += line + "\n";
+    const std::string told = fmt::format("{}\n", fmt::join(box.sim.warnings(), "\n"));
     // Eight tries with `timeout: 14`, 67 ms each.
     EXPECT_NE(told.find("nothing advances any more since 536.87"), std::string::npos) << told;
     EXPECT_NE(told.find(" ms: nothing is due\n  workload "), std::string::npos) << told;
@@ -148,8 +148,7 @@ TEST(Watchdog, SaysWhereALosslessNetworkHasLockedUp) {
   const Json& report = box.run();
   EXPECT_EQ(report["run"]["end"], "nothing advanced any more");
   EXPECT_EQ(report["waiting"]["workloads"]["permutation"]["unfinished"].size(), 5u);
-  std::string told;
-  for (const std::string& line : box.sim.warnings()) told += line + "\n";
+  const std::string told = fmt::format("{}\n", fmt::join(box.sim.warnings(), "\n"));
   for (int i = 0; i < 5; i++) {
     const std::string name = "s" + std::to_string(i);
     EXPECT_NE(told.find("\n  " + name + " holds "), std::string::npos) << told;
