@@ -413,7 +413,9 @@ sim: {watchdog: 60s}
                 try:
                     process = pathlib.Path("/proc", child)
                     waits = int(re.search(r"SigBlk:\s*(\w+)", (process / "status").read_text())[1], 16)
-                    if b"--only-check" not in (process / "cmdline").read_bytes() and waits & 1 << signal.SIGINT - 1:
+                    words = (process / "cmdline").read_bytes().split(b"\0")
+                    # Before it has its own words, a child has those of the sweep, whose signals are blocked, too.
+                    if b"--seed" in words and b"--only-check" not in words and waits & 1 << signal.SIGINT - 1:
                         return True
                 except (FileNotFoundError, ProcessLookupError):
                     continue  # it has ended meanwhile
