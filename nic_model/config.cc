@@ -14,11 +14,8 @@ namespace {
 constexpr std::string_view kUp = "up";
 constexpr std::string_view kGroupReportsWords[] = {"off", "old", "new"};
 constexpr std::string_view kEntropies[] = {"drawn", "qpns"};
-constexpr std::string_view kRecoveries[] = {"go_back_n", "rnic_sr", "selective", "timeout_only"};
 
 }  // namespace
-
-std::string_view word_of(Recovery recovery) { return kRecoveries[static_cast<unsigned>(recovery)]; }
 
 NicConfig::NicConfig(const Registry& registry) : controls_(registry.of_kind(kCongestionControlKind)) {
   for (const Component* type : controls_)
@@ -119,10 +116,11 @@ void NicConfig::fields(Fields& f) {
   control_fields(f);
   f.group("dpa", "Datapath Accelerator: many threads that handle completions; takes memory once a workload uses it",
           [this](Fields& g) { dpa.fields(g); });
-  f.duration("retransmit_stall", retransmit_stall, {0, kMillisecond},
+  f.duration("retransmit_stall", retransmit_stall, {0, kRetransmitStallMax},
              "rnic_sr, selective: the queue pair sends nothing for so long after a packet that it sent again");
-  f.has_effect("retransmit_stall", recovery == Recovery::kRnicSr || recovery == Recovery::kSelective, "recovery",
-               fmt::format("has no effect with `recovery: {}`", word_of(recovery)));
+  f.has_effect(
+      "retransmit_stall", recovery == Recovery::kRnicSr || recovery == Recovery::kSelective, "recovery",
+      fmt::format("has no effect with `recovery: {}`, but for workloads that have another", word_of(recovery)));
   f.group("scheduler", "which queue pair sends next", [this](Fields& g) { scheduler.fields(g); });
   f.group("limiter", "token buckets of queue pairs and of the port", [this](Fields& g) { limiter.fields(g); });
   f.group("pcie", "host memory behind PCIe, from which data are read", [this](Fields& g) { pcie.fields(g); });
@@ -134,9 +132,9 @@ void NicConfig::fields(Fields& f) {
       "ACKs say how many receive requests are posted, and requesters obey; false: they say infinite, as Soft-RoCE's");
   if (credits && recovery != Recovery::kGoBackN)
     f.refuse("credits", "goes with `recovery: go_back_n` only: the others count packets in the MSN");
-  f.integer("window", window, {1, 1 << 22}, "packets of a queue pair that may be on their way");
+  f.integer("window", window, {1, kWindowMax}, "packets of a queue pair that may be on their way");
   f.integer("ack_every", ack_every, {1, 1 << 16}, "within a message, every so many packets ask for an ACK");
-  f.duration("retransmission_timeout", retransmission_timeout, {0, 100 * kSecond},
+  f.duration("retransmission_timeout", retransmission_timeout, {0, kRetransmissionTimeoutMax},
              "time without a response after which packets are sent again; 0: as verbs' `timeout` says");
   f.duration("arp_timeout", arp_timeout, {kMillisecond, 60 * kSecond}, "time after which a neighbour is asked again");
   f.choice(

@@ -10,6 +10,7 @@
 #include "nic_model/limits.h"
 #include "nic_model/rate/congestion_control.h"
 #include "nic_model/rate/scheduler_config.h"
+#include "nic_model/transport/loss_recovery.h"
 #include "runtime/component/fields.h"
 #include "runtime/component/option_values.h"
 #include "runtime/component/registry.h"
@@ -24,18 +25,6 @@ struct NeighborConfig {
   std::optional<roce::IpAddress> address;
   std::optional<roce::Mac> mac;
 };
-
-/// How a requester finds out that packets were lost, and what it sends again. All but the first place WRITEs as they
-/// come (direct data placement): each packet of a WRITE then has an address of its own.
-enum class Recovery : std::uint8_t {
-  kGoBackN,  ///< from the PSN that a NAK names; receivers drop what is behind a gap (IB specification, 9.7)
-  kRnicSr,   ///< as ConnectX does it (Themis, 2.3): one NAK for each ePSN; that packet and the last sent are sent again
-  kSelective,    ///< as IRN does it: each NAK names what has come, too, and what has not is sent again, once
-  kTimeoutOnly,  ///< no NAK for what comes out of order
-};
-
-/// As `recovery:` has it.
-std::string_view word_of(Recovery recovery);
 
 /// Whether memberships of multicast groups are told to switches and routers.
 enum class GroupReportsOption : std::uint8_t {
@@ -63,8 +52,10 @@ struct NicConfig {
   roce::IpAddress source_for(const roce::IpAddress& destination) const;
   /// Whether `destination` is on the link, so that no gateway stands between.
   bool is_on_link(const roce::IpAddress& destination) const;
-  /// Whether packets of a WRITE have addresses of their own and are placed as they come.
-  bool places_directly() const { return recovery != Recovery::kGoBackN; }
+  /// What each queue pair has from the beginning.
+  LossRecovery loss_recovery() const {
+    return {recovery, static_cast<std::uint32_t>(window), retransmission_timeout, retransmit_stall};
+  }
 
   bool up = true;
   std::vector<std::string> ports = {"wire"};

@@ -20,7 +20,9 @@ Qp::Qp(Core& core, std::uint32_t number, const QpInit& made, const ibv_qp_cap& g
                             : ReceiveQueue(ReceiveQueue::Kind::kOwn, 0, granted.max_recv_wr, granted.max_recv_sge)),
       rnr_timer(timer_tag(TimerOf::kRnr, number)),
       pace_timer(timer_tag(TimerOf::kPace, number)),
-      response_timer(timer_tag(TimerOf::kResponsePace, number)) {}
+      response_timer(timer_tag(TimerOf::kResponsePace, number)) {
+  attributes.loss_recovery = core.config.loss_recovery();
+}
 
 void Core::wake_idle(Context& context, Qp& qp) {
   if (!qp.responder.wants_to_send() && !qp.requester.wants_to_send(context.now())) return;

@@ -32,6 +32,16 @@ inline constexpr std::uint32_t kInlineBytesMax = 512;
 /// stay within half of the PSNs, where before and after can be told.
 inline constexpr std::uint32_t kPsnsReadMax = 1u << 21;
 
+/// Packets of one queue pair that may be on their way: 4 GiB of 1024 bytes; receivers have a bit for each of twice as
+/// many, 1 MiB, and stay within half of the PSNs.
+inline constexpr std::uint32_t kWindowMax = 1u << 22;
+
+/// Longest retransmission timeout, ns: beyond any path on earth, and long enough for what is never to be sent again.
+inline constexpr std::int64_t kRetransmissionTimeoutMax = 100'000'000'000;
+
+/// Longest stall after a packet that was sent again, ns: what is fitted to Themis's figures is some microseconds.
+inline constexpr std::int64_t kRetransmitStallMax = 1'000'000;
+
 /// READs and atomics of one queue pair that are not yet answered, at either end: ConnectX has 16, mlx5 says 128.
 inline constexpr unsigned kRdAtomicMax = 128;
 

@@ -41,9 +41,8 @@ Nic::Nic(const NicConfig& config, Stats& stats)
   core_.peer_messages = &peer_messages_;
   if (!config_.control) return;
   try {
-    observe_by(config_.control->make(
-        {config_.rate, config_.first_qpn, static_cast<std::uint32_t>(config_.queue_pairs), config_.places_directly()},
-        stats));
+    observe_by(config_.control->make({config_.rate, config_.first_qpn, static_cast<std::uint32_t>(config_.queue_pairs)},
+                                     stats));
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format("`{}`: {}", config_.control_name, error.what()));
   }

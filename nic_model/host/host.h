@@ -75,6 +75,10 @@ class Host final : public HostSide, public dpa::Environment {
   /// mlx5dv_modify_qp_udp_sport: which of equal paths its packets take from now on. EINVAL: port 0, or no connected
   /// queue pair that can send.
   int modify_udp_source_port(Qp& qp, std::uint16_t port);
+  /// How a queue pair recovers from loss, in place of what the NIC's options say, which it has again when it is reset.
+  /// Its peer's must be alike. EINVAL: it is no reliable one, or not in RESET or INIT; a value that the NIC's options
+  /// could not have, or another `how` than go-back-N where the NIC counts credits.
+  int modify_loss_recovery(Qp& qp, const LossRecovery& recovery);
   /// Whether the way to a connected queue pair's peer is still being asked for, which Linux's ibv_modify_qp waits for.
   bool is_resolving(const Qp& qp) const;
   int post_send(Qp& qp, const ibv_send_wr* list, const ibv_send_wr** bad, const AddressHandle* address = nullptr);

@@ -146,6 +146,14 @@ int Host::modify_udp_source_port(Qp& qp, std::uint16_t port) {
   return 0;
 }
 
+int Host::modify_loss_recovery(Qp& qp, const LossRecovery& recovery) {
+  const ibv_qp_state state = qp.attributes.state;
+  if (!qp.is(IBV_QPT_RC) || (state != IBV_QPS_RESET && state != IBV_QPS_INIT)) return EINVAL;
+  if (!recovery.is_valid() || (recovery.places_directly() && core_.config.credits)) return EINVAL;
+  qp.attributes.loss_recovery = recovery;
+  return 0;
+}
+
 // It waits in one of them at most: in that of the address that it had when it began to wait.
 void Host::leave_lists(Qp& qp) {
   core_.loopback.remove(qp);
@@ -162,6 +170,7 @@ void Host::reset(Qp& qp) {
   context_->cancel(qp.response_timer);
   qp.connection = 0;
   qp.attributes = QpAttributes();
+  qp.attributes.loss_recovery = core_.config.loss_recovery();
   for (CompletionQueue* cq : {qp.init.send_cq, qp.init.receive_cq})
     if (!cq->is_devices())
       cq->remove(qp.number(), [&](const CqeWords& words) {

@@ -17,7 +17,6 @@ struct ControlledNic {
   std::uint64_t line_rate;    ///< bits per second of the port; 0: it has none
   std::uint32_t first_qpn;    ///< number of its first queue pair
   std::uint32_t queue_pairs;  ///< how many there can be, numbered from that one on
-  bool places_directly;       ///< receivers take packets out of order: a NAK says that one was lost, not all behind it
 };
 
 /// When peers are told of congestion marks (DCQCN's notification point).

@@ -14,7 +14,6 @@ constexpr double kPacketBits = 8 * 4096;
 DcqcnObserver::DcqcnObserver(const DcqcnConfig& config, const ControlledNic& nic, Stats&)
     : config_(config),
       first_qpn_(nic.first_qpn),
-      naks_say_loss_(nic.places_directly),
       slow_(kPacketBits * 1e9 / static_cast<double>(config.rpg_time_reset)),
       rates_(nic.queue_pairs) {
   slow_ones_.reserve(nic.queue_pairs);
@@ -22,7 +21,7 @@ DcqcnObserver::DcqcnObserver(const DcqcnConfig& config, const ControlledNic& nic
 
 std::uint32_t DcqcnObserver::events() const {
   return event_bit(QpEventKind::kTx) | event_bit(QpEventKind::kTxResponse) | event_bit(QpEventKind::kCnp) |
-         (naks_say_loss_ ? event_bit(QpEventKind::kNack) : 0);
+         event_bit(QpEventKind::kNack);
 }
 
 void DcqcnObserver::on_queue_pair(Controls& controls, std::uint32_t qpn) {
@@ -43,9 +42,10 @@ void DcqcnObserver::on_event(Controls& controls, const QpEvent& event) {
   if (event.kind == QpEventKind::kTx || event.kind == QpEventKind::kTxResponse) {
     rate.on_sent(controls.now(), event.bytes);
   } else if (event.kind == QpEventKind::kCnp ||
-             (roce::aeth_kind(event.syndrome) == roce::AethKind::kNak &&
-              roce::aeth_value(event.syndrome) == static_cast<unsigned>(roce::NakCode::kPsnSequenceError))) {
+             (event.places_directly && nack_kind(event.syndrome) == NackKind::kSequence)) {
     rate.on_congestion(controls.now());
+  } else {
+    return;
   }
   adopt(controls, event.qpn, rate);
 }

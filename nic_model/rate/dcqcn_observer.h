@@ -12,7 +12,8 @@ namespace rocebox::nic_model {
 class DcqcnObserver final : public Observer {
  public:
   using Config = DcqcnConfig;
-  /// Where packets are placed directly each NAK for a sequence error is a signal, too (Themis, Figure 2b).
+  /// Of queue pairs whose packets are placed directly each NAK for a sequence error is a signal, too (Themis, Figure
+  /// 2b).
   DcqcnObserver(const DcqcnConfig& config, const ControlledNic& nic, Stats& stats);
 
   std::uint32_t events() const override;
@@ -29,7 +30,6 @@ class DcqcnObserver final : public Observer {
 
   const DcqcnConfig config_;
   const std::uint32_t first_qpn_;
-  const bool naks_say_loss_;
   bool is_slow(const DcqcnRate& rate) const { return rate.rate() < slow_; }
   void set(Controls& controls, std::uint32_t qpn, const DcqcnRate& rate);
   void adopt(Controls& controls, std::uint32_t qpn, const DcqcnRate& rate);

@@ -81,7 +81,9 @@ struct QpEvent {
   std::uint32_t bytes = 0;            ///< kTx, kTxResponse, kRx: of it on the wire, preamble and gap included
   std::uint16_t udp_source_port = 0;  ///< kTx, kTxResponse, kRx
   std::uint8_t syndrome = 0;          ///< kAck, kNack: of the AETH
-  const RttSample* rtt = nullptr;     ///< kRtt
+  /// kAck, kNack: the peer takes packets out of order, so that a NAK says that one was lost, not all behind it.
+  bool places_directly = false;
+  const RttSample* rtt = nullptr;  ///< kRtt
 };
 
 /// How much of the NIC is in use.

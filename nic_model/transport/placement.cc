@@ -7,7 +7,7 @@ namespace rocebox::nic_model {
 
 // A gap: `came` is what showed it.
 void Responder::nak_gap(Context& context, std::uint32_t came) {
-  const Recovery how = core_.config.recovery;
+  const Recovery how = qp_.attributes.loss_recovery.how;
   if (how == Recovery::kTimeoutOnly || (nak_sent_ && how != Recovery::kSelective)) return;
   const std::uint32_t msn = std::exchange(msn_, how == Recovery::kSelective ? came : msn_);
   nak_sent_ |= acknowledge(context, epsn_, 0x60 | static_cast<std::uint8_t>(roce::NakCode::kPsnSequenceError));

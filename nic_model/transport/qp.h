@@ -14,6 +14,7 @@
 #include "nic_model/queues/send_queue.h"
 #include "nic_model/rate/observer.h"
 #include "nic_model/transport/headers.h"
+#include "nic_model/transport/loss_recovery.h"
 #include "nic_model/transport/requester.h"
 #include "nic_model/transport/responder.h"
 #include "runtime/packet/prefetch.h"
@@ -50,6 +51,7 @@ struct QpAttributes {
   std::uint8_t traffic_class = 0, hop_limit = 64;
   std::uint16_t udp_source_port = 0;
   double rate_limit = 0;  ///< bits per second; 0: none
+  LossRecovery loss_recovery{};
 };
 
 /// What each packet needs lies together, from the beginning on: so many cache lines, and prefetch() brings them all.
@@ -76,7 +78,7 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
   unsigned priority() const { return (is(IBV_QPT_UD) ? requester.traffic_class() : attributes.traffic_class) >> 5; }
   ReceiveQueue& receive_queue() { return init.shared_receive_queue ? *init.shared_receive_queue : own_receive_queue; }
 
-  QpAttributes attributes;  // one cache line
+  QpAttributes attributes;  // a cache line, and of the next one what loss recovery needs
   Qp* next_ready = nullptr;
   /// Some places behind it in that list, perhaps, or no more: only a hint for the cache.
   Qp* soon_ready = nullptr;
@@ -92,10 +94,10 @@ class alignas(RTE_CACHE_LINE_SIZE) Qp {
   /// Source and destination of a packet of its peer as they stand in an IPv4 header; 0: whole addresses must be
   /// compared.
   std::uint64_t peer_ipv4 = 0;
-  std::uint64_t turn_bytes = 0;  ///< of its message that have gone in this turn (greedy scheduler)
-  double rate = 0;               ///< bits per second at which its requests leave at most; 0: unlimited
+  double rate = 0;  ///< bits per second at which its requests leave at most; 0: unlimited
   Timer retransmit_timer;
-  const QpInit init;  // its first part
+  const QpInit init;             // its first part
+  std::uint64_t turn_bytes = 0;  ///< of its message that have gone in this turn; for the greedy scheduler alone
   alignas(RTE_CACHE_LINE_SIZE) SendQueue send_queue;
   alignas(RTE_CACHE_LINE_SIZE) Requester requester;
   alignas(RTE_CACHE_LINE_SIZE) Responder responder;

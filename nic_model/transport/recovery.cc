@@ -7,7 +7,7 @@ namespace rocebox::nic_model {
 
 // A NAK: all before `psn` has come, and `came`, which only `selective` says.
 void Requester::recover(Context& context, std::uint32_t psn, std::uint32_t came) {
-  const Recovery how = core_.config.recovery;
+  const Recovery how = qp_.attributes.loss_recovery.how;
   if (how == Recovery::kRnicSr) {
     // Themis, 2.3: the packet that is expected, and the one that was just sent.
     const std::uint32_t last = roce::psn_add(sent_end_, -1);
@@ -72,8 +72,8 @@ PacketPtr Requester::resend(Context& context) {
   if (is_paced()) pace(context, *packet);
   if (has_to_resend()) deadline_ = kNever;  // until the next leaves
   core_.count.retransmitted_packets.add();
-  if (core_.config.retransmit_stall) {
-    rnr_until_ = context.now() + core_.config.retransmit_stall;
+  if (const Nanos stall = qp_.attributes.loss_recovery.retransmit_stall) {
+    rnr_until_ = context.now() + stall;
     context.arm(qp_.rnr_timer, rnr_until_);
   }
   return packet;

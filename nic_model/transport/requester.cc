@@ -67,9 +67,17 @@ void Requester::reset() {
 void Requester::start() {
   next_psn_ = una_ = sent_end_ = ack_asked_ = qp_.attributes.send_psn;
   implied_nak_psn_ = roce::psn_add(una_, -1);
-  if (core_.config.window <= 2) ack_asked_ = roce::psn_add(una_, -1);  // before so small a window is full
-  if (core_.config.recovery == Recovery::kSelective) came_.resize(static_cast<std::uint32_t>(core_.config.window));
-  if (core_.config.recovery == Recovery::kRnicSr) again_.resize(again_most() + 1);
+  const LossRecovery& recovery = qp_.attributes.loss_recovery;
+  if (recovery.window <= 2) ack_asked_ = roce::psn_add(una_, -1);  // before so small a window is full
+  // In its last life it may have recovered otherwise.
+  if (recovery.how == Recovery::kSelective)
+    came_.resize(recovery.window);
+  else
+    came_ = {};
+  if (recovery.how == Recovery::kRnicSr)
+    again_.resize(again_most() + 1);
+  else
+    again_ = {};
   retries_ = qp_.attributes.retry_cnt;
   rnr_retries_ = qp_.attributes.rnr_retry;
   messages_ = credit_limit_ = 0;
@@ -100,7 +108,7 @@ bool Requester::fetch() {
   return any;
 }
 
-bool Requester::places_directly() const { return core_.config.places_directly() && qp_.is(IBV_QPT_RC); }
+bool Requester::places_directly() const { return qp_.attributes.loss_recovery.places_directly() && qp_.is(IBV_QPT_RC); }
 
 // READs and atomics that may be under way. Where there may be none one has its turn, too: it is an error, or was begun
 // before that was so.
@@ -113,7 +121,7 @@ bool Requester::may_begin(const SendWork& work) const {
   return !(work.has(MLX5_WQE_CTRL_FENCE) && reads_sent_ > 0);
 }
 
-std::uint32_t Requester::again_most() const { return 2 * static_cast<std::uint32_t>(core_.config.window); }
+std::uint32_t Requester::again_most() const { return 2 * qp_.attributes.loss_recovery.window; }
 
 bool Requester::may_send(Nanos now) const {
   if (!qp_.can_send() || now < rnr_until_ || now < paced_until_) return false;
@@ -124,7 +132,7 @@ bool Requester::may_send(Nanos now) const {
   if (!qp_.path_known) return false;
   if (qp_.is(IBV_QPT_UC)) return packet_ > 0 || may_begin(work);
   const auto ahead = roce::psn_distance(roce::psn_add(work.first_psn, packet_), una_);
-  if (ahead >= static_cast<std::int64_t>(core_.config.window)) return false;
+  if (ahead >= static_cast<std::int64_t>(qp_.attributes.loss_recovery.window)) return false;
   // One packet may go and ask, when nothing else has.
   if (counts_credits_ && ahead != 0 && expects_response() && is_without_credit(work)) return false;
   return packet_ > 0 ? !work.is_read() || reads_sent_ < reads_most() : may_begin(work);
@@ -208,7 +216,7 @@ PacketPtr Requester::send(Context& context) {
 bool Requester::wants_ack(std::uint32_t psn, bool is_last) const {
   if (is_last) return true;
   const std::uint32_t every = std::min<std::uint32_t>(static_cast<std::uint32_t>(core_.config.ack_every),
-                                                      static_cast<std::uint32_t>(core_.config.window) / 2 + 1);
+                                                      qp_.attributes.loss_recovery.window / 2 + 1);
   return roce::psn_distance(psn, ack_asked_) >= static_cast<std::int32_t>(every);
 }
 
@@ -306,7 +314,7 @@ std::uint8_t Requester::traffic_class() const {
 }
 
 Nanos Requester::timeout() const {
-  if (core_.config.retransmission_timeout) return core_.config.retransmission_timeout;
+  if (const Nanos own = qp_.attributes.loss_recovery.retransmission_timeout) return own;
   // IB specification, 9.7.6.1.3: 4.096 us times a power of two; 0 is for ever.
   return qp_.attributes.timeout ? Nanos{4096} << (qp_.attributes.timeout & 31) : kNever;
 }

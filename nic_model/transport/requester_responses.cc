@@ -171,6 +171,7 @@ Counter& Requester::on_acknowledge(Context& context, Packet packet) {
     event.kind = what;
     event.psn = psn;
     event.syndrome = aeth.syndrome;
+    event.places_directly = places_directly();
     core_.observe(context, qp_, event);
   };
   if (kind == roce::AethKind::kAck) {
@@ -215,7 +216,7 @@ void Requester::count_nak(roce::AethKind kind, roce::NakCode code) {
 void Requester::on_nak(Context& context, std::uint32_t psn, roce::NakCode code, std::uint32_t msn) {
   switch (code) {
     case roce::NakCode::kPsnSequenceError:
-      if (core_.config.places_directly()) return recover(context, psn, msn);
+      if (qp_.attributes.loss_recovery.places_directly()) return recover(context, psn, msn);
       if (retry(context)) go_back(context, psn);
       return;
     case roce::NakCode::kInvalidRequest:

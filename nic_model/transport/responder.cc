@@ -26,8 +26,13 @@ void Responder::reset() {
 
 void Responder::start() {
   epsn_ = qp_.attributes.receive_psn;
-  places_ahead_ = core_.config.places_directly();
-  if (places_ahead_) ahead_.resize(static_cast<std::uint32_t>(core_.config.window) * 2);
+  const LossRecovery& recovery = qp_.attributes.loss_recovery;
+  places_ahead_ = recovery.places_directly() && qp_.is(IBV_QPT_RC);
+  // In its last life it may have recovered otherwise.
+  if (places_ahead_)
+    ahead_.resize(recovery.window * 2);
+  else
+    ahead_ = {};
   keep_resources();
 }
 
@@ -44,7 +49,7 @@ Counter& Responder::on_reliable(Context& context, Packet packet) {
   }
   if (distance < 0) return duplicate(context, packet);
   core_.count.out_of_sequence.add();
-  if (core_.config.places_directly()) return place_ahead(context, packet);
+  if (places_ahead_) return place_ahead(context, packet);
   nak_gap(context, 0);
   return core_.count.drop_out_of_sequence;
 }
@@ -125,7 +130,7 @@ Counter& Responder::execute_data(Context& context, Packet packet) {
       rkey_ = static_cast<std::uint32_t>(reth.rkey);
       address_ = reth.virtual_address;
       length_ = message_bytes_ = reth.dma_length;
-      if (places_ahead_ && qp_.is(IBV_QPT_RC) && info.has(roce::kHasImmDt))
+      if (places_ahead_ && info.has(roce::kHasImmDt))
         length_ = std::min<std::uint64_t>(length_, packet.meta().payload_bytes);
       if (!(qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) || message_bytes_ > kMessageBytesMax)
         return refuse(context, roce::NakCode::kInvalidRequest, IBV_EVENT_QP_REQ_ERR);

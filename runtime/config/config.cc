@@ -57,16 +57,16 @@ class Loader {
     if (const Node* live = root.find("live"))
       if (const Node* metrics = live->find("metrics")) config_.metrics_place = metrics->place;
     devices(root, top);
-    if (topology) {
-      topology->finish(config_, registry_, mistakes_);
-      const Node* pool = root.find("pool");
-      enlarge_pool(pool && pool->find("headers"), pool && pool->find("small"));
-    }
+    if (topology) topology->finish(config_, registry_, mistakes_);
     for (const LinkConfig& link : config_.links)
       for (const PortName& end : link.between) claim(end, root.place, fmt::format("link `{}`", link.name));
     links(root, top);
     ports(root, top);
     add_workloads(top, root, config_, mistakes_);
+    if (topology) {
+      const Node* pool = root.find("pool");
+      enlarge_pool(pool && pool->find("headers"), pool && pool->find("small"));
+    }
     if (mistakes_.none()) add_schedule(top, root, topology ? &*topology : nullptr, registry_, config_, mistakes_);
     for (const WorkloadConfig& workload : config_.workloads)
       add_inputs(workload.values, fmt::format("an input of workload `{}`", workload.name));
@@ -112,6 +112,14 @@ class Loader {
   // A transport's window of packets for each host, on their way or in queues; many short ones together fill no less.
   void enlarge_pool(bool keeps_headers, bool keeps_small) {
     constexpr std::uint32_t kPacketsOfHostMin = 512;
+    std::unordered_map<std::string_view, std::uint32_t> by_workloads;
+    for (const WorkloadConfig& workload : config_.workloads) {
+      const std::uint32_t wanted = workload.options->packets_in_flight();
+      for (const std::string& host : wanted ? workload.hosts : std::vector<std::string>()) {
+        std::uint32_t& most = by_workloads[host];
+        most = std::max(most, wanted);
+      }
+    }
     std::size_t next = 0;  // hosts are in the order of the devices
     const auto& hosts = config_.topology_hosts;
     for (const DeviceConfig& device : config_.devices) {
@@ -121,7 +129,9 @@ class Loader {
       const bool has_headers = whole && whole->packet_bytes() <= kHeaderPacketBytes;
       if (has_headers ? keeps_headers : keeps_small) continue;
       std::uint32_t& packets = has_headers ? config_.pool.headers : config_.pool.small;
-      const std::uint32_t wanted = whole ? whole->packets_in_flight() : 0;
+      std::uint32_t wanted = whole ? whole->packets_in_flight() : 0;
+      if (const auto most = by_workloads.find(device.name); most != by_workloads.end())
+        wanted = std::max(wanted, most->second);
       packets = std::min(packets + std::max(wanted, kPacketsOfHostMin), static_cast<std::uint32_t>(kPoolMax));
     }
   }

@@ -73,6 +73,9 @@ class Workload {
 class WorkloadOptions : public Options {
  public:
   virtual Range<std::int64_t> hosts() const = 0;
+  /// Packets that one of its connections may have on their way, where that is not what its hosts' devices say
+  /// (DeviceOptions::packets_in_flight()); 0: it is.
+  virtual std::uint32_t packets_in_flight() const { return 0; }
   /// Throws ConfigError for what options alone do not show: a host whose device is of another kind than it needs.
   virtual std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t seed) const = 0;
 };

@@ -41,6 +41,7 @@ HostSetup draw_hosts(Input& input) {
   setup.ways = three & 7;
   setup.cq_entries[1] = three & 8 ? 8 : 128;
   setup.accepts = three & 16, setup.destroys = three & 32, setup.renews_cq = three & 64;
+  setup.differs = three & 128;
   return setup;
 }
 

@@ -25,6 +25,7 @@ struct HostSetup {
   bool destroys = false;   ///< some connection whenever another one has an event
   bool renews_cq = false;  ///< in its own event, when it is overrun
   unsigned ways = 0;       ///< bits, beside kAcross
+  bool differs = false;    ///< each reliable pair recovers in another way, the first as the NICs do
   bool lets_write() const {
     return (connect.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) || (ways & bit_of(Way::kByCm));
   }
@@ -90,6 +91,7 @@ class Pairs {
     if (kind.way == Way::kAcross) to.qpn = across.qp(pair).number();
     if (kind.way == Way::kWithin) to.address = address_of(number_), to.qpn = this->qp(kind.peer).number();
     if (kind.way == Way::kGroup) to.address = group_of(0), to.qpn = nic_model::kMulticastQpn;
+    if (setup_.differs) recover_otherwise(host, qp, kind.way == Way::kWithin ? std::min(pair, kind.peer) : pair);
     require(nic_model::connect(host, qp, to, setup_.connect) == 0, "a queue pair can be connected");
     if (kind.way == Way::kGroup) set_group_windows(host, qp);
     nic_model::MemoryError error;
@@ -180,6 +182,15 @@ class Pairs {
   std::uint64_t completions_ = 0;
 
  private:
+  // Both ends by the same number.
+  static void recover_otherwise(nic_model::Host& host, nic_model::Qp& qp, unsigned number) {
+    nic_model::LossRecovery recovery = host.config().loss_recovery();
+    recovery.how = static_cast<nic_model::Recovery>((static_cast<unsigned>(recovery.how) + number) & 3);
+    if (number != 0) recovery.window = 5, recovery.retransmission_timeout = 700 * kMicrosecond;
+    const bool goes = qp.is(IBV_QPT_RC) && !(host.config().credits && recovery.places_directly());
+    require(host.modify_loss_recovery(qp, recovery) == (goes ? 0 : EINVAL),
+            "a reliable queue pair recovers as it is told");
+  }
   // Whether it was bound anew is the NIC's to know: the low 8 bits of its key may be others.
   static void give_back(nic_model::Host& host, std::uint32_t window) {
     if (!window) return;

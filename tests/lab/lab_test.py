@@ -517,7 +517,7 @@ class Check(LabTest):
         path.write_text(text)
         done = self.rocebox("check", path)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, r"^\S+notes.yaml:4:\d+: note: `retransmit_stall` has no effect with `recovery: go_back_n`\n$")
+        self.assertRegex(done.stderr, r"^\S+notes.yaml:4:\d+: note: `retransmit_stall` has no effect with `recovery: go_back_n`, but for workloads that have another\n$")
 
     def test_schema_is_the_one_in_the_tree_and_takes_the_labs(self):
         text = self.rocebox("lab", "schema").stdout

@@ -465,7 +465,7 @@ sim: {watchdog: 60s}
 
     def test_an_option_without_effect_is_noted_and_a_sweep_over_choices_has_none(self):
         config = self.config(PAIR.replace("header_only: true", "header_only: true, retransmit_stall: 1us"))
-        note = r":4:\d+: note: `retransmit_stall` has no effect with `recovery: go_back_n`\n$"
+        note = r":4:\d+: note: `retransmit_stall` has no effect with `recovery: go_back_n`, but for workloads that have another\n$"
         for words in ("check",), ("sim", "--quiet"), ("sim", "--sweep", "iters=2"):
             self.assertRegex(self.rocebox(words[0], config, *words[1:])[1], r"^\S+" + note)
         self.assertEqual(self.rocebox("sim", config, "--sweep", "topology.hosts.nic.recovery=go_back_n")[1], "")

@@ -182,7 +182,7 @@ constexpr std::string_view kExchangeAlgorithms[] = {"linear", "pairwise"};
 constexpr std::string_view kBroadcastAlgorithms[] = {"k_nomial", "binary_tree"};
 
 template <Kind kKind>
-class CollectiveOptions final : public WorkloadOptions {
+class CollectiveOptions final : public MeshWorkloadOptions {
  public:
   void fields(Fields& f) override {
     f.bytes("size", size_, {1, std::uint64_t{1} << 40}, "bytes of each host's buffer");
@@ -218,7 +218,7 @@ class CollectiveOptions final : public WorkloadOptions {
     const bool doubles = kKind == Kind::kAllReduce ? algorithm_ == 1 : kKind == Kind::kAllGather && algorithm_ == 2;
     if (doubles && !std::has_single_bit(hosts.size() / groups))
       throw ConfigError("halving and doubling needs 2, 4, 8, ... hosts a group");
-    for (std::size_t i = groups; i < hosts.size(); i++) require_peers(hosts[i % groups], hosts[i], true);
+    for (std::size_t i = groups; i < hosts.size(); i++) require_peers(hosts[i % groups], hosts[i], &mesh_.recovery);
     auto made = std::make_unique<Collective>(hosts, mesh_, schedule(), bytes(), static_cast<unsigned>(groups_));
     if (ranks_ == 1) made->shuffle(seed);
     if (const std::vector<std::uint64_t> needed = made->queue_pairs_of_ranks(); !needed.empty()) {
@@ -254,7 +254,6 @@ class CollectiveOptions final : public WorkloadOptions {
   std::int64_t groups_ = 1;
   std::int64_t radix_ = 2, segments_ = 1;
   int algorithm_ = 0, ranks_ = 0;
-  MeshOptions mesh_;
 };
 
 }  // namespace

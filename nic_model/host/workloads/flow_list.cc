@@ -63,7 +63,7 @@ class FlowList final : public MeshWorkload {
     for (const FlowLine& line : lines_) {
       bytes_in_all_ += static_cast<double>(line.bytes);
       require_peers(hosts[static_cast<std::size_t>(line.source)], hosts[static_cast<std::size_t>(line.destination)],
-                    true);
+                    &options.recovery);
     }
     plan_queue_pairs(hosts, queue_pairs_of_hosts(lines_, hosts.size(), options.connections));
     for (std::size_t i = 0; i < triggers.size(); i++) triggers_[i].needed = triggers[i].needed;
@@ -140,8 +140,9 @@ class NodesOfFile {
   std::unordered_map<std::uint32_t, std::size_t> by_number_;
 };
 
-class FlowsOptions final : public WorkloadOptions {
+class FlowsOptions final : public MeshWorkloadOptions {
  public:
+  FlowsOptions() { mesh_.connections = kConnectionsOfAPair; }
   void fields(Fields& f) override {
     f.list("flows", lines_, 1 << 16, "the transfers");
     f.file(
@@ -202,13 +203,12 @@ class FlowsOptions final : public WorkloadOptions {
   std::vector<FlowLine> lines_;
   InputFile htsim_, ns3_;
   FlowFile file_;
-  MeshOptions mesh_{.connections = kConnectionsOfAPair};
 };
 
 constexpr std::string_view kOrders[] = {"ring", "random"};
 
 // Every host sends to one other, and receives from one.
-class PermutationOptions final : public WorkloadOptions {
+class PermutationOptions final : public MeshWorkloadOptions {
  public:
   void fields(Fields& f) override {
     f.bytes("size", size_, {1, std::uint64_t{1} << 40}, "bytes that each host sends");
@@ -240,11 +240,10 @@ class PermutationOptions final : public WorkloadOptions {
   std::uint64_t size_ = 1 << 20;
   int order_ = 0;
   std::int64_t shift_ = 1;
-  MeshOptions mesh_;
 };
 
 // All but the first send to the first.
-class IncastOptions final : public WorkloadOptions {
+class IncastOptions final : public MeshWorkloadOptions {
  public:
   void fields(Fields& f) override {
     f.bytes("size", size_, {1, std::uint64_t{1} << 40}, "bytes that each sender sends");
@@ -259,7 +258,6 @@ class IncastOptions final : public WorkloadOptions {
 
  private:
   std::uint64_t size_ = 1 << 20;
-  MeshOptions mesh_;
 };
 
 constexpr Example kFlowsExample[] = {{"two transfers", "flows:\n  - {source: 0, destination: 1, bytes: 1MiB}\n"},

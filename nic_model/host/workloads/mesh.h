@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nic_model/host/host.h"
+#include "nic_model/host/workloads/recovery_options.h"
 #include "runtime/kernel/workload.h"
 
 namespace rocebox::nic_model {
@@ -24,6 +25,7 @@ struct MeshOptions {
   std::uint64_t chunk = std::uint64_t{1} << 30;
   std::int64_t connections = 1;  ///< from one host to another, at most
   bool rdma_cm = false;
+  RecoveryOptions recovery{};
 };
 
 /// Of flows that begin without regard to each other, as other simulators have them: each has a sender of its own.

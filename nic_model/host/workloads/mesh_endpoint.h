@@ -78,6 +78,7 @@ class Mesh::Endpoint final : public HostProgram {
     init.capacity.max_send_sge = 1;
     Qp* qp = host_->create_qp(init);
     if (!qp) no_queue_pair_left(name_, host_->config());
+    mesh_.options_.recovery.apply(*host_, *qp);
     return qp;
   }
   void connect(Host& host, Qp& qp, std::uint32_t psn, const Qp& peer, std::uint32_t peer_psn, const Host& other) {

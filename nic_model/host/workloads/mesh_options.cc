@@ -10,7 +10,8 @@ void MeshOptions::fields(Fields& f) {
   f.integer("tx_depth", tx_depth, {1, 16384}, "work requests that a queue pair may have posted");
   f.integer("retry_cnt", retry_cnt, {0, 7}, "times that a packet is sent again before its queue pair fails");
   f.integer("timeout", timeout, {0, 31},
-            "4.096 us times two to this power until that; the NIC's own option goes first");
+            "4.096 us times two to this power until that; a `retransmission_timeout` goes first");
+  recovery.fields(f);
   traffic_class_field(f, traffic_class);
   f.bytes("chunk", chunk, {1, std::uint64_t{1} << 30}, "bytes of one work request; longer transfers are several");
   f.integer("connections", connections, {1, 4096},

@@ -35,4 +35,13 @@ class MeshWorkload : public Workload, public Carrier {
   Nanos began_ = 0, ended_ = 0;
 };
 
+/// Options of such a workload.
+class MeshWorkloadOptions : public WorkloadOptions {
+ public:
+  std::uint32_t packets_in_flight() const final { return mesh_.recovery.packets_in_flight(); }
+
+ protected:
+  MeshOptions mesh_;
+};
+
 }  // namespace rocebox::nic_model

@@ -163,6 +163,7 @@ class PerftestOptions final : public WorkloadOptions {
   }
   void fields(Fields& f) override { config_.fields(f, kVerb, kLatency); }
   Range<std::int64_t> hosts() const override { return {kVerb == Verb::kWrite ? 1 : 2, 2}; }
+  std::uint32_t packets_in_flight() const override { return config_.recovery.packets_in_flight(); }
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t seed) const override {
     if (hosts.size() == 1 && config_.size_max) throw ConfigError("`size_max` is for a workload with two hosts");
     if (hosts.size() == 1) return remote_write(hosts[0], config_, kLatency);

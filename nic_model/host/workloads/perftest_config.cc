@@ -29,11 +29,14 @@ void PerftestConfig::fields(Fields& f, Verb verb, bool latency) {
   f.integer("mtu", mtu, {256, 4096}, "path MTU: 256, 512, 1024, 2048 or 4096 bytes");
   if (!roce::is_path_mtu(static_cast<std::uint32_t>(mtu))) f.refuse("mtu", "must be 256, 512, 1024, 2048 or 4096");
   f.integer("timeout", timeout, {0, 31},
-            "4.096 us times two to this power without an ACK until packets are sent again");
+            "4.096 us times two to this power without an ACK until packets are sent again; a `retransmission_timeout` "
+            "goes first");
+  recovery.fields(f);
   traffic_class_field(f, traffic_class);
   if (!is_answered(verb)) {
     f.integer("inline_size", inline_size, {0, kInlineBytesMax}, "messages of up to so many bytes are sent inline");
     f.choice("connection", connection, kConnections, "reliable or unreliable connection");
+    RecoveryOptions::has_effect(f, connection == 0, "connection", "has no effect with `connection: UC`");
   }
   if (latency) return;
   if (is_answered(verb))

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "nic_model/host/workloads/recovery_options.h"
 #include "nic_model/limits.h"
 #include "runtime/component/fields.h"
 #include "runtime/kernel/rate_queue.h"
@@ -31,6 +32,7 @@ struct PerftestConfig {
   Nanos duration = 0;
   std::uint64_t rate_limit = 0;
   std::int64_t timeout = 14, traffic_class = 0, outs = 16;
+  RecoveryOptions recovery;
 
   void fields(Fields& f, Verb verb, bool latency);
   ibv_wr_opcode opcode(Verb verb) const;

@@ -59,6 +59,7 @@ class PerftestEnd final : public HostProgram {
       init.capacity = {depth, 2 * depth, 1, 1, static_cast<std::uint32_t>(config_.inline_size)};
       Qp* qp = host.create_qp(init);
       if (!qp) no_queue_pair_left(name, host.config());
+      config_.recovery.apply(host, *qp);
       qps.push_back({qp, RateQueue(config_.rate_limit)});
     }
     host.arm(*cq_);
@@ -149,7 +150,7 @@ class Perftest : public Workload, public Carrier {
         sizes_(config.sizes(seed)),
         verb_(verb),
         ends_{PerftestEnd(hosts[0], config_, sizes_), PerftestEnd(hosts[1], config_, sizes_)} {
-    require_peers(hosts[0], hosts[1], config.connection == 0);
+    require_peers(hosts[0], hosts[1], config.connection == 0 ? &config.recovery : nullptr);
     plan_queue_pairs(hosts, std::vector(hosts.size(), static_cast<std::uint64_t>(config.qp)));
     for (unsigned side = 0; side < 2; side++) {
       ends_[side].on_wc = [this, side](Host& host, const ibv_wc& wc) {

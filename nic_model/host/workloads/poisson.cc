@@ -70,8 +70,9 @@ class Poisson final : public MeshWorkload {
   std::uint64_t refused_ = 0;
 };
 
-class PoissonOptions final : public WorkloadOptions {
+class PoissonOptions final : public MeshWorkloadOptions {
  public:
+  PoissonOptions() { mesh_.connections = kConnectionsOfAPair; }
   void fields(Fields& f) override {
     f.fraction("load", load_, {0.001, 1}, "payload that arrives at each host, as a share of its link's rate");
     f.file("sizes", file_,
@@ -91,7 +92,7 @@ class PoissonOptions final : public WorkloadOptions {
     if (sizes_.empty()) throw ConfigError("its `sizes` were not read");
     std::uint64_t rate = rate_;
     for (const WorkloadHost& host : hosts) {
-      require_peers(hosts[0], host, true);
+      require_peers(hosts[0], host, &mesh_.recovery);
       const auto* nic = dynamic_cast<const Host*>(host.side);
       if (rate_ != 0 || !nic) continue;  // without a NIC it cannot be made, which the mesh says
       if (rate != 0 && nic->config().rate != rate)
@@ -109,7 +110,6 @@ class PoissonOptions final : public WorkloadOptions {
   SizeDistribution sizes_;
   std::uint64_t rate_ = 0;
   Nanos duration_ = 10 * kMillisecond;
-  MeshOptions mesh_{.connections = kConnectionsOfAPair};
 };
 
 }  // namespace

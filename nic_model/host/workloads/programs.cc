@@ -49,7 +49,7 @@ Host& host_of(const WorkloadHost& on, std::int64_t path_mtu) {
   return *host;
 }
 
-void require_peers(const WorkloadHost& one, const WorkloadHost& other, bool reliable) {
+void require_peers(const WorkloadHost& one, const WorkloadHost& other, const RecoveryOptions* recovery) {
   const NicConfig& here = host_of(one).config();
   const NicConfig& there = host_of(other).config();
   const auto refuse = [&](std::string_view option, std::string_view left, std::string_view right,
@@ -57,7 +57,11 @@ void require_peers(const WorkloadHost& one, const WorkloadHost& other, bool reli
     throw ConfigError(fmt::format("the NIC of `{}` has `{}: {}`, and that of `{}` `{}: {}`: {}", one.name, option, left,
                                   other.name, option, right, why));
   };
-  if (reliable && here.recovery != there.recovery)
+  if (recovery) {
+    recovery->require_possible(one.name, here);
+    recovery->require_possible(other.name, there);
+  }
+  if (recovery && !recovery->recovery && here.recovery != there.recovery)
     refuse("recovery", word_of(here.recovery), word_of(there.recovery), "both ends must recover alike");
   if (here.header_only != there.header_only)
     refuse("header_only", here.header_only ? "true" : "false", there.header_only ? "true" : "false",

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nic_model/host/host.h"
+#include "nic_model/host/workloads/recovery_options.h"
 #include "runtime/kernel/workload.h"
 
 namespace rocebox::nic_model {
@@ -20,9 +21,9 @@ namespace rocebox::nic_model {
 /// MTU (0: for none).
 Host& host_of(const WorkloadHost& on, std::int64_t path_mtu = 0);
 
-/// Throws ConfigError for two hosts whose queue pairs would not understand each other: NICs with different `recovery`,
-/// where they are `reliable`, or of which one sends headers alone.
-void require_peers(const WorkloadHost& one, const WorkloadHost& other, bool reliable);
+/// Throws ConfigError for two hosts whose queue pairs would not understand each other: NICs of which one sends headers
+/// alone, or, for reliable ones with `recovery`, which recover differently or cannot do so. Null: unreliable ones.
+void require_peers(const WorkloadHost& one, const WorkloadHost& other, const RecoveryOptions* recovery);
 
 /// Counts queue pairs that a workload creates on each of its hosts and keeps, when it gets so far: a run that ends
 /// before has them counted, too. Throws ConfigError, for the host that lacks most, when a NIC has fewer than all

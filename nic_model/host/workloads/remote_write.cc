@@ -27,7 +27,9 @@ class RemoteWrite final : public ClientOrServer {
       : ClientOrServer(on, {config.address, config.port, static_cast<std::uint32_t>(config.cq_entries()),
                             "the other side's memory has bytes", config.address ? config.mtu : 0}),
         config_(config),
-        latency_(latency) {}
+        latency_(latency) {
+    config_.recovery.require_possible(on.name, host_.config());
+  }
 
   void explain_waiting(Report& report, unsigned) const override {
     report.text("waits_for", is_client() ? "the server" : "a client, or what it sends");
@@ -88,6 +90,7 @@ bool RemoteWrite::make(Host& host) {
   init.capacity = {depth, 2 * depth, 1, 1, static_cast<std::uint32_t>(config_.inline_size)};
   qp_ = mapping_.key ? host.create_qp(init) : nullptr;
   if (!qp_) return false;
+  config_.recovery.apply(host, *qp_);
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
   a.port_num = 1;

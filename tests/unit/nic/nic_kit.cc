@@ -87,6 +87,9 @@ void NicBox::connect(const PairOptions& o) {
       s.shared = o.shared_receives ? host.create_srq(shared) : nullptr;
       init.shared_receive_queue = s.shared;
       s.qp = host.create_qp(init);
+      if (o.recovery) {
+        ASSERT_EQ(0, host.modify_loss_recovery(*s.qp, *o.recovery));
+      }
       host.arm(*s.cq, o.solicited_only);
     });
     ASSERT_NE(sides[side].qp, nullptr);

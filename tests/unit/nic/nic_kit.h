@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -85,7 +86,8 @@ struct PairOptions {
   std::uint32_t shared_receives = 0;  ///< of a shared receive queue; 0: each has its own
   bool solicited_only = false;        ///< the first completion event
   std::uint8_t traffic_class = 0;
-  bool far_stays_in_rtr = false;  ///< side 1's queue pair
+  bool far_stays_in_rtr = false;                      ///< side 1's queue pair
+  std::optional<nic_model::LossRecovery> recovery{};  ///< in place of the NICs' own
 };
 
 /// A UDP datagram over IPv4 between the NICs of a box, written byte by byte.

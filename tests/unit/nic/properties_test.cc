@@ -16,16 +16,22 @@ constexpr ibv_wr_opcode kReliable[] = {IBV_WR_RDMA_WRITE,           IBV_WR_RDMA_
 constexpr ibv_wr_opcode kWithImmediate[] = {IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND_WITH_IMM};
 constexpr ibv_wr_opcode kDatagrams[] = {IBV_WR_SEND_WITH_IMM};
 
-constexpr const char* kNics[] = {
-    "recovery: go_back_n",
-    "recovery: rnic_sr",
-    "recovery: selective",
-    "recovery: timeout_only",
-    "recovery: rnic_sr\nwindow: 7\nretransmit_stall: 3us",
-    "recovery: selective\nwindow: 16\nack_every: 3",
-    "credits: true",
-    ("scheduler: {policy: greedy}\npcie: {bandwidth: 50Gbps, outstanding_reads: 3}\nlimiter: {qp_rate: 20Gbps, "
-     "qp_burst: 16KiB, port_rate: 40Gbps}")};
+struct NicKind {
+  const char* options;
+  bool draws_recovery = false;  // of each connection
+};
+constexpr NicKind kNics[] = {
+    {"recovery: go_back_n"},
+    {"recovery: rnic_sr"},
+    {"recovery: selective"},
+    {"recovery: timeout_only"},
+    {"recovery: rnic_sr\nwindow: 7\nretransmit_stall: 3us"},
+    {"recovery: selective\nwindow: 16\nack_every: 3"},
+    {"recovery: go_back_n\nwindow: 64", true},
+    {"recovery: selective\nack_every: 2", true},
+    {"credits: true"},
+    {"scheduler: {policy: greedy}\npcie: {bandwidth: 50Gbps, outstanding_reads: 3}\nlimiter: {qp_rate: 20Gbps, "
+     "qp_burst: 16KiB, port_rate: 40Gbps}"}};
 constexpr const char* kLinks[] = {
     "delay: 1us\nloss: 2%\nreorder: 2%\nduplicate: 2%", "delay: 3us\njitter: 4us\njitter_reorders: true\nloss: 1%",
     "delay: 1us\nburst_loss: {enter: 3%, leave: 60%, loss_bad: 60%}\nduplicate: 10%", "delay: 1us\ncorrupt: 3%"};
@@ -34,10 +40,10 @@ constexpr const char* kLinks[] = {
 // counter and nanosecond; completions come in order; nothing is left of a queue pair that was destroyed.
 TEST(NicProperties, EveryByteIsPlacedOnceWhateverTheWireDoes) {
   std::uint64_t again = 0, not_ready = 0;
-  for (const char* nic : kNics)
+  for (const auto& [nic, draws] : kNics)
     for (const char* link : kLinks) {
-      SCOPED_TRACE(std::string(nic) + "\n" + link);
-      Lossy whole({nic, link, false}), alone({nic, link, true});
+      SCOPED_TRACE(std::string(nic) + "\n" + link + (draws ? ", recovery drawn" : ""));
+      Lossy whole({nic, link, false, draws}), alone({nic, link, true, draws});
       for (unsigned round = 0; round < kRounds / 4; round++) {
         SCOPED_TRACE("round " + std::to_string(round));
         for (Lossy* one : {&whole, &alone}) {
@@ -147,8 +153,9 @@ TEST(NicProperties, DatagramsArriveWholeOrNotAtAll) {
 // In the midst of everything one side goes: the other one gives up, and nothing is left of either.
 TEST(NicProperties, NothingIsLeftOfAQueuePairThatIsDestroyed) {
   for (unsigned run = 0; run < 2 * std::size(kNics); run++) {
-    SCOPED_TRACE(kNics[run / 2]);
-    Lossy one({kNics[run / 2], kLinks[0], run % 2 != 0});  // whole packets, and headers alone
+    const auto& [nic, draws] = kNics[run / 2];
+    SCOPED_TRACE(nic);
+    Lossy one({nic, kLinks[0], run % 2 != 0, draws});  // whole packets, and headers alone
     for (unsigned round = 0; round < kRounds / 4; round++) {
       std::mt19937_64 random(round);
       one.connect(IBV_QPT_RC, random);

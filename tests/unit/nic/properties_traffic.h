@@ -40,12 +40,14 @@ struct Seen {
 struct Wire {
   const char *nic, *link;
   bool header_only;
+  bool draws_recovery = false;  ///< of each connection, whatever the NICs have
 };
 
 class Traffic {
  public:
   explicit Traffic(const Wire& wire)
       : header_only_(wire.header_only),
+        draws_recovery_(wire.draws_recovery),
         box(std::string("rate: 100Gbps\n") + wire.nic + (wire.header_only ? "\nheader_only: true" : ""), wire.link) {
     for (unsigned side = 0; side < 2; side++)
       box.hosts[side]->on_wc = [this, side](Host& host, const ibv_wc& wc) { seen.push_back({side, host.now(), wc}); };
@@ -69,6 +71,11 @@ class Traffic {
     options.without_bytes = header_only_;
     options.access |= IBV_ACCESS_MW_BIND;
     if (random() % 3 == 0) options.shared_receives = 64;
+    if (draws_recovery_ && type == IBV_QPT_RC)
+      options.recovery = {static_cast<nic_model::Recovery>(random() % 4),
+                          static_cast<std::uint32_t>(random() % 2 ? 1 + random() % 20 : 512),
+                          static_cast<Nanos>(random() % 2 ? 0 : 20 * kMicrosecond + random() % kMillisecond),
+                          static_cast<Nanos>(random() % 3 ? 0 : random() % 5000)};
     box.connect(options);
     for (unsigned side = 0; side < 2; side++)
       box.on(side, [&](Host& host) {
@@ -237,7 +244,7 @@ class Traffic {
     ibv_mw mw{};
     bool is_bound = false;  // once all that was posted is done
   };
-  bool header_only_;
+  bool header_only_, draws_recovery_;
   std::array<std::array<Window, kMessages + 1>, 2> windows_;  // of each side: one a message of the other's, and its own
   unsigned late_ = kMessages;
 

@@ -49,6 +49,29 @@ TEST(WorkloadHosts, BothEndsHaveTheSameRecovery) {
   EXPECT_EQ(why_not(2, kDirectly, "header_only: true", "write_bw", "connection: UC"), "") << "UC has no recovery";
 }
 
+// A workload's own option goes before those of NICs that differ.
+TEST(WorkloadHosts, ARecoveryOfTheWorkloadsOwnIsAlikeAtBothEnds) {
+  for (const auto& [name, yaml] : {std::pair("write_bw", "recovery: rnic_sr"),
+                                   {"write_bw", "recovery: go_back_n"},
+                                   {"read_lat", "recovery: selective"},
+                                   {"permutation", "recovery: timeout_only"},
+                                   {"all_reduce", "{recovery: go_back_n, rdma_cm: true}"}}) {
+    SCOPED_TRACE(std::string(name) + " " + yaml);
+    EXPECT_EQ(why_not(2, "header_only: true\nrecovery: rnic_sr", "header_only: true", name, yaml), "");
+  }
+  EXPECT_NE(why_not(2, "recovery: rnic_sr", "", "write_bw", "{window: 5, retransmission_timeout: 1ms}"), "");
+}
+
+TEST(WorkloadHosts, CreditsGoWithGoBackNAlone) {
+  for (const auto& [name, yaml] : {std::pair("write_bw", "recovery: rnic_sr"), {"incast", "recovery: selective"}}) {
+    const std::string why = why_not(2, "", "credits: true", name, yaml);
+    for (const char* word : {"`odd`", "`credits: true`", yaml}) EXPECT_NE(why.find(word), std::string::npos) << why;
+  }
+  EXPECT_EQ(why_not(2, "", "credits: true", "write_bw", "{recovery: go_back_n, window: 9}"), "");
+  EXPECT_EQ(why_not(2, "", "credits: true", "write_bw", "{recovery: rnic_sr, connection: UC}"), "") << "UC has none";
+  EXPECT_NE(why_not(1, "credits: true", "credits: true", "write_bw", "recovery: rnic_sr"), "") << "nor with one host";
+}
+
 // In groups of their own they do not meet.
 TEST(WorkloadHosts, GroupsMayDiffer) {
   Star star(4, "header_only: true", "delay: 1us", 1, {}, 2048);
