@@ -46,7 +46,7 @@ void RecoveryOptions::apply(Host& host, Qp& qp) const {
 void RecoveryOptions::require_possible(const std::string& host, const NicConfig& nic) const {
   if (!nic.credits || !over(nic.loss_recovery()).places_directly()) return;
   throw ConfigError(
-      fmt::format("the NIC of `{}` has `credits: true`, which goes with `recovery: go_back_n` only, and it "
+      fmt::format("the NIC of `{}` has `credits: true`, which goes with `recovery: go_back_n` only, and the workload "
                   "has `recovery: {}`",
                   host, word_of(*recovery)));
 }

@@ -149,7 +149,7 @@ TEST(CongestionControl, ComesLikeEveryComponent) {
   std::unique_ptr<Options> options = row.options(registry);
   CounterSet counters;
   const auto& made_of = static_cast<const nic_model::CongestionControlOptions&>(*options);
-  const auto control = made_of.make({25'000'000'000, 17, 4, true}, counters);
+  const auto control = made_of.make({25'000'000'000, 17, 4}, counters);
   EXPECT_EQ(static_cast<const Steady&>(*control).nic.queue_pairs, 4u);
   EXPECT_FALSE(made_of.notification_point()) << "no marks, no notifications";
   ASSERT_EQ(counters.rows().size(), 1u);

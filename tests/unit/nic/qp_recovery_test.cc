@@ -154,7 +154,8 @@ TEST(QpRecovery, FourWaysAtOnceBetweenTwoNics) {
       EXPECT_EQ(ranged.front(), kPsn + kLost);
       EXPECT_EQ(selective, std::vector{kPsn + kLost});
       ASSERT_GT(timed.size(), 0u);
-      EXPECT_EQ(timed.front(), kPsn + kLost);
+      EXPECT_LE(timed.front(), kPsn + kLost) << "all from the oldest one without an ACK";
+      EXPECT_EQ(timed.back(), kPsn + kPackets - 1);
       const std::vector<Sent> last = box.sent_by(3);
       const auto first_again = std::ranges::find_if(last.begin() + kPackets, last.end(),
                                                     [](const Sent& one) { return one.psn == kPsn + kLost; });
@@ -169,6 +170,7 @@ TEST(QpRecovery, EachHasItsOwnWindow) {
   Several box({{Recovery::kGoBackN, 1}, {Recovery::kGoBackN, 2}, {Recovery::kSelective, 7}, {Recovery::kRnicSr, 300}},
               "window: 64", "delay: 500us", false, {.timeout = 20});
   box.watch();
+  box.run();  // next hops are asked for
   box.write();
   box.run(400 * kMicrosecond);
   for (const auto& [number, window] : {std::pair(0u, 1u), {1u, 2u}, {2u, 7u}, {3u, 300u}})
