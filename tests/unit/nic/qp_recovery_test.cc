@@ -155,7 +155,7 @@ TEST(QpRecovery, FourWaysAtOnceBetweenTwoNics) {
       EXPECT_EQ(selective, std::vector{kPsn + kLost});
       ASSERT_GT(timed.size(), 0u);
       EXPECT_LE(timed.front(), kPsn + kLost) << "all from the oldest one without an ACK";
-      EXPECT_EQ(timed.back(), kPsn + kPackets - 1);
+      EXPECT_EQ(std::ranges::count(timed, kPsn + kLost), 1);
       const std::vector<Sent> last = box.sent_by(3);
       const auto first_again = std::ranges::find_if(last.begin() + kPackets, last.end(),
                                                     [](const Sent& one) { return one.psn == kPsn + kLost; });
