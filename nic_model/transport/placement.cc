@@ -24,6 +24,7 @@ Counter& Responder::place_ahead(Context& context, Packet packet) {
     return core_.count.drop_out_of_sequence;
   }
   if (ahead_.has(psn)) {
+    nak_gap(context, psn);  // sent again, and what is expected is missing still, or again
     core_.count.duplicate_request.add();
     return core_.count.drop_duplicate;
   }

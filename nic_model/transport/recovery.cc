@@ -5,27 +5,33 @@
 
 namespace rocebox::nic_model {
 
-// A NAK: all before `psn` has come, and `came`, which only `selective` says.
+// A NAK: all before `psn` has come, and `came`, which only `selective` says and which lies ahead of `psn`.
 void Requester::recover(Context& context, std::uint32_t psn, std::uint32_t came) {
   const Recovery how = qp_.attributes.loss_recovery.how;
   if (how == Recovery::kRnicSr) {
     // Themis, 2.3: the packet that is expected, and the one that was just sent.
-    const std::uint32_t last = roce::psn_add(sent_end_, -1);
+    std::uint32_t last = roce::psn_add(sent_end_, -1);
+    const SendWork& newest = at(index_of(last));
+    if (newest.is_read()) last = roce::psn_add(newest.first_psn, newest.responded);
     if (again_.size() < again_most()) {
       again_.push(psn);
       if (last != psn) again_.push(last);
       resends_ = true;
     }
-  } else if (how == Recovery::kSelective && roce::psn_in_window(came, una_, came_.window()) &&
+  } else if (how == Recovery::kSelective && roce::psn_in_window(came, roce::psn_add(psn, 1), came_.window() - 1) &&
              roce::psn_distance(came, sent_end_) < 0) {
-    came_.add(came);
+    const SendWork& work = at(index_of(came));
+    const bool was_kept = work.opcode == MLX5_OPCODE_RDMA_WRITE || work.opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
+    // What is no WRITE was dropped (placement.cc), and is missing as well.
+    const std::uint32_t missing_end = was_kept ? came : roce::psn_add(came, 1);
+    if (was_kept) came_.add(came);
     if (!recovers_) {
       recovers_ = resends_ = true;
       recovery_end_ = sent_end_;
       hole_ = una_;
-      highest_came_ = came;
+      missing_end_ = missing_end;
     }
-    if (roce::psn_distance(came, highest_came_) > 0) highest_came_ = came;
+    if (roce::psn_distance(missing_end, missing_end_) > 0) missing_end_ = missing_end;
   }
   if (has_to_resend()) deadline_ = kNever;  // until it leaves
   core_.wake(context, qp_);
@@ -35,7 +41,7 @@ bool Requester::has_again() const {
   if (!again_.empty()) return true;
   if (!recovers_) return false;
   const std::uint32_t from = roce::psn_distance(hole_, una_) < 0 ? una_ : hole_;
-  return roce::psn_distance(from, highest_came_) < 0;
+  return roce::psn_distance(from, missing_end_) < 0;
 }
 
 // The next PSN that is to be sent again; una_ - 1: there is none.
@@ -45,9 +51,11 @@ std::uint32_t Requester::next_hole() {
     if (roce::psn_distance(psn, una_) >= 0) return psn;
   }
   if (recovers_ && roce::psn_distance(hole_, una_) < 0) hole_ = una_;
-  while (recovers_ && roce::psn_distance(hole_, highest_came_) < 0) {
+  while (recovers_ && roce::psn_distance(hole_, missing_end_) < 0) {
     const std::uint32_t psn = hole_;
-    hole_ = roce::psn_add(hole_, 1);
+    const SendWork& work = at(index_of(psn));
+    // One packet asks for all of a READ.
+    hole_ = work.is_read() ? roce::psn_add(work.first_psn, work.packets) : roce::psn_add(psn, 1);
     if (!came_.has(psn)) return psn;
   }
   return roce::psn_add(una_, -1);

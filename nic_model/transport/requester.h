@@ -179,7 +179,7 @@ class Requester {
 
   std::uint32_t implied_nak_psn_ = 0;  // the last PSN that an implied NAK was for
   // Of recoveries that send single packets again.
-  std::uint32_t recovery_end_ = 0, hole_ = 0, highest_came_ = 0;
+  std::uint32_t recovery_end_ = 0, hole_ = 0, missing_end_ = 0;
   PsnFifo again_;  // rnic_sr: PSNs, in order of the NAKs
   PsnSet came_;    // selective: what NAKs said has come
   // Indices of READs and atomics that were asked for and are not done, in order; the first `reads_sent_` of them have

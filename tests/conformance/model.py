@@ -95,6 +95,8 @@ class Work:
 
 
 class QueuePair:
+    work_class = Work
+
     def __init__(self, qp):
         self.type = qp.get("type", "RC")
         self.access = qp.get("access", ["write", "read", "atomic"])
@@ -184,10 +186,7 @@ class QueuePair:
         if ahead < 0:
             return self.duplicate(p)
         if ahead > 0:
-            if not self.nak_said:
-                self.nak_said = True
-                self.say(f"NAK_PSN {self.epsn} msn={self.msn}")
-            return
+            return self.out_of_order(p)
         self.nak_said = False
         if p.name == "READ_REQUEST":
             return self.read(p)
@@ -197,6 +196,12 @@ class QueuePair:
             self.epsn = (self.epsn + 1) % PSNS
             if "ack" in p.values:
                 self.say(f"ACK {p.psn} msn={self.msn}")
+
+    def out_of_order(self, _packet):
+        """Once, until the expected packet comes."""
+        if not self.nak_said:
+            self.nak_said = True
+            self.say(f"NAK_PSN {self.epsn} msn={self.msn}")
 
     def refuse(self, what):
         """9.9.3: a NAK, and the queue pair fails. An unreliable one only loses the message."""
@@ -265,7 +270,7 @@ class QueuePair:
         if starts:
             self.bytes = 0
             if kind == "WRITE":
-                self.length, self.address = p.number("length", count), p.number("at")
+                self.length, self.address = self.length_due(p), p.number("at")
                 if "write" not in self.access:
                     return self.refuse("NAK_INVALID_REQUEST")
                 self.key = p.text("rkey", "good")
@@ -297,8 +302,16 @@ class QueuePair:
                 return self.refuse("NAK_REMOTE_ACCESS")
             self.msn += 1
             if kind == "SEND" or has_imm:
-                self.complete(True, f"SUCCESS bytes={after}" + (f" imm={p.number('imm')}" if has_imm else ""))
+                self.complete(True, f"SUCCESS bytes={self.length_told(p, after)}" + (f" imm={p.number('imm')}" if has_imm else ""))
         return True
+
+    def length_due(self, p):
+        """Bytes that a WRITE whose first packet this is brings."""
+        return p.number("length", p.number("bytes"))
+
+    def length_told(self, _packet, came):
+        """Bytes that its completion reports of a message whose last packet this is."""
+        return came
 
     def bad_receive(self):
         """9.9.3, class A: of every service."""
@@ -409,7 +422,7 @@ class QueuePair:
         return None if self.may_here(work.key, work.is_answered, work.at, work.bytes) else "LOC_PROT_ERR"
 
     def post(self, step):
-        work = Work(self.posted, step, self.next_psn)
+        work = self.work_class(self.posted, step, self.next_psn)
         self.posted += 1
         if self.state == "ERR":
             self.sent.append(f"send {work.number} WR_FLUSH_ERR")
@@ -465,6 +478,9 @@ class QueuePair:
             return self.fail_at(self.una, "RETRY_EXC_ERR")
         self.retries -= 1
         self.go_back(psn)
+
+    def on_gap(self, p):
+        self.retry(p.psn)
 
     def fail_at(self, psn, status):
         for work in self.works:
@@ -523,7 +539,7 @@ class QueuePair:
         if not self.acknowledge(p.psn) or self.state != "RTS":
             return
         if p.name == "NAK_PSN":
-            return self.retry(p.psn)
+            return self.on_gap(p)
         if p.name == "RNR_NAK":
             return self.on_rnr(p)
         codes = {"NAK_INVALID_REQUEST": "REM_INV_REQ_ERR", "NAK_REMOTE_ACCESS": "REM_ACCESS_ERR",
@@ -573,9 +589,9 @@ class QueuePair:
         self.send()
 
 
-def run(case):
+def run(case, make=QueuePair):
     """What the model says of a case: lines as cases have them."""
-    qp = QueuePair(case.get("qp", {}))
+    qp = make(case.get("qp", {}))
     for step in case["do"]:
         qp.play(step)
     return {"out": qp.out, "completions": qp.sent + qp.received, "state": qp.state,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// player CASES.yaml: plays each case against a NIC, packet by packet, and prints what it saw as a line of JSON. It
-// judges nothing: model.py does.
+// player CASES.yaml [RECOVERY]: plays each case against a NIC, packet by packet, and prints what it saw as a line of
+// JSON. It judges nothing: model.py does.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -38,11 +38,13 @@ const roce::IpAddress kOwn = roce::ipv4(10, 0, 0, 1), kPeer = roce::ipv4(10, 0, 
 constexpr std::uint32_t kAllRights =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-std::unique_ptr<KernelOptions> nic_options() {
+std::unique_ptr<KernelOptions> nic_options(const std::string& recovery) {
   static const Registry registry;
   config::Mistakes mistakes("player");
   const config::Node node = config::parse_yaml(
-      "address: 10.0.0.1\nmac: '02:00:00:00:00:01'\nneighbors: [{address: 10.0.0.2, mac: '02:00:00:00:00:02'}]\n",
+      "address: 10.0.0.1\nmac: '02:00:00:00:00:01'\nneighbors: [{address: 10.0.0.2, mac: '02:00:00:00:00:02'}]\n"
+      "recovery: " +
+          recovery,
       mistakes);
   config::FieldsReader reader(&node, mistakes);
   std::unique_ptr<Options> options = registry.find("nic")->options(registry);
@@ -54,9 +56,9 @@ std::unique_ptr<KernelOptions> nic_options() {
 // A NIC with one queue pair, whose peer is the case.
 class Player final : public nic_model::HostProgram {
  public:
-  Player(Pool& pool, const config::Node* qp)
+  Player(Pool& pool, const std::string& recovery, const config::Node* qp)
       : pool_(pool),
-        options_(nic_options()),
+        options_(nic_options(recovery)),
         fabric_([this](FabricPort, std::span<Packet> packets, Nanos) { leave(packets); }) {
     std::vector<KernelPlan> plans;
     plans.push_back(
@@ -202,14 +204,7 @@ class Player final : public nic_model::HostProgram {
   static unsigned access(const config::Node* list) {
     if (!list) return kAllRights;
     unsigned flags = 0;
-    for (const config::Node& item : list->items) {
-      const unsigned flag = item.scalar == "write"    ? IBV_ACCESS_REMOTE_WRITE
-                            : item.scalar == "read"   ? IBV_ACCESS_REMOTE_READ
-                            : item.scalar == "atomic" ? IBV_ACCESS_REMOTE_ATOMIC
-                                                      : 0;
-      if (!flag) throw std::runtime_error("no right is called " + item.scalar);
-      flags |= flag;
-    }
+    for (const config::Node& item : list->items) flags |= right_of(item.scalar);
     return flags;
   }
 
@@ -324,7 +319,7 @@ class Player final : public nic_model::HostProgram {
   std::vector<std::string> out_, completions_;
 };
 
-int play_all(const char* file) {
+int play_all(const char* file, const std::string& recovery) {
   config::Mistakes mistakes(file);
   const config::Node root = config::parse_yaml(config::read_text_file(file), mistakes);
   if (!mistakes.none()) throw std::runtime_error(mistakes.text());
@@ -332,7 +327,7 @@ int play_all(const char* file) {
   for (const config::Node& row : root.items) {
     Json line = {{"name", row.find("name")->scalar}};
     {
-      Player player(pool, row.find("qp"));
+      Player player(pool, recovery, row.find("qp"));
       for (const config::Node& step : row.find("do")->items) player.play(step.scalar);
       line.update(player.seen());
     }
@@ -346,13 +341,13 @@ int play_all(const char* file) {
 }  // namespace rocebox::conformance
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fputs("usage: player CASES.yaml\n", stderr);
+  if (argc != 2 && argc != 3) {
+    std::fputs("usage: player CASES.yaml [RECOVERY]\n", stderr);
     return 2;
   }
   try {
     rocebox::start_eal(rocebox::conformance::kSizes.mebibytes());
-    return rocebox::conformance::play_all(argv[1]);
+    return rocebox::conformance::play_all(argv[1], argc == 3 ? argv[2] : "go_back_n");
   } catch (const std::exception& error) {
     fmt::print(stderr, "player: {}\n", error.what());
     return 1;

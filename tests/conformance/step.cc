@@ -150,11 +150,10 @@ std::string text_of(Packet packet, std::uint64_t remote) {
     text += fmt::format(" timer={}", roce::aeth_value(aeth->syndrome));
   if (const roce::AtomicAckEth* atomic = roce::atomic_ack_eth(packet))
     text += fmt::format(" original={}", atomic->original.get());
-  if (packet.meta().opcode == IBV_OPCODE_RC_RDMA_READ_REQUEST)
-    text += fmt::format(" length={} at={}", roce::reth(packet)->dma_length.get(),
-                        roce::reth(packet)->virtual_address.get() - remote);
-  else if (info.has(roce::kHasPayload))
+  if (packet.meta().opcode != IBV_OPCODE_RC_RDMA_READ_REQUEST && info.has(roce::kHasPayload))
     text += fmt::format(" bytes={}", packet.meta().payload_bytes);
+  if (const roce::Reth* reth = roce::reth(packet))
+    text += fmt::format(" length={} at={}", reth->dma_length.get(), reth->virtual_address.get() - remote);
   return text;
 }
 
@@ -162,6 +161,13 @@ std::string status_name(ibv_wc_status status) {
   for (const auto& [name, value] : kStatuses)
     if (value == status) return name;
   return fmt::format("STATUS_{}", static_cast<int>(status));
+}
+
+unsigned right_of(const std::string& name) {
+  if (name == "write") return IBV_ACCESS_REMOTE_WRITE;
+  if (name == "read") return IBV_ACCESS_REMOTE_READ;
+  if (name == "atomic") return IBV_ACCESS_REMOTE_ATOMIC;
+  throw std::runtime_error("no right is called " + name);
 }
 
 }  // namespace rocebox::conformance

@@ -35,5 +35,7 @@ std::uint8_t opcode_of(const std::string& name, std::uint8_t service, std::uint8
 std::string text_of(Packet packet, std::uint64_t remote);
 /// "SUCCESS", "RETRY_EXC_ERR", ...
 std::string status_name(ibv_wc_status status);
+/// What a queue pair allows: write, read, atomic. Throws std::runtime_error for others.
+unsigned right_of(const std::string& name);
 
 }  // namespace rocebox::conformance
