@@ -32,9 +32,11 @@ TEST(Notes, OptionsOfANicThatAnotherChoiceExcludes) {
       {"dcqcn: {enabled: false, rpg_gd: 11}", nullptr},
       {"dcqcn: {enabled: true}, pcc: {program: rtt_control}",
        "2:55: note: `pcc` has no effect: the congestion control is `dcqcn`"},
-      {"retransmit_stall: 1us", "2:44: note: `retransmit_stall` has no effect with `recovery: go_back_n`"},
+      {"retransmit_stall: 1us",
+       "2:44: note: `retransmit_stall` has no effect with `recovery: go_back_n`, but for workloads that have another"},
       {"recovery: timeout_only, retransmit_stall: 1us",
-       "2:68: note: `retransmit_stall` has no effect with `recovery: timeout_only`"},
+       "2:68: note: `retransmit_stall` has no effect with `recovery: timeout_only`, but for workloads that have "
+       "another"},
       {"recovery: rnic_sr, retransmit_stall: 1us", nullptr},
       {"recovery: selective, retransmit_stall: 1us", nullptr},
       {"pcie: {read_latency: 1us}", "2:47: note: `read_latency` has no effect without a `bandwidth`"},
@@ -69,7 +71,8 @@ TEST(Notes, NoneWhereAParameterOrASettingMakesTheChoice) {
   EXPECT_EQ(notes_of("parameters: {r: go_back_n}\n" + nic("recovery: $r, retransmit_stall: 1us")), Notes());
   EXPECT_EQ(notes_of(nic("retransmit_stall: 1us"), {{"devices.a.nic.recovery", "go_back_n"}}), Notes());
   EXPECT_EQ(notes_of("parameters: {s: 1us}\n" + nic("retransmit_stall: $s")),
-            Notes{"f.yaml:3:44 with `$s` (line 1): note: `retransmit_stall` has no effect with `recovery: go_back_n`"});
+            Notes{"f.yaml:3:44 with `$s` (line 1): note: `retransmit_stall` has no effect with `recovery: go_back_n`, "
+                  "but for workloads that have another"});
 }
 
 TEST(Notes, WhatIsWrittenForSeveralDevicesMayHaveAnEffectInOne) {
