@@ -40,7 +40,7 @@ Counter& ConnectionManager::on_resolution(Context& context, Packet packet) {
     return refuse(context, packet, roce::CmSidrStatus::kRejected);
   if (listener->pending >= listener->backlog) return refuse(context, packet, roce::CmSidrStatus::kNoQp);
   Connection* c = make(context, listener->program, remote);
-  if (!c) return drop_state_;
+  if (!c) return refuse(context, packet, roce::CmSidrStatus::kNoQp);
   const auto data = roce::cm_private_data<roce::CmSidrReq>(packet);
   listener->pending++;
   c->listener = place;

@@ -29,7 +29,7 @@ Region* Memory::take(std::uint32_t domain, Region::Kind kind, std::uint32_t& key
   // Oldest first, so that a key is long unknown before it comes again.
   if (!free_.empty() && (free_.size() > 64 || regions_.size() > kRegionsMax)) {
     index = free_.front();
-    free_.erase(free_.begin());
+    free_.pop_front();
   } else {
     if (regions_.size() > kRegionsMax) return nullptr;
     index = static_cast<std::uint32_t>(regions_.size());

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -190,7 +191,7 @@ class Memory {
   std::vector<Region> regions_;           // by index; the first is never used, so that no key is 0
   const Region* last_written_ = nullptr;  // these two: only hints for the cache
   const Extents* last_placed_ = nullptr;
-  std::vector<std::uint32_t> free_;
+  std::deque<std::uint32_t> free_;
   std::vector<std::uint32_t> bound_;  // windows that are bound, by index
   std::uint64_t next_address_ = kMappingsFrom;
   std::uint32_t domains_ = 0;
