@@ -132,6 +132,19 @@ std::string unknown_key(const std::string& key, const Node& root, const std::vec
   return fmt::format("unknown key `{}`{}", key, more);
 }
 
+// Of a path into something that its section, such as `workloads`, has not, though it has others: mostly a misspelt
+// name. One that is new is as good, so this is only said where it has a mistake.
+std::string unknown_name(const Node& root, std::string_view path) {
+  const std::size_t first = path.find('.'), second = path.find('.', first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) return "";
+  const std::string_view name = path.substr(first + 1, second - first - 1);
+  const Node* section = root.find(path.substr(0, first));
+  if (!section || section->entries.empty() || section->find(name)) return "";
+  std::vector<std::string> known;
+  for (const Entry& entry : section->entries) known.push_back(entry.key);
+  return fmt::format("; there is no `{}` in `{}`{}", name, path.substr(0, first), suggestion(name, known));
+}
+
 // Where a `$NAME` looks like a parameter, and there are none.
 void tell_no_parameters(const Node& node, Mistakes& mistakes) {
   for (const Node& item : node.items) tell_no_parameters(item, mistakes);
@@ -140,6 +153,7 @@ void tell_no_parameters(const Node& node, Mistakes& mistakes) {
   for (std::size_t at = text.find('$'); at < text.size(); at = text.find('$', at + 1)) {
     const std::size_t end = std::min(text.find_first_not_of(kNameLetters, at + 1), text.size());
     const std::string_view name = text.substr(at + 1, end - at - 1);
+    if (name.empty() && text.substr(end, 1) == "$") at = end;  // `$$` is no parameter anywhere
     if (name.empty() || (name[0] >= '0' && name[0] <= '9')) continue;
     const std::string how =
         fmt::format("there are no parameters: write such as `parameters: {{{}: 1}}` at the top level", name);
@@ -169,6 +183,8 @@ void apply_settings(Node& root, const std::vector<Setting>& settings, Mistakes& 
         mistakes.add(place, why);
         continue;
       }
+    if (const std::string hint = target ? "" : unknown_name(root, setting.key); !hint.empty())
+      mistakes.add_hint(place, hint);
     if (!target) target = reach(root, setting.key, place);
     if (target)
       *target = value_of(setting, place, mistakes);

@@ -48,6 +48,12 @@ class Mistakes(RoceboxTest):
             self.refused(rack + text, told.format("all", 6, 6))
             self.rocebox("sim", self.config(rack.replace("queue_pairs: 4", "queue_pairs: 6") + text))
 
+        # Two neighbours and two partners of the barrier; and of each subgroup one to the group and, where datagrams are staged, a copier.
+        for more, needed in ("", 6), (", transport: uc", 5), (", subgroups: 3", 10), (", communicators: 2, subgroups: 2", 16):
+            text = f"workloads: {{w: {{type: multicast_allgather, size: 16KiB{more}}}}}\n"
+            self.refused(rack + text, told.format("w", needed, needed))
+            self.rocebox("sim", self.config(rack.replace("queue_pairs: 4", f"queue_pairs: {needed}") + text))
+
     def test_transfers_that_may_share_queue_pairs_are_no_mistake(self):
         one_by_one = ", ".join(f"{{source: 0, destination: 1, bytes: 1kB, start: {i}ms}}" for i in range(9))
         self.rocebox("sim", self.config(FEW + f"workloads: {{w: {{type: flows, flows: [{one_by_one}]}}}}\n"))

@@ -2,6 +2,7 @@
 #include "kernels/allgather/host/communicator.h"
 
 #include "kernels/allgather/host/rank.h"
+#include "kernels/allgather/model/barrier.h"
 #include "nic_model/host/connect.h"
 
 namespace rocebox::allgather {
@@ -28,10 +29,7 @@ void Communicator::make(nic_model::Host& host, nic_model::CompletionQueue& send_
   for (const auto& subgroup : subgroups_) subgroup->make(host, send_cq);
   add_link(LinkTo::kLeft, left());
   add_link(LinkTo::kRight, right());
-  const Barrier barrier(rank_.number(), rank_.team().ranks());
-  for (unsigned step = 0; step < barrier.steps(); step++)
-    for (const int peer : {barrier.sender(step), barrier.receiver(step)})
-      if (peer >= 0) add_link(LinkTo::kBarrier, static_cast<unsigned>(peer));
+  for (const unsigned peer : Barrier(rank_.number(), rank_.team().ranks()).partners()) add_link(LinkTo::kBarrier, peer);
   for (const auto& [whose, link] : links_) {
     nic_model::QpInit init;
     init.domain = rank_.domain();

@@ -43,8 +43,9 @@ void DpaReceiver::make_queues() {
   init.type = IBV_QPT_RC;
   const nic_model::dpa::QpAddresses loopback =
       is_uc() ? nic_model::dpa::QpAddresses() : process_.create_qp(init, w.log_receives, 0);
-  if (!qp.qp || (!is_uc() && !loopback.qp))
-    throw ConfigError("the DPA's `heap` is too small for its queue pairs, or there are too many");
+  for (const nic_model::dpa::QpAddresses& one : {qp, loopback})
+    if (one.doorbell && !one.qp) communicator_.rank().no_queue_pair_left();
+  if (!qp.qp || (!is_uc() && !loopback.qp)) throw ConfigError("the DPA's `heap` is too small for its queue pairs");
   qp_ = qp.qp;
   loopback_ = loopback.qp;
   w.receive_ring = qp.receive_ring, w.receive_doorbell = qp.doorbell;

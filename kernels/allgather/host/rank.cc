@@ -117,9 +117,11 @@ nic_model::CompletionQueue* Rank::create_cq(std::uint32_t entries, Subgroup& sub
 
 nic_model::Qp* Rank::create_qp(const nic_model::QpInit& init) {
   nic_model::Qp* qp = host_.create_qp(init);
-  if (!qp) throw std::runtime_error("a NIC has too few queue pairs for its workloads: give it more `queue_pairs:`");
+  if (!qp) no_queue_pair_left();
   return qp;
 }
+
+void Rank::no_queue_pair_left() const { nic_model::no_queue_pair_left(team_.host_name(number_), host_.config()); }
 
 void Rank::arm(Timer& timer, const Communicator& communicator, unsigned slot, TimerOf use, Nanos after) {
   timer.set_tag(tag_of(static_cast<unsigned>(use), communicator.number(), slot));

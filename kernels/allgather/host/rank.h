@@ -53,6 +53,8 @@ class Rank final : public nic_model::HostProgram {
 
   nic_model::CompletionQueue* create_cq(std::uint32_t entries, Subgroup& subgroup, CqOf use);
   nic_model::Qp* create_qp(const nic_model::QpInit& init);
+  /// Others took them, whose number nobody knew before the run.
+  [[noreturn]] void no_queue_pair_left() const;
   void add_link(Link& link) { links_[link.qp->number()] = &link; }
   void arm(Timer& timer, const Communicator& communicator, unsigned slot, TimerOf use, Nanos after);
   void arm_join(Nanos at);

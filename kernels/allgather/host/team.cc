@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/allgather/host/rank.h"
+#include "kernels/allgather/model/barrier.h"
 
 namespace rocebox::allgather {
 
@@ -22,7 +23,21 @@ Team::Team(std::span<const WorkloadHost> hosts, const TeamOptions& options, Appl
     } else {
       take_place(host, on.name);
     }
+    names_[here_.back()] = on.name;
   }
+  plan_queue_pairs(hosts);
+}
+
+void Team::plan_queue_pairs(std::span<const WorkloadHost> hosts) const {
+  // Of a subgroup: one to the group; one that the DPA receives by; one that copies what datagrams staged.
+  const unsigned of_subgroup = 1u + (options_.receiver == Receiver::kDpa) + (options_.transport == Transport::kUd);
+  std::vector<std::uint64_t> counts;
+  for (const unsigned rank : here_) {
+    const std::size_t links = 2 + Barrier(rank, ranks()).partners().size();  // beside those to both neighbours
+    counts.push_back(static_cast<std::uint64_t>(options_.communicators) *
+                     (links + static_cast<std::uint64_t>(options_.subgroups) * of_subgroup));
+  }
+  nic_model::plan_queue_pairs(hosts, counts);
 }
 
 // Of ranks in processes of their own: which one is here.

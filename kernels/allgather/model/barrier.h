@@ -4,6 +4,7 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <set>
 
 #include "kernels/allgather/limits.h"
 
@@ -18,6 +19,14 @@ class Barrier {
   int sender(unsigned step) const { return partner(step, is_extra() ? rounds_ + 1 : 0); }
   int receiver(unsigned step) const { return partner(step, is_extra() ? 0 : rounds_ + 1); }
   unsigned steps() const { return rounds_ + 2; }
+  /// All of them, each once.
+  std::set<unsigned> partners() const {
+    std::set<unsigned> all;
+    for (unsigned step = 0; step < steps(); step++)
+      for (const int one : {sender(step), receiver(step)})
+        if (one >= 0) all.insert(static_cast<unsigned>(one));
+    return all;
+  }
 
   /// A message that its sender could send: not twice, of a step in which it sends to this rank.
   bool accept(unsigned from, unsigned step) {

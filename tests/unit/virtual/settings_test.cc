@@ -84,6 +84,21 @@ TEST(Settings, AKeyThatIsNothingIsToldWithWhatItMayMean) {
             "`$xyz` where it stands");
 }
 
+TEST(Settings, AMistakeInWhatIsNotThereNamesWhatIs) {
+  const auto told = [](const std::string& key, const std::string& value) {
+    Registry registry;
+    config::Mistakes found("f.yaml");
+    config::load_text("devices: {left: {path: x <-> y}, right: {path: x <-> y}}\n", "f.yaml", registry, found, false,
+                      {{key, value}});
+    return found.text();
+  };
+  const std::string wrong = told("devices.lfet.pool", "1");
+  EXPECT_NE(wrong.find("f.yaml with `devices.lfet.pool=1`: "), std::string::npos) << wrong;
+  EXPECT_NE(wrong.find("; there is no `lfet` in `devices`; did you mean `left`?"), std::string::npos) << wrong;
+  EXPECT_EQ(told("devices.other", "{path: x <-> y}"), "") << "a new one may be";
+  EXPECT_EQ(told("devices.left.pool", "1").find("there is no"), std::string::npos);
+}
+
 TEST(Settings, WithoutParametersANameOfOneIsTold) {
   const auto load = [](const std::string& yaml, config::Mistakes& found) {
     Registry registry;
@@ -102,7 +117,9 @@ TEST(Settings, WithoutParametersANameOfOneIsTold) {
     return all;
   };
   EXPECT_EQ(notes("a-$n.pcap"), std::vector<std::string>{"f.yaml:2:25: note: `$n` stands for nothing else: " + how});
-  for (const char* plain : {"a$.pcap", "a$5.pcap", "n.pcap"}) EXPECT_TRUE(notes(plain).empty()) << plain;
+  EXPECT_EQ(notes("a-$$b$n.pcap"), notes("a-$n.pcap"));
+  for (const char* plain : {"a$.pcap", "a$5.pcap", "n.pcap", "a-$$n.pcap", "$$$$n.pcap"})
+    EXPECT_TRUE(notes(plain).empty()) << plain;
 }
 
 // Which value is wrong, and where it stands: a parameter may be right in another place.
