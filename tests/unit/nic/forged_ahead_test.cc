@@ -101,5 +101,24 @@ TEST(Forged, AReadOverWhatCameAheadIsRefused) {
   }
 }
 
+// IRN has a NAK for each packet out of order, ConnectX one for each ePSN (Themis, 2.3): as the queue pair recovers,
+// whatever its NIC's other ones do.
+TEST(Forged, NaksOfCopiesAreTheQueuePairsChoice) {
+  const auto naks = [](nic_model::Recovery of_queue_pair, const std::string& of_nic) {
+    Victim victim(IBV_QPT_RC, "rate: 100Gbps\nrecovery: " + of_nic, 0, nic_model::LossRecovery{of_queue_pair});
+    PacketSpec ahead = victim.good();
+    ahead.psn = kPsn + 1;
+    for (int i = 0; i < 3; i++) victim.inject(victim.build(ahead));
+    EXPECT_EQ(victim.box.count(1, "duplicate_request"), 2u);
+    return victim.box.count(1, "naks_sent");
+  };
+  for (const char* nic : {"go_back_n", "rnic_sr", "selective", "timeout_only"}) {
+    SCOPED_TRACE(nic);
+    EXPECT_EQ(naks(nic_model::Recovery::kSelective, nic), 3u);
+    EXPECT_EQ(naks(nic_model::Recovery::kRnicSr, nic), 1u);
+    EXPECT_EQ(naks(nic_model::Recovery::kTimeoutOnly, nic), 0u);
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::test::forged

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 
 #include "runtime/roce/build.h"
 #include "tests/unit/nic/nic_kit.h"
@@ -16,14 +17,15 @@ using roce::PacketSpec;
 // The second NIC of two that are connected, and what comes to it.
 class Victim {
  public:
-  /// `shared_receives`: requests of its shared receive queue; 0: it has its own.
+  /// `shared_receives`: requests of its shared receive queue; 0: it has its own. `recovery`: in place of the NIC's.
   explicit Victim(ibv_qp_type type = IBV_QPT_RC, const std::string& nic = "rate: 100Gbps",
-                  std::uint32_t shared_receives = 0)
+                  std::uint32_t shared_receives = 0, std::optional<nic_model::LossRecovery> recovery = {})
       : box(nic) {
     PairOptions options;
     options.type = type;
     options.psn = kPsn;
     options.shared_receives = shared_receives;
+    options.recovery = recovery;
     box.connect(options);
     box.run(10 * kMillisecond);  // both know the way
   }
