@@ -115,7 +115,8 @@ class Loader {
     std::unordered_map<std::string_view, std::uint32_t> by_workloads;
     for (const WorkloadConfig& workload : config_.workloads) {
       const std::uint32_t wanted = workload.options->packets_in_flight();
-      for (const std::string& host : wanted ? workload.hosts : std::vector<std::string>()) {
+      if (wanted == 0) continue;
+      for (const std::string& host : workload.hosts) {
         std::uint32_t& most = by_workloads[host];
         most = std::max(most, wanted);
       }

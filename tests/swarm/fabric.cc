@@ -56,7 +56,7 @@ class FabricDrawing {
                        has_short_ack_timeout(yaml) || has_short_queue(yaml);
     if (hasty) promises.patient = false;
     // Direct placement throws away what is no WRITE, and says so once, or when something comes behind it.
-    if (!promises.ordered && says(nic_, {"recovery: rnic_sr", "recovery: selective", "recovery: timeout_only"}))
+    if (!promises.ordered && says(yaml, {"recovery: rnic_sr", "recovery: selective", "recovery: timeout_only"}))
       promises.prompt = false;
     // Each gap that reordering makes costs a try.
     if (!promises.ordered && says(yaml, {"retry_cnt"})) promises.patient = false;
@@ -240,7 +240,12 @@ class FabricDrawing {
       components.emplace_back(kind.name);
       return 1;
     }
-    test::RandomFields fields(random_(), kWorkload);
+    // Themis takes its window and RNIC-SR for granted, and credits go with go-back-N alone.
+    Limits limits = kWorkload;
+    const bool is_themis = std::ranges::find(components, "themis") != components.end();
+    if (is_themis) limits.kept.emplace_back("window");
+    if (is_themis || says(nic_, {"credits: true"})) limits.kept.emplace_back("recovery");
+    test::RandomFields fields(random_(), limits);
     const std::unique_ptr<Options> drawn = kind.options(registry_);
     drawn->fields(fields);
     // Alone a host would be one end that waits for another.

@@ -10,16 +10,18 @@ using Limits = test::RandomFields::Limits;
 
 // What makes a run long shows nothing more: sizes are those of some packets, and slow links and long timers only make
 // time pass. Addresses are the network's.
-inline const Limits kNic{
-    .one_in = 4,
-    .rate_min = 100'000'000,
-    .duration_max = 10 * kMillisecond,
-    .kept = {"mac", "address", "address6", "prefix_bits", "gateway", "neighbors", "rate", "queue_pairs",
-             "congestion_control"},
-    .values = {{"window", {1, 2, 5, 16, 64, 512}},
-               {"ack_every", {1, 2, 7, 16, 64}},
-               {"retransmission_timeout", {100'000, kMillisecond, 4 * kMillisecond, 100 * kMillisecond}},
-               {"cm_response_timeout", {12, 16, 20}}}};
+inline const std::vector<std::int64_t> kWindows = {1, 2, 5, 16, 64, 512};
+inline const std::vector<std::int64_t> kRetransmissionTimeouts = {100'000, kMillisecond, 4 * kMillisecond,
+                                                                  100 * kMillisecond};
+inline const Limits kNic{.one_in = 4,
+                         .rate_min = 100'000'000,
+                         .duration_max = 10 * kMillisecond,
+                         .kept = {"mac", "address", "address6", "prefix_bits", "gateway", "neighbors", "rate",
+                                  "queue_pairs", "congestion_control"},
+                         .values = {{"window", kWindows},
+                                    {"ack_every", {1, 2, 7, 16, 64}},
+                                    {"retransmission_timeout", kRetransmissionTimeouts},
+                                    {"cm_response_timeout", {12, 16, 20}}}};
 inline const Limits kLink{.one_in = 8,
                           .rate_min = 10'000'000,
                           .duration_max = 10 * kMillisecond,
@@ -33,6 +35,8 @@ inline const Limits kWorkload{.one_in = 3,
                               .bytes_max = 65536,
                               .items_one_in = 1,
                               .values = {{"mtu", {256, 512, 1024, 2048, 4096}},
+                                         {"window", kWindows},
+                                         {"retransmission_timeout", kRetransmissionTimeouts},
                                          {"timeout", {4, 8, 12, 14, 16}},
                                          {"chunk", {1000, 4096, 5001, 1 << 30}},
                                          {"source", {0, 1, 2, 3}},
