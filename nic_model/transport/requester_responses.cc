@@ -216,7 +216,7 @@ void Requester::count_nak(roce::AethKind kind, roce::NakCode code) {
 void Requester::on_nak(Context& context, std::uint32_t psn, roce::NakCode code, std::uint32_t msn) {
   switch (code) {
     case roce::NakCode::kPsnSequenceError:
-      if (qp_.attributes.loss_recovery.places_directly()) return recover(context, psn, msn);
+      if (places_directly()) return recover(context, psn, msn);
       if (retry(context)) go_back(context, psn);
       return;
     case roce::NakCode::kInvalidRequest:

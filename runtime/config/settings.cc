@@ -15,6 +15,12 @@ namespace {
 constexpr std::string_view kParameters = "parameters";
 constexpr std::string_view kNameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
+std::vector<std::string> keys_of(const Node& map) {
+  std::vector<std::string> keys;
+  for (const Entry& entry : map.entries) keys.push_back(entry.key);
+  return keys;
+}
+
 // The value as YAML.
 Node value_of(const Setting& setting, Place place, Mistakes& mistakes) {
   Mistakes own("");
@@ -51,9 +57,8 @@ Node* reach(Node& root, std::string_view path, Place place) {
 
 class Substitution {
  public:
-  Substitution(const Node& parameters, Mistakes& mistakes) : parameters_(parameters), mistakes_(mistakes) {
-    for (const Entry& entry : parameters.entries) known_.push_back(entry.key);
-  }
+  Substitution(const Node& parameters, Mistakes& mistakes)
+      : parameters_(parameters), mistakes_(mistakes), known_(keys_of(parameters)) {}
 
   void apply(Node& node) {
     if (node.kind == Node::Kind::kScalar) return apply_scalar(node);
@@ -111,7 +116,7 @@ class Substitution {
 
   const Node& parameters_;
   Mistakes& mistakes_;
-  std::vector<std::string> known_;
+  const std::vector<std::string> known_;
   std::map<std::string, int> settings_;  // of parameters as they are written
 };
 
@@ -119,9 +124,8 @@ class Substitution {
 std::string unknown_key(const std::string& key, const Node& root, const std::vector<std::string>& options) {
   constexpr std::size_t kParametersShown = 12;
   if (std::ranges::find(options, key) != options.end()) return "";
-  std::vector<std::string> names;
-  if (const Node* parameters = root.find(kParameters))
-    for (const Entry& entry : parameters->entries) names.push_back(entry.key);
+  const Node* parameters = root.find(kParameters);
+  const std::vector<std::string> names = parameters ? keys_of(*parameters) : std::vector<std::string>();
   std::vector<std::string> known = names;
   known.insert(known.end(), options.begin(), options.end());
   std::string more = suggestion(key, known);
@@ -140,9 +144,7 @@ std::string unknown_name(const Node& root, std::string_view path) {
   const std::string_view name = path.substr(first + 1, second - first - 1);
   const Node* section = root.find(path.substr(0, first));
   if (!section || section->entries.empty() || section->find(name)) return "";
-  std::vector<std::string> known;
-  for (const Entry& entry : section->entries) known.push_back(entry.key);
-  return fmt::format("; there is no `{}` in `{}`{}", name, path.substr(0, first), suggestion(name, known));
+  return fmt::format("; there is no `{}` in `{}`{}", name, path.substr(0, first), suggestion(name, keys_of(*section)));
 }
 
 // Where a `$NAME` looks like a parameter, and there are none.

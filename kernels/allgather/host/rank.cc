@@ -21,7 +21,8 @@ constexpr std::uint32_t tag_of(unsigned use, unsigned communicator, unsigned slo
 
 }  // namespace
 
-Rank::Rank(Team& team, unsigned number, nic_model::Host& host) : team_(team), number_(number), host_(host) {
+Rank::Rank(Team& team, unsigned number, nic_model::Host& host, const std::string& host_name)
+    : team_(team), number_(number), host_(host), host_name_(host_name) {
   program_ = host.submit(*this);
   // The address that peers of its first neighbour's kind of address know it by.
   address_ = host.config().source_for(team.is_apart() ? team.options().ranks.front() : *host.config().address);
@@ -121,7 +122,7 @@ nic_model::Qp* Rank::create_qp(const nic_model::QpInit& init) {
   return qp;
 }
 
-void Rank::no_queue_pair_left() const { nic_model::no_queue_pair_left(team_.host_name(number_), host_.config()); }
+void Rank::no_queue_pair_left() const { nic_model::no_queue_pair_left(host_name_, host_.config()); }
 
 void Rank::arm(Timer& timer, const Communicator& communicator, unsigned slot, TimerOf use, Nanos after) {
   timer.set_tag(tag_of(static_cast<unsigned>(use), communicator.number(), slot));

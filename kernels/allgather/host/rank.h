@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -19,7 +20,7 @@ class Rank final : public nic_model::HostProgram {
   enum class CqOf : std::uint8_t { kNone, kControl, kSends, kReceives, kCopies };
   enum class TimerOf : std::uint8_t { kCutoff, kWatchdog, kWorker, kPoll, kJoin, kPaths };
 
-  Rank(Team& team, unsigned number, nic_model::Host& host);
+  Rank(Team& team, unsigned number, nic_model::Host& host, const std::string& host_name);
 
   Team& team() const { return team_; }
   unsigned number() const { return number_; }
@@ -95,6 +96,7 @@ class Rank final : public nic_model::HostProgram {
   Team& team_;
   const unsigned number_;
   nic_model::Host& host_;
+  const std::string host_name_;
   std::uint32_t program_ = 0, domain_ = 0, control_key_ = 0;
   roce::IpAddress address_{};
   nic_model::dpa::Process* process_ = nullptr;

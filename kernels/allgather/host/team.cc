@@ -18,12 +18,11 @@ Team::Team(std::span<const WorkloadHost> hosts, const TeamOptions& options, Appl
     if (has_bytes != has_bytes_) throw ConfigError("some of its NICs have `header_only: true` and some have not");
     if (!is_apart()) {
       here_.push_back(ranks());
-      ranks_.push_back(std::make_unique<Rank>(*this, ranks(), host));
+      ranks_.push_back(std::make_unique<Rank>(*this, ranks(), host, on.name));
       members_.push_back({ranks_.back()->address(), {}});
     } else {
       take_place(host, on.name);
     }
-    names_[here_.back()] = on.name;
   }
   plan_queue_pairs(hosts);
 }
@@ -53,7 +52,7 @@ void Team::take_place(nic_model::Host& host, const std::string& name) {
     member.qpns.resize(static_cast<std::size_t>(options_.communicators * options_.subgroups));
   ranks_.resize(options_.ranks.size());
   here_.push_back(static_cast<unsigned>(place - options_.ranks.begin()));
-  ranks_[here_.front()] = std::make_unique<Rank>(*this, here_.front(), host);
+  ranks_[here_.front()] = std::make_unique<Rank>(*this, here_.front(), host, name);
 }
 
 Team::~Team() = default;

@@ -4,7 +4,6 @@
 // and finds the others by RDMA CM (join.h).
 #pragma once
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -108,8 +107,6 @@ class Team {
   /// All that a rank in this process is connected to can be reached, or is known not to be.
   void on_rank_connected(Nanos now);
   Rank& rank(unsigned number) { return *ranks_[number]; }
-  /// The host of a rank in this process.
-  const std::string& host_name(unsigned rank) const { return names_.at(rank); }
   Member& member(unsigned rank) { return members_[rank]; }
   std::uint64_t agreed() const { return agreed_; }
   Application& application() { return application_; }
@@ -127,7 +124,6 @@ class Team {
   const std::uint64_t agreed_;
   std::vector<std::unique_ptr<Rank>> ranks_;  // null: in another process
   std::vector<unsigned> here_;
-  std::map<unsigned, std::string> names_;  // of their hosts
   std::vector<Member> members_;
   unsigned made_ = 0, connected_ = 0;
   std::uint64_t progress_ = 0;

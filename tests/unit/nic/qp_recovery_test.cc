@@ -2,6 +2,7 @@
 // Loss recovery of each queue pair: several ways at once between the same two NICs.
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <numeric>
 #include <random>
 
@@ -39,6 +40,14 @@ class Recorder final : public nic_model::Observer {
 
   std::vector<Sent> all;
 };
+
+// A wire of 1 us that loses, the first time, the packet with this PSN of each of these queue pairs of side 1.
+std::string losing(std::uint32_t psn, std::initializer_list<unsigned> qpns) {
+  std::string link = "delay: 1us\nevents: [";
+  for (const unsigned qpn : qpns)
+    link += "{qpn: " + std::to_string(qpn) + ", psn: " + std::to_string(psn) + ", source: 10.0.0.1, do: drop}, ";
+  return link + "]";
+}
 
 // Queue pairs that recover as given, in order, from side 0 to side 1 of one box; each writes to a part of its own.
 class Several : public NicBox {
@@ -126,14 +135,10 @@ TEST(QpRecovery, FourWaysAtOnceBetweenTwoNics) {
   for (const char* own : {"recovery: go_back_n", "recovery: selective"})
     for (const bool header_only : {false, true}) {
       SCOPED_TRACE(std::string(own) + (header_only ? ", headers alone" : ""));
-      std::string events = "delay: 1us\nevents: [";
-      for (const unsigned qpn : {17, 18, 19, 20})
-        events += "{qpn: " + std::to_string(qpn) + ", psn: " + std::to_string(kPsn + kLost) +
-                  ", source: 10.0.0.1, do: drop}, ";
       constexpr Nanos kTimeout = 400 * kMicrosecond;
       Several box(
           {{Recovery::kGoBackN}, {Recovery::kRnicSr}, {Recovery::kSelective}, {Recovery::kTimeoutOnly, 512, kTimeout}},
-          own, events + "]", header_only);
+          own, losing(kPsn + kLost, {17, 18, 19, 20}), header_only);
       box.watch();
       box.write();
       box.run();
@@ -183,12 +188,9 @@ TEST(QpRecovery, EachHasItsOwnWindow) {
 
 // A message of one packet, which is lost: each sends it again when its own time is over; 0: as verbs' `timeout` says.
 TEST(QpRecovery, EachHasItsOwnTimeout) {
-  std::string events = "delay: 1us\nevents: [";
-  for (const unsigned qpn : {17, 18, 19})
-    events += "{qpn: " + std::to_string(qpn) + ", psn: " + std::to_string(kPsn) + ", source: 10.0.0.1, do: drop}, ";
   constexpr Nanos kTimes[] = {50 * kMicrosecond, 3 * kMillisecond, 4096 << 8};
   Several box({{Recovery::kGoBackN, 512, kTimes[0]}, {Recovery::kSelective, 512, kTimes[1]}, {Recovery::kGoBackN}},
-              "retransmission_timeout: 300us", events + "]", false, {.timeout = 8});
+              "retransmission_timeout: 300us", losing(kPsn, {17, 18, 19}), false, {.timeout = 8});
   box.watch();
   box.write(kMtu);
   box.run();
@@ -203,11 +205,7 @@ TEST(QpRecovery, EachHasItsOwnTimeout) {
 // One that stalls after what it sends again is later by that; the other, which does not, is not.
 TEST(QpRecovery, EachHasItsOwnStall) {
   const auto ended = [](Nanos stall) {
-    std::string events = "delay: 1us\nevents: [";
-    for (const unsigned qpn : {17, 18})
-      events +=
-          "{qpn: " + std::to_string(qpn) + ", psn: " + std::to_string(kPsn + kLost) + ", source: 10.0.0.1, do: drop}, ";
-    Several box({{Recovery::kSelective, 512, 0, stall}, {Recovery::kSelective}}, "", events + "]");
+    Several box({{Recovery::kSelective, 512, 0, stall}, {Recovery::kSelective}}, "", losing(kPsn + kLost, {17, 18}));
     std::array<Nanos, 2> at{};
     box.hosts[0]->on_wc = [&](Host& host, const ibv_wc& wc) { at[wc.wr_id] = host.now(); };
     box.write();
@@ -225,8 +223,7 @@ TEST(QpRecovery, ANakIsALossToDcqcnOfThoseThatPlaceDirectly) {
     for (const unsigned lossy : {0u, 1u}) {
       SCOPED_TRACE(std::string(own) + ", queue pair " + std::to_string(lossy) + " loses");
       Several box({{Recovery::kGoBackN}, {Recovery::kRnicSr}}, std::string("congestion_control: dcqcn\n") + own,
-                  "delay: 1us\nevents: [{qpn: " + std::to_string(17 + lossy) +
-                      ", psn: " + std::to_string(kPsn + kLost) + ", source: 10.0.0.1, do: drop}]");
+                  losing(kPsn + kLost, {17 + lossy}));
       box.write();
       box.run(kMillisecond);
       EXPECT_GT(box.count(0, "packet_seq_err"), 0u);
