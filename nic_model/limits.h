@@ -32,9 +32,13 @@ inline constexpr std::uint32_t kInlineBytesMax = 512;
 /// stay within half of the PSNs, where before and after can be told.
 inline constexpr std::uint32_t kPsnsReadMax = 1u << 21;
 
-/// Packets of one queue pair that may be on their way: 4 GiB of 1024 bytes; receivers have a bit for each of twice as
-/// many, 1 MiB, and stay within half of the PSNs.
+/// Packets of one queue pair that may be on their way: 4 GiB of 1024 bytes. Receivers that place WRITEs as they come
+/// have a bit for each of twice as many, 1 MiB, and stay within half of the PSNs; senders of `selective` one for each.
 inline constexpr std::uint32_t kWindowMax = 1u << 22;
+
+/// PSNs of one queue pair that wait to be sent again with `rnic_sr`, two for each NAK: at most 128 KiB, which grow with
+/// what waits. What has no room there is left to the timer.
+inline constexpr std::uint32_t kResendsMax = 1u << 15;
 
 /// Longest retransmission timeout, ns: beyond any path on earth, and long enough for what is never to be sent again.
 inline constexpr std::int64_t kRetransmissionTimeoutMax = 100'000'000'000;

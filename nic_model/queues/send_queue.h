@@ -41,6 +41,7 @@ struct alignas(64) SendWork {
   bool is_read() const { return opcode == MLX5_OPCODE_RDMA_READ; }
   bool is_atomic() const { return opcode == MLX5_OPCODE_ATOMIC_CS || opcode == MLX5_OPCODE_ATOMIC_FA; }
   bool is_read_or_atomic() const { return is_read() || is_atomic(); }
+  bool is_write() const { return opcode == MLX5_OPCODE_RDMA_WRITE || opcode == MLX5_OPCODE_RDMA_WRITE_IMM; }
   /// It sends nothing.
   bool is_local() const {
     return opcode == MLX5_OPCODE_LOCAL_INVAL || opcode == MLX5_OPCODE_UMR || opcode == MLX5_OPCODE_NOP;

@@ -5,7 +5,8 @@
 
 namespace rocebox::nic_model {
 
-// A gap: `came` is what showed it.
+// A gap. A NAK of `selective` names what showed it, `came`: a WRITE that is named was kept, of one that was not the NAK
+// names the ePSN, and what is no WRITE never is, as its sender knows.
 void Responder::nak_gap(Context& context, std::uint32_t came) {
   const Recovery how = qp_.attributes.loss_recovery.how;
   if (how == Recovery::kTimeoutOnly || (nak_sent_ && how != Recovery::kSelective)) return;
@@ -18,12 +19,13 @@ Counter& Responder::place_ahead(Context& context, Packet packet) {
   const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
   const roce::Bth& bth = roce::bth(packet);
   const auto psn = static_cast<std::uint32_t>(bth.psn);
-  const bool is_whole = info.has(roce::kIsWrite) && info.has(roce::kHasReth) && info.has(roce::kEndsMessage);
-  if (!is_whole || !roce::psn_in_window(psn, epsn_, ahead_.window())) {
-    nak_gap(context, psn);  // others come again, in order
+  const bool writes = info.has(roce::kIsWrite), is_whole = info.has(roce::kHasReth) && info.has(roce::kEndsMessage);
+  const bool has_room = roce::psn_in_window(psn, epsn_, ahead_.window()), was_kept = has_room && ahead_.has(psn);
+  if (!writes || !is_whole || !has_room) {
+    nak_gap(context, writes && !was_kept ? epsn_ : psn);
     return core_.count.drop_out_of_sequence;
   }
-  if (ahead_.has(psn)) {
+  if (was_kept) {
     // IRN says a NAK for each packet out of order. With RNIC-SR a copy of what the bitmap has shows no new gap.
     if (qp_.attributes.loss_recovery.how == Recovery::kSelective) nak_gap(context, psn);
     core_.count.duplicate_request.add();
@@ -38,7 +40,7 @@ Counter& Responder::place_ahead(Context& context, Packet packet) {
       !(qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) ||
       (bytes && core_.memory.check(rkey, qp_.accessor(), reth.virtual_address, bytes, IBV_ACCESS_REMOTE_WRITE) !=
                     MemoryError::kNone)) {
-    nak_gap(context, psn);
+    nak_gap(context, epsn_);
     return core_.count.drop_out_of_sequence;
   }
   if (bytes)

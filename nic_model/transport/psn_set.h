@@ -38,19 +38,31 @@ class PsnSet {
   std::uint32_t mask_ = 0, size_ = 0;
 };
 
-/// PSNs, first in first out, in a ring.
+/// PSNs, first in first out, in a ring that grows to what has waited at once.
 class PsnFifo {
  public:
-  /// No room at all until resize().
-  void resize(std::uint32_t room) { ring_.assign(std::bit_ceil(room), 0); }
   bool empty() const { return first_ == end_; }
   std::uint32_t size() const { return end_ - first_; }
-  /// There must be room.
-  void push(std::uint32_t psn) { ring_[end_++ & (ring_.size() - 1)] = psn; }
+  void push(std::uint32_t psn) {
+    if (size() == ring_.size()) grow();
+    ring_[end_++ & (ring_.size() - 1)] = psn;
+  }
   std::uint32_t pop() { return ring_[first_++ & (ring_.size() - 1)]; }
   void clear() { first_ = end_ = 0; }
 
+  /// Room for so many.
+  std::size_t room() const { return ring_.size(); }
+
  private:
+  void grow() {
+    std::vector<std::uint32_t> more(ring_.empty() ? 16 : 2 * ring_.size());
+    const std::uint32_t count = size();
+    for (std::uint32_t i = 0; i < count; i++) more[i] = pop();
+    ring_ = std::move(more);
+    first_ = 0;
+    end_ = count;
+  }
+
   std::vector<std::uint32_t> ring_;
   std::uint32_t first_ = 0, end_ = 0;
 };

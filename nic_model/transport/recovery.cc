@@ -5,24 +5,41 @@
 
 namespace rocebox::nic_model {
 
+void Requester::forget_recovery() {
+  again_.clear();
+  if (recovers_) came_.clear();
+  recovers_ = resends_ = went_back_ = false;
+}
+
+// As go-back-N, once for each PSN that is asked for: what was sent before this was seen is still on its way, and a NAK
+// for each of that comes.
+void Requester::go_back_once(Context& context, std::uint32_t psn) {
+  if (went_back_ || psn == next_psn()) return;
+  go_back(context, psn);
+  went_back_ = true;
+}
+
 // A NAK: all before `psn` has come, and `came`, which only `selective` says and which lies ahead of `psn`.
 void Requester::recover(Context& context, std::uint32_t psn, std::uint32_t came) {
   const Recovery how = qp_.attributes.loss_recovery.how;
+  if (how == Recovery::kTimeoutOnly) return;
+  // Behind what is no WRITE others of its kind were dropped, and the receiver asks for the next one only when something
+  // comes behind that. With `came` == `psn` it has dropped a WRITE.
+  if (!at(index_of(psn)).is_write() || (how == Recovery::kSelective && came == psn)) return go_back_once(context, psn);
   if (how == Recovery::kRnicSr) {
     // Themis, 2.3: the packet that is expected, and the one that was just sent.
     std::uint32_t last = roce::psn_add(sent_end_, -1);
     const SendWork& newest = at(index_of(last));
     if (newest.is_read()) last = roce::psn_add(newest.first_psn, newest.responded);
-    if (again_.size() < again_most()) {
+    if (again_.size() < std::min(2 * qp_.attributes.loss_recovery.window, kResendsMax)) {
       again_.push(psn);
       if (last != psn) again_.push(last);
       resends_ = true;
     }
   } else if (how == Recovery::kSelective && roce::psn_in_window(came, roce::psn_add(psn, 1), came_.window() - 1) &&
              roce::psn_distance(came, sent_end_) < 0) {
-    const SendWork& work = at(index_of(came));
-    const bool was_kept = work.opcode == MLX5_OPCODE_RDMA_WRITE || work.opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
     // What is no WRITE was dropped (placement.cc), and is missing as well.
+    const bool was_kept = at(index_of(came)).is_write();
     const std::uint32_t missing_end = was_kept ? came : roce::psn_add(came, 1);
     if (was_kept) came_.add(came);
     if (!recovers_) {

@@ -30,7 +30,7 @@ std::uint8_t opcode_of(const SendWork& work, std::uint32_t packet, std::uint8_t 
   } else if (work.is_atomic()) {
     opcode = work.opcode == MLX5_OPCODE_ATOMIC_CS ? IBV_OPCODE_COMPARE_SWAP : IBV_OPCODE_FETCH_ADD;
   } else {
-    const bool writes = work.opcode == MLX5_OPCODE_RDMA_WRITE || work.opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
+    const bool writes = work.is_write();
     const bool more = work.opcode == MLX5_OPCODE_RDMA_WRITE_IMM || work.opcode == MLX5_OPCODE_SEND_IMM;
     const Opcodes& all = writes                                  ? kWriteOpcodes
                          : work.opcode == MLX5_OPCODE_SEND_INVAL ? kSendInvalidateOpcodes
@@ -57,8 +57,8 @@ Requester::Requester(Core& core, Qp& qp)
 void Requester::reset() {
   oldest_ = current_ = end_ = packet_ = 0;
   reads_first_ = reads_count_ = reads_sent_ = 0;
-  again_.clear();
-  recovers_ = resends_ = tells_drained_ = false;
+  forget_recovery();
+  tells_drained_ = false;
   deadline_ = kNever;
   rnr_until_ = 0;
   paced_until_ = kFullBucket;
@@ -74,10 +74,7 @@ void Requester::start() {
     came_.resize(recovery.window);
   else
     came_ = {};
-  if (recovery.how == Recovery::kRnicSr)
-    again_.resize(again_most() + 1);
-  else
-    again_ = {};
+  again_ = {};
   retries_ = qp_.attributes.retry_cnt;
   rnr_retries_ = qp_.attributes.rnr_retry;
   messages_ = credit_limit_ = 0;
@@ -120,8 +117,6 @@ bool Requester::may_begin(const SendWork& work) const {
   if (work.is_read_or_atomic() && reads_sent_ >= reads_most()) return false;
   return !(work.has(MLX5_WQE_CTRL_FENCE) && reads_sent_ > 0);
 }
-
-std::uint32_t Requester::again_most() const { return 2 * qp_.attributes.loss_recovery.window; }
 
 bool Requester::may_send(Nanos now) const {
   if (!qp_.can_send() || now < rnr_until_ || now < paced_until_) return false;

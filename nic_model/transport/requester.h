@@ -141,10 +141,11 @@ class Requester {
   bool retry(Context& context);
   // recovery.cc
   void recover(Context& context, std::uint32_t psn, std::uint32_t came);
+  void go_back_once(Context& context, std::uint32_t psn);
   bool has_to_resend() const { return resends_ && has_again(); }
   bool has_again() const;
-  // PSNs that are kept to be sent again, at most one more.
-  std::uint32_t again_most() const;
+  // No NAK has come yet of what is sent from now on.
+  void forget_recovery();
   PacketPtr resend(Context& context);
   std::uint32_t next_hole();
   void count_nak(roce::AethKind kind, roce::NakCode code);
@@ -167,7 +168,8 @@ class Requester {
   std::uint32_t ack_asked_ = 0;                // last PSN of the last packet that asked for a response
   unsigned reads_count_ = 0, reads_sent_ = 0;  // of reads_
   bool resends_ = false;                       // there may be something in `again_`, or `recovers_`
-  bool recovers_ = false;  // selective: until all that was sent when the first NAK came is acknowledged
+  bool recovers_ = false;   // selective: until all that was sent when the first NAK came is acknowledged
+  bool went_back_ = false;  // to una_, as a NAK asked
   bool tells_drained_ = false;
   bool counts_credits_ = false;                          // the last ACK had a number of them
   static constexpr Nanos kFullBucket = -3600 * kSecond;  // longer ago than any burst lasts

@@ -38,6 +38,7 @@ void Requester::acknowledged(Context& context, std::uint32_t end) {
   if (resends_) [[unlikely]]
     forget_came(end);
   una_ = end;
+  went_back_ = false;
   retries_ = qp_.attributes.retry_cnt;
   rnr_retries_ = qp_.attributes.rnr_retry;
   // What was to be sent again may have arrived meanwhile.
@@ -108,6 +109,7 @@ void Requester::seek(std::uint32_t psn) {
 }
 
 void Requester::go_back(Context& context, std::uint32_t psn) {
+  forget_recovery();
   seek(psn);
   ask_anew(psn);
   core_.wake(context, qp_);
@@ -236,6 +238,7 @@ void Requester::not_ready(Context& context, std::uint32_t psn, unsigned timer_co
     return fail(context, index_of(psn), IBV_WC_RNR_RETRY_EXC_ERR);
   }
   if (rnr_retries_ != 7) rnr_retries_--;  // 7 is for ever
+  forget_recovery();
   seek(psn);
   ask_anew(psn);
   rnr_until_ = context.now() + roce::rnr_timer_nanos(timer_code);
@@ -250,9 +253,6 @@ void Requester::on_retransmit_timer(Context& context) {
   if (deadline_ == kNever || !qp_.can_send() || !has_outstanding()) return;
   if (context.now() < deadline_) return context.arm(qp_.retransmit_timer, deadline_);
   core_.count.local_ack_timeout_err.add();
-  again_.clear();
-  recovers_ = resends_ = false;
-  if (came_.window()) came_.clear();
   if (retry(context)) go_back(context, una_);
 }
 

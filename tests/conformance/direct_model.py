@@ -7,9 +7,12 @@ sender sends the packet that it names again, and the one that it sent last. Whet
 does not say: here it does not (README.md).
 `selective`: IRN (SIGCOMM 2018), 3.1. Each packet out of order brings a NACK with the ePSN and its own PSN (in the AETH's MSN). The
 sender sends what is missing below the highest PSN named again, each once, until all that had been sent when this began is acknowledged.
+Of a WRITE that is not kept, as there is no room for it or something wrong with it, the NACK names the ePSN instead.
 `timeout_only`: the receiver says nothing of gaps.
 
-What is not a WRITE is not kept ahead of its turn. Messages complete in order. The specification's rules hold for all else."""
+What is not a WRITE is not kept ahead of its turn. So where the packet that a NACK asks for is none, or a WRITE was not kept, the sender goes
+back to it as the specification's does, once for each ePSN, and without counting a retry (README.md). Messages complete in order. The
+specification's rules hold for all else."""
 from model import MTU, PSNS, QueuePair, Work, distance, run
 
 RECOVERIES = ("rnic_sr", "selective", "timeout_only")
@@ -39,6 +42,7 @@ class DirectQueuePair(QueuePair):
         self.is_placed = False  # what is executed came before
         # `selective`'s sender.
         self.named, self.highest, self.hole, self.recovery_end = set(), None, None, None
+        self.went_back_to = None
 
     # Receiver.
 
@@ -108,7 +112,8 @@ class DirectQueuePair(QueuePair):
         if self.recovery == "rnic_sr" and not is_copy:
             super().out_of_order(p)
         elif self.recovery == "selective":
-            self.say(f"NAK_PSN {self.epsn} msn={p.psn}")
+            shown = p.psn if p.psn in self.ahead or not p.name.startswith("WRITE") else self.epsn
+            self.say(f"NAK_PSN {self.epsn} msn={shown}")
 
     def is_good_ahead(self, p):
         """What is wrong with it is said in its turn (9.7.4.1: the PSN first)."""
@@ -139,6 +144,10 @@ class DirectQueuePair(QueuePair):
 
     def on_gap(self, p):
         """It costs no retry: `selective` says one for each packet that comes."""
+        if self.recovery == "timeout_only":
+            return
+        if self.packet_of(p.psn)[0].kind != "WRITE" or (self.recovery == "selective" and p.number("msn") == p.psn):
+            return self.go_back_once(p.psn)
         if self.recovery == "rnic_sr":
             last = self.packet_of((self.sent_end - 1) % PSNS)[1][0]
             for psn in dict.fromkeys((p.psn, last)):
@@ -146,6 +155,17 @@ class DirectQueuePair(QueuePair):
         elif self.recovery == "selective":
             self.on_selective(p.number("msn"))
         self.arm()
+
+    def go_back_once(self, psn):
+        if psn == self.went_back_to or self.rnr_until is not None:  # then all of it is still to be sent
+            return
+        self.forget()
+        self.went_back_to = psn
+        self.go_back(psn)
+
+    def on_rnr(self, p):
+        self.forget()
+        super().on_rnr(p)
 
     def on_selective(self, came):
         """What lies ahead of ePSN and was sent shows what is missing."""
@@ -179,8 +199,8 @@ class DirectQueuePair(QueuePair):
         super().retry(psn)
 
     def forget(self):
-        """At a timeout, too: then all is sent again."""
-        self.named, self.recovery_end = set(), None
+        """Where all is sent again, too."""
+        self.named, self.recovery_end, self.went_back_to = set(), None, None
 
 
 def run_with(recovery, case):
