@@ -71,8 +71,8 @@ struct NicConfig {
   bool header_only = false;
   bool icrc = true;
   Entropy entropy = Entropy::kDrawn;
-  Recovery recovery = Recovery::kGoBackN;
-  Nanos retransmit_stall = 0;
+  Recovery recovery = LossRecovery{}.how;
+  Nanos retransmit_stall = LossRecovery{}.retransmit_stall;
   std::shared_ptr<const CongestionControlOptions> control;  ///< null: none
   std::string_view control_name;                            ///< its component's
   std::optional<NotificationPoint> notification_point;      ///< of `control`
@@ -83,9 +83,9 @@ struct NicConfig {
   bool obey_pauses = true;
   bool credits = false;
   dpa::DpaConfig dpa;
-  std::int64_t window = 512;
+  std::int64_t window = LossRecovery{}.window;
   std::int64_t ack_every = 16;
-  Nanos retransmission_timeout = 0;
+  Nanos retransmission_timeout = LossRecovery{}.retransmission_timeout;
   Nanos arp_timeout = 1 * kSecond;
   int arp_tries = 5;
   GroupReportsOption group_reports = GroupReportsOption::kOff;

@@ -21,7 +21,13 @@ Qp::Qp(Core& core, std::uint32_t number, const QpInit& made, const ibv_qp_cap& g
       rnr_timer(timer_tag(TimerOf::kRnr, number)),
       pace_timer(timer_tag(TimerOf::kPace, number)),
       response_timer(timer_tag(TimerOf::kResponsePace, number)) {
-  attributes.loss_recovery = core.config.loss_recovery();
+  attributes = core.new_attributes();
+}
+
+QpAttributes Core::new_attributes() const {
+  QpAttributes all;
+  all.loss_recovery = config.loss_recovery();
+  return all;
 }
 
 void Core::wake_idle(Context& context, Qp& qp) {

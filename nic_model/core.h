@@ -64,6 +64,8 @@ class Core {
     const std::uint32_t index = qpn - config.first_qpn;
     return index < qps.size() ? qps[index].get() : nullptr;
   }
+  /// Of a queue pair that is made or reset.
+  QpAttributes new_attributes() const;
   /// The entropy of a flow: from 0xC000 on, by both queue pairs (config.h, Entropy).
   std::uint16_t udp_source_port(std::uint32_t qpn, std::uint32_t destination_qp) const;
   /// The queue pair has something to send, or may have.

@@ -169,8 +169,7 @@ void Host::reset(Qp& qp) {
   context_->cancel(qp.pace_timer);
   context_->cancel(qp.response_timer);
   qp.connection = 0;
-  qp.attributes = QpAttributes();
-  qp.attributes.loss_recovery = core_.config.loss_recovery();
+  qp.attributes = core_.new_attributes();
   for (CompletionQueue* cq : {qp.init.send_cq, qp.init.receive_cq})
     if (!cq->is_devices())
       cq->remove(qp.number(), [&](const CqeWords& words) {
