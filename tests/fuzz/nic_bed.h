@@ -28,7 +28,8 @@ class Bed {
   /// Sees what leaves a side.
   using Look = std::function<void(unsigned side, Packet packet)>;
 
-  Bed(const NicSetup& setup, Look look)
+  /// `queue_pairs` are all that a side has at a time.
+  Bed(const NicSetup& setup, std::size_t queue_pairs, Look look)
       : look_(std::move(look)), fabric_([this](FabricPort from, std::span<Packet> packets, Nanos now) {
           for (Packet packet : packets) leave(from.device, PacketPtr(packet), now);
         }) {
@@ -43,7 +44,7 @@ class Bed {
       devices_.back()->set_batch_max(1);
       fabric_.add(*devices_.back());
       if (setup.meddles) {
-        auto meddler = std::make_unique<Meddler>();
+        auto meddler = std::make_unique<Meddler>(queue_pairs);
         meddlers_[side] = meddler.get();
         nic(side).observe_by(std::move(meddler));
       }

@@ -49,7 +49,7 @@ class World {
  public:
   World(Input& input, const NicSetup& nic, const HostSetup& hosts)
       : input_(input),
-        bed_(nic, [this](unsigned side, Packet packet) { look(side, packet); }),
+        bed_(nic, pairs_of(hosts.ways).size(), [this](unsigned side, Packet packet) { look(side, packet); }),
         near_(bed_, 0, nic, hosts),
         far_(bed_, 1, nic, hosts),
         forger_(input, nic.header_only),

@@ -16,6 +16,9 @@ class Meddler final : public nic_model::Observer {
   };
   static constexpr std::size_t kCommandsMax = 32;
 
+  /// `queue_pairs` are all that its NIC has at a time.
+  explicit Meddler(std::size_t queue_pairs) : queue_pairs_(queue_pairs) {}
+
   std::uint32_t events() const override { return UINT32_MAX; }
   void on_queue_pair(nic_model::Controls& controls, std::uint32_t qpn) override { act(controls, qpn); }
   void on_event(nic_model::Controls& controls, const nic_model::QpEvent& event) override {
@@ -70,11 +73,12 @@ class Meddler final : public nic_model::Observer {
       case 6:
         return void(controls.send_to_peer(qpn, message));
       case 7:
-        require(controls.nic_use().ready_queue_pairs <= 24, "no more are ready than there are");
+        require(controls.nic_use().ready_queue_pairs <= queue_pairs_, "no more are ready than there are");
         return controls.wake_at(command.value ? controls.now() + command.value * kMicrosecond : kNever);
     }
   }
 
+  const std::size_t queue_pairs_;
   std::deque<Command> commands_;
   std::uint64_t questions_ = 0, answers_ = 0;
 };
