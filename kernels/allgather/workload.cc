@@ -256,6 +256,7 @@ class MulticastOptions final : public WorkloadOptions {
   Range<std::int64_t> hosts() const override {
     return config_.team.ranks.empty() ? Range<std::int64_t>{2, kRanksMax} : Range<std::int64_t>{1, 1};
   }
+  std::uint32_t packets_in_flight() const override { return config_.team.recovery.packets_in_flight(); }
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
     return std::make_unique<MulticastWorkload>(hosts, config_, kIsBroadcast);
   }

@@ -22,7 +22,8 @@ inline constexpr std::string_view kRecoveries[] = {"go_back_n", "rnic_sr", "sele
 /// As `recovery:` has it.
 constexpr std::string_view word_of(Recovery recovery) { return kRecoveries[static_cast<unsigned>(recovery)]; }
 
-/// Of a reliable queue pair. Both ends must have the same `how`.
+/// Of a reliable queue pair. Both ends must have the same `how`. Where that places WRITEs as they come, no end's window
+/// should be more than twice the other's: what comes farther ahead than a receiver keeps is dropped and sent again.
 struct LossRecovery {
   Recovery how = Recovery::kGoBackN;
   std::uint32_t window = 512;        ///< packets that may be on their way; a receiver takes twice as many ahead

@@ -56,7 +56,7 @@ struct Component {
 };
 
 /// Raised whenever a type that crosses the plugin boundary changes.
-inline constexpr std::uint32_t kComponentAbi = 26;
+inline constexpr std::uint32_t kComponentAbi = 27;
 
 }  // namespace rocebox
 

@@ -44,6 +44,9 @@ class Fields {
   virtual void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view doc) = 0;
   /// Written with a unit: `250ns`, `10us`, `25ms`, `1.5s`.
   virtual void duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view doc) = 0;
+  /// As duration(), or `otherwise`: a word that stands for none.
+  virtual void duration_or(std::string_view name, std::optional<Nanos>& value, std::string_view otherwise,
+                           Range<Nanos> range, std::string_view doc) = 0;
   /// Bits per second, written with a unit: `10Gbps`, `400Mbps`; 0 is written `0` or `unlimited` when allowed.
   virtual void rate(std::string_view name, std::uint64_t& bits_per_second, Range<std::uint64_t> range,
                     std::string_view doc) = 0;

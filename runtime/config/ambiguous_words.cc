@@ -21,6 +21,10 @@ class NamesOnce final : public ConfigFields {
   void boolean(std::string_view name, bool&, std::string_view) override { take(name); }
   void integer(std::string_view name, std::int64_t&, Range<std::int64_t>, std::string_view) override { take(name); }
   void duration(std::string_view name, Nanos&, Range<Nanos>, std::string_view) override { take(name); }
+  void duration_or(std::string_view name, std::optional<Nanos>&, std::string_view, Range<Nanos>,
+                   std::string_view) override {
+    take(name);
+  }
   void rate(std::string_view name, std::uint64_t&, Range<std::uint64_t>, std::string_view) override { take(name); }
   void bytes(std::string_view name, std::uint64_t&, Range<std::uint64_t>, std::string_view) override { take(name); }
   void fraction(std::string_view name, double&, Range<double>, std::string_view) override { take(name); }

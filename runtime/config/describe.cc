@@ -36,6 +36,11 @@ void FieldsTable::integer(std::string_view name, std::int64_t& value, Range<std:
 void FieldsTable::duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view doc) {
   row(name, "duration", range_text(range, format_duration), format_duration(value), doc);
 }
+void FieldsTable::duration_or(std::string_view name, std::optional<Nanos>& value, std::string_view otherwise,
+                              Range<Nanos> range, std::string_view doc) {
+  row(name, fmt::format("duration|{}", otherwise), range_text(range, format_duration),
+      value ? format_duration(*value) : std::string(otherwise), doc);
+}
 void FieldsTable::rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) {
   row(name, "rate", range_text(range, format_rate), format_rate(value), doc);
 }
@@ -134,6 +139,14 @@ void FieldsSchema::duration(std::string_view name, Nanos& value, Range<Nanos> ra
   auto& p = property(name, fmt::format("{} ({})", doc, range_text(range, format_duration)));
   p["anyOf"] = {{{"type", "string"}, {"pattern", "^[0-9._]+ ?(ns|us|ms|s|min)$"}}, {{"const", 0}}};
   p["default"] = format_duration(value);
+}
+void FieldsSchema::duration_or(std::string_view name, std::optional<Nanos>& value, std::string_view otherwise,
+                               Range<Nanos> range, std::string_view doc) {
+  Nanos shown = value.value_or(range.low);
+  duration(name, shown, range, doc);
+  auto& p = object_["properties"][std::string(name)];
+  p["anyOf"].push_back({{"const", otherwise}});
+  if (!value) p["default"] = otherwise;
 }
 void FieldsSchema::rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) {
   auto& p = property(name, fmt::format("{} ({})", doc, range_text(range, format_rate)));

@@ -14,7 +14,7 @@ namespace rocebox::config {
 struct OptionRow {
   std::string name;      ///< with its group: `forward.loss`, `events[].psn`
   std::string type;      ///< duration, rate, bytes, share, integer, boolean, mac, address, prefix, text, list of
-                         ///< texts, a|b|c
+                         ///< texts, a|b|c, duration|a
   std::string range;     ///< "0ns .. 10s"; empty when there is none
   std::string fallback;  ///< the default, as it would be written
   std::string doc;
@@ -29,6 +29,8 @@ class FieldsTable final : public ConfigFields {
   void boolean(std::string_view name, bool& value, std::string_view doc) override;
   void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view doc) override;
   void duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view doc) override;
+  void duration_or(std::string_view name, std::optional<Nanos>& value, std::string_view otherwise, Range<Nanos> range,
+                   std::string_view doc) override;
   void rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
   void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
   void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) override;
@@ -70,6 +72,8 @@ class FieldsSchema final : public ConfigFields {
   void boolean(std::string_view name, bool& value, std::string_view doc) override;
   void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view doc) override;
   void duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view doc) override;
+  void duration_or(std::string_view name, std::optional<Nanos>& value, std::string_view otherwise, Range<Nanos> range,
+                   std::string_view doc) override;
   void rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
   void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view doc) override;
   void fraction(std::string_view name, double& value, Range<double> range, std::string_view doc) override;

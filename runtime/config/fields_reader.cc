@@ -92,6 +92,19 @@ void FieldsReader::integer(std::string_view name, std::int64_t& value, Range<std
 void FieldsReader::duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view) {
   number(name, value, range, "a time with a unit, such as 25ms", parse_duration, format_duration);
 }
+void FieldsReader::duration_or(std::string_view name, std::optional<Nanos>& value, std::string_view otherwise,
+                               Range<Nanos> range, std::string_view) {
+  const Node* node = node_ ? node_->find(name) : nullptr;
+  if (node && (node->kind != Node::Kind::kScalar || node->scalar != otherwise)) {
+    Nanos time = value.value_or(range.low);
+    number(name, time, range, fmt::format("a time with a unit, such as 25ms, or `{}`", otherwise), parse_duration,
+           format_duration);
+    value = time;
+    return;
+  }
+  if (use(name)) value.reset();
+  record(name, value ? format_duration(*value) : std::string(otherwise));
+}
 void FieldsReader::rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) {
   number(name, value, range, "a rate with a unit, such as 100Gbps", parse_rate, format_rate);
 }

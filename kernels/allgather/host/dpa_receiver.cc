@@ -48,6 +48,7 @@ void DpaReceiver::make_queues() {
   if (!qp.qp || (!is_uc() && !loopback.qp)) throw ConfigError("the DPA's `heap` is too small for its queue pairs");
   qp_ = qp.qp;
   loopback_ = loopback.qp;
+  if (loopback_) communicator_.options().recovery.apply(communicator_.rank().host(), *loopback_);
   w.receive_ring = qp.receive_ring, w.receive_doorbell = qp.doorbell;
   w.loopback_ring = loopback.send_ring, w.loopback_number = loopback.number;
   w.slot_bytes = ring.slot_bytes(), w.staging_key = process_.heap_key();

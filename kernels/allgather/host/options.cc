@@ -77,6 +77,7 @@ void TeamOptions::fields(Fields& f) {
              "a collective fails when for so long nothing has happened that others owe it");
   f.integer("retry_cnt", retry_cnt, {0, 7}, "times that a packet of a connection is sent again");
   f.integer("local_ack_timeout", timeout_exponent, {0, 31}, "4.096 us times two to this power until that");
+  recovery.fields(f);
   std::vector<std::string> texts;
   for (const roce::IpAddress& rank : ranks) texts.push_back(roce::address_text(rank));
   f.texts(

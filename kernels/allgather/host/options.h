@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/allgather/model/immediate.h"
+#include "nic_model/host/workloads/recovery_options.h"
 #include "runtime/component/fields.h"
 #include "runtime/roce/address.h"
 
@@ -37,6 +38,7 @@ struct TeamOptions {
   std::optional<roce::IpAddress> group;
   std::int64_t qkey = 0x11111111;
   std::int64_t timeout_exponent = 14, retry_cnt = 7;
+  nic_model::RecoveryOptions recovery;  ///< of connections: ring, barrier, copies
   Transport transport = Transport::kUd;
   Receiver receiver = Receiver::kHost;
   Nanos poll = kMicrosecond;

@@ -119,6 +119,7 @@ nic_model::CompletionQueue* Rank::create_cq(std::uint32_t entries, Subgroup& sub
 nic_model::Qp* Rank::create_qp(const nic_model::QpInit& init) {
   nic_model::Qp* qp = host_.create_qp(init);
   if (!qp) no_queue_pair_left();
+  team_.options().recovery.apply(host_, *qp);
   return qp;
 }
 

@@ -38,10 +38,12 @@ std::string Control::build(Host& host, std::uint32_t domain, std::uint32_t progr
   return datagrams_ ? "" : "the NIC has no more queue pairs; raise its `queue_pairs`";
 }
 
-bool Control::connect(Host& host, const QueuePairInfo& peer, std::uint32_t psn, std::uint8_t ack_timeout) {
+bool Control::connect(Host& host, const QueuePairInfo& peer, std::uint32_t psn, std::uint8_t ack_timeout,
+                      const nic_model::RecoveryOptions& recovery) {
   peer_address_ = peer.address, peer_qpn_ = peer.control_qpn;
   first_psn_ = psn, peers_first_psn_ = peer.psn;
   ack_timeout_ = ack_timeout;
+  recovery_ = recovery;
   nic_model::ConnectOptions with = options_of(host);
   with.psn = psn;
   if (!connect_control(host) ||
@@ -58,6 +60,7 @@ bool Control::connect_control(Host& host) {
   with.timeout = ack_timeout_;
   with.psn = roce::psn_add(first_psn_, acknowledged_);
   const nic_model::Peer peer{peer_address_, peer_qpn_, roce::psn_add(peers_first_psn_, came_)};
+  recovery_.apply(host, *control_);
   if (nic_model::connect(host, *control_, peer, with) != 0) return false;
   for (std::uint32_t slot = 0; slot < kControlBuffers; slot++) post(host, slot);
   return true;

@@ -28,7 +28,8 @@ class Control {
   std::uint32_t datagram_qpn() const { return datagrams_->number(); }
   nic_model::CompletionQueue& cq() const { return *cq_; }
   /// `psn`: the first that this side sends on either connection.
-  bool connect(nic_model::Host& host, const QueuePairInfo& peer, std::uint32_t psn, std::uint8_t ack_timeout);
+  bool connect(nic_model::Host& host, const QueuePairInfo& peer, std::uint32_t psn, std::uint8_t ack_timeout,
+               const nic_model::RecoveryOptions& recovery);
   void shut(nic_model::Host& host);
   /// Gives back what build() took, all or a part.
   void undo(nic_model::Host& host);
@@ -93,6 +94,7 @@ class Control {
   roce::IpAddress peer_address_{};
   std::uint32_t peer_qpn_ = 0, first_psn_ = 0, peers_first_psn_ = 0;
   std::uint8_t ack_timeout_ = 0;
+  nic_model::RecoveryOptions recovery_;
   std::uint32_t acknowledged_ = 0, came_ = 0, resumes_ = 0;  // resumes_: since the last acknowledgement
   std::deque<ClearToSend> under_way_;
 };

@@ -9,6 +9,7 @@
 
 #include "kernels/sdr/limits.h"
 #include "kernels/sdr/messages/immediate.h"
+#include "nic_model/host/workloads/recovery_options.h"
 #include "runtime/roce/address.h"
 
 namespace rocebox::sdr {
@@ -28,6 +29,8 @@ struct QueuePairOptions {
   std::uint32_t send_batch = 16;   ///< WQEs for one doorbell and one completion
   std::uint32_t rate_limit = 0;    ///< kbit/s of the whole queue pair; 0: none
   std::uint8_t ack_timeout = 14;   ///< of RC, the control connection included: 4.096 us times 2 to that
+  /// Of the same. Both ends must recover alike, which their info does not tell.
+  nic_model::RecoveryOptions recovery{};
 
   std::uint32_t packets_max() const { return static_cast<std::uint32_t>(message_bytes / mtu); }
   std::uint32_t chunks_max() const { return (packets_max() + packets_a_chunk - 1) / packets_a_chunk; }

@@ -197,9 +197,10 @@ std::string QueuePair::connect(Host& host, const QueuePairInfo& peer) {
   with.timeout = options_.ack_timeout;
   with.rnr_retry = options_.rnr_retry ? 7 : 0;
   with.psn = first_psn_;
-  bool good = control_.connect(host, peer, first_psn_, options_.ack_timeout);
+  bool good = control_.connect(host, peer, first_psn_, options_.ack_timeout, options_.recovery);
   for (std::size_t i = 0; i < transports_.size() && good; i++) {
     nic_model::Qp& qp = *transports_[i].at.qp;
+    options_.recovery.apply(host, qp);
     good = nic_model::connect(host, qp, {peer.address, peer.qpns[i], peer.psn}, with) == 0;
     if (!good || options_.rate_limit == 0) continue;
     ibv_qp_attr a{};

@@ -50,6 +50,7 @@ void MessagesConfig::fields(Fields& f) {
   f.duration("poll", poll, {0, kSecond}, "how often the receiver looks at its bitmaps; 0: a hundredth of the RTT");
   f.rate("bandwidth", bandwidth, {0, kRateMax}, "of the path, for the fallback timeout; 0: the NIC's rate");
   f.integer("ack_timeout", ack_timeout, {1, 31}, "of reliable connections: 4.096us times 2 to this");
+  recovery.fields(f);
   if (std::string why = mistake(); !why.empty()) f.refuse("reliability", "does not go with the rest: " + why);
 }
 
@@ -74,6 +75,7 @@ QueuePairOptions MessagesConfig::queue_pair() const {
   o.unreliable = unreliable;
   o.send_batch = to_32(send_batch);
   o.ack_timeout = static_cast<std::uint8_t>(ack_timeout);
+  o.recovery = recovery;
   return o;
 }
 

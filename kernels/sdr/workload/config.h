@@ -2,6 +2,7 @@
 // Options of the workload `sdr_messages`.
 #pragma once
 #include "kernels/sdr/reliability/parts.h"
+#include "nic_model/host/workloads/recovery_options.h"
 #include "runtime/component/fields.h"
 
 namespace rocebox::sdr {
@@ -28,6 +29,7 @@ struct MessagesConfig {
   FallbackTimeout fallback = FallbackTimeout::kDataAndParity;
   std::uint64_t bandwidth = 0;
   std::int64_t ack_timeout = 14, dpa_senders = 0;
+  nic_model::RecoveryOptions recovery;
 };
 
 }  // namespace rocebox::sdr

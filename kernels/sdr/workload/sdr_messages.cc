@@ -54,6 +54,7 @@ class SdrMessages final : public Workload, public Carrier {
       end.memory.resize(static_cast<std::size_t>(config.in_flight) * config.max_size);
       end.transfers.resize(sizes_.size());
     }
+    nic_model::require_peers(on[0], on[1], &config.recovery);
   }
 
   // The two ends tell each other of their queue pairs out of band.
@@ -222,6 +223,7 @@ class MessagesOptions final : public WorkloadOptions {
  public:
   void fields(Fields& fields) override { config_.fields(fields); }
   Range<std::int64_t> hosts() const override { return {2, 2}; }
+  std::uint32_t packets_in_flight() const override { return config_.recovery.packets_in_flight(); }
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t seed) const override {
     return std::make_unique<SdrMessages>(hosts, config_, seed);
   }

@@ -55,7 +55,7 @@ Side::Found Side::find(std::uint64_t slot, std::uint32_t message) const {
   return neither ? Found::kWrong : Found::kPartial;
 }
 
-bool Side::prepare(Host& host, CompletionQueue& cq) {
+bool Side::prepare(Host& host, CompletionQueue& cq, const RecoveryOptions& recovery) {
   memory_.assign(stride() * case_.messages, kEmpty);
   seen_.assign(case_.messages, false);
   const bool has_data = requests_ != (case_.verb == Verb::kRead);
@@ -78,6 +78,7 @@ bool Side::prepare(Host& host, CompletionQueue& cq) {
     host.memory().remove(mapping_.key);
     return false;
   }
+  recovery.apply(host, *qp_);
   if (init(host)) return true;
   release(host);
   return false;

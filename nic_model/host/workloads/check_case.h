@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nic_model/host/host.h"
+#include "nic_model/host/workloads/recovery_options.h"
 
 namespace rocebox::nic_model::check {
 
@@ -71,7 +72,7 @@ class Side {
   Side(const Case& which, std::uint32_t number, bool requests) : case_(which), number_(number), requests_(requests) {}
 
   /// Memory, queue pair, receive requests. False: too many queue pairs or regions.
-  bool prepare(Host& host, CompletionQueue& cq);
+  bool prepare(Host& host, CompletionQueue& cq, const RecoveryOptions& recovery);
   /// The own queue pair and memory, for the other side.
   void describe(Message& message) const;
   /// To RTS, towards who sent `there`. 0, or the errno of what failed.

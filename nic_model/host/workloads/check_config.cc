@@ -45,6 +45,7 @@ void Config::fields(Fields& f) {
   f.duration("settle", settle, {kMillisecond, 60 * kSecond},
              "time after its sender has sent all for which what has not come is waited for");
   f.boolean("persistent", persistent, "the server stays when its first client has gone");
+  recovery.fields(f);
   f.list("cases", cases, kCasesMax, "what is checked; left out: each verb of each transport, sent by either side",
          [this](Fields& g, CaseConfig& one) { show(g, one); });
   if (size * static_cast<std::uint64_t>(messages) > kCaseBytesMax)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nic_model/host/workloads/check_case.h"
+#include "nic_model/host/workloads/recovery_options.h"
 
 namespace rocebox::nic_model::check {
 
@@ -29,6 +30,7 @@ struct Config {
   Nanos settle = 500 * kMillisecond;
   bool persistent = false;
   std::vector<CaseConfig> cases;
+  RecoveryOptions recovery;  ///< of reliable queue pairs, the control connection's too
 
  private:
   void show(Fields& fields, CaseConfig& one) const;

@@ -71,7 +71,7 @@ void VerbsCheck::begin(Host& host, Session& session) {
   const Case& which = cases_[session.next_case];
   const auto number = static_cast<std::uint32_t>(session.next_case++);
   session.side = std::make_unique<Side>(which, number, !which.server_requests);
-  if (!session.side->prepare(host, *cq_)) {
+  if (!session.side->prepare(host, *cq_, config_.recovery)) {
     session.side.reset();
     return leave(host, session, "too few queue pairs for a case");
   }
@@ -92,7 +92,7 @@ void VerbsCheck::on_case(Host& host, Session& session, const Message& message) {
       message.transport < std::size(kTransports) && message.verb < std::size(kVerbs) && which.is_possible();
   if (!known) return leave(host, session, "a client asks for a case that is not possible");
   session.side = std::make_unique<Side>(which, word(message.number), which.server_requests);
-  if (!session.side->prepare(host, *cq_)) {
+  if (!session.side->prepare(host, *cq_, config_.recovery)) {
     session.side.reset();
     return leave(host, session, "too few queue pairs for a case");
   }

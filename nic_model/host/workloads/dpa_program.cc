@@ -26,6 +26,7 @@ struct DpaProgramConfig {
   InputFile file;
   DpaVerb verb = DpaVerb::kSend;
   bool echo = false;
+  RecoveryOptions recovery;
 
   bool has_program() const { return !program.empty() || !file.path.empty(); }
 
@@ -43,6 +44,7 @@ struct DpaProgramConfig {
     f.integer("messages", messages, {1, 1 << 30}, "how many a client sends");
     f.bytes("size", size, {1, 4096}, "bytes of each");
     f.boolean("echo", echo, "the client waits for each message to come back, and compares it");
+    recovery.fields(f);
     if (!program.empty() && !file.path.empty()) f.refuse("file", "and `program` are one or the other");
     if (!address && !has_program()) f.refuse("program", "is missing, or `file`: a server runs one");
     if (echo && verb != DpaVerb::kSend) f.refuse("echo", "is of `verb: send`");
@@ -65,7 +67,8 @@ struct DpaTarget {
 class DpaProgram final : public ClientOrServer {
  public:
   DpaProgram(const WorkloadHost& on, const DpaProgramConfig& config)
-      : ClientOrServer(on, {config.address, config.port, 1024, "what programs send is read"}), config_(config) {
+      : ClientOrServer(on, {config.address, config.port, 1024, config.recovery, "what programs send is read"}),
+        config_(config) {
     if (!config.has_program()) return;
     process_ = config.program.empty() ? &host_.dpa().create_process(config.file.path, config.file.text)
                                       : &host_.dpa().create_process(dpa::library_path(config.program));
@@ -80,6 +83,7 @@ class DpaProgram final : public ClientOrServer {
       with.host_key = host_.memory().add(with.host_domain, window_->data(), with.host_bytes, IBV_ACCESS_LOCAL_WRITE);
     }
     endpoint_.emplace(*process_, with);
+    config.recovery.apply(host_, endpoint_->qp());
     endpoint_->shared().role = config.address ? 1 : 0;
     endpoint_->shared().count = static_cast<std::uint32_t>(config.messages);
     endpoint_->shared().buffer_bytes = static_cast<std::uint32_t>(config.size);
@@ -135,6 +139,7 @@ void DpaProgram::make_queue_pair(Host& host) {
   init.capacity = {kUnderWay, kUnderWay, 1, 1, 0};
   qp_ = host.create_qp(init);
   if (!qp_) return;
+  config_.recovery.apply(host, *qp_);
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
   a.port_num = 1;

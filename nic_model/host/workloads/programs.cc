@@ -62,7 +62,16 @@ void require_peers(const WorkloadHost& one, const WorkloadHost& other, const Rec
     recovery->require_possible(other.name, there);
   }
   if (recovery && !recovery->recovery && here.recovery != there.recovery)
-    refuse("recovery", word_of(here.recovery), word_of(there.recovery), "both ends must recover alike");
+    refuse("recovery", word_of(here.recovery), word_of(there.recovery),
+           "both ends must recover alike: give the workload a `recovery:` of its own");
+  if (recovery) {
+    const LossRecovery left = recovery->over(here.loss_recovery()), right = recovery->over(there.loss_recovery());
+    if (left.places_directly() && std::max(left.window, right.window) > 2 * std::min(left.window, right.window))
+      refuse("window", std::to_string(left.window), std::to_string(right.window),
+             fmt::format("with `recovery: {}` a receiver keeps no more than twice its own window ahead: give the "
+                         "workload a `window:` of its own",
+                         word_of(left.how)));
+  }
   if (here.header_only != there.header_only)
     refuse("header_only", here.header_only ? "true" : "false", there.header_only ? "true" : "false",
            "one would take the other's packets for cut off");
@@ -105,6 +114,7 @@ ClientOrServer::ClientOrServer(const WorkloadHost& on, const Ends& ends)
       cq_entries_(ends.cq_entries) {
   if (ends.compares && host_.config().header_only)
     throw ConfigError("`" + on.name + "` has `header_only: true`, and " + ends.compares);
+  ends.recovery.require_possible(on.name, host_.config());
   program_ = host_.submit(*this);
 }
 

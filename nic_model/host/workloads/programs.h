@@ -22,7 +22,8 @@ namespace rocebox::nic_model {
 Host& host_of(const WorkloadHost& on, std::int64_t path_mtu = 0);
 
 /// Throws ConfigError for two hosts whose queue pairs would not understand each other: NICs of which one sends headers
-/// alone, or, for reliable ones with `recovery`, which recover differently or cannot do so. Null: unreliable ones.
+/// alone, or, for reliable ones with `recovery`, which recover differently, cannot do so, or send farther ahead than
+/// the other keeps. Null: unreliable ones.
 void require_peers(const WorkloadHost& one, const WorkloadHost& other, const RecoveryOptions* recovery);
 
 /// Counts queue pairs that a workload creates on each of its hosts and keeps, when it gets so far: a run that ends
@@ -85,8 +86,9 @@ class ClientOrServer : public Workload, public HostProgram {
     const std::optional<roce::IpAddress>& server;  ///< none: be one
     std::int64_t port;
     std::uint32_t cq_entries;
-    const char* compares;       ///< what a NIC without bytes could not do, for the message; null: nothing
-    std::int64_t path_mtu = 0;  ///< that its queue pairs are to have; 0: any
+    const RecoveryOptions& recovery;  ///< of its queue pairs
+    const char* compares;             ///< what a NIC without bytes could not do, for the message; null: nothing
+    std::int64_t path_mtu = 0;        ///< that its queue pairs are to have; 0: any
   };
   /// Throws ConfigError.
   ClientOrServer(const WorkloadHost& on, const Ends& ends);
@@ -138,6 +140,7 @@ class OneHostOptions final : public WorkloadOptions {
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t) const override {
     return std::make_unique<W>(hosts[0], config_);
   }
+  std::uint32_t packets_in_flight() const override { return config_.recovery.packets_in_flight(); }
 
  private:
   Config config_;

@@ -8,8 +8,9 @@
 namespace rocebox::nic_model {
 namespace {
 
-constexpr std::string_view kRecovery = "recovery", kWindow = "window", kTimeout = "retransmission_timeout";
-constexpr std::string_view kWords[] = {"nic", kRecoveries[0], kRecoveries[1], kRecoveries[2], kRecoveries[3]};
+constexpr std::string_view kRecovery = "recovery", kWindow = "window", kTimeout = "retransmission_timeout",
+                           kStall = "retransmit_stall", kAsNic = "nic";
+constexpr std::string_view kWords[] = {kAsNic, kRecoveries[0], kRecoveries[1], kRecoveries[2], kRecoveries[3]};
 static_assert(std::size(kWords) == std::size(kRecoveries) + 1);
 
 }  // namespace
@@ -20,23 +21,26 @@ void RecoveryOptions::fields(Fields& f) {
            "of its reliable connections, as a NIC's option has it; nic: as the hosts' NICs say");
   recovery = word == 0 ? std::nullopt : std::optional(static_cast<Recovery>(word - 1));
   f.integer(kWindow, window, {0, kWindowMax}, "packets of a connection that may be on their way; 0: as the NICs say");
-  Nanos time = retransmission_timeout.value_or(0);
-  f.duration(kTimeout, time, {0, kRetransmissionTimeoutMax},
-             "time without a response after which packets are sent again; 0: as `timeout` says; left out: as the NICs "
-             "say");
-  if (f.given(kTimeout))
-    retransmission_timeout = time;
-  else
-    f.exclude(kTimeout, "");  // 0 would mean another thing
+  f.duration_or(kTimeout, retransmission_timeout, kAsNic, {0, kRetransmissionTimeoutMax},
+                "time without a response after which packets are sent again; 0: as verbs' `timeout` says; nic: as the "
+                "NICs say");
+  f.duration_or(kStall, retransmit_stall, kAsNic, {0, kRetransmitStallMax},
+                "rnic_sr, selective: nothing is sent for so long after a packet that was sent again; nic: as the NICs "
+                "say");
+  if (recovery)
+    f.has_effect(kStall, !retransmit_stall || *recovery == Recovery::kRnicSr || *recovery == Recovery::kSelective,
+                 kRecovery, fmt::format("has no effect with `recovery: {}`", word_of(*recovery)));
 }
 
 void RecoveryOptions::has_effect(Fields& f, bool has, std::string_view choice, std::string_view why) {
   for (const std::string_view name : {kRecovery, kWindow, kTimeout}) f.has_effect(name, has, choice, why);
+  if (!has) f.has_effect(kStall, has, choice, why);  // else fields() has said it
 }
 
 LossRecovery RecoveryOptions::over(const LossRecovery& nics) const {
   return {recovery.value_or(nics.how), window ? static_cast<std::uint32_t>(window) : nics.window,
-          retransmission_timeout.value_or(nics.retransmission_timeout), nics.retransmit_stall};
+          retransmission_timeout.value_or(nics.retransmission_timeout),
+          retransmit_stall.value_or(nics.retransmit_stall)};
 }
 
 void RecoveryOptions::apply(Host& host, Qp& qp) const {

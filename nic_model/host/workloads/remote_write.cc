@@ -25,11 +25,9 @@ class RemoteWrite final : public ClientOrServer {
  public:
   RemoteWrite(const WorkloadHost& on, const PerftestConfig& config, bool latency)
       : ClientOrServer(on, {config.address, config.port, static_cast<std::uint32_t>(config.cq_entries()),
-                            "the other side's memory has bytes", config.address ? config.mtu : 0}),
+                            config.recovery, "the other side's memory has bytes", config.address ? config.mtu : 0}),
         config_(config),
-        latency_(latency) {
-    config_.recovery.require_possible(on.name, host_.config());
-  }
+        latency_(latency) {}
 
   void explain_waiting(Report& report, unsigned) const override {
     report.text("waits_for", is_client() ? "the server" : "a client, or what it sends");

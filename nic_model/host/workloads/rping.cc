@@ -21,6 +21,7 @@ struct RpingConfig {
   std::int64_t port = 7174, count = 1;
   std::uint64_t size = 64;
   bool validate = true, persistent = false;
+  RecoveryOptions recovery;
 
   void fields(Fields& f) {
     f.address("address", address, Presence::kOptional, "server to connect to, as a client; left out: be one");
@@ -29,6 +30,7 @@ struct RpingConfig {
     f.bytes("size", size, {kBytesMin, 1 << 20}, "bytes of a ping; both sides say the same");
     f.boolean("validate", validate, "the client compares what comes back");
     f.boolean("persistent", persistent, "the server stays when its first client has gone");
+    recovery.fields(f);
     if (address && persistent) f.refuse("persistent", "is a server's, which has no `address`");
     if (!address && count != 1) f.refuse("count", "is a client's, which has an `address`");
   }
@@ -58,7 +60,8 @@ constexpr std::uint64_t kReceived = 0, kToSend = 16, kBuffers = 32;
 class Rping final : public ClientOrServer {
  public:
   Rping(const WorkloadHost& on, const RpingConfig& config)
-      : ClientOrServer(on, {config.address, config.port, 1024, "rping's messages are read"}), config_(config) {}
+      : ClientOrServer(on, {config.address, config.port, 1024, config.recovery, "rping's messages are read"}),
+        config_(config) {}
 
   void explain_waiting(Report& report, unsigned) const override {
     report.text("waits_for", config_.address ? "the server's next message" : "clients");
@@ -117,6 +120,7 @@ std::unique_ptr<Session> Rping::make(Host& host) {
   init.capacity = {kQueueDepth, kQueueDepth, 1, 1, 0};
   session->qp = session->mapping.key ? host.create_qp(init) : nullptr;
   if (!session->qp) return nullptr;
+  config_.recovery.apply(host, *session->qp);
   // As rdma_create_qp does, so that a receive request can be posted before anything can come.
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;

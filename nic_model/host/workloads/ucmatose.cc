@@ -16,6 +16,7 @@ struct Config {
   std::optional<roce::IpAddress> address;
   std::int64_t port = 7471, connections = 1, message_count = 10;
   std::uint64_t message_size = 100;
+  RecoveryOptions recovery;
 
   void fields(Fields& f) {
     f.address("address", address, Presence::kOptional, "server to connect to, as a client; left out: be one");
@@ -23,6 +24,7 @@ struct Config {
     f.integer("connections", connections, {1, 1024}, "connections at once; both sides say the same");
     f.integer("message_count", message_count, {0, 4096}, "messages of each connection, there and back");
     f.bytes("message_size", message_size, {1, 1 << 20}, "bytes of a message; both sides say the same");
+    recovery.fields(f);
   }
 };
 
@@ -38,7 +40,7 @@ struct Node {
 class Ucmatose final : public ClientOrServer {
  public:
   Ucmatose(const WorkloadHost& on, const Config& config)
-      : ClientOrServer(on, {config.address, config.port, 1 << 15, nullptr}), config_(config) {}
+      : ClientOrServer(on, {config.address, config.port, 1 << 15, config.recovery, nullptr}), config_(config) {}
 
   void explain_waiting(Report& report, unsigned) const override { this->report(report); }
   void report(Report& report) const override {
@@ -104,6 +106,7 @@ std::unique_ptr<Node> Ucmatose::make(Host& host) {
     host.memory().remove(node->key);
     return nullptr;
   }
+  config_.recovery.apply(host, *node->qp);
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
   a.port_num = 1;

@@ -8,7 +8,7 @@
 namespace rocebox::nic_model::check {
 
 VerbsCheck::VerbsCheck(const WorkloadHost& on, const Config& config)
-    : ClientOrServer(on, {config.address, config.port, 1 << 15, "what verbs_check sends is compared",
+    : ClientOrServer(on, {config.address, config.port, 1 << 15, config.recovery, "what verbs_check sends is compared",
                           config.address ? config.mtu : 0}),
       config_(config),
       cases_(config.all_cases()) {}
@@ -60,6 +60,7 @@ std::unique_ptr<Session> VerbsCheck::make(Host& host) {
     host.memory().remove(session->key);
     return nullptr;
   }
+  config_.recovery.apply(host, *session->qp);
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
   a.port_num = 1;

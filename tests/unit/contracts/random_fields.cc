@@ -46,6 +46,13 @@ void RandomFields::duration(std::string_view name, Nanos& value, Range<Nanos> ra
   write(name, fmt::format("{}ns", value));
 }
 
+void RandomFields::duration_or(std::string_view name, std::optional<Nanos>& value, std::string_view, Range<Nanos> range,
+                               std::string_view doc) {
+  Nanos time = value.value_or(range.low);
+  duration(name, time, range, doc);
+  if (given(name)) value = time;
+}
+
 void RandomFields::rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) {
   if (!chosen() || is_kept(name)) return;
   const std::uint64_t low = std::max(range.low, limits_.rate_min);

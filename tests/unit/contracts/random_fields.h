@@ -42,6 +42,8 @@ class RandomFields final : public Fields {
   void boolean(std::string_view name, bool& value, std::string_view) override;
   void integer(std::string_view name, std::int64_t& value, Range<std::int64_t> range, std::string_view) override;
   void duration(std::string_view name, Nanos& value, Range<Nanos> range, std::string_view) override;
+  void duration_or(std::string_view name, std::optional<Nanos>& value, std::string_view otherwise, Range<Nanos> range,
+                   std::string_view) override;
   void rate(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) override;
   void bytes(std::string_view name, std::uint64_t& value, Range<std::uint64_t> range, std::string_view) override;
   void fraction(std::string_view name, double& value, Range<double> range, std::string_view) override;
