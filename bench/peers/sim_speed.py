@@ -6,6 +6,7 @@ A packet-hop is one packet, data or ACK, over one link. Hosts send to the host o
 packet goes over four links; 4096 bytes a packet, an ACK for each, 100 Gbit/s, headers alone, deep queues. A run's start is taken
 off: what counts is the CPU time between a short transfer and a long one, the least of several rounds, in which the simulators, or the
 fabrics of several sizes, take turns: a neighbour that takes the cache or the memory bus away slows down most what waits for memory.
+Each round runs a new copy of the program: where the pages of one file lie in memory makes it up to 15% slower or faster than another.
 Ours are counted as the links' counters say: an ACK that finds another one of its queue pair waiting goes with that.
 
 HTSIM_CHECKOUT is a checkout of csg-htsim (github.com/Broadcom/csg-htsim), which is copied and built with its own makefiles; what it
@@ -61,15 +62,27 @@ def cpu_seconds(argv, log):
     return usage.ru_utime, usage.ru_maxrss
 
 
-class Rocebox:
+class Program:
+    """One that is measured, from `source`; it runs as a copy in `work`."""
+
+    def __init__(self, source, work):
+        self.source, self.work, self.copy = source, work, f"{work}/copy-of-{pathlib.Path(source).name}"
+
+    def renew(self):
+        pathlib.Path(self.copy).unlink(missing_ok=True)
+        shutil.copy2(self.source, self.copy)
+
+
+class Rocebox(Program):
     def __init__(self, build, work, leaves, spines, hosts, mib):
-        self.argv, self.work = [f"{build}/rocebox", "sim"], work
+        super().__init__(f"{build}/rocebox", work)
         self.report = f"{work}/report.json"
         self.config = f"{work}/{leaves * hosts}.yaml"
         pathlib.Path(self.config).write_text(FABRIC.format(mib=mib, leaves=leaves, spines=spines, hosts=hosts))
 
     def run(self, mib):
-        seconds, kib = cpu_seconds([*self.argv, self.config, "--set", f"size={mib}MiB", "-q", "--json", self.report], f"{self.work}/log")
+        argv = [self.copy, "sim", self.config, "--set", f"size={mib}MiB", "-q", "--json", self.report]
+        seconds, kib = cpu_seconds(argv, f"{self.work}/log")
         report = json.loads(pathlib.Path(self.report).read_text())
         lost = sum(value for device in report["devices"].values() for kernel in device["kernels"].values()
                    for name, value in kernel["counters"].items() if name.startswith("drop_") or name == "retransmitted_packets")
@@ -78,7 +91,7 @@ class Rocebox:
         return seconds, kib, sum(row["packets"] for row in report["utilisation"])
 
 
-class Htsim:
+class Htsim(Program):
     def __init__(self, checkout, work):
         build, source = pathlib.Path(work, "htsim"), pathlib.Path(checkout, "sim")
         if not (source / "datacenter/main_roce.cpp").exists():
@@ -88,7 +101,7 @@ class Htsim:
             made = subprocess.run(["make", "-C", folder, f"-j{os.cpu_count()}", target], capture_output=True, text=True, errors="replace")
             if made.returncode:
                 fail(f"htsim's {target} was not built: {made.stderr[-500:]}")
-        self.program, self.work = str(build / "datacenter/htsim_roce"), work
+        super().__init__(str(build / "datacenter/htsim_roce"), work)
 
     def run(self, mib):
         nodes = LEAVES * HOSTS
@@ -96,7 +109,7 @@ class Htsim:
         rows = (f"{i}->{(i + HOSTS) % nodes} id {i + 1} start 0 size {mib << 20}\n" for i in range(nodes))
         pathlib.Path(matrix).write_text(f"Nodes {nodes}\nConnections {nodes}\n" + "".join(rows))
         log = f"{self.work}/log"
-        seconds, kib = cpu_seconds([self.program, "-tm", matrix, *HTSIM_OPTIONS.format(nodes=nodes).split(), "-o", f"{self.work}/out"],
+        seconds, kib = cpu_seconds([self.copy, "-tm", matrix, *HTSIM_OPTIONS.format(nodes=nodes).split(), "-o", f"{self.work}/out"],
                                    log)
         told = pathlib.Path(log).read_text(errors="replace")
         if told.count("finished at") != nodes or "Rtx: 0" not in told:
@@ -114,7 +127,11 @@ def probe(build):
 
 def rates(runners, longs, rounds):
     """Of each: packet-hops a second between a short run and a long one, and the peak memory. They take turns."""
-    rows = [[(runner.run(SHORT_MIB), runner.run(long)) for runner, long in zip(runners, longs)] for _ in range(rounds)]
+    rows = []
+    for _ in range(rounds):
+        for runner in runners:
+            runner.renew()
+        rows.append([(runner.run(SHORT_MIB), runner.run(long)) for runner, long in zip(runners, longs)])
     answers = []
     for runs in zip(*rows):
         few, many = (min((pair[i] for pair in runs), key=lambda run: run[0]) for i in (0, 1))
