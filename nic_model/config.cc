@@ -121,6 +121,11 @@ void NicConfig::fields(Fields& f) {
   f.has_effect(
       "retransmit_stall", recovery == Recovery::kRnicSr || recovery == Recovery::kSelective, "recovery",
       fmt::format("has no effect with `recovery: {}`, but for workloads that have another", word_of(recovery)));
+  f.boolean("nak_copies", nak_copies,
+            "rnic_sr: a copy of a packet that was placed brings a NAK, too, where its ePSN has had none");
+  f.has_effect(
+      "nak_copies", recovery == Recovery::kRnicSr, "recovery",
+      fmt::format("has no effect with `recovery: {}`, but for workloads that have another", word_of(recovery)));
   f.group("scheduler", "which queue pair sends next", [this](Fields& g) { scheduler.fields(g); });
   f.group("limiter", "token buckets of queue pairs and of the port", [this](Fields& g) { limiter.fields(g); });
   f.group("pcie", "host memory behind PCIe, from which data are read", [this](Fields& g) { pcie.fields(g); });

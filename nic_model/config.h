@@ -73,6 +73,7 @@ struct NicConfig {
   Entropy entropy = Entropy::kDrawn;
   Recovery recovery = LossRecovery{}.how;
   Nanos retransmit_stall = LossRecovery{}.retransmit_stall;
+  bool nak_copies = true;
   std::shared_ptr<const CongestionControlOptions> control;  ///< null: none
   std::string_view control_name;                            ///< its component's
   std::optional<NotificationPoint> notification_point;      ///< of `control`

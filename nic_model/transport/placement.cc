@@ -26,8 +26,8 @@ Counter& Responder::place_ahead(Context& context, Packet packet) {
     return core_.count.drop_out_of_sequence;
   }
   if (was_kept) {
-    // IRN says a NAK for each packet out of order. With RNIC-SR a copy of what the bitmap has shows no new gap.
-    if (qp_.attributes.loss_recovery.how == Recovery::kSelective) nak_gap(context, psn);
+    // Themis says a NACK for what is beyond the ePSN, IRN one for each packet out of order.
+    if (qp_.attributes.loss_recovery.how == Recovery::kSelective || core_.config.nak_copies) nak_gap(context, psn);
     core_.count.duplicate_request.add();
     return core_.count.drop_duplicate;
   }

@@ -3,8 +3,7 @@
 
 `rnic_sr`: Themis, 2.2 and 2.3. Each packet of a WRITE has a RETH of its own, so it is a WRITE ONLY. The receiver has an ePSN and a
 bitmap of what came ahead of it. A packet whose PSN is larger than ePSN brings one NACK for each ePSN, which carries the ePSN alone. The
-sender sends the packet that it names again, and the one that it sent last. Whether a copy of what the bitmap has brings one, the paper
-does not say: here it does not (README.md).
+sender sends the packet that it names again, and the one that it sent last. A copy of what the bitmap has is such a packet, too.
 `selective`: IRN (SIGCOMM 2018), 3.1. Each packet out of order brings a NACK with the ePSN and its own PSN (in the AETH's MSN). The
 sender sends what is missing below the highest PSN named again, each once, until all that had been sent when this began is acknowledged.
 Of a WRITE that is not kept, as there is no room for it or something wrong with it, the NACK names the ePSN instead.
@@ -105,11 +104,10 @@ class DirectQueuePair(QueuePair):
         return super().refuse(what)
 
     def out_of_order(self, p):
-        is_copy = p.psn in self.ahead
-        if self.is_good_ahead(p) and not is_copy:
+        if self.is_good_ahead(p) and p.psn not in self.ahead:
             self.ahead[p.psn] = p
             self.write(p.text("rkey", "good"), p.number("at"), p.payload())
-        if self.recovery == "rnic_sr" and not is_copy:
+        if self.recovery == "rnic_sr":
             super().out_of_order(p)
         elif self.recovery == "selective":
             shown = p.psn if p.psn in self.ahead or not p.name.startswith("WRITE") else self.epsn

@@ -121,5 +121,22 @@ TEST(Forged, NaksOfCopiesAreTheQueuePairsChoice) {
   }
 }
 
+// Two gaps, of which the first closes: nothing has asked for the second yet, and then only a copy comes.
+TEST(Forged, ACopyBehindAGapThatHasHadNoNakBringsOneIfTheNicSaysSo) {
+  for (const bool naks_copies : {false, true}) {
+    SCOPED_TRACE(naks_copies);
+    Victim victim(IBV_QPT_RC, std::string("rate: 100Gbps\nrecovery: rnic_sr\nnak_copies: ") +
+                                  (naks_copies ? "true" : "false"));
+    PacketSpec write = victim.good();
+    for (const std::uint32_t psn : {kPsn + 1, kPsn + 3, kPsn, kPsn + 3, kPsn + 3}) {
+      write.psn = psn;
+      victim.inject(victim.build(write));
+      victim.box.run(kMillisecond);
+    }
+    EXPECT_EQ(victim.box.count(1, "duplicate_request"), 2u);
+    EXPECT_EQ(victim.box.count(1, "naks_sent"), naks_copies ? 2u : 1u);
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::test::forged
