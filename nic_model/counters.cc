@@ -12,7 +12,10 @@ Counters::Counters(Stats& s)
       drop_not_for_us(s.counter("drop_not_for_us", "another MAC or IP address")),
       drop_own_address(s.counter("drop_own_address", "from the wire, in this NIC's own name")),
       drop_no_protocol(s.counter("drop_no_protocol", "no protocol that a NIC without a host's stack knows")),
-      drop_checksum(s.counter("drop_checksum", "an ICMP or ICMPv6 message with a wrong checksum")),
+      drop_checksum(
+          s.counter("drop_checksum",
+                    "a wrong checksum: of an ICMP or ICMPv6 message, or of the IPv4 header of what is no RoCE "
+                    "or is for QP1")),
       drop_malformed(s.counter("drop_malformed", "a RoCE packet whose lengths or fields contradict each other")),
       drop_no_qp(s.counter("drop_no_qp", "there is no such queue pair")),
       drop_wrong_service(s.counter("drop_wrong_service", "the opcode's service is not the queue pair's")),

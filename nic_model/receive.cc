@@ -5,6 +5,7 @@
 #include "nic_model/nic.h"
 #include "runtime/packet/prefetch.h"
 #include "runtime/roce/icrc.h"
+#include "runtime/roce/ipv4_checksum.h"
 #include "runtime/roce/multicast.h"
 
 namespace rocebox::nic_model {
@@ -15,6 +16,13 @@ std::uint64_t eight_bytes(const std::uint8_t* at) {
   std::uint64_t bytes;
   std::memcpy(&bytes, at, sizeof bytes);
   return bytes;
+}
+
+// RFC 1122, 3.2.1.2: a header that is damaged may name somebody else. An ICRC leaves the checksum itself out.
+bool has_damaged_header(Packet packet) {
+  if (packet.meta().ip_version != 4) return false;
+  const auto* ip = packet.header<roce::Ipv4>(packet.meta().l3_offset);
+  return ip && packet.meta().l3_offset + ip->header_bytes() <= packet.size() && !roce::ipv4_checksum_holds(*ip);
 }
 
 }  // namespace
@@ -88,6 +96,7 @@ Counter& Nic::receive_other(Context& context, Packet packet) {
   const PacketMeta& meta = packet.meta();
   if (roce::class_of(meta.status) == PacketClass::kMalformed) return core_.count.drop_malformed;
   if (roce::class_of(meta.status) == PacketClass::kTruncated && meta.bth_offset) return core_.count.drop_truncated;
+  if (has_damaged_header(packet)) return core_.count.drop_checksum;
   if (group_reports_.on_packet(context, packet)) return core_.count.answered;
   if (meta.ip_version) {
     const roce::Addresses addresses = roce::addresses(packet);
@@ -145,6 +154,7 @@ Counter& Nic::receive_checked(Context& context, Packet packet, bool is_from_wire
   }
   if ((bth.pkey & 0x7FFF) != 0x7FFF) return count.drop_bad_pkey;
   if (bth.destination_qp == roce::kGsiQpn) {
+    if (has_damaged_header(packet)) return count.drop_checksum;
     Counter* why = gsi_.check(packet);
     return why ? *why : connections_.receive(context, packet);
   }

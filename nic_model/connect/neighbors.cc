@@ -5,20 +5,15 @@
 #include <cstring>
 
 #include "nic_model/connect/frames.h"
+#include "runtime/roce/unicast.h"
 
 namespace rocebox::nic_model {
-namespace {
 
-// Whether one station can have it: it is no group's (RFC 1812, 3.3.2), and not nothing.
-bool is_stations(const std::uint8_t* mac) {
-  return !(mac[0] & 1) && std::any_of(mac, mac + sizeof(roce::Mac), [](std::uint8_t byte) { return byte != 0; });
-}
-
-}  // namespace
+using roce::is_stations;
 
 Neighbors::Neighbors(Core& core) : core_(core), timer_(timer_tag(TimerOf::kNeighbors)) {
   for (const NeighborConfig& one : core.config.neighbors)
-    if (one.address && one.mac) rows_.push_back({*one.address, *one.mac, true});
+    if (one.address && one.mac) rows_.push_back({*one.address, *one.mac, true, true});
 }
 
 Neighbors::Row* Neighbors::find(const roce::IpAddress& address) {
@@ -121,7 +116,7 @@ void Neighbors::ask_nd(Context& context, const Row& row) {
 
 bool Neighbors::learn(const roce::IpAddress& address, const std::uint8_t* mac, bool& found) {
   Row* row = find(address);
-  if (!row || !is_stations(mac)) return false;
+  if (!row || row->is_written || !is_stations(mac)) return false;
   found = found || !row->known;
   std::copy_n(mac, 6, row->mac.begin());
   row->known = true;
@@ -168,10 +163,13 @@ bool Neighbors::on_icmp(Context& context, Packet packet, const IcmpMessage& icmp
   return packet.data()[icmp.offset] == kEchoRequest4 && reply_to_echo(context, packet, icmp);
 }
 
-// From the own address, also where all nodes are asked (RFC 4443, 4.2), and to one node (RFC 4443, 2.4 e).
+// From the own address, also where all nodes are asked (RFC 4443, 4.2), and to one node (RFC 4443, 2.4 e; RFC 1122,
+// 3.2.1.3), which is another one.
 bool Neighbors::reply_to_echo(Context& context, Packet packet, const IcmpMessage& icmp) {
   const roce::IpAddress asker = roce::addresses(packet).source;
-  if (roce::is_multicast(asker) || asker == roce::IpAddress{} || asker == roce::ipv4(0, 0, 0, 0)) return false;
+  const std::uint8_t* const mac = packet.data() + sizeof(roce::Mac);
+  if (!roce::is_hosts(asker) || !is_stations(mac) || std::ranges::equal(core_.config.mac_address(), std::span(mac, 6)))
+    return false;
   PacketPtr reply = echo_reply(context, packet, icmp, core_.config.mac_address(), core_.config.source_for(asker));
   if (!reply) return core_.count.tx_no_packet.add(), true;
   send(context, std::move(reply), core_.count.echo_replies_sent);

@@ -36,6 +36,7 @@ class Neighbors {
     roce::IpAddress address{};
     roce::Mac mac{};
     bool known = false;
+    bool is_written = false;  ///< in the configuration, which nothing on the wire changes
     int tries = 0;
     Nanos ask_again = 0;
   };

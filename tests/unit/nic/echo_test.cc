@@ -29,13 +29,15 @@ struct Ping {
   std::uint8_t type = 8;
   std::size_t bytes = 41;  // of the message; odd
   std::uint16_t checksum_off = 0;
-  Bytes body = {};  // of a message that is no ping, behind its checksum
+  Bytes body = {};                              // of a message that is no ping, behind its checksum
+  Bytes mac = Bytes(kAskerMac, kAskerMac + 6);  // it comes from
+  std::uint8_t header_off = 0;                  // bits of IPv4's checksum that are wrong
 
   Bytes frame() const {
     Bytes made(kMac, kMac + 6);
     if (is_ipv6 && destination[0] == 0xFF)
       made = {0x33, 0x33, destination[12], destination[13], destination[14], destination[15]};
-    append(made, Bytes(kAskerMac, kAskerMac + 6));
+    append(made, mac);
     append(made, is_ipv6 ? Bytes{0x86, 0xDD} : Bytes{8, 0});
     const auto length = static_cast<std::uint8_t>(bytes);
     if (is_ipv6) {
@@ -45,7 +47,7 @@ struct Ping {
       append(ip, source);
       append(ip, destination);
       const std::uint16_t sum = checksum(ip);
-      ip[10] = static_cast<std::uint8_t>(sum >> 8), ip[11] = static_cast<std::uint8_t>(sum);
+      ip[10] = static_cast<std::uint8_t>(sum >> 8), ip[11] = static_cast<std::uint8_t>(sum ^ header_off);
       append(made, ip);
     }
     if (is_ipv6) append(made, source), append(made, destination);
@@ -125,18 +127,30 @@ TEST(Echo, OfAWrongChecksumIsNotAnswered) {
     ping.checksum_off = 1;
     EXPECT_TRUE(nic.answers(ping.frame()).empty());
   }
-  EXPECT_EQ(nic.count("drop_checksum"), 2u);
+  Ping ping{false, kAsker4, kOwn4, 8};
+  ping.header_off = 1;  // who asks may be another one (RFC 1122, 3.2.1.2)
+  EXPECT_TRUE(nic.answers(ping.frame()).empty());
+  EXPECT_EQ(nic.count("drop_checksum"), 3u);
   EXPECT_EQ(nic.count("echo_replies_sent"), 0u);
 }
 
 TEST(Echo, NobodyIsNotAnswered) {
   Pinged nic;
-  const Ping pings[] = {{false, {224, 0, 0, 1}, kOwn4, 8}, {false, {0, 0, 0, 0}, kOwn4, 8},
-                        {true, kAllNodes, kOwn6, 128},     {true, Bytes(16), kOwn6, 128},
-                        {false, kAsker4, kOwn4, 0},  // an answer
-                        {true, kAsker6, kOwn6, 129}};
-  for (const Ping& ping : pings) EXPECT_TRUE(nic.answers(ping.frame()).empty());
-  EXPECT_EQ(nic.count("drop_no_protocol"), std::size(pings));
+  Bytes loopback6(16);
+  loopback6.back() = 1;
+  std::vector<Ping> pings = {{false, {224, 0, 0, 1}, kOwn4, 8}, {false, {0, 0, 0, 0}, kOwn4, 8},
+                             {false, {127, 0, 0, 1}, kOwn4, 8}, {false, {255, 255, 255, 255}, kOwn4, 8},
+                             {true, kAllNodes, kOwn6, 128},     {true, Bytes(16), kOwn6, 128},
+                             {true, loopback6, kOwn6, 128},     {false, kAsker4, kOwn4, 0},  // an answer
+                             {true, kAsker6, kOwn6, 129}};
+  for (const Bytes& mac : {Bytes(6, 0xFF), Bytes{0x33, 0x33, 0, 0, 0, 1}, Bytes(6), Bytes(kMac, kMac + 6)})
+    for (const bool is_ipv6 : {false, true}) {
+      pings.push_back(is_ipv6 ? Ping{true, kAsker6, kOwn6, 128} : Ping{false, kAsker4, kOwn4, 8});
+      pings.back().mac = mac;
+    }
+  for (const Ping& ping : pings)
+    EXPECT_TRUE(nic.answers(ping.frame()).empty()) << int{ping.source[0]} << " " << int{ping.mac[0]};
+  EXPECT_EQ(nic.count("drop_no_protocol"), pings.size());
 }
 
 // A node that is about to take an address asks all for it, from none (RFC 4862, 5.4.3): it is told, and so all are. One

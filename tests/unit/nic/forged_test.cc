@@ -51,6 +51,20 @@ const Row kHarmless[] = {
        p.header<roce::Ipv4>(14)->protocol = 1;
        roce::store_ipv4_checksum(*p.header<roce::Ipv4>(14));
      }},
+    {"ICMP behind a header with a wrong checksum", "drop_checksum", [](PacketSpec&, Victim&) {},
+     [](Packet p) {
+       p.header<roce::Ipv4>(14)->protocol = 1;
+       roce::store_ipv4_checksum(*p.header<roce::Ipv4>(14));
+       std::memcpy(p.data() + 14 + 20, "\x08\0\xF7\xFF\0\0\0\0", 8);  // an echo request with its checksum
+       p.header<roce::Ipv4>(14)->total_length = 28;
+     }},
+    {"what is no RoCE, behind a header with a wrong checksum", "drop_checksum", [](PacketSpec&, Victim&) {},
+     [](Packet p) { p.header<roce::Ipv4>(14)->protocol = 6; }},
+    {"a datagram to QP1 behind such a one, which no ICRC covers", "drop_checksum",
+     [](PacketSpec& s, Victim&) {
+       s.opcode = IBV_OPCODE_UD_SEND_ONLY, s.destination_qp = roce::kGsiQpn, s.qkey = roce::kGsiQkey;
+     },
+     [](Packet p) { p.data()[14 + 10] ^= 1; }},
     {"a PSN behind a gap", "drop_out_of_sequence", [](PacketSpec& s, Victim&) { s.psn += 5; }},
     {"a PSN of the past", "drop_duplicate", [](PacketSpec& s, Victim&) { s.psn -= 5; }},
     {"a SEND that nothing was posted for", "drop_rnr",

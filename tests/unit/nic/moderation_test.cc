@@ -163,7 +163,7 @@ TEST(Credits, ComeWithReadResponses) {
 
 // The requester knows the way and the responder is still asking for it.
 TEST(Neighbors, ResponsesWaitForTheWayBack) {
-  NicBox box("rate: 100Gbps\nneighbors: [{address: 10.0.0.2, mac: '02:72:0a:00:00:02'}]", "delay: 10us");
+  NicBox box("rate: 100Gbps", "delay: 10us", 1, "", "neighbors: [{address: 10.0.0.2, mac: '02:72:0a:00:00:02'}]");
   box.connect();
   box.post(0, 1, IBV_WR_RDMA_WRITE, 0, 64);
   box.post(0, 2, IBV_WR_RDMA_READ, 0, 64);

@@ -12,7 +12,10 @@ namespace {
 // Side 0 asks for side 1, and nothing of its questions arrives.
 class Asking : public NicBox {
  public:
-  explicit Asking(const std::string& nic = "rate: 100Gbps") : NicBox(nic, "loss: 100%") { connect(); }
+  explicit Asking(const std::string& nic = "rate: 100Gbps", const std::string& near = "")
+      : NicBox(nic, "loss: 100%", 1, "", near) {
+    connect();
+  }
   void say(std::uint16_t operation, const roce::Mac& mac) {
     PacketPtr packet = pool.allocate(sizeof(nic_model::ArpFrame));
     nic_model::write_arp(*packet, operation, mac, roce::ipv4(10, 0, 0, 2), {2, 0x72, 10, 0, 0, 1},
@@ -46,7 +49,7 @@ TEST(NeighborMacs, WhatNobodyCanHaveIsNotLearnt) {
 // Side 1 by its IPv6 address: who asks, and who answers.
 class Discovering : public Asking {
  public:
-  Discovering() : Asking("rate: 100Gbps\naddress6: fd77::$") {}
+  explicit Discovering(const std::string& near = "") : Asking("rate: 100Gbps\naddress6: fd77::$", near) {}
   void answer(const roce::Mac& mac) {
     PacketPtr packet = pool.allocate(nic_model::kNdFrameBytes);
     nic_model::write_advertisement(*packet, mac, other, {2, 0x72, 10, 0, 0, 1}, own);
@@ -63,22 +66,25 @@ class Discovering : public Asking {
     }
     give(std::move(packet));
   }
-  bool knows_other() {
+  bool knows_other() { return way_to(other).has_value(); }
+  std::optional<roce::Mac> way_to(const roce::IpAddress& address) {
     int error = 0;
-    on(0, [&](nic_model::Host& host) {
-      nic_model::AddressHandle handle;
-      error = host.create_ah(handle, other, 0x11, 0x1234);
-    });
+    nic_model::AddressHandle handle;
+    on(0, [&](nic_model::Host& host) { error = host.create_ah(handle, address, 0x11, 0x1234); });
     EXPECT_TRUE(error == 0 || error == EAGAIN);
-    return error == 0;
+    if (error != 0) return {};
+    roce::Mac mac;
+    std::copy_n(handle.address.rmac, mac.size(), mac.begin());
+    return mac;
   }
   std::uint64_t answers() const { return count(0, "nd_advertisements_sent"); }
 
   static constexpr roce::Mac kStations = {0x22, 0x72, 10, 0, 0, 2};
 
+  const roce::IpAddress own = *roce::parse_address("fd77::1"), other = *roce::parse_address("fd77::2");
+
  private:
   static constexpr std::uint8_t kSourceAddress = 1, kNonce = 14;
-  const roce::IpAddress own = *roce::parse_address("fd77::1"), other = *roce::parse_address("fd77::2");
 };
 
 TEST(NeighborMacs, NorByNeighborDiscovery) {
@@ -99,6 +105,21 @@ TEST(NeighborMacs, NorByNeighborDiscovery) {
   box.ask(Discovering::kStations, true);
   EXPECT_EQ(box.answers(), 2u);
   EXPECT_TRUE(box.knows_other());
+}
+
+// As a permanent neighbour of Linux: whoever says otherwise on the wire is not believed.
+TEST(NeighborMacs, WhatIsWrittenStays) {
+  const roce::Mac written = {2, 0, 0, 0, 0, 0x77}, said = {2, 0x72, 10, 0, 0, 2};
+  const std::string mac = "mac: '02:00:00:00:00:77'";
+  Discovering box("neighbors: [{address: 10.0.0.2, " + mac + "}, {address: 'fd77::2', " + mac + "}]");
+  ASSERT_TRUE(box.knows());
+  for (const std::uint16_t operation : {nic_model::kArpReply, nic_model::kArpRequest}) box.say(operation, said);
+  box.answer(said);
+  box.ask(said, true);
+  EXPECT_EQ(box.way_to(roce::ipv4(10, 0, 0, 2)), written);
+  EXPECT_EQ(box.way_to(box.other), written);
+  EXPECT_EQ(box.count(0, "drop_no_protocol"), 2u) << "both answers: nothing was learnt";
+  EXPECT_EQ(box.count(0, "arp_replies_sent") + box.answers(), 2u) << "who asks is answered";
 }
 
 }  // namespace

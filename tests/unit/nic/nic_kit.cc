@@ -26,11 +26,12 @@ std::unique_ptr<KernelOptions> nic_test_options(const std::string& component, co
   return std::unique_ptr<KernelOptions>(static_cast<KernelOptions*>(options_from(component, yaml).release()));
 }
 
-NicBox::NicBox(const std::string& nic, const std::string& link, std::uint64_t seed, const std::string& far)
+NicBox::NicBox(const std::string& nic, const std::string& link, std::uint64_t seed, const std::string& far,
+               const std::string& near)
     : pool({.small = 8192, .large = 2048, .giant = 2}), fabric([](FabricPort, std::span<Packet>, Nanos) {}) {
   for (unsigned side = 0; side < 2; side++) {
     const std::string number = std::to_string(side + 1);
-    std::string yaml = "address: 10.0.0." + number + "\n" + nic + (side == 1 ? "\n" + far : "");
+    std::string yaml = "address: 10.0.0." + number + "\n" + nic + "\n" + (side == 1 ? far : near);
     for (std::size_t at; (at = yaml.find('$')) != std::string::npos;) yaml.replace(at, 1, number);
     options.push_back(nic_test_options("nic", yaml));
   }

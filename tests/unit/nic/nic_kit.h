@@ -105,9 +105,9 @@ void put_number(std::uint8_t* at, std::uint64_t value, unsigned bytes);
 class NicBox {
  public:
   /// `nic` are options of both NICs beside their addresses, where $ is 1 or 2 as in these; `link` the wire's, `far`
-  /// more of side 1's NIC.
+  /// more of side 1's NIC, `near` more of side 0's.
   explicit NicBox(const std::string& nic = "rate: 100Gbps", const std::string& link = "delay: 1us",
-                  std::uint64_t seed = 1, const std::string& far = "");
+                  std::uint64_t seed = 1, const std::string& far = "", const std::string& near = "");
   ~NicBox();
 
   /// Connects a queue pair on each side.

@@ -131,9 +131,8 @@ TEST(NicScheduler, APortWithABucketCatchesUp) {
 
 // The largest bucket is more than a million small packets: no instant may be filled with them.
 TEST(NicScheduler, AHugeBucketDoesNotLeaveInOneInstant) {
-  NicBox box(
-      "up: false\nrate: 100Gbps\nlimiter: {port_burst: 1GiB}\n"
-      "neighbors: [{address: 10.0.0.2, mac: '02:00:00:00:00:02'}]");  // nobody answers
+  NicBox box("up: false\nrate: 100Gbps\nlimiter: {port_burst: 1GiB}", "delay: 1us", 1, "",
+             "neighbors: [{address: 10.0.0.2, mac: '02:00:00:00:00:02'}]");  // nobody answers
   PairOptions options;
   options.type = IBV_QPT_UC;  // nothing is waited for
   options.mtu = IBV_MTU_256;
