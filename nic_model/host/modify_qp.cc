@@ -29,7 +29,7 @@ constexpr int kDrainedRc = kDrainedUc | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RE
                            IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 constexpr int kNotify = IBV_QP_EN_SQD_ASYNC_NOTIFY;
 // As Linux's ib_modify_qp_is_ok() has them, but for alternate paths, which it refuses for RoCE later, and for rate
-// limits, which it has for raw packets alone.
+// limits, which it has for raw packets alone: here connected ones have them.
 constexpr Transition kTransitions[] = {
     {IBV_QPS_RESET, IBV_QPS_INIT, {kInitConnected, kInitConnected, kInitDatagram}, {}},
     {IBV_QPS_INIT, IBV_QPS_INIT, {}, {kInitConnected, kInitConnected, kInitDatagram}},
@@ -39,7 +39,7 @@ constexpr Transition kTransitions[] = {
      {IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX,
       IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
     {IBV_QPS_RTR, IBV_QPS_RTS, {kRtsRc, IBV_QP_SQ_PSN, IBV_QP_SQ_PSN}, {kOnRc, kOnUc, kOnUd}},
-    {IBV_QPS_RTS, IBV_QPS_RTS, {}, {kOnRc | IBV_QP_RATE_LIMIT, kOnUc | IBV_QP_RATE_LIMIT, kOnUd | IBV_QP_RATE_LIMIT}},
+    {IBV_QPS_RTS, IBV_QPS_RTS, {}, {kOnRc | IBV_QP_RATE_LIMIT, kOnUc | IBV_QP_RATE_LIMIT, kOnUd}},
     {IBV_QPS_RTS, IBV_QPS_SQD, {}, {kNotify, kNotify, kNotify}},
     {IBV_QPS_SQD, IBV_QPS_RTS, {}, {kOnRc, kOnUc, kOnUd}},
     {IBV_QPS_SQD, IBV_QPS_SQD, {}, {kDrainedRc, kDrainedUc, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},

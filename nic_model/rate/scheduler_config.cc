@@ -51,7 +51,8 @@ void LoopbackConfig::fields(Fields& f) {
 
 void LimiterConfig::fields(Fields& f) {
   constexpr std::uint64_t kBurstMax = 1 << 30;
-  f.rate("qp_rate", qp_rate, {0, kRateMax}, "of each queue pair's requests; 0: as its congestion control says");
+  f.rate("qp_rate", qp_rate, {0, kRateMax},
+         "of each queue pair's requests, but datagrams'; 0: as its congestion control says");
   f.bytes("qp_burst", qp_burst, {0, kBurstMax}, "that a queue pair with a rate may send at once after a pause");
   f.rate("port_rate", port_rate, {0, kRateMax}, "of all queue pairs together; 0: the port's");
   f.bytes("port_burst", port_burst, {0, kBurstMax},
