@@ -22,8 +22,9 @@ NicConfig::NicConfig(const Registry& registry) : controls_(registry.of_kind(kCon
     control_options_.emplace_back(static_cast<CongestionControlOptions*>(type->options(registry).release()));
 }
 
-// Which is chosen, by its name or by its own options, and the options of each.
-void NicConfig::control_fields(Fields& f) {
+// Which is chosen, by its name or by its own options, and the options of each. Whether there is one, or may be where
+// the NIC is written for several choices.
+bool NicConfig::control_fields(Fields& f) {
   constexpr std::string_view kName = "congestion_control";
   std::vector<std::string_view> names = {"none"};
   for (const Component* type : controls_) names.emplace_back(type->name);
@@ -53,11 +54,24 @@ void NicConfig::control_fields(Fields& f) {
   for (std::size_t i = 0; i < controls_.size(); i++)
     f.has_effect(controls_[i]->name, static_cast<int>(i) + 1 == chosen || switched[i], kName,
                  fmt::format("has no effect: the congestion control is `{}`", names[static_cast<std::size_t>(chosen)]));
-  if (chosen == 0) return;
+  const bool may_be_another = std::ranges::find(switched, true) != switched.end();
+  if (chosen == 0) return may_be_another;
   control = control_options_[static_cast<std::size_t>(chosen) - 1];
   control_name = names[static_cast<std::size_t>(chosen)];
   notification_point = control->notification_point();
   if (const char* why = control->refuses(rate)) f.refuse(by, why);
+  return true;
+}
+
+// What the limiters' options need beside them.
+void NicConfig::limiter_effects(Fields& f, bool may_control) const {
+  f.has_effect("limiter.port_rate", rate == 0 || limiter.port_rate <= rate, "rate",
+               "has no effect above the port's `rate`");
+  const std::string_view choice = f.given("limiter.qp_rate") ? "limiter.qp_rate" : "congestion_control";
+  for (const char* name : {"limiter.qp_burst", "limiter.low_rate_loss"})
+    f.has_effect(name, may_control || limiter.qp_rate != 0, choice,
+                 "has no effect without a `qp_rate` or a congestion control, but for queue pairs whose program sets a "
+                 "rate");
 }
 
 // Whether a running NIC can take another value of it.
@@ -113,13 +127,14 @@ void NicConfig::fields(Fields& f) {
   f.choice("recovery", recovery, kRecoveries,
            "what is sent again: go_back_n, as Soft-RoCE and the specification have it; or, where both ends say so, "
            "rnic_sr, selective or timeout_only, whose receivers take WRITEs out of order");
-  control_fields(f);
+  const bool may_control = control_fields(f);
   f.group("dpa", "Datapath Accelerator: many threads that handle completions; takes memory once a workload uses it",
           [this](Fields& g) { dpa.fields(g); });
   f.duration("retransmit_stall", retransmit_stall, {0, kRetransmitStallMax},
              "rnic_sr, selective: the queue pair sends nothing for so long after a packet that it sent again");
   f.has_effect(
       "retransmit_stall", recovery == Recovery::kRnicSr || recovery == Recovery::kSelective, "recovery",
+  limiter_effects(f, may_control);
       fmt::format("has no effect with `recovery: {}`, but for workloads that have another", word_of(recovery)));
   f.boolean("nak_copies", nak_copies,
             "rnic_sr: a copy of a packet that was placed brings a NAK, too, where its ePSN has had none");

@@ -94,7 +94,8 @@ struct NicConfig {
   FlatValues fixed;  ///< all options, as they were read, that cannot be changed while it runs
 
  private:
-  void control_fields(Fields& fields);
+  bool control_fields(Fields& fields);
+  void limiter_effects(Fields& fields, bool may_control) const;
   bool can_change(std::string_view option) const;
 
   std::vector<const Component*> controls_;

@@ -93,7 +93,7 @@ class Fields {
 
   /// Says whether what is written as field `name` has an effect beside what field `choice` says. Where it has none that
   /// is no mistake, since one file may be for several choices, but a user is told, with `why`; not where a parameter or
-  /// a setting makes the choice. Call after both were read.
+  /// a setting makes the choice. Call after both were read. Here and in given() what a group has is `group.field`.
   virtual void has_effect(std::string_view /*name*/, bool /*has*/, std::string_view /*choice*/,
                           std::string_view /*why*/) {}
 

@@ -279,11 +279,21 @@ void FieldsReader::named(std::string_view name, std::string_view, const std::vec
   }
 }
 
-bool FieldsReader::given(std::string_view name) { return node_ && node_->find(name); }
+// `group.field`, too.
+const Node* FieldsReader::find(std::string_view name) const {
+  const Node* value = node_ ? node_->find(name) : nullptr;
+  if (const std::size_t dot = name.find('.'); node_ && !value && dot != name.npos) {
+    const Node* group = node_->find(name.substr(0, dot));
+    if (group && group->is_map()) value = group->find(name.substr(dot + 1));
+  }
+  return value;
+}
+
+bool FieldsReader::given(std::string_view name) { return find(name); }
 
 Place FieldsReader::place_of(std::string_view name) const {
   if (!node_) return {};
-  const Node* value = node_->find(name);
+  const Node* value = find(name);
   return value ? value->place : node_->place;
 }
 

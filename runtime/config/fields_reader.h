@@ -89,6 +89,7 @@ class FieldsReader final : public ConfigFields {
   }
   void read_texts(std::string_view name, const Node& node, std::vector<std::string>& values);
   void read_choice(std::string_view name, int& index, std::span<const std::string_view> words);
+  const Node* find(std::string_view name) const;
   const Node* use(std::string_view name);
   const Node* use(std::string_view name, Node::Kind kind, std::string_view expected);
   template <class T, class Parse, class Format>

@@ -46,6 +46,17 @@ TEST(Notes, OptionsOfANicThatAnotherChoiceExcludes) {
       {"congestion_control: pcc, pcc: {budget: 9, notification_point: {program: load_np}}", nullptr},
       {"congestion_control: pcc, pcc: {notification_point: {threads: 2}}",
        "2:87: note: `threads` has no effect without a program"},
+      {"limiter: {port_rate: 2Gbps}", "2:47: note: `limiter.port_rate` has no effect above the port's `rate`"},
+      {"limiter: {port_rate: 1Gbps}", nullptr},
+      {"limiter: {qp_burst: 4KiB}",
+       "2:46: note: `limiter.qp_burst` has no effect without a `qp_rate` or a congestion control, but for queue pairs "
+       "whose program sets a rate"},
+      {"limiter: {low_rate_loss: 10%}",
+       "2:51: note: `limiter.low_rate_loss` has no effect without a `qp_rate` or a congestion control, but for queue "
+       "pairs whose program sets a rate"},
+      {"limiter: {low_rate_loss: 10%, qp_rate: 1Mbps}", nullptr},
+      {"limiter: {low_rate_loss: 10%}, congestion_control: dcqcn", nullptr},
+      {"limiter: {low_rate_loss: 10%}, dcqcn: {enabled: false}", nullptr},
   };
   for (const Row& row : rows)
     EXPECT_EQ(notes_of(nic(row.options)), row.told ? Notes{std::string("f.yaml:") + row.told} : Notes()) << row.options;
@@ -70,6 +81,9 @@ TEST(Notes, OptionsOfASwitchThatAnotherChoiceExcludes) {
 TEST(Notes, NoneWhereAParameterOrASettingMakesTheChoice) {
   EXPECT_EQ(notes_of("parameters: {r: go_back_n}\n" + nic("recovery: $r, retransmit_stall: 1us")), Notes());
   EXPECT_EQ(notes_of(nic("retransmit_stall: 1us"), {{"devices.a.nic.recovery", "go_back_n"}}), Notes());
+  EXPECT_EQ(notes_of("parameters: {c: none}\n" + nic("congestion_control: $c, limiter: {qp_burst: 1KiB}")), Notes());
+  EXPECT_EQ(notes_of("parameters: {q: 0}\n" + nic("limiter: {qp_burst: 1KiB, qp_rate: $q}")), Notes());
+  EXPECT_EQ(notes_of(nic("limiter: {port_rate: 2Gbps}"), {{"devices.a.nic.rate", "1Gbps"}}), Notes());
   EXPECT_EQ(notes_of("parameters: {s: 1us}\n" + nic("retransmit_stall: $s")),
             Notes{"f.yaml:3:44 with `$s` (line 1): note: `retransmit_stall` has no effect with `recovery: go_back_n`, "
                   "but for workloads that have another"});
