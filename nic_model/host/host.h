@@ -53,6 +53,8 @@ class Host final : public HostSide, public dpa::Environment {
   std::uint64_t random() { return context_->random(); }
   std::uint32_t alloc_pd() override { return core_.memory.new_domain(); }
   Memory& memory() override { return core_.memory; }
+  /// ibv_create_cq. `program`, whose on_completion() is called, stands for verbs' completion channel, arm() for
+  /// ibv_req_notify_cq, and that call for ibv_get_cq_event, which needs no acknowledgement here.
   CompletionQueue* create_cq(std::uint32_t entries, std::uint32_t program);
   /// ibv_modify_cq with IBV_CQ_ATTR_MODERATE: an armed queue's event comes after `count` completions, or `period_us`
   /// microseconds after the first of them; 0: not by that. Both 0: at once. Errors do not wait. Completions that wait
