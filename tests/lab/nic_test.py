@@ -21,6 +21,9 @@ class Nic(bed.BedTest):
         config = self.dir / f"{address}.yaml"
         config.write_text(f"devices: {{nic: {{nic: {{address: {address}, address6: '{address6}', mtu: 1500{options}}}}}}}\n"
                           f"{workloads}ports: {{nic.wire: {{{port}}}}}\nlive: {{idle: {idle}}}\n")
+        return self.run_config(config, space)
+
+    def run_config(self, config, space=None):
         words = (bed.ROCEBOX, "run", str(config), "--json", "-")
         process = self.child_within(space, *words) if space else self.child(*words)
         said = process.stderr.readline()
@@ -65,6 +68,20 @@ class Nic(bed.BedTest):
         self.check_answers(self.counters(report))
         self.assertEqual(self.within(self.left, "ls", "/sys/class/net"), before)
         self.assertFalse(bed.run_folder(process.name).exists())
+
+    def test_the_shipped_one_is_found_and_serves(self):
+        """configs/live/nic.yaml, pinged, and then rping's client in place of the stack."""
+        text = (bed.HERE.parent.parent / "configs/live/nic.yaml").read_text()
+        config = self.dir / "shipped.yaml"
+        config.write_text(text.replace("af_packet: nic0", f"af_packet: {self.left_end}"))
+        process = self.run_config(config)
+        self.within(self.left, "ip", "address", "add", "10.90.0.1/24", "dev", "eth")
+        self.assertIn(" 0% packet loss", self.within(self.left, "ping", "-c", "3", "-i", "0.1", "10.90.0.2"))
+        asks = self.nic("eth", "10.90.0.3", "fd90::3", "workloads: {test: {type: rping, hosts: [nic], address: 10.90.0.2, count: 10}}\n", self.left)
+        details = self.ended(asks)["workloads"]["test"]["details"]
+        self.assertEqual((details["pings"], details["error"]), (10, ""))
+        report = self.stop(process)
+        self.assertEqual((report["workloads"]["rping"]["details"]["pings"], self.counters(report)["echo_replies_sent"]), (10, 3))
 
     def join(self):
         """A bridge between both namespaces."""
