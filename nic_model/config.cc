@@ -102,11 +102,8 @@ void NicConfig::fields(Fields& f) {
   f.address("address6", address6, Presence::kOptional, "a second address, of IPv6");
   f.integer("prefix_bits", prefix_bits, {0, 128}, "addresses that share so many first bits are on the link");
   f.address("gateway", gateway, Presence::kOptional, "where packets to all others go");
-  f.list("neighbors", neighbors, kNeighborsMax, "MAC addresses that need not be asked for",
-         [](Fields& g, NeighborConfig& row) {
-           g.address("address", row.address, Presence::kRequired, "IP address");
-           g.mac("mac", row.mac, Presence::kRequired, "its MAC address");
-         });
+  f.list("neighbors", neighbors, kNeighborsMax,
+         "MAC addresses that need not be asked for, and that no answer replaces");
   f.rate("rate", rate, {0, kRateMax}, "bits per second of the port; 0: as fast as it takes packets");
   f.bytes("overhead", overhead, {0, 256}, "bytes of the wire beyond a frame: preamble, FCS and gap");
   f.bytes("mtu", mtu, {0, 65535},
@@ -134,7 +131,6 @@ void NicConfig::fields(Fields& f) {
              "rnic_sr, selective: the queue pair sends nothing for so long after a packet that it sent again");
   f.has_effect(
       "retransmit_stall", recovery == Recovery::kRnicSr || recovery == Recovery::kSelective, "recovery",
-  limiter_effects(f, may_control);
       fmt::format("has no effect with `recovery: {}`, but for workloads that have another", word_of(recovery)));
   f.boolean("nak_copies", nak_copies,
             "rnic_sr: a copy of a packet that was placed brings a NAK, too, where its ePSN has had none");
@@ -143,6 +139,7 @@ void NicConfig::fields(Fields& f) {
       fmt::format("has no effect with `recovery: {}`, but for workloads that have another", word_of(recovery)));
   f.group("scheduler", "which queue pair sends next", [this](Fields& g) { scheduler.fields(g); });
   f.group("limiter", "token buckets of queue pairs and of the port", [this](Fields& g) { limiter.fields(g); });
+  limiter_effects(f, may_control);
   f.group("pcie", "host memory behind PCIe, from which data are read", [this](Fields& g) { pcie.fields(g); });
   f.group("loopback", "the way between queue pairs of this NIC, which is not by the wire",
           [this](Fields& g) { loopback.fields(g); });
@@ -164,6 +161,7 @@ void NicConfig::fields(Fields& f) {
   f.integer("cm_response_timeout", cm_response_timeout, {0, 23},
             "RDMA CM waits 4.096 us * 2^this for a response before it asks again");
   f.integer("cm_retries", cm_retries, {0, 15}, "how often RDMA CM asks again before it gives up");
+  check_addresses(f);
   fixed = flatten_all(f.values());
   std::erase_if(fixed, [&](const auto& option) { return can_change(option.first); });
   // Locally administered, from the last four bytes: equal for equal configurations.
@@ -178,20 +176,6 @@ std::uint32_t NicConfig::path_mtu_max() const {
   for (const std::uint32_t one : roce::kPathMtus)
     if (mtu == 0 || one + kPathMtuHeaderBytes <= mtu) most = one;
   return most;
-}
-
-roce::IpAddress NicConfig::source_for(const roce::IpAddress& destination) const {
-  if (address && roce::is_ipv4(*address) == roce::is_ipv4(destination)) return *address;
-  return address6.value_or(address.value_or(roce::IpAddress{}));
-}
-
-bool NicConfig::is_on_link(const roce::IpAddress& destination) const {
-  const roce::IpAddress own = source_for(destination);
-  unsigned bits = static_cast<unsigned>(prefix_bits) + (roce::is_ipv4(own) ? 96 : 0);
-  bits = std::min(bits, 128u);
-  for (unsigned i = 0; i < bits; i++)
-    if ((own[i / 8] ^ destination[i / 8]) >> (7 - i % 8) & 1) return false;
-  return true;
 }
 
 }  // namespace rocebox::nic_model

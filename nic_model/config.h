@@ -22,6 +22,7 @@ namespace rocebox::nic_model {
 
 /// A neighbour whose MAC address need not be asked for.
 struct NeighborConfig {
+  void fields(Fields& fields);
   std::optional<roce::IpAddress> address;
   std::optional<roce::Mac> mac;
 };
@@ -48,8 +49,12 @@ struct NicConfig {
   roce::Mac mac_address() const { return mac.value_or(roce::Mac{}); }
   /// The largest path MTU of which all packets have room in `mtu`.
   std::uint32_t path_mtu_max() const;
-  /// The own address of a packet to `destination`.
+  /// The own address of a packet to `destination`: one of the same family, if there is one.
   roce::IpAddress source_for(const roce::IpAddress& destination) const;
+  /// Whether there is one. Else nothing can be sent there, and nothing comes from there to this NIC.
+  bool has_source_for(const roce::IpAddress& destination) const;
+  /// Of a message about the NIC: what it has not and how to mend that; empty: has_source_for().
+  std::string lacks_source_for(const roce::IpAddress& destination) const;
   /// Whether `destination` is on the link, so that no gateway stands between.
   bool is_on_link(const roce::IpAddress& destination) const;
   /// What each queue pair has from the beginning.
@@ -96,6 +101,9 @@ struct NicConfig {
  private:
   bool control_fields(Fields& fields);
   void limiter_effects(Fields& fields, bool may_control) const;
+  void check_addresses(Fields& fields) const;
+  void check_gateway(Fields& fields) const;
+  static const char* option_for(const roce::IpAddress& destination);
   bool can_change(std::string_view option) const;
 
   std::vector<const Component*> controls_;

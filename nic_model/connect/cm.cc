@@ -87,6 +87,7 @@ int ConnectionManager::connect(Context& context, std::uint32_t program, const ro
   const std::size_t data_max = is_tcp ? PrivateDataMax::kConnect : PrivateDataMax::kResolve;
   if (port == 0 || !options_fit(options) || options.private_data.size() > data_max) return EINVAL;
   if (is_tcp && (!qp || !may_connect(*qp) || is_taken(*qp, nullptr))) return EINVAL;
+  if (!core_.config.has_source_for(remote)) return EADDRNOTAVAIL;
   Connection* c = make(context, program, remote);
   if (!c) return ENOMEM;
   id = c->id;

@@ -19,7 +19,8 @@ class Connections {
   int close(PortSpace space, std::uint16_t port);
   /// rdma_resolve_addr and rdma_connect: asks for a connection of `qp`, which is in RESET or INIT and is moved to RTS
   /// when the other side has accepted. PortSpace::kUdp takes no queue pair: kEstablished tells the other side's.
-  /// EINVAL: options, or a queue pair that cannot be connected; ENOMEM: there are kConnectionsMax.
+  /// EINVAL: options, or a queue pair that cannot be connected; ENOMEM: there are kConnectionsMax;
+  /// EADDRNOTAVAIL: the NIC has no address of `remote`'s family.
   int connect(std::uint32_t program, const roce::IpAddress& remote, PortSpace space, std::uint16_t port, Qp* qp,
               const ConnectionOptions& options, ConnectionId& id);
   /// rdma_accept: `qp` goes from RESET or INIT to RTS, or is told to who sends datagrams.

@@ -285,6 +285,7 @@ AddressHandle Host::create_ah(const roce::Mac& mac, const roce::IpAddress& desti
 
 int Host::create_ah(AddressHandle& handle, const roce::IpAddress& destination, std::uint32_t qpn, std::uint32_t qkey,
                     std::uint8_t traffic_class, std::uint8_t hop_limit) {
+  if (!core_.config.has_source_for(destination)) return EINVAL;
   const bool is_group = roce::is_multicast(destination);
   const roce::Mac* mac = is_group ? nullptr : neighbors_.resolve(*context_, destination);
   if (!is_group && !mac) return EAGAIN;

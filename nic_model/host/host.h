@@ -72,7 +72,8 @@ class Host final : public HostSide, public dpa::Environment {
   /// Counts queue pairs that somebody is going to create and keep, before anything runs; returns how many all have
   /// counted.
   std::uint64_t plan_queue_pairs(std::uint64_t count) { return planned_queue_pairs_ += count; }
-  /// ibv_modify_qp: EINVAL for a transition that there is not, or for attributes that are missing or out of range.
+  /// ibv_modify_qp: EINVAL for a transition that there is not, for attributes that are missing or out of range, or for
+  /// a peer of whose address's family the NIC has none.
   int modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask);
   /// mlx5dv_modify_qp_udp_sport: which of equal paths its packets take from now on. EINVAL: port 0, or no connected
   /// queue pair that can send.
@@ -94,7 +95,8 @@ class Host final : public HostSide, public dpa::Environment {
   AddressHandle create_ah(const roce::Mac& mac, const roce::IpAddress& destination, std::uint32_t qpn,
                           std::uint32_t qkey, std::uint8_t traffic_class = 0, std::uint8_t hop_limit = 64) const;
   /// ibv_create_ah: the way to `destination` is looked up. A group's has the MAC address that is made of it, and
-  /// kMulticastQpn where `qpn` is 0. 0, or EAGAIN: its next hop was asked for, and has not answered yet.
+  /// kMulticastQpn where `qpn` is 0. 0, or EAGAIN: its next hop was asked for, and has not answered yet; EINVAL: the
+  /// NIC has no address of its family.
   int create_ah(AddressHandle& handle, const roce::IpAddress& destination, std::uint32_t qpn, std::uint32_t qkey,
                 std::uint8_t traffic_class = 0, std::uint8_t hop_limit = 64);
   /// ibv_attach_mcast: datagrams to `group` come to `qp`, too. 0 where they do already; EINVAL: it is a reliable one,

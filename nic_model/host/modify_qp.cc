@@ -58,9 +58,15 @@ bool allowed(const Qp& qp, ibv_qp_state to, int given) {
   return false;
 }
 
-bool in_range(const ibv_qp_attr& a, int mask, std::uint32_t path_mtu_max) {
+roce::IpAddress destination_of(const ibv_qp_attr& a) {
+  roce::IpAddress address;
+  std::copy_n(a.ah_attr.grh.dgid.raw, address.size(), address.begin());
+  return address;
+}
+
+bool in_range(const ibv_qp_attr& a, int mask, const NicConfig& config) {
   if ((mask & IBV_QP_PATH_MTU) &&
-      (a.path_mtu < IBV_MTU_256 || a.path_mtu > IBV_MTU_4096 || 128u << a.path_mtu > path_mtu_max))
+      (a.path_mtu < IBV_MTU_256 || a.path_mtu > IBV_MTU_4096 || 128u << a.path_mtu > config.path_mtu_max()))
     return false;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a.max_rd_atomic > kRdAtomicMax) return false;
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a.max_dest_rd_atomic > kRdAtomicMax) return false;
@@ -68,7 +74,8 @@ bool in_range(const ibv_qp_attr& a, int mask, std::uint32_t path_mtu_max) {
   if ((mask & IBV_QP_RNR_RETRY) && a.rnr_retry > 7) return false;
   if ((mask & IBV_QP_TIMEOUT) && a.timeout > 31) return false;
   if ((mask & IBV_QP_MIN_RNR_TIMER) && a.min_rnr_timer > 31) return false;
-  if ((mask & IBV_QP_AV) && !a.ah_attr.is_global) return false;  // RoCE has no LIDs
+  // RoCE has no LIDs.
+  if ((mask & IBV_QP_AV) && (!a.ah_attr.is_global || !config.has_source_for(destination_of(a)))) return false;
   return !((mask & IBV_QP_PKEY_INDEX) && a.pkey_index != 0);
 }
 
@@ -87,7 +94,7 @@ void take(QpAttributes& to, const ibv_qp_attr& a, int mask) {
   if (mask & IBV_QP_RNR_RETRY) to.rnr_retry = a.rnr_retry;
   if (mask & IBV_QP_RATE_LIMIT) to.rate_limit = 1000.0 * a.rate_limit;
   if (!(mask & IBV_QP_AV)) return;
-  std::copy_n(a.ah_attr.grh.dgid.raw, 16, to.remote.begin());
+  to.remote = destination_of(a);
   to.traffic_class = a.ah_attr.grh.traffic_class;
   to.hop_limit = a.ah_attr.grh.hop_limit ? a.ah_attr.grh.hop_limit : 64;
 }
@@ -99,7 +106,7 @@ int Host::modify_qp(Qp& qp, const ibv_qp_attr& attributes, int mask) {
   const ibv_qp_state to = mask & IBV_QP_STATE ? attributes.qp_state : before;
   const int given = mask & ~IBV_QP_STATE;
   if ((mask & IBV_QP_CUR_STATE) && attributes.cur_qp_state != before) return EINVAL;
-  if (!allowed(qp, to, given) || !in_range(attributes, mask, core_.config.path_mtu_max())) return EINVAL;
+  if (!allowed(qp, to, given) || !in_range(attributes, mask, core_.config)) return EINVAL;
   take(qp.attributes, attributes, mask);
   if (mask & IBV_QP_AV) {
     qp.attributes.udp_source_port = core_.udp_source_port(qp.number(), qp.attributes.destination_qp);

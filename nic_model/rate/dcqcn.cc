@@ -44,7 +44,8 @@ void DcqcnConfig::fields(Fields& f) {
 }
 
 const char* DcqcnConfig::refuses(std::uint64_t line_rate) const {
-  return line_rate == 0 ? "needs the port's `rate:`" : nullptr;
+  if (line_rate == 0) return "needs the port's `rate:`";
+  return rpg_min_rate > line_rate ? "has an `rpg_min_rate`, which is more than the port's `rate`: lower it" : nullptr;
 }
 
 std::optional<NotificationPoint> DcqcnConfig::notification_point() const {

@@ -12,6 +12,13 @@ constexpr std::uint32_t kQkeyOfOwn =
 
 }  // namespace
 
+bool Requester::is_datagram_possible(const SendWork& work) const {
+  if (work.opcode != MLX5_OPCODE_SEND && work.opcode != MLX5_OPCODE_SEND_IMM) return false;
+  roce::IpAddress destination;
+  std::copy_n(qp_.send_queue.address(work).rgid, destination.size(), destination.begin());
+  return core_.config.has_source_for(destination);
+}
+
 PacketPtr Requester::send_datagram(Context& context, SendWork& work) {
   const mlx5_wqe_av& address = qp_.send_queue.address(work);
   roce::Underlay underlay;

@@ -142,7 +142,7 @@ bool Requester::begin(Context& context, SendWork& work) {
     status = static_cast<ibv_wc_status>(work.error);
   else if (datagram && work.bytes > qp_.attributes.path_mtu)
     status = IBV_WC_LOC_LEN_ERR;
-  else if ((datagram && work.opcode != MLX5_OPCODE_SEND && work.opcode != MLX5_OPCODE_SEND_IMM) ||
+  else if ((datagram && !is_datagram_possible(work)) ||
            (qp_.is(IBV_QPT_UC) && (writes_here || work.opcode == MLX5_OPCODE_SEND_INVAL)) ||
            (work.is_atomic() && work.bytes != 8) ||
            (writes_here && (work.is_inline || qp_.attributes.max_rd_atomic == 0)))

@@ -114,6 +114,7 @@ class Requester {
   ibv_wc_status bind(const SendWork& work);
   PacketPtr send_request(Context& context, SendWork& work);
   PacketPtr send_data(Context& context, const SendWork& work, std::uint32_t packet, bool ack_req);
+  bool is_datagram_possible(const SendWork& work) const;
   PacketPtr send_datagram(Context& context, SendWork& work);
   PacketPtr build(Context& context, const SendWork& work, std::uint8_t opcode, std::uint32_t psn, std::uint64_t offset,
                   std::uint32_t bytes, bool ack_req);

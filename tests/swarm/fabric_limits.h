@@ -9,7 +9,7 @@ namespace rocebox::swarm {
 using Limits = test::RandomFields::Limits;
 
 // What makes a run long shows nothing more: sizes are those of some packets, and slow links and long timers only make
-// time pass. Addresses are the network's.
+// time pass. Addresses are the network's, and groups are of the family that its hosts have.
 inline const std::vector<std::int64_t> kWindows = {1, 2, 5, 16, 64, 512};
 inline const std::vector<std::int64_t> kRetransmissionTimeouts = {100'000, kMillisecond, 4 * kMillisecond,
                                                                   100 * kMillisecond};
@@ -34,6 +34,7 @@ inline const Limits kWorkload{.one_in = 3,
                               .integer_max = 16,
                               .bytes_max = 65536,
                               .items_one_in = 1,
+                              .kept = {"group"},
                               .values = {{"mtu", {256, 512, 1024, 2048, 4096}},
                                          {"window", kWindows},
                                          {"retransmission_timeout", kRetransmissionTimeouts},

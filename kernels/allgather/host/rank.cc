@@ -24,8 +24,8 @@ constexpr std::uint32_t tag_of(unsigned use, unsigned communicator, unsigned slo
 Rank::Rank(Team& team, unsigned number, nic_model::Host& host, const std::string& host_name)
     : team_(team), number_(number), host_(host), host_name_(host_name) {
   program_ = host.submit(*this);
-  // The address that peers of its first neighbour's kind of address know it by.
-  address_ = host.config().source_for(team.is_apart() ? team.options().ranks.front() : *host.config().address);
+  // The address of the family that all ranks have.
+  address_ = host.config().source_for(team.is_apart() ? team.options().ranks.front() : team.options().group_of(0, 0));
 }
 
 void Rank::join() {

@@ -56,7 +56,8 @@ class Rank final : public HostProgram {
   void on_completion(Host& host, CompletionQueue& cq) override;
   void on_timer(Host& host, Timer& timer) override;
 
-  const roce::IpAddress& address() const { return *host_.config().address; }
+  const nic_model::NicConfig& nic() const { return host_.config(); }
+  roce::IpAddress address() const;
   std::uint32_t qpn() const { return qp_->number(); }
   Progress progress() const { return host_.progress(program_); }
   std::uint32_t received() const { return received_; }
@@ -94,6 +95,8 @@ class IncReduceScatter final : public Workload {
   IncReduceScatter(const ScatterOptions& options, std::span<const WorkloadHost> hosts) : options_(options) {
     for (unsigned i = 0; i < hosts.size(); i++)
       ranks_.push_back(std::make_unique<Rank>(*this, i, hosts[i], options_.mtu));
+    for (const WorkloadHost& host : hosts)
+      nic_model::require_source_for(host, first_address(), "the address of `" + hosts[0].name + "`");
     nic_model::plan_queue_pairs(hosts, std::vector<std::uint64_t>(hosts.size(), 1));
   }
   void start(Nanos now) override {
@@ -137,6 +140,8 @@ class IncReduceScatter final : public Workload {
   const ScatterOptions& options() const { return options_; }
   unsigned size() const { return static_cast<unsigned>(ranks_.size()); }
   const Rank& rank(unsigned number) const { return *ranks_[number]; }
+  // All have one of its family.
+  const roce::IpAddress& first_address() const { return *ranks_.front()->nic().address; }
   // Queue pairs have numbers only once their hosts were called: nobody sends before all were.
   void is_ready() {
     if (++ready_ < ranks_.size()) return;
@@ -162,6 +167,8 @@ class IncReduceScatter final : public Workload {
   std::uint64_t chunks_ = 0;
   Nanos started_ = 0, ended_ = kNever;
 };
+
+roce::IpAddress Rank::address() const { return nic().source_for(all_.first_address()); }
 
 void Rank::prepare(Host& host) {
   const ScatterOptions& options = all_.options();

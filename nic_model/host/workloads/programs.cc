@@ -75,6 +75,23 @@ void require_peers(const WorkloadHost& one, const WorkloadHost& other, const Rec
   if (here.header_only != there.header_only)
     refuse("header_only", here.header_only ? "true" : "false", there.header_only ? "true" : "false",
            "one would take the other's packets for cut off");
+  if (here.icrc != there.icrc)
+    refuse("icrc", here.icrc ? "true" : "false", there.icrc ? "true" : "false",
+           "one would find no right ICRC in the other's packets");
+  const roce::IpAddress to = there.source_for(*here.address);
+  if (here.has_source_for(to)) return;
+  const bool is_ipv4 = roce::is_ipv4(*here.address);
+  throw ConfigError(fmt::format(
+      "the NICs of `{}` and `{}` have no addresses of one family, but {} and {}: give that of `{}` an IPv4 `address`, "
+      "or that of `{}` an `address6`",
+      one.name, other.name, roce::address_text(*here.address), roce::address_text(to), is_ipv4 ? other.name : one.name,
+      is_ipv4 ? one.name : other.name));
+}
+
+void require_source_for(const WorkloadHost& on, const roce::IpAddress& destination, std::string_view is) {
+  if (const std::string why = host_of(on).config().lacks_source_for(destination); !why.empty())
+    throw ConfigError(
+        fmt::format("{} is {}, and the NIC of `{}` {}", is, roce::address_text(destination), on.name, why));
 }
 
 void plan_queue_pairs(std::span<const WorkloadHost> hosts, std::span<const std::uint64_t> counts) {
@@ -115,6 +132,7 @@ ClientOrServer::ClientOrServer(const WorkloadHost& on, const Ends& ends)
   if (ends.compares && host_.config().header_only)
     throw ConfigError("`" + on.name + "` has `header_only: true`, and " + ends.compares);
   ends.recovery.require_possible(on.name, host_.config());
+  if (ends.server) require_source_for(on, *ends.server, "`address`");
   program_ = host_.submit(*this);
 }
 

@@ -21,10 +21,12 @@ namespace rocebox::nic_model {
 /// MTU (0: for none).
 Host& host_of(const WorkloadHost& on, std::int64_t path_mtu = 0);
 
-/// Throws ConfigError for two hosts whose queue pairs would not understand each other: NICs of which one sends headers
-/// alone, or, for reliable ones with `recovery`, which recover differently, cannot do so, or send farther ahead than
-/// the other keeps. Null: unreliable ones.
+/// Throws ConfigError for two hosts whose queue pairs would not understand each other: NICs without addresses of one
+/// family, of which one sends headers alone or no ICRCs, or, for reliable ones with `recovery`, which recover
+/// differently, cannot do so, or send farther ahead than the other keeps. Null: unreliable ones.
 void require_peers(const WorkloadHost& one, const WorkloadHost& other, const RecoveryOptions* recovery);
+/// Throws ConfigError for a host whose NIC has no address of the family of `destination`, which is, say, `address`.
+void require_source_for(const WorkloadHost& on, const roce::IpAddress& destination, std::string_view is);
 
 /// Counts queue pairs that a workload creates on each of its hosts and keeps, when it gets so far: a run that ends
 /// before has them counted, too. Throws ConfigError, for the host that lacks most, when a NIC has fewer than all

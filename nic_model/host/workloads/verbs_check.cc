@@ -11,7 +11,10 @@ VerbsCheck::VerbsCheck(const WorkloadHost& on, const Config& config)
     : ClientOrServer(on, {config.address, config.port, 1 << 15, config.recovery, "what verbs_check sends is compared",
                           config.address ? config.mtu : 0}),
       config_(config),
-      cases_(config.all_cases()) {}
+      cases_(config.all_cases()) {
+  for (const Case& one : cases_)
+    if (one.has_group()) require_source_for(on, one.group, "`group`");
+}
 
 void VerbsCheck::report(Report& report) const {
   report.text("role", config_.address ? "client" : "server");

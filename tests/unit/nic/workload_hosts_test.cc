@@ -13,7 +13,8 @@ namespace {
 std::string why_not(unsigned hosts, const std::string& all, const std::string& last, const std::string& name,
                     const std::string& yaml) {
   Star star(hosts, all, "delay: 1us", 1, {}, 2048);
-  const auto odd = nic_test_options("nic", "address: 10.0.1.1\nrate: 100Gbps\n" + last);
+  const bool has_address = last.find("address") != std::string::npos;
+  const auto odd = nic_test_options("nic", (has_address ? "" : "address: 10.0.1.1\n") + ("rate: 100Gbps\n" + last));
   PipelineDevice device("odd", {"p0"}, {{0, 0}},
                         {{"k", "k", Shape::kOneWay, {{Edge::kOutside, 0}}, [&](Stats& s) { return odd->make(s); }}},
                         star.pool, 1);
@@ -87,6 +88,48 @@ TEST(WorkloadHosts, BothEndsHaveWholePacketsOrHeaders) {
     for (const char* word : {"`h0`", "`odd`", "header_only"}) EXPECT_NE(why.find(word), std::string::npos) << why;
     EXPECT_NE(why_not(4, all, last, "all_to_all", "{}"), "");
   }
+}
+
+TEST(WorkloadHosts, BothEndsStoreICRCs) {
+  EXPECT_EQ(why_not(2, "icrc: false", "icrc: false", "write_bw", "{}"), "");
+  for (const auto& [all, last] : {std::pair("icrc: false", ""), {"", "icrc: false"}})
+    for (const char* word : {"`h0`", "`odd`", "icrc: false", "icrc: true"}) {
+      const std::string why = why_not(2, all, last, "write_bw", "{}");
+      EXPECT_NE(why.find(word), std::string::npos) << why;
+    }
+}
+
+TEST(WorkloadHosts, BothEndsHaveAddressesOfOneFamily) {
+  for (const char* name : {"write_bw", "permutation", "all_reduce"}) {
+    EXPECT_EQ(why_not(2, "", "address: 10.0.1.1\naddress6: fd00::1", name, "{}"), "");
+    EXPECT_EQ(why_not(2, "address6: fd00::2", "address: fd00::1", name, "{}"), "");
+    for (const char* last : {"address: fd00::1", "mac: '02:00:00:00:00:01' # no address"}) {
+      const std::string why = why_not(2, "", last, name, "{}");
+      for (const char* word : {"`h0`", "`odd`", "10.0.0.1", "of one family", "`address6`"})
+        EXPECT_NE(why.find(word), std::string::npos) << why;
+    }
+  }
+}
+
+TEST(WorkloadHosts, AClientHasAnAddressOfItsServersFamily) {
+  for (const char* name : {"rping", "ucmatose", "write_bw", "verbs_check"}) {
+    const unsigned hosts = 1;
+    EXPECT_EQ(why_not(hosts, "", "address: fd00::1", name, "address: fd00::2"), "");
+    const std::string why = why_not(hosts, "", "", name, "address: fd00::2");
+    for (const char* word : {"`odd`", "`address` is fd00::2", "IPv6", "`address6`"})
+      EXPECT_NE(why.find(word), std::string::npos) << why;
+    EXPECT_NE(why_not(hosts, "", "address: fd00::1", name, "address: 10.0.0.2").find("IPv4"), std::string::npos);
+  }
+}
+
+TEST(WorkloadHosts, AGroupIsOfAFamilyThatItsMembersHave) {
+  const std::string checks = "{address: 10.0.0.2, cases: [{transport: UD, group: 'ff1e::5'}]}";
+  EXPECT_EQ(why_not(1, "", "address: 10.0.0.1\naddress6: fd00::1", "verbs_check", checks), "");
+  EXPECT_NE(why_not(1, "", "", "verbs_check", checks).find("`group` is ff1e::5"), std::string::npos);
+  const char* const kGather = "multicast_allgather";
+  EXPECT_EQ(why_not(2, "address6: fd00::2", "address: 10.0.1.1\naddress6: fd00::1", kGather, "group: 'ff1e::5'"), "");
+  EXPECT_NE(why_not(2, "", "", kGather, "group: 'ff1e::5'").find("`group` is ff1e::5"), std::string::npos);
+  EXPECT_NE(why_not(2, "", "address: fd00::1", kGather, "{}").find("`odd`"), std::string::npos);
 }
 
 TEST(WorkloadHosts, APermutationWithinEachHostIsRefused) {
