@@ -125,8 +125,8 @@ TEST(Forged, NaksOfCopiesAreTheQueuePairsChoice) {
 TEST(Forged, ACopyBehindAGapThatHasHadNoNakBringsOneIfTheNicSaysSo) {
   for (const bool naks_copies : {false, true}) {
     SCOPED_TRACE(naks_copies);
-    Victim victim(IBV_QPT_RC, std::string("rate: 100Gbps\nrecovery: rnic_sr\nnak_copies: ") +
-                                  (naks_copies ? "true" : "false"));
+    Victim victim(IBV_QPT_RC,
+                  std::string("rate: 100Gbps\nrecovery: rnic_sr\nnak_copies: ") + (naks_copies ? "true" : "false"));
     PacketSpec write = victim.good();
     for (const std::uint32_t psn : {kPsn + 1, kPsn + 3, kPsn, kPsn + 3, kPsn + 3}) {
       write.psn = psn;
