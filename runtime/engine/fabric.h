@@ -93,6 +93,8 @@ class Fabric {
   /// From the next run() on all devices take their turns by time again. What ran ahead is ahead by three delays at
   /// most.
   void run_in_time();
+  /// The latest of the times before which a device has been run ahead.
+  Nanos ran_ahead_to() const { return ran_ahead_to_; }
   /// Nothing is run ahead to `until` or farther, from the next run() on.
   void limit_ahead(Nanos until) { ahead_limit_ = until; }
 

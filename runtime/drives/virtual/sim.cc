@@ -11,7 +11,6 @@
 
 #include "runtime/config/units.h"
 #include "runtime/drives/virtual/flow_report.h"
-#include "runtime/telemetry/text_cells.h"
 
 namespace rocebox {
 namespace {
@@ -52,6 +51,7 @@ Sim::Sim(const config::RunConfig& config, Pool& pool, SimOptions options)
       schedule_(config, testbed_),
       series_(config, testbed_),
       tier_traffic_(config, testbed_),
+      watchdog_(config.sim.watchdog),
       outputs_(config, options_.outputs, [this](const config::PortName& name) { return testbed_.port(name); }) {
   testbed_.fabric().let_output_share();
   testbed_.fabric().count_late();
@@ -108,9 +108,10 @@ void Sim::let_run_ahead(RunsAhead who) {
 // One instant: what changes and what starts in it, what is due in it, and what starts because something finished in it.
 void Sim::step(Nanos now) {
   now_ = now;
+  watchdog_.begin(now);
   if (schedule_.next() <= now) {
     schedule_.apply_due(now);
-    advanced_at_ = now;  // what stood still may go on by it
+    watchdog_.wait_again(now);
   }
   Nanos happened = now;  // what was before this
   do {
@@ -135,42 +136,30 @@ void Sim::look_outside() {
                      workloads_.share_carried()});
 }
 
-// Looked at from time to time only, so it may be noticed a quarter of the watchdog's time later.
+// Looked at behind the last instant, however long after it the next one comes. What runs ahead may have advanced later.
 bool Sim::nothing_advances() {
-  look_at_ = now_ + std::max<Nanos>(1, config_.sim.watchdog / 4);
-  note_progress();
-  return now_ - advanced_at_ >= config_.sim.watchdog && now_ > waits_until_;
-}
-
-void Sim::note_progress() {
-  const Progress progress = workloads_.progress();
-  if (progress.steps != last_steps_ || workloads_.next_start() != kNever || schedule_.next() != kNever) {
-    advanced_at_ = now_;
-    waits_until_ = progress.waits_until;
-  }
-  waits_until_ = std::min(waits_until_, progress.waits_until);  // what was called off is not waited for
-  last_steps_ = progress.steps;
+  watchdog_.look(workloads_.progress(), workloads_.next_start() != kNever || schedule_.next() != kNever, now_,
+                 testbed_.fabric().ran_ahead_to() - 1);
+  return watchdog_.has_stood_still(now_);
 }
 
 // Nothing happens before `next`, and that may be long after what stands still should have been told of. Packets that
 // are under way may arrive then; of those that nothing is due for none is.
 bool Sim::stands_still_until(Nanos next) {
-  const Nanos watchdog = config_.sim.watchdog;
   Fabric& fabric = testbed_.fabric();
-  if (look_at_ == kNever || next - now_ < watchdog) return false;
+  if (watchdog_.is_off() || next - now_ < watchdog_.patience()) return false;
   if (fabric.next_deadline() != kNever && fabric.held() > 0) return false;
   if (nothing_advances()) return true;
   if (workloads_.next_start() != kNever || schedule_.next() != kNever) return false;
-  const Nanos told_at = std::max(advanced_at_ + watchdog, waits_until_ + 1);
-  if (told_at >= next) return false;
-  now_ = told_at;
+  if (watchdog_.told_at() >= next) return false;
+  now_ = watchdog_.told_at();
   return true;
 }
 
 void Sim::run_workloads() {
   Fabric& fabric = testbed_.fabric();
   const Nanos limit = config_.sim.time == 0 ? kNever : config_.sim.time;
-  if (config_.sim.watchdog == 0 || config_.workloads.empty()) look_at_ = kNever;
+  if (watchdog_.patience() == 0 || config_.workloads.empty()) watchdog_.turn_off();
   for (std::uint64_t instants = 1; end_ == End::kNotYet; instants++) {
     const Nanos next = std::min({fabric.next_deadline(), workloads_.next_start(), schedule_.next()});
     if (workloads_.all_finished() && !config_.workloads.empty()) {
@@ -178,8 +167,9 @@ void Sim::run_workloads() {
       now_ = std::max(now_, workloads_.finished_at());
     } else if (next == kNever && limit == kNever) {
       end_ = config_.workloads.empty() ? End::kFinished : End::kStuck;
-      note_progress();  // since when that is
-    } else if (stands_still_until(std::min(next, limit))) {
+      nothing_advances();  // since when that is
+    } else if (stands_still_until(std::min(next, limit)) ||
+               (next < limit && watchdog_.is_due(next) && nothing_advances())) {
       end_ = End::kStuck;
     } else if (next >= limit) {
       now_ = limit;
@@ -188,7 +178,6 @@ void Sim::run_workloads() {
       sample_until(next);
       set_ahead(next, limit, instants);
       step(next);
-      if (now_ >= look_at_ && nothing_advances()) end_ = End::kStuck;
       if (stop_requested()) end_ = End::kSignal;
     }
   }
@@ -281,7 +270,7 @@ Json Sim::waiting() const {
 std::vector<std::string> Sim::warnings() const {
   std::vector<std::string> lines;
   if (end_ == End::kStuck) {
-    lines.push_back(fmt::format("nothing advances any more since {}{}", report_value("since_ns", advanced_at_),
+    lines.push_back(fmt::format("nothing advances any more {}{}", watchdog_.since(),
                                 testbed_.fabric().next_deadline() == kNever ? ": nothing is due" : ""));
     const Json all = waiting();
     if (all.contains("workloads"))

@@ -17,6 +17,7 @@
 #include "runtime/drives/virtual/series.h"
 #include "runtime/drives/virtual/sim_workloads.h"
 #include "runtime/drives/virtual/tier_traffic.h"
+#include "runtime/drives/virtual/watchdog.h"
 #include "runtime/telemetry/expectations.h"
 
 namespace rocebox {
@@ -72,7 +73,6 @@ class Sim {
   void set_ahead(Nanos now, Nanos limit, std::uint64_t instant);
   void step(Nanos now);
   bool nothing_advances();
-  void note_progress();
   bool stands_still_until(Nanos next);
   void look_outside();
   bool stop_requested() const { return options_.stop && options_.stop->requested(); }
@@ -88,11 +88,12 @@ class Sim {
   Schedule schedule_;
   Series series_;
   TierTraffic tier_traffic_;
+  Watchdog watchdog_;
   ReplayOutputs outputs_;
   std::optional<TraceFilter> trace_filter_;
   std::vector<std::unique_ptr<Tracer>> tracers_;
-  std::uint64_t packets_out_ = 0, held_at_end_ = 0, last_steps_ = 0, look_at_work_ = 0;
-  Nanos now_ = 0, advanced_at_ = 0, waits_until_ = 0, look_at_ = 0;
+  std::uint64_t packets_out_ = 0, held_at_end_ = 0, look_at_work_ = 0;
+  Nanos now_ = 0;
   End end_ = End::kNotYet;
   Json utilisation_;  // of links, once the run has ended
   RunsAhead runs_ahead_ = RunsAhead::kNone;
