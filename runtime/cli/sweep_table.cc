@@ -10,7 +10,7 @@ namespace rocebox::cli {
 namespace {
 
 constexpr std::size_t kPointsMax = 100'000;
-// Columns of a workload: whether it finished, and how many transfers.
+// Columns of a workload: whether it finished, and did not fail; and how many transfers.
 constexpr const char *kFinishedColumn = "finished", *kDoneColumn = "transfers_done";
 
 std::string csv_cell(const Json& value) {
@@ -131,8 +131,8 @@ Json sweep_row(const SweepPoint& point, const Json& report) {
   const Json& workloads = report["workloads"];
   for (const auto& [name, workload] : workloads.items()) {
     const std::string prefix = workloads.size() == 1 ? "" : name + ".";
-    for (const char* key : {kFinishedColumn, kDoneColumn, "duration_ns", "goodput_bits_per_second"})
-      row[prefix + key] = workload[key];
+    row[prefix + kFinishedColumn] = workload["finished"].get<bool>() && !workload["failed"].get<bool>();
+    for (const char* key : {kDoneColumn, "duration_ns", "goodput_bits_per_second"}) row[prefix + key] = workload[key];
     for (const char* key : {"mean_ns", "p50_ns", "p99_ns", "p999_ns"})
       row[prefix + "completion_" + key] = workload["completion"][key];
     for (const char* key : {"mean", "p50", "p99", "p999"}) row[prefix + "slowdown_" + key] = workload["slowdown"][key];

@@ -41,7 +41,7 @@ class Workload {
   virtual ~Workload() = default;
   /// Begins at `now`: posts to hosts, whose devices the drive steps in the same instant (HostSide::set_waker).
   virtual void start(Nanos now) = 0;
-  /// Whether all is done that it will ever do.
+  /// Whether all is done that it will ever do, be it that what is left has failed.
   virtual bool finished() const = 0;
   /// Called once, by the workload, in the call in which it finishes.
   void set_on_finished(std::function<void(Nanos now)> on_finished) { on_finished_ = std::move(on_finished); }

@@ -214,8 +214,8 @@ topology:
 workloads: {sum: {type: all_reduce, rdma_cm: true}}
 sim: {watchdog: 60s}
 """), status=1)
-        self.assertIn("no connection from host 0 to host 1: no answer", said[0])
-        self.assertIn("connections_awaited 2", said[1])
+        self.assertIn("workload `sum` failed: no connection from `h0` to `h1`: no answer\n", said[1])
+        self.assertIn("all workloads had finished", said[0], "nothing is waited for")
 
     def test_the_table_of_a_sweep_is_the_same_for_any_number_of_jobs(self):
         tables = []
@@ -234,11 +234,12 @@ sim: {watchdog: 60s}
         self.assertEqual(means[0]["duration_ns"], (durations[0] + durations[1]) / 2)
 
     def test_means_are_over_runs_that_came_to_an_end(self):
-        """What is lost is not sent again: some runs finish, some have one of two transfers, some none."""
-        text = RECOVERY.replace("size: 500KB", "size: 4KB, retry_cnt: 0").replace("loss: 1%", "loss: 20%")
+        """What is lost is not sent again: some runs finish, some have one of two transfers, some none, and some lose an ACK only."""
+        text = RECOVERY.replace("size: 500KB", "size: 4KB, retry_cnt: 0").replace("loss: 1%", "loss: 12%")
         report = self.sim("--seeds", 8, "--jobs", 2, text=text, status=1)
         done = [row for row in report["runs"] if row["transfers_done"] > 0]
         good = [row for row in report["runs"] if row["finished"]]
+        self.assertTrue(any(row["transfers_done"] == 2 and not row["finished"] for row in report["runs"]), "a queue pair failed")
         self.assertTrue(0 < len(good) < 8 and len(done) < 8, report["runs"])
         mean = report["means"][0]
         self.assertEqual((mean["seeds"], mean["finished_runs"], mean["counted_runs"]), (8, len(good), len(done)))

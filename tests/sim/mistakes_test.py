@@ -71,6 +71,24 @@ class Mistakes(RoceboxTest):
         self.assertRegex(said, r"host +qpn +peer .*\nrocebox: +h0 +0x000011 +h1 ")
         self.assertNotIn("{", said)
 
+    def test_what_waits_is_named_by_its_host(self):
+        star = STUCK.replace("back_to_back: {host_rate: 10Gbps}", "leaf_spine: {leaves: 1, spines: 1, hosts_per_leaf: 3}, switches: {switch: {}}")
+        text = star + "workloads: {w: {type: flows, hosts: [h2, h0], timeout: 0, flows: [{source: 0, destination: 1}]}}\n"
+        said = self.rocebox("sim", self.config(text), status=1)[1]
+        self.assertRegex(said, r"source +destination +bytes .*\nrocebox: +h2 +h0 ")
+        self.assertNotIn("SUCCESS", said, "it has not come to that")
+
+    def test_work_requests_that_fail_are_a_failure(self):
+        """Also within a time that would go on."""
+        for workload, what in (("type: write_bw, iters: 10", "10 work requests failed, first `h0` to `h1`, QPN 0x000011: RETRY_EXC_ERR"),
+                               ("type: read_lat, iters: 10", "a work request failed: `h0` to `h1`, QPN 0x000011: RETRY_EXC_ERR"),
+                               ("type: flows, flows: [{source: 1, destination: 0}]", "a queue pair failed: `h1` to `h0`, QPN 0x000011: RETRY_EXC_ERR")):
+            config = self.config(STUCK + f"workloads: {{w: {{{workload}}}}}\nsim: {{time: 2s}}\n")
+            shown, said = self.rocebox("sim", config, status=1)
+            self.assertRegex(said, rf"workload `w` failed: {what}\n$")
+            self.assertRegex(shown, r"failed +yes")
+            self.assertEqual(self.rocebox("sim", config, "--quiet", "--set", "expect=workloads.w.failed == 1"), ("", ""))
+
     def test_a_parameter_where_there_are_none(self):
         config = PAIR + "workloads: {w: {type: write_lat, iters: $n}}\n"
         self.refused(config, "config.yaml:2:41: `iters` must be a whole number, found `$n`; there are no parameters: write such as "

@@ -15,8 +15,8 @@ constexpr std::uint64_t kPartBytes = std::uint64_t{1} << 44;
 
 }  // namespace
 
-Mesh::Mesh(std::span<const WorkloadHost> hosts, const MeshOptions& options, OnReceived on_received)
-    : options_(options), on_received_(std::move(on_received)) {
+Mesh::Mesh(std::span<const WorkloadHost> hosts, const MeshOptions& options, OnReceived on_received, OnFailed on_failed)
+    : options_(options), on_received_(std::move(on_received)), on_failed_(std::move(on_failed)) {
   for (const WorkloadHost& host : hosts)
     endpoints_.push_back(std::make_unique<Endpoint>(*this, static_cast<unsigned>(endpoints_.size()), host));
 }
@@ -76,12 +76,37 @@ void Mesh::became_ready(Host& host, Connection& c) {
   c.ready = true;
   ready_++;
   post(host, c);
-  if (c.is_awaited && --awaited_ == 0) when_connected_(host.now());
+  if (!c.is_awaited || --awaited_ > 0) return;
+  has_failed_ ? look_whether_given_up(host.now()) : when_connected_(host.now());
 }
 
-void Mesh::refused(const Connection& c, const char* why) {
+const std::string& Mesh::name(unsigned host) const { return endpoints_[host]->name(); }
+
+void Mesh::refused(Host& host, Connection& c, const char* why) {
   failed_++;
-  if (error_.empty()) error_ = fmt::format("no connection from host {} to host {}: {}", c.source, c.destination, why);
+  if (not_connected_.empty())
+    not_connected_ = fmt::format("no connection from `{}` to `{}`: {}", name(c.source), name(c.destination), why);
+  if (c.is_awaited) awaited_--;  // that others come to be there is not waited for
+  lose(c, host.now());
+}
+
+void Mesh::fail(Host& host, Connection& c, ibv_wc_status status) {
+  if (status != IBV_WC_WR_FLUSH_ERR || !c.failed) failed_++;
+  if (c.failed) return;
+  c.status = status;
+  if (first_failure_.empty()) first_failure_ = failed_pair_text(name(c.source), *c.near, name(c.destination), status);
+  lose(c, host.now());
+}
+
+void Mesh::lose(Connection& c, Nanos now) {
+  c.failed = has_failed_ = true;
+  lost_ += c.unfinished;
+  look_whether_given_up(now);
+}
+
+std::string Mesh::error() const {
+  if (!not_connected_.empty() || failed_ == 0) return not_connected_;
+  return failures_text(failed_, "queue pair", first_failure_);
 }
 
 void Mesh::connect_all(std::span<const std::pair<unsigned, unsigned>> pairs, std::function<void(Nanos now)> then) {
@@ -104,6 +129,8 @@ std::size_t Mesh::transfer(unsigned source, unsigned destination, std::uint64_t 
   by_flow_.push_back(&c);
   pair.next_place += bytes;
   unfinished_++;
+  c.unfinished++;
+  if (c.failed) lost_++;
   c.waiting.push_back({number});
   if (c.ready) endpoints_[source]->run([this, &c](Host& host) { post(host, c); });
   return number;
@@ -143,6 +170,9 @@ void Mesh::received(unsigned host, std::uint32_t number, Nanos now) {
   flow.end = now;
   bytes_received_ += flow.bytes;
   unfinished_--;
+  Connection& by = *by_flow_[number];
+  by.unfinished--;
+  if (by.failed) lost_--;  // it was on its way still
   on_received_(number, now);
 }
 
@@ -160,21 +190,21 @@ Progress Mesh::progress() const {
 
 void Mesh::explain_waiting(Report& report, unsigned lines) const {
   if (awaited_ > 0) report.count("connections_awaited", static_cast<std::int64_t>(awaited_));
-  if (!error_.empty()) report.text("error", error_);
+  if (failed_ > 0) report.text("error", error());
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < flows_.size() && open.size() < lines; i++)
     if (flows_[i].end == kNever) open.push_back(i);
   report.table("unfinished", open.size(), [&](Report& row, std::size_t i) {
     const FlowRecord& flow = flows_[open[i]];
     const Connection& by = *by_flow_[open[i]];
-    row.count("source_number", flow.source);
-    row.count("destination_number", flow.destination);
+    row.text("source", name(flow.source));
+    row.text("destination", name(flow.destination));
     row.count("bytes", static_cast<std::int64_t>(flow.bytes));
     const Qp* qp = by.near;
     row.count("unacknowledged_psn", qp ? std::int64_t{qp->requester.unacknowledged_psn()} : -1);
     row.count("qpn", qp ? std::int64_t{qp->number()} : -1);
     row.text("state", !qp || !by.ready ? "not connected" : waiting_state(*qp));
-    row.text("status", status_name(by.status));
+    row.text("status", failed_status(by.status));
   });
 }
 

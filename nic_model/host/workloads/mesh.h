@@ -35,9 +35,11 @@ class Mesh {
  public:
   /// Called in the call of the host that has received all of transfer `number`.
   using OnReceived = std::function<void(std::size_t number, Nanos now)>;
+  /// Called when has_given_up() has become true, perhaps again.
+  using OnFailed = std::function<void(Nanos now)>;
 
   /// Throws ConfigError when a host has no NIC.
-  Mesh(std::span<const WorkloadHost> hosts, const MeshOptions& options, OnReceived on_received);
+  Mesh(std::span<const WorkloadHost> hosts, const MeshOptions& options, OnReceived on_received, OnFailed on_failed);
   ~Mesh();
 
   std::size_t hosts() const { return endpoints_.size(); }
@@ -58,14 +60,17 @@ class Mesh {
   /// Of all hosts, the transfers that began and ended counted.
   Progress progress() const;
   std::size_t unfinished() const { return unfinished_; }
+  /// Whether nothing will happen any more because connections have failed: all that is unfinished went by these, and no
+  /// call() is due, nor a connection of connect_all().
+  bool has_given_up() const { return has_failed_ && lost_ == unfinished_ && calls_ == 0 && awaited_ == 0; }
   /// Transfers of which the receiver's memory does not hold all that it should. None, ever.
   std::uint64_t misplaced() const { return misplaced_; }
   /// Messages that end no transfer to their receiver. None, unless packets were changed and nobody noticed.
   std::uint64_t unexpected() const { return unexpected_; }
   /// Queue pairs that failed, and those that RDMA CM could not connect.
   std::uint64_t failed() const { return failed_; }
-  /// The first connection that RDMA CM could not make; empty: none.
-  const std::string& error() const { return error_; }
+  /// What failed, and of several who was the first; empty: nothing did.
+  std::string error() const;
   void explain_waiting(Report& report, unsigned lines) const;
 
  private:
@@ -80,12 +85,19 @@ class Mesh {
   void connect_by_call(Connection& connection);
   void connect_by_cm(Connection& connection);
   void became_ready(Host& host, Connection& connection);
-  void refused(const Connection& connection, const char* why);
+  void refused(Host& host, Connection& connection, const char* why);
+  void fail(Host& host, Connection& connection, ibv_wc_status status);
+  void lose(Connection& connection, Nanos now);
+  void look_whether_given_up(Nanos now) {
+    if (has_given_up()) on_failed_(now);
+  }
+  const std::string& name(unsigned host) const;
   void post(Host& host, Connection& connection);
   void received(unsigned host, std::uint32_t number, Nanos now);
 
   MeshOptions options_;
   OnReceived on_received_;
+  OnFailed on_failed_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::map<std::pair<unsigned, unsigned>, Pair> pairs_;  // source, destination
   std::vector<Connection*> by_number_;                   // connections, in the order in which they were begun
@@ -93,11 +105,14 @@ class Mesh {
   std::size_t awaited_ = 0;                              // of connect_all()
   std::function<void(Nanos)> when_connected_;
   std::vector<FlowRecord> flows_;
-  std::vector<std::uint64_t> places_;       // of flows_: where in the receiver's memory
-  std::vector<const Connection*> by_flow_;  // by which it goes
+  std::vector<std::uint64_t> places_;  // of flows_: where in the receiver's memory
+  std::vector<Connection*> by_flow_;   // by which it goes
   std::size_t unfinished_ = 0;
+  std::size_t lost_ = 0;   // of these: their connections have failed
+  std::size_t calls_ = 0;  // that are due
+  bool has_failed_ = false;
   std::uint64_t bytes_received_ = 0, misplaced_ = 0, unexpected_ = 0, failed_ = 0;
-  std::string error_;
+  std::string first_failure_, not_connected_;  // of queue pairs; of connections by RDMA CM
 };
 
 }  // namespace rocebox::nic_model

@@ -19,14 +19,16 @@ struct Mesh::Connection {
   Qp* far = nullptr;
   std::uint32_t near_psn = 0, far_psn = 0;  // drawn, as programs do it: by them others tell connections apart
   bool ready = false, is_awaited = false;
+  bool failed = false;                    // no transfer by it ends any more
   ibv_wc_status status = IBV_WC_SUCCESS;  // of what its sender posted: the first other one
   std::uint32_t under_way = 0;            // work requests that are not complete
+  std::size_t unfinished = 0;             // transfers
   struct Waiting {
     std::size_t number;
     std::uint64_t sent = 0;
   };
   std::deque<Waiting> waiting;
-  bool is_idle() const { return waiting.empty() && under_way == 0 && status == IBV_WC_SUCCESS; }
+  bool is_idle() const { return waiting.empty() && under_way == 0 && !failed; }
 };
 
 // What runs on one host.
@@ -44,11 +46,12 @@ class Mesh::Endpoint final : public HostProgram {
   }
 
   void call(Nanos at, std::function<void(Nanos)> what) {
+    mesh_.calls_++;
     if (at > 0) {
       later_.emplace(at, std::move(what));
       run([this](Host& host) { arm(host); });
     } else {
-      run([what = std::move(what)](Host& host) { what(host.now()); });
+      run([this, what = std::move(what)](Host& host) { make(what, host.now()); });
     }
   }
   void run(std::function<void(Host&)> what) { tasks_.add(*host_, program_, std::move(what)); }
@@ -61,7 +64,7 @@ class Mesh::Endpoint final : public HostProgram {
     while (!later_.empty() && later_.begin()->first <= host.now()) {
       auto what = std::move(later_.begin()->second);
       later_.erase(later_.begin());
-      what(host.now());
+      make(what, host.now());
     }
     arm(host);
   }
@@ -102,7 +105,7 @@ class Mesh::Endpoint final : public HostProgram {
     ConnectionId id = 0;
     const roce::IpAddress to = destination.host_->config().source_for(*host.config().address);
     if (host.connections().connect(program_, to, PortSpace::kTcp, destination.port_, c.near, options, id))
-      mesh_.refused(c, "nothing could be asked");
+      mesh_.refused(host, c, "nothing could be asked");
     else
       asked_[id] = &c;
   }
@@ -115,9 +118,10 @@ class Mesh::Endpoint final : public HostProgram {
     if (event.type == ConnectionEventType::kEstablished)
       mesh_.became_ready(host, c);
     else
-      mesh_.refused(c, event.type == ConnectionEventType::kUnreachable ? "no answer"
-                       : event.type == ConnectionEventType::kRejected  ? "rejected"
-                                                                       : "its queue pair cannot be moved to RTS");
+      mesh_.refused(host, c,
+                    event.type == ConnectionEventType::kUnreachable ? "no answer"
+                    : event.type == ConnectionEventType::kRejected  ? "rejected"
+                                                                    : "its queue pair cannot be moved to RTS");
   }
 
   void prepare(Host& host) {
@@ -132,6 +136,7 @@ class Mesh::Endpoint final : public HostProgram {
       if (host.connections().listen(program_, PortSpace::kTcp, port_) == 0) break;
   }
   Host& host() { return *host_; }
+  const std::string& name() const { return name_; }
   Progress progress() const { return host_->progress(program_); }
   std::uint32_t key() const { return key_; }
   bool holds(std::uint64_t place, std::uint64_t bytes) const {
@@ -140,6 +145,11 @@ class Mesh::Endpoint final : public HostProgram {
   std::uint64_t bytes_placed() const { return cq_ ? host_->memory().find(key_)->placed->bytes_covered() : 0; }
 
  private:
+  void make(const std::function<void(Nanos)>& called, Nanos now) {
+    called(now);
+    mesh_.calls_--;
+    mesh_.look_whether_given_up(now);
+  }
   ConnectionOptions cm_options() const {
     ConnectionOptions options;
     options.path_mtu = static_cast<std::uint32_t>(mesh_.options_.mtu);
@@ -172,8 +182,10 @@ class Mesh::Endpoint final : public HostProgram {
     auto* const sent = reinterpret_cast<Connection*>(completion.wr_id);  // null: it is a receive request
     if (sent) sent->under_way--;
     if (completion.status != IBV_WC_SUCCESS) {
-      if (sent && sent->status == IBV_WC_SUCCESS) sent->status = completion.status;
-      if (completion.status != IBV_WC_WR_FLUSH_ERR) mesh_.failed_++;
+      if (sent)
+        mesh_.fail(host, *sent, completion.status);
+      else if (completion.status != IBV_WC_WR_FLUSH_ERR)
+        mesh_.failed_++;
       return;
     }
     if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {

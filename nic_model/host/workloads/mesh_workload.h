@@ -24,7 +24,7 @@ class MeshWorkload : public Workload, public Carrier {
   /// Bytes of all transfers that will ever begin; 0: not known. Asked for again and again while somebody looks on.
   virtual double bytes_in_all() const { return 0; }
   unsigned hosts() const { return static_cast<unsigned>(mesh_.hosts()); }
-  /// To be called when something ended or was found to be nothing.
+  /// To be called when something ended or was found to be nothing. It ends, too, when what is left has failed.
   void look_whether_finished(Nanos now);
   void began(Nanos now) { began_ = now; }
 

@@ -18,9 +18,9 @@ class Bandwidth final : public Perftest {
   void report(Report& report) const override {
     const double seconds = static_cast<double>(ended_ - start_) / 1e9;
     report.count("messages", messages_);
-    report.count("failed_completions", failed_);
+    report_failures(report);
     if (finished_ || window_is_over_ || report.wants_names()) report_window(report);
-    const bool ended = finished_ && seconds > 0;
+    const bool ended = finished_ && all_done() && seconds > 0;
     if (!ended && !report.wants_names()) return;
     report.duration("completion_time", ended_ - start_);
     report.real("average_bits_per_second", ended ? static_cast<double>(bytes()) * 8 / seconds : 0);
@@ -50,6 +50,7 @@ class Bandwidth final : public Perftest {
   }
   bool sends(unsigned side) const { return side == 0 || config_.bidirectional; }
   bool more(const PerftestEnd::Pair& pair, Nanos now) const {
+    if (pair.status != IBV_WC_SUCCESS) return false;
     return config_.duration ? now - start_ < config_.duration : pair.posted < config_.iters;
   }
   void begin(Host& host, unsigned side) override {
@@ -98,7 +99,16 @@ class Bandwidth final : public Perftest {
     const std::int64_t silent = config_.duration ? config_.cq_mod - 1 : 0;
     if (pair.done || more(pair, host.now()) || pair.posted - pair.completed > silent) return;
     pair.done = true;
-    if (--sending_[side] == 0) end(side, host.now());
+    one_less(host, side);
+  }
+  // What its peer would have sent by it fails there.
+  void on_failure(Host& host, unsigned side, PerftestEnd::Pair& pair) override {
+    if (sends(side) && !std::exchange(pair.done, true)) one_less(host, side);
+  }
+  void one_less(Host& host, unsigned side) {
+    if (--sending_[side] > 0) return;
+    const auto has_failed = [](const PerftestEnd::Pair& pair) { return pair.status != IBV_WC_SUCCESS; };
+    end(side, host.now(), std::ranges::none_of(ends_[side].qps, has_failed));
   }
 
   std::int64_t messages_ = 0;
@@ -112,7 +122,7 @@ class Latency final : public Perftest {
   using Perftest::Perftest;
   void report(Report& report) const override {
     report.count("messages", static_cast<std::int64_t>(times_.size()));
-    report.count("failed_completions", failed_);
+    report_failures(report);
     report_times(report, times_);
   }
 
@@ -145,9 +155,11 @@ class Latency final : public Perftest {
     if (static_cast<std::int64_t>(times_.size()) == config_.iters) return;
     times_.push_back((host.now() - sent_) / (is_answered(verb_) ? 1 : 2));
     carried(0, sent_, host.now(), config_.size);
-    if (static_cast<std::int64_t>(times_.size()) == config_.iters) return end(0, host.now());
+    if (static_cast<std::int64_t>(times_.size()) == config_.iters) return end(0, host.now(), true);
     ping(host);
   }
+  // No message comes back, whichever side's has failed.
+  void on_failure(Host& host, unsigned, PerftestEnd::Pair&) override { end(0, host.now(), false); }
 
   std::vector<Nanos> times_;
   std::array<std::int64_t, 2> posted_{};  // messages of each side

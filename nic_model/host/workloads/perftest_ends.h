@@ -155,7 +155,7 @@ class Perftest : public Workload, public Carrier {
     for (unsigned side = 0; side < 2; side++) {
       ends_[side].on_wc = [this, side](Host& host, const ibv_wc& wc) {
         if (wc.status != IBV_WC_SUCCESS)
-          fail(ends_[side].qps[wc.wr_id], wc.status);
+          fail(host, side, wc.wr_id, wc.status);
         else
           on_completion(host, side, wc);
       };
@@ -201,21 +201,39 @@ class Perftest : public Workload, public Carrier {
     flows_[side].bytes += bytes;
     over_time_.add(from, now, bytes);
   }
-  void fail(PerftestEnd::Pair& pair, ibv_wc_status status) {
+  void fail(Host& host, unsigned side, std::size_t number, ibv_wc_status status) {
     failed_++;
-    if (pair.status == IBV_WC_SUCCESS) pair.status = status;
+    PerftestEnd::Pair& pair = ends_[side].qps[number];
+    if (pair.status != IBV_WC_SUCCESS) return;
+    pair.status = status;
+    if (first_failure_.empty())
+      first_failure_ = failed_pair_text(ends_[side].name, *pair.qp, ends_[1 - side].name, status);
+    on_failure(host, side, pair);
+  }
+  /// Of what the report has of each of them.
+  void report_failures(Report& report) const {
+    report.count("failed_completions", failed_);
+    if (failed_ > 0 || report.wants_names())
+      report.text("error", failed_ > 0
+                               ? failures_text(static_cast<std::uint64_t>(failed_), "work request", first_failure_)
+                               : "");
   }
   virtual void begin(Host& host, unsigned side) = 0;
   virtual void on_completion(Host& host, unsigned side, const ibv_wc& wc) = 0;
+  /// A side's pair has failed, for the first time.
+  virtual void on_failure(Host& host, unsigned side, PerftestEnd::Pair& pair) = 0;
   virtual void on_due(Host&, unsigned /*side*/, std::size_t /*number*/) {}
-  /// All messages of a side are done.
-  void end(unsigned side, Nanos now) {
-    if (flows_[side].end != kNever) return;
-    flows_[side].end = now;
-    if (!std::ranges::all_of(flows(), [](const FlowRecord& flow) { return flow.end != kNever; })) return;
+  /// All that a side does is over: `done`, or the rest of its messages has failed.
+  void end(unsigned side, Nanos now, bool done) {
+    if (std::exchange(over_[side], true)) return;
+    if (done) flows_[side].end = now;
+    if (!over_[0] || (config_.bidirectional && !over_[1])) return;
     finished_ = true;
     ended_ = now;
     tell_finished(now);
+  }
+  bool all_done() const {
+    return std::ranges::all_of(flows(), [](const FlowRecord& flow) { return flow.end != kNever; });
   }
   std::uint64_t bytes() const { return flows_[0].bytes + flows_[1].bytes; }
 
@@ -228,6 +246,8 @@ class Perftest : public Workload, public Carrier {
   BytesOverTime over_time_;
   Nanos start_ = 0, ended_ = 0;
   std::int64_t failed_ = 0;
+  std::string first_failure_;
+  std::array<bool, 2> over_{};  // by side
   bool finished_ = false;
 };
 
@@ -250,7 +270,7 @@ inline void Perftest::explain_waiting(Report& report, unsigned lines) const {
     row.text("peer", peer.name);
     row.count("peer_qpn", i < peer.qps.size() ? std::int64_t{peer.qps[i].qp->number()} : -1);
     row.text("state", waiting_state(*end.qps[i].qp));
-    row.text("status", status_name(end.qps[i].status));
+    row.text("status", failed_status(end.qps[i].status));
   });
 }
 

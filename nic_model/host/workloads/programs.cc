@@ -171,6 +171,17 @@ const char* status_name(ibv_wc_status status) {
   return static_cast<std::size_t>(status) < std::size(kNames) ? kNames[status] : "another error";
 }
 
+const char* failed_status(ibv_wc_status status) { return status == IBV_WC_SUCCESS ? "" : status_name(status); }
+
+std::string failed_pair_text(const std::string& host, const Qp& qp, const std::string& peer, ibv_wc_status status) {
+  return fmt::format("`{}` to `{}`, QPN {:#08x}: {}", host, peer, qp.number(), status_name(status));
+}
+
+std::string failures_text(std::uint64_t count, std::string_view what, const std::string& first) {
+  return count == 1 ? fmt::format("a {} failed{}{}", what, first.empty() ? "" : ": ", first)
+                    : fmt::format("{} {}s failed{}{}", count, what, first.empty() ? "" : ", first ", first);
+}
+
 void report_times(Report& report, std::span<const Nanos> times) {
   if (times.empty() && !report.wants_names()) return;
   std::vector<Nanos> sorted(times.begin(), times.end());

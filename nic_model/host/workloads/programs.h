@@ -128,6 +128,12 @@ class ClientOrServer : public Workload, public HostProgram {
 const char* waiting_state(const Qp& qp);
 /// A completion's status by verbs' name, without its IBV_WC_.
 const char* status_name(ibv_wc_status status);
+/// The same of what waits for people to see; nothing where nothing has failed.
+const char* failed_status(ibv_wc_status status);
+/// Of what a workload calls its error: whose queue pair failed, and with what.
+std::string failed_pair_text(const std::string& host, const Qp& qp, const std::string& peer, ibv_wc_status status);
+/// How many of something failed, and of several who was the first.
+std::string failures_text(std::uint64_t count, std::string_view what, const std::string& first);
 
 /// The times of messages as perftest has them: the least, the median, 99%, 99.9%, the most. Nothing where there are
 /// none.

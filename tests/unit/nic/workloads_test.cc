@@ -10,6 +10,7 @@
 
 #include "nic_model/host/workloads/collectives.h"
 #include "nic_model/host/workloads/perftest_config.h"
+#include "runtime/telemetry/json_report.h"
 #include "tests/unit/nic/star_kit.h"
 
 namespace rocebox::test {
@@ -289,6 +290,33 @@ TEST(Workloads, AnImmediateThatNobodySentEndsNothing) {
     workload->report(report);
     EXPECT_EQ(report.values["unexpected_messages"], 1);
   }
+}
+
+// By their names, in whatever order the workload has its hosts.
+TEST(Workloads, WhatWaitsIsNamedAndWhatFailedSaysWhy) {
+  Star star(4, "header_only: true", "delay: 1us", 1, {{1, "loss: 100%\nmatch: {kind: roce}"}});
+  const std::vector<WorkloadHost> hosts = {star.all[2], star.all[3], star.all[0], star.all[1]};
+  const auto workload = workload_options("flows",
+                                         "{timeout: 4, flows: [{source: 2, destination: 3, bytes: 1kB},"
+                                         " {source: 0, destination: 1, bytes: 100MB}]}")
+                            ->make(hosts, 1);
+  workload->start(0);
+  star.run([] { return false; }, 2 * kMillisecond);
+  EXPECT_FALSE(workload->finished()) << "it goes on with the other one";
+  Json waiting;
+  JsonReport report(waiting);
+  workload->explain_waiting(report, 16);
+  ASSERT_EQ(waiting["unfinished"].size(), 2u);
+  const auto row = [&](int number, const std::string& source, const std::string& destination, const std::string& state,
+                       const std::string& status) {
+    const Json& one = waiting["unfinished"][static_cast<std::size_t>(number)];
+    EXPECT_EQ(one["source"], source);
+    EXPECT_EQ(one["destination"], destination);
+    EXPECT_EQ(one["state"], state);
+    EXPECT_EQ(one["status"], status);
+  };
+  row(0, "h0", "h1", "failed", "RETRY_EXC_ERR");
+  row(1, "h2", "h3", "waits", "");
 }
 
 TEST(Workloads, LossDelaysAndLosesNothing) {

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
 #include "tests/unit/virtual/fabric_kit.h"
 
 namespace rocebox::fabric_test {
@@ -15,6 +19,25 @@ std::string pair(const std::string& rate, const std::string& nic, const std::str
          ", host_delay: 1us}\n"
          "  hosts: {nic: {header_only: true" +
          nic + "}}\n" + rest;
+}
+
+std::string told_by(const FabricBox& box) { return fmt::format("{}\n", fmt::join(box.sim.warnings(), "\n")); }
+
+// The time, or the two times between which, a run says it came to a standstill.
+std::pair<Nanos, Nanos> since(const std::string& told) {
+  double from = -1, to = -1;
+  char from_unit[8] = "", to_unit[8] = "";
+  const char* const text = std::strstr(told.c_str(), "since ");
+  if (!text) return {-1, -1};
+  if (std::sscanf(text, "since some time between %lf %7s and %lf %7[a-z]", &from, from_unit, &to, to_unit) != 4) {
+    if (std::sscanf(text, "since %lf %7[a-z]", &from, from_unit) != 2) return {-1, -1};
+    to = from;
+    std::strcpy(to_unit, from_unit);
+  }
+  const auto nanos = [](double value, const std::string& unit) {
+    return static_cast<Nanos>(value * (unit == "us" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : 1));
+  };
+  return {nanos(from, from_unit), nanos(to, to_unit)};
 }
 
 // Whether a run ends as it should, though its watchdog is much shorter than what it has to wait for.
@@ -97,35 +120,40 @@ TEST(Watchdog, WhatNothingIsDueForStandsStill) {
       "  d: {nic: {address: 10.0.0.4, header_only: true}}\n"
       "links: {ab: {between: [a.wire, b.wire], delay: 1us}, cd: {between: [c.wire, d.wire], delay: 1us}}\n"
       "workloads:\n"
-      "  flows: {hosts: [a, b], timeout: 0, flows: [{source: 0, destination: 1, bytes: 10MB}]}\n"
+      "  flows: {hosts: [a, b], timeout: 0, window: 16, flows: [{source: 0, destination: 1, bytes: 10MB}]}\n"
       "  noise: {type: write_bw, hosts: [c, d], size: 1000, duration: 60s, rate_limit: 100kbps, background: true}\n"
       "schedule: {stops: {at: 100us, links: {ab: {up: false}}}}\n");
   const Json& report = box.run();
   EXPECT_EQ(report["run"]["end"], "nothing advanced any more");
   EXPECT_LT(report["run"]["span_ns"], 13 * kSecond);
   EXPECT_GE(report["run"]["span_ns"], 10 * kSecond);
+  const auto [from, to] = since(told_by(box));
+  // When the window is full: 16 packets, 3.3 us each.
+  EXPECT_TRUE(80 * kMicrosecond < from && from <= 160 * kMicrosecond) << told_by(box);
+  EXPECT_TRUE(100 * kMicrosecond <= to && to < 190 * kMicrosecond) << told_by(box);
 }
 
-// With nothing due: since the queue pairs failed, and which these are.
-TEST(Watchdog, SaysSinceWhenAndWhichQueuePairsFailed) {
+// With nothing due: since when, and which queue pairs wait.
+TEST(Watchdog, SaysSinceWhenAndWhatWaits) {
   const struct Row {
     std::string workload;
     std::vector<std::string> words;
   } rows[] = {
-      {"write_bw: {iters: 5}",
-       {"    failed_completions 5\n", "host", "qpn", "peer", "peer_qpn", "\n      h0 ", " h1 ", " failed ",
-        " RETRY_EXC_ERR\n"}},
-      {"read_lat: {iters: 5}", {"\n      h0 ", " RETRY_EXC_ERR\n"}},
-      {"permutation: {size: 1MB}", {" qpn ", " failed ", " RETRY_EXC_ERR\n"}},
+      {"write_bw: {iters: 5, timeout: 0, start: 5ms}",
+       {"host", "qpn", "peer", "peer_qpn", "\n      h0 ", " h1 ", " waits"}},
+      {"read_lat: {iters: 5, timeout: 0, start: 5ms}", {"\n      h0 ", " waits"}},
+      {"flows: {hosts: [h1, h0], timeout: 0, start: 5ms, flows: [{source: 0, destination: 1, bytes: 100}]}",
+       {" qpn ", " waits", "source  destination ", "\n      h1      h0 "}},
   };
   for (const Row& row : rows) {
     FabricBox box(pair("100Gbps", "", "links: {h0_h1: {loss: 100%}}\nworkloads: {" + row.workload + "}\n"));
     box.run();
-    const std::string told = fmt::format("{}\n", fmt::join(box.sim.warnings(), "\n"));
-    // Eight tries with `timeout: 14`, 67 ms each.
-    EXPECT_NE(told.find("nothing advances any more since 536.87"), std::string::npos) << told;
-    EXPECT_NE(told.find(" ms: nothing is due\n  workload "), std::string::npos) << told;
+    const std::string told = told_by(box);
+    const auto [from, to] = since(told);
+    EXPECT_TRUE(5 * kMillisecond <= from && from <= to && to < 5100 * kMicrosecond) << told;
+    EXPECT_NE(told.find(": nothing is due\n  workload "), std::string::npos) << told;
     for (const std::string& words : row.words) EXPECT_NE(told.find(words), std::string::npos) << words << " " << told;
+    EXPECT_EQ(told.find("SUCCESS"), std::string::npos) << "of what waits: " << told;
   }
 }
 
@@ -148,7 +176,10 @@ TEST(Watchdog, SaysWhereALosslessNetworkHasLockedUp) {
   const Json& report = box.run();
   EXPECT_EQ(report["run"]["end"], "nothing advanced any more");
   EXPECT_EQ(report["waiting"]["workloads"]["permutation"]["unfinished"].size(), 5u);
-  const std::string told = fmt::format("{}\n", fmt::join(box.sim.warnings(), "\n"));
+  const std::string told = told_by(box);
+  const auto [from, to] = since(told);
+  EXPECT_TRUE(0 < from && from <= 67'109 * kMicrosecond && to < 80 * kMillisecond)
+      << told << "a timeout is the last try";
   for (int i = 0; i < 5; i++) {
     const std::string name = "s" + std::to_string(i);
     EXPECT_NE(told.find("\n  " + name + " holds "), std::string::npos) << told;
