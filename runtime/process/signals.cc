@@ -7,8 +7,6 @@
 
 #include <algorithm>
 
-#include "runtime/component/fields.h"
-
 namespace rocebox {
 
 Signals::Signals(std::initializer_list<int> numbers) {
@@ -32,11 +30,18 @@ int Signals::wait(Nanos nanos, int also) {
   return read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
 }
 
-EndSignals::EndSignals() : signals_({SIGINT, SIGTERM}), thread_([this] { listen(); }) {}
+EndSignals::EndSignals(Nanos same_wish)
+    : same_wish_(same_wish), signals_({SIGINT, SIGTERM}), thread_([this] { listen(); }) {}
 
+// Of a run that ends at once the second may wait still; let through, it would end the process before its report.
 EndSignals::~EndSignals() {
   enough_.request();
   thread_.join();
+  while (asked_.requested() && says_the_same() && signals_.wait(0) != 0) continue;
+}
+
+bool EndSignals::says_the_same() const {
+  return std::chrono::steady_clock::now() - asked_at_ < std::chrono::nanoseconds(same_wish_);
 }
 
 void EndSignals::share_cores() {
@@ -50,6 +55,7 @@ void EndSignals::listen() {
     const int signal = signals_.wait(-1, enough_.descriptor());
     if (signal == 0) continue;
     if (asked_.requested()) {
+      if (says_the_same()) continue;
       std::signal(signal, SIG_DFL);
       sigset_t set;
       sigemptyset(&set);
@@ -58,6 +64,7 @@ void EndSignals::listen() {
       std::raise(signal);
       _exit(128 + signal);  // the first process of a container does not die of it
     }
+    asked_at_ = std::chrono::steady_clock::now();
     asked_.request();
   }
 }

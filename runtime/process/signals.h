@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Signals as events, for commands that end, or read their configuration again, on one.
 #pragma once
+#include <chrono>
 #include <csignal>
 #include <initializer_list>
 #include <thread>
 
 #include "runtime/capture/input_stream.h"
+#include "runtime/component/fields.h"
 #include "runtime/packet/packet.h"
 
 namespace rocebox {
@@ -31,11 +33,12 @@ class Signals {
 };
 
 /// SIGINT and SIGTERM while this lives: the first asks for the end of the run; the second, whichever of both, ends the
-/// process at once, whatever it is doing or waiting for. A thread of its own waits for them; those that are made later
-/// are not disturbed. The destructor lets signals through again.
+/// process at once, whatever it is doing or waiting for. One that comes within `same_wish` of the first says the same
+/// again: timeout(1) signals the process, and then its group. A thread of its own waits for them; those that are made
+/// later are not disturbed. The destructor lets signals through again.
 class EndSignals {
  public:
-  EndSignals();
+  explicit EndSignals(Nanos same_wish = kSameWish);
   ~EndSignals();
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
@@ -46,7 +49,12 @@ class EndSignals {
   const StopRequest& asked() const { return asked_; }
 
  private:
+  static constexpr Nanos kSameWish = 200 * kMillisecond;
   void listen();
+  bool says_the_same() const;
+
+  const Nanos same_wish_;
+  std::chrono::steady_clock::time_point asked_at_;  // of the thread, while it lives
   StopRequest asked_, enough_;
   Signals signals_;
   std::thread thread_;  // the last: it uses all the others

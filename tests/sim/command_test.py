@@ -430,6 +430,34 @@ sim: {watchdog: 60s}
         self.assertEqual(run.wait(timeout=60), 1, error.read_text())
         self.assertIn("a signal ended the sweep: 2 of 3 runs did not begin", error.read_text())
 
+    def test_two_signals_in_a_moment_are_one_wish(self):
+        """As timeout(1) has them: the process first, then its group. The report comes."""
+        out = self.dir / "report.json"
+        trace = self.dir / "trace.txt"
+        run = subprocess.Popen([ROCEBOX, "sim", self.config(FABRIC.replace("$bytes", "1GB")), "--quiet", "--set", "sim.time=1000s", "--json", out,
+                                "--trace", "psn=1", "--trace-out", trace], stdout=subprocess.DEVNULL)
+        self.addCleanup(run.kill)
+        deadline = time.monotonic() + 60
+        while not trace.with_suffix(".txt.part").exists():
+            self.assertTrue(time.monotonic() < deadline and run.poll() is None)
+            time.sleep(0.01)
+        run.send_signal(signal.SIGINT)
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(timeout=60), 1)
+        self.assertEqual(json.loads(out.read_text())["run"]["end"], "a signal ended it")
+        self.assertEqual(list(self.dir.glob("*.part")), [])
+
+    def test_two_signals_in_a_moment_leave_a_sweep_its_table(self):
+        sweep = subprocess.Popen([ROCEBOX, "sim", self.config(FABRIC), "--quiet", "--sweep", "bytes=10kB,1GB", "--set", "sim.time=1000s", "--csv", self.dir / "csv"],
+                                 stderr=subprocess.DEVNULL, env=os.environ | {"TMPDIR": str(self.dir)})
+        self.addCleanup(sweep.kill)
+        self.run_of(sweep, "bytes=1GB")
+        sweep.send_signal(signal.SIGINT)
+        sweep.send_signal(signal.SIGTERM)
+        self.assertEqual(sweep.wait(timeout=60), 1)
+        self.assertEqual(self.table("csv/sweep.csv")[0]["bytes"], "10kB")
+        self.assertEqual(list(self.dir.glob("rocebox-sweep-*")), [])
+
     def test_a_terminal_sees_the_time_left_of_a_run_that_ends_with_its_workloads(self):
         terminal, its_end = os.openpty()
         self.addCleanup(os.close, terminal)

@@ -6,22 +6,38 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <optional>
+
 namespace rocebox {
 namespace {
 
 // A process that listens, says 1 when it does and 2 when it was asked to end, and goes on for ever.
 struct Child {
-  Child() {
+  // `same_wish` none: as it is by default.
+  explicit Child(std::optional<Nanos> same_wish = {}) {
     int ends[2];
     if (pipe(ends) != 0) std::abort();
+    sigset_t last;
+    sigemptyset(&last);
+    sigaddset(&last, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &last, nullptr);
     process = fork();
+    if (process != 0) pthread_sigmask(SIG_UNBLOCK, &last, nullptr);
     if (process == 0) {
-      const EndSignals signals;
+      std::optional<EndSignals> signals;
+      same_wish ? signals.emplace(*same_wish) : signals.emplace();
       const char one = 1, two = 2;
       if (write(ends[1], &one, 1) != 1) _exit(3);
-      pollfd asked{signals.asked().descriptor(), POLLIN, 0};
+      pollfd asked{signals->asked().descriptor(), POLLIN, 0};
       poll(&asked, 1, -1);
       if (write(ends[1], &two, 1) != 1) _exit(3);
+      if (!same_wish) {  // until the second has come, and then to its end
+        sigset_t pending;
+        do sigpending(&pending);
+        while (!sigismember(&pending, SIGUSR1));
+        signals.reset();
+        _exit(4);
+      }
       while (true) pause();
     }
     close(ends[1]);
@@ -39,7 +55,7 @@ struct Child {
 TEST(EndSignals, TheFirstAsksAndTheSecondOfEitherKindEnds) {
   for (const auto& [first, second] :
        {std::pair(SIGINT, SIGTERM), {SIGTERM, SIGINT}, {SIGINT, SIGINT}, {SIGTERM, SIGTERM}}) {
-    const Child child;
+    const Child child(0);
     ASSERT_EQ(child.next(), 1);
     kill(child.process, first);
     ASSERT_EQ(child.next(), 2);
@@ -48,6 +64,21 @@ TEST(EndSignals, TheFirstAsksAndTheSecondOfEitherKindEnds) {
     waitpid(child.process, &status, 0);
     EXPECT_TRUE(WIFSIGNALED(status));
     EXPECT_EQ(WTERMSIG(status), second);
+  }
+}
+
+// timeout(1) signals a process, and then its group: the process ends in its own way.
+TEST(EndSignals, ThoseOfOneMomentSayTheSame) {
+  for (const auto& [first, second] : {std::pair(SIGTERM, SIGTERM), {SIGINT, SIGTERM}}) {
+    const Child child;
+    ASSERT_EQ(child.next(), 1);
+    kill(child.process, first);
+    ASSERT_EQ(child.next(), 2);
+    kill(child.process, second);
+    kill(child.process, SIGUSR1);  // it may go
+    int status = 0;
+    waitpid(child.process, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 4) << status;
   }
 }
 
