@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/progress_line.h"
 #include "runtime/config/units.h"
 #include "runtime/drives/replay.h"
 #include "runtime/process/no_memory.h"
@@ -105,22 +106,17 @@ void apply(const ReplayArguments& arguments, config::RunConfig& config) {
 // Percent and packets on a terminal, twice a second; silent in a pipe.
 class Progress {
  public:
-  explicit Progress(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO) != 0) {}
-  ~Progress() {
-    if (shown_ && printed_) std::fputs("\r\033[K", stderr);
-  }
+  explicit Progress(bool quiet) : line_(quiet) {}
   void operator()(std::uint64_t done, std::uint64_t all, std::uint64_t packets) {
     const auto now = std::chrono::steady_clock::now();
-    if (!shown_ || now - last_ < std::chrono::milliseconds(500)) return;
+    if (!line_.shown() || now - last_ < std::chrono::milliseconds(500)) return;
     last_ = now;
-    printed_ = true;
     const std::string share = all ? fmt::format("{:3}%  ", std::min<std::uint64_t>(100, done * 100 / all)) : "";
-    fmt::print(stderr, "\r\033[Kreplay  {}{} packets", share, packets);
-    std::fflush(stderr);
+    line_.show(fmt::format("replay  {}{} packets", share, packets));
   }
 
  private:
-  bool shown_, printed_ = false;
+  ProgressLine line_;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 

@@ -9,15 +9,16 @@
 #include <optional>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/progress_line.h"
 #include "runtime/cli/ranks.h"
 #include "runtime/cli/sim_files.h"
 #include "runtime/cli/sweep.h"
-#include "runtime/config/units.h"
 #include "runtime/drives/virtual/sim.h"
 #include "runtime/packet/huge_pages.h"
 #include "runtime/process/file_place.h"
 #include "runtime/process/no_memory.h"
 #include "runtime/process/signals.h"
+#include "runtime/telemetry/text_cells.h"
 
 namespace rocebox::cli {
 namespace {
@@ -28,13 +29,10 @@ constexpr std::size_t kSimDevicesShown = 8;
 
 // Simulated time, speed and, where there is something to judge it by, time left on a terminal, twice a second; silent
 // in a pipe.
-class ProgressLine {
+class RunProgress {
  public:
-  explicit ProgressLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO) != 0) {}
-  ~ProgressLine() {
-    if (printed_) std::fputs("\r\033[K", stderr);
-  }
-  bool shown() const { return shown_; }
+  explicit RunProgress(bool quiet) : line_(quiet) {}
+  bool shown() const { return line_.shown(); }
   void operator()(const SimProgress& progress) {
     const auto now = std::chrono::steady_clock::now();
     const double passed = std::chrono::duration<double>(now - last_).count();
@@ -43,11 +41,8 @@ class ProgressLine {
     std::string left;
     if (const double seconds = seconds_left(progress, passed); seconds < kSecondsShown)
       left = fmt::format("  {:.0f} s left", seconds);
-    fmt::print(stderr, "\r\033[Ksim  {}  {} of {} workloads  {:.2f} M events/s{}",
-               config::format_duration(progress.now / 1000 * 1000), progress.finished, progress.workloads, events / 1e6,
-               left);
-    std::fflush(stderr);
-    printed_ = true;
+    line_.show(fmt::format("sim  {}  {} of {} workloads  {:.2f} M events/s{}", report_value("now_ns", progress.now),
+                           progress.finished, progress.workloads, events / 1e6, left));
     last_ = now;
     last_events_ = progress.events;
     last_now_ = progress.now;
@@ -66,7 +61,7 @@ class ProgressLine {
     return bytes > 0 ? std::min(seconds, std::max(0.0, all - bytes) / bytes * so_far.count()) : seconds;
   }
 
-  bool shown_, printed_ = false;
+  ProgressLine line_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now(), last_ = begun_;
   std::uint64_t last_events_ = 0;
   Nanos last_now_ = 0;
@@ -118,7 +113,7 @@ int sim(const SimArguments& arguments) {
   const bool capture_on_stdout = std::any_of(config.captures.begin(), config.captures.end(),
                                              [](const auto& b) { return is_standard_output(b.out); });
   const bool json_on_stdout = is_standard_output(arguments.json);
-  ProgressLine progress(arguments.report.quiet);
+  RunProgress progress(arguments.report.quiet);
   SimOptions options;
   options.trace = arguments.trace;
   options.outputs = {{}, arguments.json, !capture_on_stdout && !json_on_stdout};

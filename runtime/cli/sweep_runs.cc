@@ -14,6 +14,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/cli/progress_line.h"
+
 namespace rocebox::cli {
 namespace {
 
@@ -42,13 +44,14 @@ std::string Scratch::file(std::size_t run, const char* what) const {
 
 SweepRuns::SweepRuns(const SimArguments& arguments, const std::vector<SweepPoint>& points, const Ranks& ranks,
                      Extent extent)
-    : arguments_(arguments), points_(points), extent_(extent) {
+    : arguments_(arguments), points_(points), extent_(extent), is_first_(ranks.is_first()) {
   for (std::size_t i = static_cast<std::size_t>(ranks.rank()); i < points.size();
        i += static_cast<std::size_t>(ranks.count()))
     mine_.push_back(i);
 }
 
 void SweepRuns::run(const StopRequest& stop) {
+  ProgressLine line(arguments_.report.quiet || !is_first_);
   std::size_t next = 0;
   bool told = false;
   while (next < mine_.size() || !running_.empty()) {
@@ -59,9 +62,15 @@ void SweepRuns::run(const StopRequest& stop) {
         for (Running& one : running_) one.process.signal(SIGINT);
       next = mine_.size();
     }
+    line.show(how_far());
     wait(stop, told);
   }
   interrupted_ = stop.requested();
+}
+
+std::string SweepRuns::how_far() const {
+  return fmt::format("sweep  {} of {} runs{}", statuses_.size(), mine_.size(),
+                     extent_ == Extent::kCheck ? " checked" : "");
 }
 
 void SweepRuns::start(std::size_t run) {

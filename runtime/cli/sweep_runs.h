@@ -54,6 +54,7 @@ class SweepRuns {
   };
   void start(std::size_t run);
   void wait(const StopRequest& stop, bool told);
+  std::string how_far() const;
   std::string said(std::size_t run) const;
   std::string killed(std::size_t run, bool has_report) const;
   int status() const;
@@ -61,6 +62,7 @@ class SweepRuns {
   const SimArguments& arguments_;
   const std::vector<SweepPoint>& points_;
   const Extent extent_;
+  const bool is_first_;  // of the ranks, which share a terminal
   std::vector<std::size_t> mine_;
   Scratch scratch_;
   std::list<Running> running_;

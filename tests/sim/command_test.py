@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """`rocebox sim`: exit status, settings, sweeps, signals, files; workloads in a live run."""
+import contextlib
 import csv
 import json
 import os
@@ -393,7 +394,7 @@ sim: {watchdog: 60s}
                                stdout=subprocess.DEVNULL, stderr=its_end)
         os.close(its_end)
         said, deadline = "", time.monotonic() + 60
-        while not (trace.exists() and re.search(r"sim  \S+s  0 of 1 workloads  \d+\.\d\d M events/s  \d+ s left", said)):
+        while not (trace.exists() and re.search(r"sim  \d+\.\d+ (us|ms|s)  0 of 1 workloads  \d+\.\d\d M events/s  \d+ s left", said)):
             self.assertTrue(time.monotonic() < deadline and run.poll() is None, said)
             if select.select([terminal], [], [], 0.02)[0]:
                 said += os.read(terminal, 4096).decode()
@@ -457,6 +458,22 @@ sim: {watchdog: 60s}
         self.assertEqual(sweep.wait(timeout=60), 1)
         self.assertEqual(self.table("csv/sweep.csv")[0]["bytes"], "10kB")
         self.assertEqual(list(self.dir.glob("rocebox-sweep-*")), [])
+
+    def test_a_terminal_sees_how_many_runs_of_a_sweep_are_over(self):
+        terminal, its_end = os.openpty()
+        self.addCleanup(os.close, terminal)
+        sweep = subprocess.Popen([ROCEBOX, "sim", self.config(PAIR), "--sweep", "iters=1,2,3"], stdout=subprocess.DEVNULL, stderr=its_end)
+        os.close(its_end)
+        said = b""
+        with contextlib.suppress(OSError):  # its end
+            while more := os.read(terminal, 4096):
+                said += more
+        self.assertEqual(sweep.wait(timeout=60), 0)
+        lines = [f"sweep  {over} of 3 runs{what}" for what in (" checked", "") for over in range(3)]
+        shown = said.decode().split("\r\033[K")
+        self.assertEqual(shown[0], "")
+        self.assertEqual([line for line in shown if line], lines)
+        self.assertEqual(shown[-1], "", "the table has the place")
 
     def test_a_terminal_sees_the_time_left_of_a_run_that_ends_with_its_workloads(self):
         terminal, its_end = os.openpty()
