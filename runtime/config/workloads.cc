@@ -23,14 +23,16 @@ Place place_in(const Node& row, std::string_view key, std::size_t item) {
                                                                               : place_in(row, key);
 }
 
-void check_hosts(const WorkloadConfig& workload, const Node& row, const RunConfig& config, Mistakes& mistakes) {
+// `devices_known`: not where a topology could not be made.
+void check_hosts(const WorkloadConfig& workload, const Node& row, const RunConfig& config, bool devices_known,
+                 Mistakes& mistakes) {
   std::vector<std::string> known;
   for (const DeviceConfig& device : config.devices) known.push_back(device.name);
   const std::unordered_set<std::string> names(known.begin(), known.end());
   std::unordered_set<std::string> seen;
   for (std::size_t i = 0; i < workload.hosts.size(); i++) {
     const std::string& host = workload.hosts[i];
-    if (!names.contains(host))
+    if (devices_known && !names.contains(host))
       mistakes.add(place_in(row, "hosts", i),
                    fmt::format("there is no device `{}`{}", host, mistakes.full() ? "" : suggestion(host, known)));
     if (!seen.insert(host).second)
@@ -100,9 +102,11 @@ void add_workloads(const TopFields& top, const Node& root, RunConfig& config, Mi
                             raw.hosts, false,     raw.start, raw.after,   raw.background};
     workload.given_hosts = !raw.hosts.empty();
     if (!workload.given_hosts) workload.hosts = config.topology_hosts;
-    if (workload.given_hosts) check_hosts(workload, row, config, mistakes);
     // A topology that could not be made has been told of.
-    if (workload.given_hosts || !workload.hosts.empty() || !root.find("topology")) check_count(workload, row, mistakes);
+    const bool has_topology = root.find("topology");
+    const bool devices_known = !has_topology || std::ranges::any_of(config.devices, &DeviceConfig::placed);
+    if (workload.given_hosts) check_hosts(workload, row, config, devices_known, mistakes);
+    if (workload.given_hosts || !workload.hosts.empty() || !has_topology) check_count(workload, row, mistakes);
     config.workloads.push_back(std::move(workload));
   }
   if (rows) check_order(config, *rows, mistakes);

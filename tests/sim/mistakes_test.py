@@ -89,6 +89,14 @@ class Mistakes(RoceboxTest):
             self.assertRegex(shown, r"failed +yes")
             self.assertEqual(self.rocebox("sim", config, "--quiet", "--set", "expect=workloads.w.failed == 1"), ("", ""))
 
+    def test_a_topology_that_cannot_be_made_is_told_alone(self):
+        workload = "workloads: {w: {type: write_bw, hosts: [h0, h1]}}\n"
+        for text in (PAIR.replace("host_rate", "host_rat"), "topology: {back_to_bak: {}, hosts: {nic: {}}}\n", "topology: {hosts: {nic: {}}}\n"):
+            said = self.rocebox("sim", self.config(text + workload), status=2)[1]
+            self.assertNotIn("there is no device", said)
+            self.assertEqual(said.count("\n"), 1, said)
+        self.refused(PAIR + workload.replace("h1", "h7").replace("hosts: [", "hosts: [h0, "), "there is no device `h7`", "names host `h0` twice")
+
     def test_a_parameter_where_there_are_none(self):
         config = PAIR + "workloads: {w: {type: write_lat, iters: $n}}\n"
         self.refused(config, "config.yaml:2:41: `iters` must be a whole number, found `$n`; there are no parameters: write such as "
