@@ -25,7 +25,7 @@ Team::Team(std::span<const WorkloadHost> hosts, const TeamOptions& options, Appl
       take_place(host, on.name);
     }
   }
-  for (const WorkloadHost& on : hosts) nic_model::require_peers(hosts.front(), on, &options.recovery);
+  nic_model::require_all_peers(hosts, &options.recovery);
   plan_queue_pairs(hosts);
 }
 

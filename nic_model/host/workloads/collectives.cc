@@ -218,7 +218,9 @@ class CollectiveOptions final : public MeshWorkloadOptions {
     const bool doubles = kKind == Kind::kAllReduce ? algorithm_ == 1 : kKind == Kind::kAllGather && algorithm_ == 2;
     if (doubles && !std::has_single_bit(hosts.size() / groups))
       throw ConfigError("halving and doubling needs 2, 4, 8, ... hosts a group");
-    for (std::size_t i = groups; i < hosts.size(); i++) require_peers(hosts[i % groups], hosts[i], &mesh_.recovery);
+    std::vector<std::vector<WorkloadHost>> of_group(groups);
+    for (std::size_t i = 0; i < hosts.size(); i++) of_group[i % groups].push_back(hosts[i]);
+    for (const auto& ranks : of_group) require_all_peers(ranks, &mesh_.recovery);
     auto made = std::make_unique<Collective>(hosts, mesh_, schedule(), bytes(), static_cast<unsigned>(groups_));
     if (ranks_ == 1) made->shuffle(seed);
     if (const std::vector<std::uint64_t> needed = made->queue_pairs_of_ranks(); !needed.empty()) {

@@ -91,8 +91,8 @@ class PoissonOptions final : public MeshWorkloadOptions {
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t seed) const override {
     if (sizes_.empty()) throw ConfigError("its `sizes` were not read");
     std::uint64_t rate = rate_;
+    require_all_peers(hosts, &mesh_.recovery);
     for (const WorkloadHost& host : hosts) {
-      require_peers(hosts[0], host, &mesh_.recovery);
       const auto* nic = dynamic_cast<const Host*>(host.side);
       if (rate_ != 0 || !nic) continue;  // without a NIC it cannot be made, which the mesh says
       if (rate != 0 && nic->config().rate != rate)

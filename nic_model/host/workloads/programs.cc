@@ -88,6 +88,19 @@ void require_peers(const WorkloadHost& one, const WorkloadHost& other, const Rec
       is_ipv4 ? one.name : other.name));
 }
 
+void require_all_peers(std::span<const WorkloadHost> hosts, const RecoveryOptions* recovery) {
+  if (hosts.empty()) return;
+  // All that understand one of a single family have that family. The windows that differ most are the two to compare.
+  const auto single =
+      std::ranges::find_if(hosts, [](const WorkloadHost& on) { return !host_of(on).config().address6; });
+  const WorkloadHost& one = single == hosts.end() ? hosts.front() : *single;
+  for (const WorkloadHost& other : hosts) require_peers(one, other, recovery);
+  if (!recovery) return;
+  const auto ends =
+      std::ranges::minmax_element(hosts, {}, [](const WorkloadHost& on) { return host_of(on).config().window; });
+  require_peers(*ends.min, *ends.max, recovery);
+}
+
 void require_source_for(const WorkloadHost& on, const roce::IpAddress& destination, std::string_view is) {
   if (const std::string why = host_of(on).config().lacks_source_for(destination); !why.empty())
     throw ConfigError(

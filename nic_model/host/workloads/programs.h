@@ -25,6 +25,8 @@ Host& host_of(const WorkloadHost& on, std::int64_t path_mtu = 0);
 /// family, of which one sends headers alone or no ICRCs, or, for reliable ones with `recovery`, which recover
 /// differently, cannot do so, or send farther ahead than the other keeps. Null: unreliable ones.
 void require_peers(const WorkloadHost& one, const WorkloadHost& other, const RecoveryOptions* recovery);
+/// The same of each two of them.
+void require_all_peers(std::span<const WorkloadHost> hosts, const RecoveryOptions* recovery);
 /// Throws ConfigError for a host whose NIC has no address of the family of `destination`, which is, say, `address`.
 void require_source_for(const WorkloadHost& on, const roce::IpAddress& destination, std::string_view is);
 

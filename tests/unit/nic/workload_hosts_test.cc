@@ -9,22 +9,37 @@
 namespace rocebox::test {
 namespace {
 
-// Why a workload cannot be made over NICs of which the last one has these options beside the others'; empty: it can.
-std::string why_not(unsigned hosts, const std::string& all, const std::string& last, const std::string& name,
-                    const std::string& yaml) {
-  Star star(hosts, all, "delay: 1us", 1, {}, 2048);
-  const bool has_address = last.find("address") != std::string::npos;
-  const auto odd = nic_test_options("nic", (has_address ? "" : "address: 10.0.1.1\n") + ("rate: 100Gbps\n" + last));
-  PipelineDevice device("odd", {"p0"}, {{0, 0}},
-                        {{"k", "k", Shape::kOneWay, {{Edge::kOutside, 0}}, [&](Stats& s) { return odd->make(s); }}},
-                        star.pool, 1);
-  star.all.back() = {"odd", device.host_side()};
+// Why a workload cannot be made over these hosts; empty: it can.
+std::string why_not(std::span<const WorkloadHost> hosts, const std::string& name, const std::string& yaml) {
   try {
-    workload_options(name, yaml)->make(star.all, 1);
+    workload_options(name, yaml)->make(hosts, 1);
     return "";
   } catch (const ConfigError& error) {
     return error.what();
   }
+}
+
+// A host, `odd`, whose NIC has these options.
+struct Odd {
+  Odd(const std::string& last, Pool& pool)
+      : options(nic_test_options("nic", (last.find("address") != std::string::npos ? "" : "address: 10.0.1.1\n") +
+                                            ("rate: 100Gbps\n" + last))),
+        device("odd", {"p0"}, {{0, 0}},
+               {{"k", "k", Shape::kOneWay, {{Edge::kOutside, 0}}, [this](Stats& s) { return options->make(s); }}}, pool,
+               1) {}
+  WorkloadHost host() { return {"odd", device.host_side()}; }
+
+  decltype(nic_test_options("", "")) options;
+  PipelineDevice device;
+};
+
+// The same over NICs of which the last one has these options beside the others'.
+std::string why_not(unsigned hosts, const std::string& all, const std::string& last, const std::string& name,
+                    const std::string& yaml) {
+  Star star(hosts, all, "delay: 1us", 1, {}, 2048);
+  Odd odd(last, star.pool);
+  star.all.back() = odd.host();
+  return why_not(star.all, name, yaml);
 }
 
 TEST(WorkloadHosts, BothEndsHaveTheSameRecovery) {
@@ -80,6 +95,24 @@ TEST(WorkloadHosts, GroupsMayDiffer) {
   for (const unsigned host : {1, 3}) star.all[host] = other.all[host];
   EXPECT_NO_THROW(workload_options("all_gather", "groups: 2")->make(star.all, 1));
   EXPECT_THROW(workload_options("all_gather", "groups: 1")->make(star.all, 1), ConfigError);
+}
+
+// Two that each go with the first need not go with each other.
+TEST(WorkloadHosts, EachTwoAreCompared) {
+  const char* const kUnlike[][4] = {{"address6: fd00::2", "", "address: fd00::1", "of one family"},
+                                    {"window: 100", "window: 60", "window: 190", "`window: 60`"}};
+  for (const auto& [first, second, third, word] : kUnlike) {
+    const std::string directly = "recovery: selective\n";
+    Star star(3, directly + first, "delay: 1us", 1, {}, 2048), other(3, directly + second, "delay: 1us", 1, {}, 2048);
+    Odd odd(directly + third, star.pool);
+    for (const char* name : {"all_to_all", "all_reduce"}) {
+      SCOPED_TRACE(name);
+      EXPECT_EQ(why_not(std::vector{star.all[0], other.all[1]}, name, "{}"), "");
+      EXPECT_EQ(why_not(std::vector{star.all[0], odd.host()}, name, "{}"), "");
+      const std::string why = why_not(std::vector{star.all[0], other.all[1], odd.host()}, name, "{}");
+      EXPECT_NE(why.find(word), std::string::npos) << why;
+    }
+  }
 }
 
 TEST(WorkloadHosts, BothEndsHaveWholePacketsOrHeaders) {
