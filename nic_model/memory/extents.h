@@ -47,6 +47,16 @@ class Extents {
     if (after == ranges_.begin()) return false;
     return (--after)->second >= offset + bytes;
   }
+  /// How many of these bytes were written.
+  std::uint64_t bytes_covered(std::uint64_t offset, std::uint64_t bytes) const {
+    const std::uint64_t end = offset + bytes;
+    auto range = ranges_.upper_bound(offset);
+    if (range != ranges_.begin()) --range;
+    std::uint64_t sum = 0;
+    for (; range != ranges_.end() && range->first < end; ++range)
+      if (range->second > offset) sum += std::min(range->second, end) - std::max(range->first, offset);
+    return sum;
+  }
   std::uint64_t bytes_written() const { return written_; }  ///< those written twice count twice
   std::uint64_t bytes_covered() const { return covered_; }
   std::size_t ranges() const { return ranges_.size(); }

@@ -68,4 +68,16 @@ class Carrier {
   ~Carrier() = default;
 };
 
+/// What a workload may be beside, where receivers' memory says what it holds of transfers that are under way.
+class Placer {
+ public:
+  /// Payload that is with its receivers by now. Read again and again, for what was carried over time.
+  virtual double bytes_placed() const = 0;
+  /// Of transfer `number` (Workload::flows) alone.
+  virtual std::uint64_t bytes_placed(std::size_t number) const = 0;
+
+ protected:
+  ~Placer() = default;
+};
+
 }  // namespace rocebox

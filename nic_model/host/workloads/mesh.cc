@@ -182,6 +182,11 @@ double Mesh::bytes_placed() const {
   return sum;
 }
 
+std::uint64_t Mesh::bytes_placed(std::size_t number) const {
+  const FlowRecord& flow = flows_[number];
+  return endpoints_[flow.destination]->bytes_placed(places_[number], flow.bytes);
+}
+
 Progress Mesh::progress() const {
   Progress sum{bytes_received_ + flows_.size() + failed_};
   for (const auto& endpoint : endpoints_) sum.add(endpoint->progress());

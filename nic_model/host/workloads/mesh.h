@@ -57,6 +57,8 @@ class Mesh {
   std::uint64_t bytes_received() const { return bytes_received_; }
   /// Of transfers that are under way, too: what receivers' memory holds of them.
   double bytes_placed() const;
+  /// Of transfer `number` alone.
+  std::uint64_t bytes_placed(std::size_t number) const;
   /// Of all hosts, the transfers that began and ended counted.
   Progress progress() const;
   std::size_t unfinished() const { return unfinished_; }

@@ -142,6 +142,9 @@ class Mesh::Endpoint final : public HostProgram {
   bool holds(std::uint64_t place, std::uint64_t bytes) const {
     return host_->memory().find(key_)->placed->covers(place, bytes);
   }
+  std::uint64_t bytes_placed(std::uint64_t place, std::uint64_t bytes) const {
+    return cq_ ? host_->memory().find(key_)->placed->bytes_covered(place, bytes) : 0;
+  }
   std::uint64_t bytes_placed() const { return cq_ ? host_->memory().find(key_)->placed->bytes_covered() : 0; }
 
  private:

@@ -6,7 +6,7 @@
 namespace rocebox::nic_model {
 
 /// A workload whose transfers a mesh carries. Subclasses say what is sent at first, and what when something has come.
-class MeshWorkload : public Workload, public Carrier {
+class MeshWorkload : public Workload, public Carrier, public Placer {
  public:
   MeshWorkload(std::span<const WorkloadHost> hosts, const MeshOptions& options);
   bool finished() const override { return finished_; }
@@ -15,6 +15,8 @@ class MeshWorkload : public Workload, public Carrier {
   void explain_waiting(Report& report, unsigned lines) const override { mesh_.explain_waiting(report, lines); }
   void report(Report& report) const override;
   Share share_carried() const override { return {mesh_.bytes_placed(), bytes_in_all()}; }
+  double bytes_placed() const override { return mesh_.bytes_placed(); }
+  std::uint64_t bytes_placed(std::size_t number) const override { return mesh_.bytes_placed(number); }
 
  protected:
   /// Transfer `number` is with its receiver.

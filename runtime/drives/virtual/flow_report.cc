@@ -12,7 +12,6 @@ namespace {
 
 // Transfers of a workload that a report shows; of more each n-th, from the first one to the last one.
 constexpr std::size_t kFlowRowsMax = 20'000;
-constexpr Nanos kSamples = 100;  // of goodput over time, where the configuration does not say how wide they are
 
 double rate_of(double amount, Nanos nanos) { return nanos > 0 ? amount * 1e9 / static_cast<double>(nanos) : 0; }
 
@@ -50,11 +49,23 @@ Json slowdown_row(std::vector<double>& slowdowns) {
           {"max", rounded(slowdowns.empty() ? 0 : slowdowns.back())}};
 }
 
-Json flow_row(const SimWorkloads::Row& row, const FlowRecord& flow, double slowdown) {
+// What of a transfer is with its receiver.
+std::uint64_t placed(const SimWorkloads::Row& row, std::size_t number) {
+  const FlowRecord& flow = row.workload->flows()[number];
+  if (flow.end != kNever) return flow.bytes;
+  if (const auto* placer = dynamic_cast<const Placer*>(row.workload.get())) return placer->bytes_placed(number);
+  // One that stands for many messages has what they came to so far.
+  const auto* carrier = dynamic_cast<const Carrier*>(row.workload.get());
+  return carrier && carrier->over_time() ? flow.bytes : 0;
+}
+
+Json flow_row(const SimWorkloads::Row& row, std::size_t number, double slowdown) {
+  const FlowRecord& flow = row.workload->flows()[number];
   const bool done = flow.end != kNever;
   return {{"source", row.config->hosts[flow.source]},
           {"destination", row.config->hosts[flow.destination]},
           {"bytes", flow.bytes},
+          {"bytes_placed", placed(row, number)},
           {"start_ns", flow.start},
           {"done", done},
           {"completion_ns", done ? flow.end - flow.start : 0},
@@ -78,10 +89,11 @@ class WorkloadReport {
     const std::size_t shown = std::min(flows.size(), kFlowRowsMax);
     Json table = Json::array();
     for (std::size_t i = 0; i < flows.size(); i++) {
+      bytes_ += placed(row_, i);
       const double slowdown = add(flows[i]);
       const std::size_t next = table.size();
       if (next < shown && i == (shown == 1 ? 0 : next * (flows.size() - 1) / (shown - 1)))
-        table.push_back(flow_row(row_, flows[i], slowdown));
+        table.push_back(flow_row(row_, i, slowdown));
     }
     const bool started = row_.started != kNever, finished = row_.finished != kNever;
     const Nanos end = finished ? row_.finished : now_;
@@ -111,7 +123,6 @@ class WorkloadReport {
   double add(const FlowRecord& flow) {
     if (flow.end == kNever) return 0;
     completions_.push_back(flow.end - flow.start);
-    bytes_ += flow.bytes;
     const double slowdown = slowdown_of(row_, flow, network_);
     if (slowdown > 0) slowdowns_.push_back(slowdown);
     return slowdown;
@@ -125,10 +136,20 @@ class WorkloadReport {
   std::uint64_t bytes_ = 0;
 };
 
-// Bytes over time, by sample. What is added is spread evenly over its time.
+// Bytes of a workload over time, by sample.
 class Goodput {
  public:
   Goodput(Nanos width, std::size_t samples) : width_(width), samples_(samples) {}
+  /// Samples of all that was placed up to their ends. What came with the end of the run came in the last one.
+  void add(const std::vector<std::uint64_t>& placed, std::uint64_t in_all) {
+    std::uint64_t before = 0;
+    for (std::size_t i = 0; i < samples_.size(); i++) {
+      const std::uint64_t now = i + 1 < samples_.size() ? placed[i] : std::max(before, in_all);
+      samples_[i] = static_cast<double>(now - before);
+      before = now;
+    }
+  }
+  /// Of one that does not say what it has placed, spread evenly over the time that it took.
   void add(const Workload& workload) {
     const auto* carrier = dynamic_cast<const Carrier*>(&workload);
     if (const BytesOverTime* bytes = carrier ? carrier->over_time() : nullptr) {
@@ -161,12 +182,19 @@ class Goodput {
   std::vector<double> samples_;
 };
 
-Json goodput_rows(const SimWorkloads& workloads, Nanos now, Nanos width) {
-  if (width == 0) width = std::max<Nanos>(1, (now + kSamples - 1) / kSamples);
+Json goodput_rows(const SimWorkloads& workloads, Nanos now, const Series& series, const Json& report) {
+  const Nanos width = series.width();
   const auto count = static_cast<std::size_t>((now + width - 1) / width);
   Json rows = Json::array();
   std::vector<Goodput> all;
-  for (const SimWorkloads::Row& row : workloads.rows()) all.emplace_back(width, count).add(*row.workload);
+  for (std::size_t i = 0; i < workloads.rows().size(); i++) {
+    const SimWorkloads::Row& row = workloads.rows()[i];
+    Goodput& one = all.emplace_back(width, count);
+    if (const std::vector<std::uint64_t> placed = series.placed(i); count > 0 && placed.size() >= count)
+      one.add(placed, report[row.config->name]["bytes"].get<std::uint64_t>());
+    else
+      one.add(*row.workload);
+  }
   for (std::size_t i = 0; i < count; i++) {
     const Nanos at = static_cast<Nanos>(i) * width;
     Json& row = rows.emplace_back(Json{{"at_ns", at}});
@@ -179,21 +207,21 @@ Json goodput_rows(const SimWorkloads& workloads, Nanos now, Nanos width) {
 
 }  // namespace
 
-void report_flows(const config::RunConfig& config, const SimWorkloads& workloads, Nanos now, Nanos width,
+void report_flows(const config::RunConfig& config, const SimWorkloads& workloads, Nanos now, const Series& series,
                   Json& report) {
   Json& all = report["workloads"] = Json::object();
   EmptyNetwork network(config);
   for (const SimWorkloads::Row& row : workloads.rows())
     all[row.config->name] = WorkloadReport(row, network, now).json();
-  report["goodput"] = goodput_rows(workloads, now, width);
+  report["goodput"] = goodput_rows(workloads, now, series, all);
 }
 
 void for_each_transfer(const config::RunConfig& config, const SimWorkloads& workloads, const EachRow& each) {
   EmptyNetwork network(config);
   for (const SimWorkloads::Row& row : workloads.rows())
-    for (const FlowRecord& flow : row.workload->flows()) {
+    for (std::size_t i = 0; i < row.workload->flows().size(); i++) {
       Json one = {{"workload", row.config->name}};
-      one.update(flow_row(row, flow, slowdown_of(row, flow, network)));
+      one.update(flow_row(row, i, slowdown_of(row, row.workload->flows()[i], network)));
       each(one);
     }
 }

@@ -35,11 +35,13 @@ Json increments(const std::vector<std::uint64_t>& samples) {
 
 }  // namespace
 
-Series::Series(const config::RunConfig& config, const Testbed& testbed)
+Series::Series(const config::RunConfig& config, const Testbed& testbed, const SimWorkloads& workloads)
     : width_(config.sim.sample != 0 ? config.sim.sample : kFirstWidth) {
   std::unordered_map<std::string, std::size_t> places;
   for (unsigned i = 0; i < testbed.device_count(); i++) find_numbers(testbed, i, places);
   find_loads(config, testbed);
+  for (std::size_t i = 0; i < workloads.rows().size(); i++)
+    if (const auto* one = dynamic_cast<const Placer*>(workloads.rows()[i].workload.get())) placers_.push_back({i, one});
   const std::size_t numbers = std::max<std::size_t>(1, columns());
   const std::size_t reads = std::max<std::size_t>(1, counts_.size() + levels_.size() + 2 * loads_.size());
   const std::size_t most = config.sim.sample != 0 ? kRowsMax : std::clamp(kReadsMax / reads, kRowsOfMany, kRows);
@@ -91,6 +93,7 @@ void Series::sample() {
   at += count_names_.size();
   for (const OneLevel& level : levels_) *at++ = level.number->read();
   for (const Load& load : loads_) *at++ = load.bytes->read() + kWireOverhead * load.packets->read();
+  for (const OnePlacer& one : placers_) *at++ = static_cast<std::uint64_t>(one.placer->bytes_placed());
   rows_++;
 }
 
@@ -120,6 +123,12 @@ std::vector<std::uint64_t> Series::samples_of(std::size_t column) const {
   std::vector<std::uint64_t> samples(rows_);
   for (std::size_t i = 0; i < rows_; i++) samples[i] = samples_[i * columns() + column];
   return samples;
+}
+
+std::vector<std::uint64_t> Series::placed(std::size_t row) const {
+  const auto found = std::ranges::find(placers_, row, &OnePlacer::row);
+  if (found == placers_.end()) return {};
+  return samples_of(columns() - static_cast<std::size_t>(placers_.end() - found));
 }
 
 // The first `kShownMax` by what `most` says of their samples, without those of which it says 0.

@@ -7,6 +7,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/drives/testbed.h"
+#include "runtime/drives/virtual/sim_workloads.h"
 #include "runtime/telemetry/json_report.h"
 
 namespace rocebox {
@@ -15,7 +16,8 @@ namespace rocebox {
 /// the step is twice as long. It only reads memory: a run is the same with it and without.
 class Series {
  public:
-  Series(const config::RunConfig& config, const Testbed& testbed);
+  /// `workloads`: of which it reads what they have placed with receivers, where they say.
+  Series(const config::RunConfig& config, const Testbed& testbed, const SimWorkloads& workloads);
 
   /// How far samples are apart by now.
   Nanos width() const { return width_; }
@@ -29,6 +31,8 @@ class Series {
   /// levels of each device at their ends (`levels`), and the load of the busiest links. What was 0 throughout is left
   /// out.
   void report(Json& report) const;
+  /// Of workload `row`, up to the end of each sample so far, bytes. Nothing where it does not say.
+  std::vector<std::uint64_t> placed(std::size_t row) const;
 
  private:
   // Counters of one name are added up over all devices, in which it may stand more than once.
@@ -51,7 +55,7 @@ class Series {
   void find_loads(const config::RunConfig& config, const Testbed& testbed);
   void sample();
   void halve();
-  std::size_t columns() const { return count_names_.size() + levels_.size() + loads_.size(); }
+  std::size_t columns() const { return count_names_.size() + levels_.size() + loads_.size() + placers_.size(); }
   std::vector<std::uint64_t> samples_of(std::size_t column) const;
   void report_loads(Json& shares) const;
   struct Busy {
@@ -65,7 +69,12 @@ class Series {
   std::vector<Count> counts_;  // by device: what is read one after the other lies side by side in memory
   std::vector<OneLevel> levels_;
   std::vector<Load> loads_;
-  std::vector<std::uint64_t> samples_;  // rows of columns(): counts by name, levels, loads
+  struct OnePlacer {
+    std::size_t row;  // of the workloads
+    const Placer* placer;
+  };
+  std::vector<OnePlacer> placers_;
+  std::vector<std::uint64_t> samples_;  // rows of columns(): counts by name, levels, loads, bytes placed
   Nanos width_, end_ = 0;               // end_: of the last one
   std::size_t rows_ = 0, rows_max_;
 };

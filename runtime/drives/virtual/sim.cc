@@ -49,7 +49,7 @@ Sim::Sim(const config::RunConfig& config, Pool& pool, SimOptions options)
                [this](FabricPort from, std::span<Packet> packets, Nanos now) { leave(from, packets, now); }),
       workloads_(config, testbed_),
       schedule_(config, testbed_),
-      series_(config, testbed_),
+      series_(config, testbed_, workloads_),
       tier_traffic_(config, testbed_),
       watchdog_(config.sim.watchdog),
       outputs_(config, options_.outputs, [this](const config::PortName& name) { return testbed_.port(name); }) {
@@ -330,7 +330,7 @@ Json Sim::report() const {
                    {"pool_dry", pool_.dry()}};
   if (end_ == End::kStuck) report["waiting"] = waiting();
   schedule_.report(report);
-  report_flows(config_, workloads_, now_, config_.sim.sample == 0 ? 0 : series_.width(), report);
+  report_flows(config_, workloads_, now_, series_, report);
   series_.report(report);
   tier_traffic_.report(report);
   report["utilisation"] = utilisation_.is_null() ? utilisation(config_, testbed_, now_) : utilisation_;

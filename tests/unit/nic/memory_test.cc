@@ -264,6 +264,10 @@ TEST(Extents, AreTheBytesThatWereWritten) {
         ASSERT_EQ(extents.covers(at, 1), marks[at]) << round << ": " << at;
       }
       ASSERT_EQ(extents.bytes_covered(), covered);
+      const std::size_t begin = random() % marks.size(), end = begin + random() % (marks.size() - begin + 1);
+      ASSERT_EQ(extents.bytes_covered(begin, end - begin),
+                static_cast<std::uint64_t>(std::count(marks.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                      marks.begin() + static_cast<std::ptrdiff_t>(end), true)));
       ASSERT_EQ(extents.bytes_written(), written);
       ASSERT_EQ(extents.ranges(), ranges);
     }

@@ -109,6 +109,69 @@ TEST(FlowReport, APortOfASwitchMayBeTheSlowest) {
   }
 }
 
+// By time, of the workload's goodput, in bits per second.
+std::vector<std::pair<Nanos, double>> goodput(const Json& report) {
+  std::vector<std::pair<Nanos, double>> all;
+  for (const Json& row : report["goodput"])
+    all.emplace_back(row["at_ns"].get<Nanos>(), row["flows_bits_per_second"].get<double>());
+  return all;
+}
+double bytes_of(const Json& report) {
+  const auto rates = goodput(report);
+  const auto end = report["run"]["span_ns"].get<Nanos>();
+  double bits = 0;
+  for (std::size_t i = 0; i < rates.size(); i++)
+    bits += rates[i].second * static_cast<double>((i + 1 < rates.size() ? rates[i + 1].first : end) - rates[i].first);
+  return bits / 8e9;
+}
+
+// 100 Gbit/s for a millisecond, of which headers take 2%, over each of two connections in turn.
+TEST(FlowReport, WhatIsNotDoneHasWhatItHasPlaced) {
+  FabricBox box(two_nics(", rate: 100Gbps", ", rate: 100Gbps") + "workloads: {flows: {hosts: [a, b], flows: [" +
+                flow("bytes: 10GiB") + ", " + flow("bytes: 10GiB") + ", " + flow("bytes: 1KiB") + "]}}\n" +
+                "sim: {time: 1ms}\n");
+  const Json& report = box.run();
+  const Json& one = report["workloads"]["flows"];
+  EXPECT_EQ(one["transfers_done"], 1);
+  EXPECT_NEAR(one["bytes"].get<double>(), 12.5e6 * 0.98, 0.01 * 12.5e6);
+  EXPECT_NEAR(one["goodput_bits_per_second"].get<double>(), 98e9, 1e9);
+  std::uint64_t sum = 0;
+  for (const Json& row : one["flows"]) {
+    const auto placed = row["bytes_placed"].get<std::uint64_t>();
+    sum += placed;
+    if (row["done"].get<bool>()) {
+      EXPECT_EQ(placed, row["bytes"]);
+      continue;
+    }
+    EXPECT_EQ(row["bytes"], 10ull << 30);
+    EXPECT_NEAR(static_cast<double>(placed), 6.1e6, 0.2e6);
+  }
+  EXPECT_EQ(one["bytes"], sum);
+  EXPECT_NEAR(bytes_of(report), static_cast<double>(sum), 1000);
+}
+
+// A link that is down for half a millisecond: what was carried is not spread over that time.
+TEST(FlowReport, GoodputHasTheHoleOfALinkThatWasDown) {
+  for (const char* end : {"", "sim: {time: 3ms}\n"}) {
+    FabricBox box(
+        two_nics(", rate: 100Gbps, retransmission_timeout: 200us", ", rate: 100Gbps") +
+        "workloads: {flows: {hosts: [a, b], flows: [" + flow(*end ? "bytes: 1GB" : "bytes: 20MB") + "]}}\n" +
+        "schedule: {cut: {at: 500us, links: {cable: {up: false}}}, mended: {at: 1ms, links: {cable: {up: true}}}}\n" +
+        end);
+    const Json& report = box.run();
+    for (const auto& [at, rate] : goodput(report)) {
+      const Nanos width = report["goodput"][1]["at_ns"].get<Nanos>();
+      if (at > 10'000 && at + width < 500'000) {
+        EXPECT_GT(rate, 90e9) << at;
+      } else if (at > 510'000 && at + width < 1'000'000) {
+        EXPECT_EQ(rate, 0) << at;
+      }
+    }
+    EXPECT_NEAR(bytes_of(report), report["workloads"]["flows"]["bytes"].get<double>(), 1000);
+    EXPECT_TRUE(*end || report["workloads"]["flows"]["bytes"] == 20'000'000);
+  }
+}
+
 TEST(FlowReport, WhatDrainsIsNotInTheUtilisation) {
   const Json report = lone_write(two_nics(", rate: 1Gbps", ", rate: 1Gbps"));
   const auto packets = report["utilisation"][1]["packets"].get<std::uint64_t>();
