@@ -11,6 +11,8 @@
 
 #include "runtime/config/units.h"
 #include "runtime/drives/virtual/flow_report.h"
+#include "runtime/drives/virtual/signals.h"
+#include "runtime/telemetry/text_cells.h"
 
 namespace rocebox {
 namespace {
@@ -330,6 +332,7 @@ Json Sim::report() const {
                    {"pool_dry", pool_.dry()}};
   if (end_ == End::kStuck) report["waiting"] = waiting();
   schedule_.report(report);
+  report["signals"] = signals(testbed_);
   report_flows(config_, workloads_, now_, series_, report);
   series_.report(report);
   tier_traffic_.report(report);
