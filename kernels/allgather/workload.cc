@@ -7,6 +7,7 @@
 
 #include "kernels/allgather/host/team.h"
 #include "kernels/allgather/limits.h"
+#include "runtime/kernel/collectives.h"
 
 namespace rocebox::allgather {
 namespace {
@@ -28,7 +29,7 @@ std::uint8_t given(const Operation& operation, unsigned block, std::uint64_t off
   return static_cast<std::uint8_t>(x >> 56);
 }
 
-class MulticastWorkload final : public Workload, private Application {
+class MulticastWorkload final : public Workload, public CollectiveTimes, private Application {
  public:
   MulticastWorkload(std::span<const WorkloadHost> hosts, const WorkloadConfig& config, bool is_broadcast)
       : config_(config), is_broadcast_(is_broadcast), team_(hosts, config.team, *this, agreed(config, is_broadcast)) {
@@ -42,7 +43,7 @@ class MulticastWorkload final : public Workload, private Application {
       throw ConfigError(
           "its buffers have more chunks than the immediate has bits for: fewer `collective_bits` or "
           "`generation_bits` leave more");
-    left_ = static_cast<std::uint64_t>(config.iterations * config.team.communicators) * (team_.here().size() - stopped);
+    left_ = static_cast<std::uint64_t>(config.iterations * config.team.communicators) * ranks_to_end();
   }
 
   void start(Nanos now) override {
@@ -54,6 +55,11 @@ class MulticastWorkload final : public Workload, private Application {
   std::span<const FlowRecord> flows() const override { return {}; }
   void explain_waiting(Report& report, unsigned lines) const override { team_.explain_waiting(report, lines); }
   void report(Report& report) const override;
+  std::size_t collectives() const override { return times_.size(); }
+  CollectiveTimes::Times collective(std::size_t number) const override {
+    const Times& one = times_[number];
+    return {one.first_start, one.ended == ranks_to_end() ? one.last_end : kNever};
+  }
 
  private:
   // A rank's buffer, used by one collective after the other.
@@ -72,6 +78,8 @@ class MulticastWorkload final : public Workload, private Application {
   bool stopped(unsigned rank) const {
     return config_.team.stop_at != StopAt::kNever && static_cast<unsigned>(config_.team.stop_rank) == rank;
   }
+  // Who of its ranks end each collective.
+  std::uint64_t ranks_to_end() const { return team_.here().size() - (config_.team.stop_at != StopAt::kNever); }
   bool owns(unsigned rank, unsigned block) const {
     return is_broadcast_ ? rank == static_cast<unsigned>(config_.root) : rank == block;
   }

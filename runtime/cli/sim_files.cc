@@ -45,8 +45,14 @@ Json flat_row(const std::string& name, const Json& workload) {
       row[key] = value;
       continue;
     }
-    if (key != "completion" && key != "slowdown") continue;
-    for (const auto& [inner, number] : value.items()) row[key + "_" + inner] = number;
+    if (key == "completion" || key == "slowdown")
+      for (const auto& [inner, number] : value.items()) row[key + "_" + inner] = number;
+    if (key != "collectives") continue;
+    row["collectives"] = value["count"];
+    row["collectives_done"] = value["done"];
+    for (const char* what : {"completion", "slowdown"})
+      for (const auto& [inner, number] : value[what].items())
+        row[fmt::format("collective_{}_{}", what, inner)] = number;
   }
   return row;
 }

@@ -8,6 +8,8 @@
 #include "nic_model/host/connect.h"
 #include "nic_model/host/workloads/programs.h"
 #include "runtime/engine/pipeline.h"
+#include "runtime/kernel/carried.h"
+#include "runtime/kernel/collectives.h"
 
 namespace rocebox {
 namespace reduce {
@@ -90,7 +92,7 @@ class Rank final : public HostProgram {
   Timer timer_, watchdog_;
 };
 
-class IncReduceScatter final : public Workload {
+class IncReduceScatter final : public Workload, public Placer, public CollectiveTimes {
  public:
   IncReduceScatter(const ScatterOptions& options, std::span<const WorkloadHost> hosts) : options_(options) {
     for (unsigned i = 0; i < hosts.size(); i++)
@@ -112,6 +114,16 @@ class IncReduceScatter final : public Workload {
     return sum;
   }
   std::span<const FlowRecord> flows() const override { return flows_; }
+  std::size_t collectives() const override { return started_ != kNever; }
+  Times collective(std::size_t) const override { return {started_, ended_}; }
+  double bytes_placed() const override {
+    double sum = 0;
+    for (std::size_t i = 0; i < flows_.size(); i++) sum += static_cast<double>(bytes_placed(i));
+    return sum;
+  }
+  std::uint64_t bytes_placed(std::size_t number) const override {
+    return std::min(options_.bytes, std::uint64_t{options_.chunk_bytes()} * ranks_[number]->received());
+  }
   void explain_waiting(Report& report, unsigned lines) const override {
     for (unsigned i = 0; i < ranks_.size() && lines > 0; i++) {
       if (ranks_[i]->received() == options_.chunks()) continue;
@@ -165,7 +177,7 @@ class IncReduceScatter final : public Workload {
   std::vector<FlowRecord> flows_;
   std::size_t ready_ = 0, done_ = 0;
   std::uint64_t chunks_ = 0;
-  Nanos started_ = 0, ended_ = kNever;
+  Nanos started_ = kNever, ended_ = kNever;
 };
 
 roce::IpAddress Rank::address() const { return nic().source_for(all_.first_address()); }

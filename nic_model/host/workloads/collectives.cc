@@ -13,13 +13,14 @@
 #include "nic_model/host/workloads/poisson.h"
 #include "nic_model/host/workloads/programs.h"
 #include "nic_model/host/workloads/schedules.h"
+#include "runtime/kernel/collectives.h"
 #include "runtime/kernel/splitmix64.h"
 
 namespace rocebox::nic_model {
 
 namespace {
 
-class Collective final : public MeshWorkload {
+class Collective final : public MeshWorkload, public CollectiveTimes {
  public:
   Collective(std::span<const WorkloadHost> hosts, const MeshOptions& options, std::unique_ptr<Schedule> schedule,
              std::uint64_t size, unsigned groups)
@@ -90,6 +91,40 @@ class Collective final : public MeshWorkload {
       row.count("group_number", static_cast<std::int64_t>(i));
       row.result("completion_time", ended_[i] != kNever ? std::optional(ended_[i] - start_) : std::nullopt);
     });
+  }
+
+  std::size_t collectives() const override { return groups_; }
+  Times collective(std::size_t number) const override { return {start_, ended_[number]}; }
+  // Along the longest chain of transfers, of which each waits for another one. Where a rank sends or gets several at
+  // once they share its wire: then a chain of transfers that are each alone says little.
+  double least_nanos(std::size_t number, const Alone& alone) const override {
+    struct Transfer {
+      unsigned to = UINT32_MAX;
+      std::uint64_t bytes = 0;
+      double nanos = 0;
+    };
+    const auto group = static_cast<unsigned>(number);
+    std::vector<Transfer> last(ranks_);  // by rank: in a ring all are alike
+    std::vector<double> begins(ranks_), next;
+    std::vector<Schedule::Send> sends;
+    for (unsigned step = 0; step < steps_; step++) {
+      next = begins;
+      for (unsigned rank = 0; rank < ranks_; rank++) {
+        sends.clear();
+        schedule_->sends(rank, ranks_, step, size_, sends);
+        if (sends.size() > 1 || schedule_->receives(rank, ranks_, step) > 1) return 0;
+        if (sends.empty()) continue;
+        const auto& [to, bytes] = sends.front();
+        Transfer& one = last[rank];
+        if (one.to != to || one.bytes != bytes)
+          one = {to, bytes, alone(host_of(group, rank), host_of(group, to), bytes)};
+        if (one.nanos <= 0) return 0;
+        next[to] = std::max(next[to], begins[rank] + one.nanos);
+        if (schedule_->waits_for_sends()) next[rank] = std::max(next[rank], begins[rank] + one.nanos);
+      }
+      begins.swap(next);
+    }
+    return *std::ranges::max_element(begins);
   }
 
  protected:

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "runtime/drives/virtual/empty_network.h"
+#include "runtime/kernel/collectives.h"
 #include "runtime/telemetry/histogram.h"
 
 namespace rocebox {
@@ -72,6 +73,26 @@ Json flow_row(const SimWorkloads::Row& row, std::size_t number, double slowdown)
           {"slowdown", rounded(slowdown)}};
 }
 
+// Of the workload's collectives, as of its transfers.
+Json collectives_of(const SimWorkloads::Row& row, const CollectiveTimes& all, EmptyNetwork& network) {
+  std::vector<Nanos> completions;
+  std::vector<double> slowdowns;
+  const auto alone = [&](unsigned source, unsigned destination, std::uint64_t bytes) {
+    return network.nanos(row.hosts[source], row.hosts[destination], bytes);
+  };
+  for (std::size_t i = 0; i < all.collectives(); i++) {
+    const auto [start, end] = all.collective(i);
+    if (end == kNever) continue;
+    completions.push_back(end - start);
+    const double least = all.least_nanos(i, alone);
+    if (least > 0) slowdowns.push_back(static_cast<double>(end - start) / least);
+  }
+  Json json = {{"count", all.collectives()}, {"done", completions.size()}};
+  json["completion"] = completion_row(completions);
+  json["slowdown"] = slowdown_row(slowdowns);
+  return json;
+}
+
 // Against the empty network; 0 where that is not known, the transfer not done, or its time no matter of its bytes.
 double slowdown_of(const SimWorkloads::Row& row, const FlowRecord& flow, EmptyNetwork& network) {
   if (flow.end == kNever || flow.waits_for_answers) return 0;
@@ -113,6 +134,8 @@ class WorkloadReport {
                  {"goodput_bits_per_second", std::llround(rate_of(static_cast<double>(bytes_) * 8, span))}};
     json["completion"] = completion_row(completions_);
     json["slowdown"] = slowdown_row(slowdowns_);
+    if (const auto* all = dynamic_cast<const CollectiveTimes*>(row_.workload.get()))
+      json["collectives"] = collectives_of(row_, *all, network_);
     json["details"] = std::move(own);
     json["transfers_omitted"] = flows.size() - table.size();
     json["flows"] = std::move(table);
