@@ -72,6 +72,14 @@ void refuse_contradictions(const SimArguments& arguments) {
   }
 }
 
+// A line for each run, instead of some twenty values.
+Json briefly(Json report) {
+  report["columns"] = "those that differ between runs; --full, --csv and --json have all";
+  for (const char* table : {"runs", "means"})
+    if (report.contains(table)) report[table] = sweep_brief(report[table], ReportStyle().width);
+  return report;
+}
+
 // What all ranks do together.
 int sweep_among(const SimArguments& arguments, Ranks& ranks) {
   const CheckedSweep checked = check_sweep(arguments, ranks);
@@ -93,7 +101,8 @@ int sweep_among(const SimArguments& arguments, Ranks& ranks) {
   if (arguments.seeds > 1) report["means"] = sweep_means(report["runs"]);
   if (!arguments.csv.empty()) write_file((fs::path(arguments.csv) / kSweepTable).string(), csv_text(report["runs"]));
   if (!arguments.json.empty()) write_file(arguments.json, json_text(report));
-  if (!is_standard_output(arguments.json)) print_report(report, stdout, arguments.report);
+  if (!is_standard_output(arguments.json))
+    print_report(arguments.report.full ? report : briefly(report), stdout, arguments.report);
   return status;
 }
 

@@ -34,6 +34,9 @@ Json sweep_row(const SweepPoint& point, const Json& report);
 /// are over them; `counted_runs` have a transfer that is done, and completion times and slowdowns are over those. A
 /// mean of none is left out.
 Json sweep_means(const Json& rows);
+/// Rows for a person, as far as a line of so many columns has room: what is set, the seed, and of what runs came to
+/// that which differs between them and says something new, what matters most first.
+Json sweep_brief(const Json& rows, std::size_t width);
 /// A row as a line of comma-separated values (RFC 4180), and the line of its names.
 std::string csv_line(const Json& row);
 std::string csv_names(const Json& row);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "runtime/cli/sweep.h"
+#include "runtime/telemetry/text_cells.h"
 
 namespace rocebox::cli {
 namespace {
@@ -112,14 +113,19 @@ std::string run_text(const SweepPoint& point) {
 
 namespace {
 
-// What all devices together have counted, where one of them counts that.
+// What all devices together have counted: of pauses the time in all, not that of each priority.
 void add_signals(const Json& report, Json& row) {
-  for (const auto& [device, its] : report["devices"].items())
-    for (const auto& [kernel, one] : its["kernels"].items())
-      for (const char* name : {"retransmitted_packets", "local_ack_timeout_err", "packet_seq_err", "np_cnp_sent",
-                               "ecn_marked_packets", "tx_pause_frames", "drop_buffer_full"})
-        if (const auto found = one["counters"].find(name); found != one["counters"].end())
-          row[name] = row.value(name, std::int64_t{0}) + found->get<std::int64_t>();
+  for (const auto& [name, value] : report["signals"].items())
+    if (!name.starts_with("rx_")) row[name] = value;
+}
+
+// The last one to be done ends the tail.
+void add_collectives(const Json& all, const std::string& prefix, Json& row) {
+  row[prefix + "collectives_done"] = all["done"];
+  for (const char* key : {"mean_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns"})
+    row[prefix + "collective_" + key] = all["completion"][key];
+  for (const char* key : {"mean", "p50", "p99", "p999", "max"})
+    row[prefix + "collective_slowdown_" + key] = all["slowdown"][key];
 }
 
 }  // namespace
@@ -136,6 +142,7 @@ Json sweep_row(const SweepPoint& point, const Json& report) {
     for (const char* key : {"mean_ns", "p50_ns", "p99_ns", "p999_ns"})
       row[prefix + "completion_" + key] = workload["completion"][key];
     for (const char* key : {"mean", "p50", "p99", "p999"}) row[prefix + "slowdown_" + key] = workload["slowdown"][key];
+    if (workload.contains("collectives")) add_collectives(workload["collectives"], prefix, row);
   }
   add_signals(report, row);
   row["span_ns"] = report["run"]["span_ns"];
@@ -157,7 +164,8 @@ struct Column {
 bool has_value(const Json& row, const Column& column) {
   if (column.what.starts_with("completion_") || column.what.starts_with("slowdown_"))
     return row.value(column.workload + kDoneColumn, std::int64_t{1}) > 0;
-  return column.what != "duration_ns" || row.value(column.workload + kFinishedColumn, true);
+  return (column.what != "duration_ns" && !column.what.starts_with("collective_")) ||
+         row.value(column.workload + kFinishedColumn, true);
 }
 
 // The means of one combination, run by run.
@@ -222,6 +230,90 @@ Json sweep_means(const Json& rows) {
     all.push_back(means.json());
   }
   return all;
+}
+
+namespace {
+
+// Whether a column says the same in all rows.
+bool is_constant(const Json& rows, const std::string& name) {
+  return std::all_of(rows.begin(), rows.end(),
+                     [&](const Json& row) { return row.value(name, Json()) == rows.front().value(name, Json()); });
+}
+
+// Whether two columns say the same: of one transfer all percentiles are its time.
+bool are_equal(const Json& rows, const std::string& one, const std::string& other) {
+  return std::all_of(rows.begin(), rows.end(),
+                     [&](const Json& row) { return row.value(one, Json()) == row.value(other, Json()); });
+}
+
+// About as wide as a column is as text, with what parts it from the next one.
+std::size_t column_width(const Json& rows, const std::string& name) {
+  constexpr std::size_t kUnit = 7, kNumber = 6;  // " [Gbps]"
+  const std::string label = report_label(name);
+  std::size_t width = std::max(label.size() + (label == name ? 0 : kUnit), kNumber);
+  for (const Json& row : rows)
+    if (row.contains(name) && row[name].is_string()) width = std::max(width, row[name].get<std::string>().size());
+  return width + 2;
+}
+
+// What readers of a sweep look for first; what is not here comes behind it.
+std::size_t place_of(const std::string& name) {
+  constexpr std::string_view kFirst[] = {"finished",
+                                         "finished_runs",
+                                         "counted_runs",
+                                         "transfers_done",
+                                         "duration_ns",
+                                         "goodput_bits_per_second",
+                                         "collective_mean_ns",
+                                         "collective_max_ns",
+                                         "completion_mean_ns",
+                                         "completion_p99_ns",
+                                         "slowdown_mean",
+                                         "slowdown_p99",
+                                         "retransmitted_packets",
+                                         "local_ack_timeout_err",
+                                         "np_cnp_sent",
+                                         "pause_time_ns",
+                                         "drop_buffer_full"};
+  const std::size_t dot = name.rfind('.');
+  const std::string_view what = std::string_view(name).substr(dot == std::string::npos ? 0 : dot + 1);
+  return static_cast<std::size_t>(std::ranges::find(kFirst, what) - std::begin(kFirst));
+}
+
+}  // namespace
+
+Json sweep_brief(const Json& rows, std::size_t width) {
+  constexpr std::size_t kColumnsMax = 12;
+  if (rows.empty()) return rows;
+  std::vector<std::string> shown, others;
+  bool is_setting = true;
+  for (const std::string& name : names_of_all(rows)) {
+    if (is_setting || name == "seeds") shown.push_back(name);
+    if (name == kSeedColumn || name == "seeds") is_setting = false;
+    if (!is_setting && name != kSeedColumn && name != "seeds" && name != "hash" && name != "end")
+      others.push_back(name);
+  }
+  std::ranges::stable_sort(others, {}, place_of);
+  std::size_t used = 2;
+  for (const std::string& name : shown) used += column_width(rows, name);
+  const std::size_t settings = shown.size();
+  for (const bool may_be_constant : {false, true})
+    for (const std::string& name : others) {
+      const std::size_t wide = column_width(rows, name);
+      if (shown.size() >= kColumnsMax || used + wide > width) continue;
+      // Where nothing differs, what matters most.
+      if (is_constant(rows, name) != may_be_constant || (may_be_constant && shown.size() >= settings + 2)) continue;
+      if (std::ranges::any_of(shown, [&](const std::string& one) { return are_equal(rows, one, name); })) continue;
+      shown.push_back(name);
+      used += wide;
+    }
+  Json brief = Json::array();
+  for (const Json& row : rows) {
+    Json& one = brief.emplace_back(Json::object());
+    for (const std::string& name : shown)
+      if (row.contains(name)) one[name] = row[name];
+  }
+  return brief;
 }
 
 std::string csv_line(const Json& row) {

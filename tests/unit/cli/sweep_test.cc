@@ -79,6 +79,64 @@ TEST(Sweep, MeansOfSeveralWorkloadsAreEachItsOwn) {
   EXPECT_EQ(means["b.completion_p50_ns"], 9.0);
 }
 
+Json report_of(Json workload) {
+  workload.update({{"finished", true}, {"transfers_done", 2}, {"duration_ns", 70}, {"goodput_bits_per_second", 8}});
+  workload["completion"] = {{"mean_ns", 1}, {"p50_ns", 2}, {"p99_ns", 3}, {"p999_ns", 4}};
+  workload["slowdown"] = {{"mean", 1.0}, {"p50", 1.5}, {"p99", 2.0}, {"p999", 2.5}};
+  return {{"workloads", {{"w", workload}}},
+          {"signals", {{"packet_seq_err", 3}, {"rx_prio0_pause_duration", 9}, {"pause_time_ns", 9000}}},
+          {"run", {{"span_ns", 70}, {"end", "e"}}},
+          {"hash", "h"}};
+}
+
+TEST(Sweep, ARowHasSignalsAndTheTimeOfPauses) {
+  const Json row = sweep_row({{{"loss", "0"}}, 4}, report_of(Json::object()));
+  EXPECT_EQ(row["packet_seq_err"], 3);
+  EXPECT_EQ(row["pause_time_ns"], 9000);
+  EXPECT_FALSE(row.contains("rx_prio0_pause_duration"));
+  EXPECT_FALSE(row.contains("collective_mean_ns"));
+}
+
+TEST(Sweep, ARowHasTheTimesOfCollectives) {
+  Json workload;
+  workload["collectives"] = {
+      {"count", 4},
+      {"done", 4},
+      {"completion", {{"mean_ns", 10}, {"p50_ns", 11}, {"p99_ns", 12}, {"p999_ns", 13}, {"max_ns", 14}}},
+      {"slowdown", {{"mean", 1.1}, {"p50", 1.2}, {"p99", 1.3}, {"p999", 1.4}, {"max", 1.5}}}};
+  Json row = sweep_row({{{"loss", "0"}}, 4}, report_of(workload));
+  EXPECT_EQ(row["collectives_done"], 4);
+  EXPECT_EQ(row["collective_max_ns"], 14) << "the last group";
+  EXPECT_EQ(row["collective_slowdown_p99"], 1.3);
+  // Of runs that did not finish some groups may be missing.
+  Json cut = row;
+  cut["seed"] = 5;
+  cut["finished"] = false;
+  cut["collective_max_ns"] = 1;
+  EXPECT_EQ(sweep_means(Json::array({row, cut}))[0]["collective_max_ns"], 14.0);
+}
+
+TEST(Sweep, IsBrieflyWhatDiffers) {
+  Json rows = Json::array();
+  for (int seed = 1; seed < 4; seed++)
+    rows.push_back({{"loss", "1%"},
+                    {"seed", seed},
+                    {"finished", true},
+                    {"transfers_done", 1},
+                    {"duration_ns", 100 + seed},
+                    {"completion_mean_ns", 100 + seed},
+                    {"slowdown_mean", 1 + 0.1 * seed},
+                    {"packet_seq_err", 10 * seed},
+                    {"retransmitted_packets", seed * seed},
+                    {"end", "x"},
+                    {"hash", std::to_string(seed)}});
+  EXPECT_EQ(sweep_brief(rows, 110)[1].dump(),
+            R"({"loss":"1%","seed":2,"duration_ns":102,"slowdown_mean":1.2,"retransmitted_packets":4,)"
+            R"("packet_seq_err":20})");
+  EXPECT_EQ(sweep_brief(rows, 50)[1].dump(), R"({"loss":"1%","seed":2,"duration_ns":102,"slowdown_mean":1.2})");
+  EXPECT_EQ(sweep_brief(Json::array(), 60), Json::array());
+}
+
 TEST(Sweep, CsvIsQuotedWhereItMustBe) {
   EXPECT_EQ(csv_text(Json::array({{{"a", "x,y"}, {"b", 1}}, {{"a", "p\"q"}, {"b", 2.5}}})),
             "a,b\r\n\"x,y\",1\r\n\"p\"\"q\",2.5\r\n");
