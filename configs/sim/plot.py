@@ -102,7 +102,7 @@ def over_time(report, folder):
                if name.split(".")[-1].removeprefix("forward_").removeprefix("reverse_") in SIGNALS]
     curves(report, folder, "signals", signals[:2 * CURVES_SHOWN], "counted in a sample")
     queues = [(name, [value / 1000 for value in values]) for name, values in series["levels"].items() if ".queue_bytes." in name]
-    curves(report, folder, "queues", queues[:CURVES_SHOWN], "waits in a port's queues at the end of a sample (kB)")
+    curves(report, folder, "queues", queues[:CURVES_SHOWN], "in a port's queues (kB)")
     levels = [(name, values) for name, values in series["levels"].items() if ".queue_bytes." not in name]
     curves(report, folder, "levels", levels[:CURVES_SHOWN], "level at the end of a sample")
     loads = [(name, [100 * share for share in shares]) for name, shares in series["utilisation"].items()]

@@ -14,8 +14,16 @@ from xml.etree import ElementTree
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "replay"))
 from common import RoceboxTest, finish
 
-HAS_MATPLOTLIB = any(subprocess.run([python, "-c", "import matplotlib"], capture_output=True, check=False).returncode == 0
-                     for python in ("python3", "/usr/bin/python3"))
+
+
+def plotting_python():
+    """Which Python has matplotlib; None: none."""
+    return next((python for python in ("python3", "/usr/bin/python3")
+                 if subprocess.run([python, "-c", "import matplotlib"], capture_output=True, check=False).returncode == 0), None)
+
+
+HAS_MATPLOTLIB = plotting_python() is not None
+PLOT = str(pathlib.Path(__file__).resolve().parents[2] / "configs/sim/plot.py")
 SVG = "{http://www.w3.org/2000/svg}"
 PAIR = """
 topology: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 1}, hosts: {nic: {header_only: true}}, switches: {switch: {}}}
@@ -83,18 +91,31 @@ class Plots(RoceboxTest):
         self.assertIn("leaf0.switch.queue_bytes.", " ".join(self.texts(folder / "queues.svg")))
 
     @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib: apt install python3-matplotlib")
+    def test_no_label_is_cut_off(self):
+        series = {"at_ns": [0, 1000], "end_ns": 2000, "counts": {"nic.naks_sent": [1, 2]}, "utilisation": {"l from a.p0": [0.5, 1]},
+                  "levels": {"s.switch.queue_bytes.p0": [10, 90], "s.switch.buffer_bytes": [10, 90]}}
+        words = (f"import runpy; plot = runpy.run_path({PLOT!r})\n"
+                 "def save(figure, folder, name):\n"
+                 "    figure.tight_layout(); figure.canvas.draw()\n"
+                 "    for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis):\n"
+                 "        box = axis.label.get_window_extent()\n"
+                 "        assert box.min.min() >= 0 and (box.max <= figure.bbox.max).all(), (name, axis.label.get_text(), box)\n"
+                 "    print(name)\n"
+                 "plot['curves'].__globals__['save'] = save\n"
+                 f"plot['over_time']({{'series': {series!r}}}, None)")
+        self.assertEqual(subprocess.check_output([plotting_python(), "-c", words], text=True).split(),
+                         ["signals", "queues", "levels", "load"])
+
+    @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib: apt install python3-matplotlib")
     def test_completion_times_are_those_of_all_transfers(self):
         """Also of those that the report omits."""
         table = self.dir / "transfers.csv"
         table.write_text("workload,done,completion_ns\r\nw,true,9\r\nw,true,4\r\nw,false,0\r\nw,true,7\r\n")
-        script = pathlib.Path(__file__).resolve().parents[2] / "configs/sim/plot.py"
         report = {"workloads": {"w": {"transfers_omitted": 0, "flows": [{"done": True, "completion_ns": 9}, {"done": False, "completion_ns": 0}]}}}
         for omitted, times in (0, [9]), (2, [4, 7, 9]):
             report["workloads"]["w"]["transfers_omitted"] = omitted
-            words = f"import pathlib, runpy; print(runpy.run_path({str(script)!r})['completion_times']({report}, pathlib.Path({str(table)!r})))"
-            python = next(one for one in ("python3", "/usr/bin/python3")
-                          if not subprocess.run([one, "-c", "import matplotlib"], capture_output=True, check=False).returncode)
-            self.assertEqual(subprocess.check_output([python, "-c", words], text=True).strip(), str({"w": times}))
+            words = f"import pathlib, runpy; print(runpy.run_path({PLOT!r})['completion_times']({report}, pathlib.Path({str(table)!r})))"
+            self.assertEqual(subprocess.check_output([plotting_python(), "-c", words], text=True).strip(), str({"w": times}))
 
     @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib: apt install python3-matplotlib")
     def test_equal_runs_give_equal_figures(self):
