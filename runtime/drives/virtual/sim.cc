@@ -12,7 +12,6 @@
 #include "runtime/config/units.h"
 #include "runtime/drives/virtual/flow_report.h"
 #include "runtime/drives/virtual/signals.h"
-#include "runtime/telemetry/text_cells.h"
 
 namespace rocebox {
 namespace {
