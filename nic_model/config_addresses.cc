@@ -62,18 +62,19 @@ void NicConfig::check_gateway(Fields& f) const {
   if (gateway == address || gateway == address6)
     f.refuse("gateway", "is the NIC's own address: give the router's");
   else if (!has_source_for(*gateway) && std::ranges::none_of(neighbors, is_gateway))
-    f.refuse("gateway", fmt::format("is of {}, and the NIC has no address of that: give it one as its `{}`, or "
-                                    "`neighbors` the gateway",
+    f.refuse("gateway", fmt::format("is of {}, and the NIC has no address of that: give it one as its {}, or list the "
+                                    "gateway in `neighbors`",
                                     family_of(*gateway), option_for(*gateway)));
 }
 
+// Where the address is to be written that the NIC lacks.
 const char* NicConfig::option_for(const roce::IpAddress& destination) {
-  return roce::is_ipv4(destination) ? "address" : "address6";
+  return roce::is_ipv4(destination) ? "`address` (an IPv6 one that is there goes to `address6`)" : "`address6`";
 }
 
 std::string NicConfig::lacks_source_for(const roce::IpAddress& destination) const {
   if (has_source_for(destination)) return "";
-  return fmt::format("has no {} address: give it one as its `{}`", family_of(destination), option_for(destination));
+  return fmt::format("has no {} address: give it one as its {}", family_of(destination), option_for(destination));
 }
 
 bool NicConfig::has_source_for(const roce::IpAddress& destination) const {

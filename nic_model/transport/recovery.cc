@@ -7,7 +7,7 @@ namespace rocebox::nic_model {
 
 void Requester::forget_recovery() {
   again_.clear();
-  if (recovers_) came_.clear();
+  if (!came_.empty()) came_.clear();  // bits beyond the end of a recovery would name later PSNs
   recovers_ = resends_ = went_back_ = false;
 }
 
@@ -31,7 +31,7 @@ void Requester::recover(Context& context, std::uint32_t psn, std::uint32_t came)
     std::uint32_t last = roce::psn_add(sent_end_, -1);
     const SendWork& newest = at(index_of(last));
     if (newest.is_read()) last = roce::psn_add(newest.first_psn, newest.responded);
-    if (again_.size() < std::min(2 * qp_.attributes.loss_recovery.window, kResendsMax)) {
+    if (again_.size() + 2 <= std::min(2 * qp_.attributes.loss_recovery.window, kResendsMax)) {
       again_.push(psn);
       if (last != psn) again_.push(last);
       resends_ = true;

@@ -240,6 +240,13 @@ bool is_constant(const Json& rows, const std::string& name) {
                      [&](const Json& row) { return row.value(name, Json()) == rows.front().value(name, Json()); });
 }
 
+// Whether a column says of any run that it did not finish; of means, that not all did.
+bool tells_of_failure(const Json& rows, const std::string& name) {
+  return Column(name).what == kFinishedColumn && std::any_of(rows.begin(), rows.end(), [&](const Json& row) {
+           return row.contains(name) && row[name] != true && row[name] != 1;
+         });
+}
+
 // Whether two columns say the same: of one transfer all percentiles are its time.
 bool are_equal(const Json& rows, const std::string& one, const std::string& other) {
   return std::all_of(rows.begin(), rows.end(),
@@ -288,10 +295,10 @@ Json sweep_brief(const Json& rows, std::size_t width) {
   std::vector<std::string> shown, others;
   bool is_setting = true;
   for (const std::string& name : names_of_all(rows)) {
-    if (is_setting || name == "seeds") shown.push_back(name);
+    const bool is_shown = name == "seeds" || tells_of_failure(rows, name);
+    if (is_setting || is_shown) shown.push_back(name);
     if (name == kSeedColumn || name == "seeds") is_setting = false;
-    if (!is_setting && name != kSeedColumn && name != "seeds" && name != "hash" && name != "end")
-      others.push_back(name);
+    if (!is_setting && !is_shown && name != kSeedColumn && name != "hash" && name != "end") others.push_back(name);
   }
   std::ranges::stable_sort(others, {}, place_of);
   std::size_t used = 2;

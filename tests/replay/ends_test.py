@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -121,6 +122,7 @@ ports: {{a: {{pcap: {{in: {self.capture}, pace: max}}}}, b: {{pcap: {{out: {self
                 self.assertIsNone(run.poll())
             run.send_signal(first)
             wait_for(lambda: not int(state(run)["ShdPnd"], 16))
+            time.sleep(0.25)  # sooner it would be the same wish
             self.ends(run, second, -second)
 
     def test_a_second_signal_ends_the_first_process_of_a_container(self):
@@ -145,6 +147,7 @@ ports: {{a: {{pcap: {{in: {self.capture}, pace: max}}}}, b: {{pcap: {{out: {self
             self.assertEqual(state(inner)["NSpid"].split()[-1], "1")
             os.kill(inner.pid, first)
             wait_for(lambda: not int(state(inner)["ShdPnd"], 16))
+            time.sleep(0.25)
             self.assertIsNone(outer.poll(), "what is held leaves in minutes")
             os.kill(inner.pid, second)
             outer.communicate(timeout=60)

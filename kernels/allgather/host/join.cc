@@ -140,6 +140,7 @@ void Join::on_event(const nic_model::ConnectionEvent& event) {
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_RESET;
   rank_.host().modify_qp(*link.qp, a, IBV_QP_STATE);
+  rank_.team().options().recovery.apply(rank_.host(), *link.qp);  // it has its NIC's again
   if (event.type == kRejected && event.private_data_bytes > 0 &&
       event.status == static_cast<int>(roce::CmReject::kConsumer) &&
       event.private_data[0] == static_cast<std::uint8_t>(Why::kDisagrees)) {

@@ -110,6 +110,8 @@ std::uint64_t TeamOptions::agreement(std::span<const std::uint64_t> more) const 
     words.push_back(static_cast<std::uint64_t>(number));
   words.push_back(chunk);
   words.push_back(static_cast<std::uint64_t>(transport));
+  words.push_back(recovery.recovery ? 1 + static_cast<std::uint64_t>(*recovery.recovery) : 0);
+  words.push_back(static_cast<std::uint64_t>(recovery.window));
   return XXH3_64bits(words.data(), words.size() * sizeof words[0]);
 }
 

@@ -13,7 +13,8 @@ Team::Team(std::span<const WorkloadHost> hosts, const TeamOptions& options, Appl
     : options_(options), application_(application), agreed_(agreed) {
   for (const WorkloadHost& on : hosts) {
     nic_model::Host& host = nic_model::host_of(on, options.mtu);
-    nic_model::require_source_for(on, options.group_of(0, 0), "`group`");
+    nic_model::require_source_for(on, options.group_of(0, 0),
+                                  options.group ? "`group`" : "`group`, which is not written,");
     const bool has_bytes = !host.config().header_only;
     if (ranks_.empty()) has_bytes_ = has_bytes;
     if (has_bytes != has_bytes_) throw ConfigError("some of its NICs have `header_only: true` and some have not");

@@ -43,7 +43,8 @@ Mesh::Connection& Mesh::connection_for_one_more(unsigned source, unsigned destin
   if (idle != of.connections.end()) return **idle;
   if (of.connections.size() < static_cast<std::size_t>(options_.connections))
     return make_connection(source, destination, of);
-  return **std::ranges::min_element(of.connections, {}, [](const auto& one) { return one->waiting.size(); });
+  return **std::ranges::min_element(of.connections, {},
+                                    [](const auto& one) { return std::pair(one->failed, one->waiting.size()); });
 }
 
 // Both hosts know of each other as by a side channel; each then moves its own queue pair in its own call.
