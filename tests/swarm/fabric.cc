@@ -61,7 +61,8 @@ class FabricDrawing {
     // Each gap that reordering makes costs a try.
     if (!promises.ordered && says(yaml, {"retry_cnt"})) promises.patient = false;
     // verbs_check's queue pairs are of all services in turn: what comes late may meet another's with the same number.
-    promises.apart = !says(yaml, {"type: verbs_check"}) && !services_share_groups(yaml);
+    promises.apart = !says(yaml, {"type: verbs_check"}) && !SharedGroups(yaml).services();
+    promises.keyed = !SharedGroups(yaml).qkeys();
     if (says(yaml, {"up: false"})) promises.faultless = promises.patient = false;
     if (says(nic_, {"up: false"})) promises.reliable = false;                 // a NIC that never answers is waited for
     if (says(yaml, {"UC", "inc_reduce_scatter"})) promises.reliable = false;  // sums are of datagrams, each sent once

@@ -20,6 +20,7 @@ struct FabricPromises {
   bool prompt = true;     ///< what was thrown away behind a gap is asked for again, whatever comes after it
   bool reliable = true;   ///< no workload sends what is lost without a word
   bool genuine = true;    ///< who receives a packet of which a bit was flipped can tell
+  bool keyed = true;      ///< no queue pair gets datagrams with another Q_Key
   bool apart = true;      ///< no queue pair gets what is meant for one of another service
 };
 

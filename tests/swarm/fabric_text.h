@@ -34,12 +34,16 @@ inline bool has_short_queue(const std::string& yaml) {
 
 // Workloads on multicast groups begin at the same address where they are given none: WRITEs of one and datagrams of
 // another come to the hosts of both.
-inline bool services_share_groups(const std::string& yaml) {
-  bool writes = false, datagrams = false;
-  std::istringstream rows(yaml);
-  for (std::string row; std::getline(rows, row);)
-    if (says(row, {"{type: multicast_"})) (says(row, {"transport: uc"}) ? writes : datagrams) = true;
-  return writes && datagrams;
-}
+struct SharedGroups {
+  explicit SharedGroups(const std::string& yaml) {
+    std::istringstream rows(yaml);
+    for (std::string row; std::getline(rows, row);)
+      if (says(row, {"{type: multicast_"})) (says(row, {"transport: uc"}) ? writes : datagrams)++;
+  }
+  bool services() const { return writes && datagrams; }
+  bool qkeys() const { return datagrams > 1; }  ///< datagrams of one come to the other's, which may have another Q_Key
+
+  unsigned writes = 0, datagrams = 0;
+};
 
 }  // namespace rocebox::swarm
