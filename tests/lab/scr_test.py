@@ -40,7 +40,8 @@ class Scr(bed.BedTest):
 
     def nic(self, space, address, control, workloads):
         config = self.dir / f"{address}.yaml"
-        config.write_text(f"devices:\n  nic:\n    nic:\n      address: {address}\n      mtu: 1500\n      limiter: {{qp_burst: 16KiB, port_burst: 16KiB}}\n{control}"
+        bursts = ("qp_burst: 16KiB, " if "congestion_control:" in control else "") + "port_burst: 16KiB"
+        config.write_text(f"devices:\n  nic:\n    nic:\n      address: {address}\n      mtu: 1500\n      limiter: {{{bursts}}}\n{control}"
                           f"workloads:\n{workloads}ports: {{nic.wire: {{af_packet: eth, rx_descriptors: 2048}}}}\nlive: {{idle: interrupt}}\n")
         process = self.child_within(space, bed.ROCEBOX, "run", str(config), "--name", f"{space}nic", "--json", "-")
         said = process.stderr.readline()

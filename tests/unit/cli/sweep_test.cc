@@ -80,7 +80,11 @@ TEST(Sweep, MeansOfSeveralWorkloadsAreEachItsOwn) {
 }
 
 Json report_of(Json workload) {
-  workload.update({{"finished", true}, {"failed", false}, {"transfers_done", 2}, {"duration_ns", 70}, {"goodput_bits_per_second", 8}});
+  workload.update({{"finished", true},
+                   {"failed", false},
+                   {"transfers_done", 2},
+                   {"duration_ns", 70},
+                   {"goodput_bits_per_second", 8}});
   workload["completion"] = {{"mean_ns", 1}, {"p50_ns", 2}, {"p99_ns", 3}, {"p999_ns", 4}};
   workload["slowdown"] = {{"mean", 1.0}, {"p50", 1.5}, {"p99", 2.0}, {"p999", 2.5}};
   return {{"workloads", {{"w", workload}}},
