@@ -129,14 +129,13 @@ void NicConfig::fields(Fields& f) {
           [this](Fields& g) { dpa.fields(g); });
   f.duration("retransmit_stall", retransmit_stall, {0, kRetransmitStallMax},
              "rnic_sr, selective: the queue pair sends nothing for so long after a packet that it sent again");
-  f.has_effect(
-      "retransmit_stall", recovery == Recovery::kRnicSr || recovery == Recovery::kSelective, "recovery",
-      fmt::format("has no effect with `recovery: {}`, but for workloads that have another", word_of(recovery)));
+  const std::string no_effect =
+      fmt::format("has no effect with `recovery: {}`, but for workloads that have another", word_of(recovery));
+  f.has_effect("retransmit_stall", recovery == Recovery::kRnicSr || recovery == Recovery::kSelective, "recovery",
+               no_effect);
   f.boolean("nak_copies", nak_copies,
             "rnic_sr: a copy of a packet that was placed brings a NAK, too, where its ePSN has had none");
-  f.has_effect(
-      "nak_copies", recovery == Recovery::kRnicSr, "recovery",
-      fmt::format("has no effect with `recovery: {}`, but for workloads that have another", word_of(recovery)));
+  f.has_effect("nak_copies", recovery == Recovery::kRnicSr, "recovery", no_effect);
   f.group("scheduler", "which queue pair sends next", [this](Fields& g) { scheduler.fields(g); });
   f.group("limiter", "token buckets of queue pairs and of the port", [this](Fields& g) { limiter.fields(g); });
   limiter_effects(f, may_control);

@@ -282,9 +282,7 @@ std::size_t place_of(const std::string& name) {
                                          "np_cnp_sent",
                                          "pause_time_ns",
                                          "drop_buffer_full"};
-  const std::size_t dot = name.rfind('.');
-  const std::string_view what = std::string_view(name).substr(dot == std::string::npos ? 0 : dot + 1);
-  return static_cast<std::size_t>(std::ranges::find(kFirst, what) - std::begin(kFirst));
+  return static_cast<std::size_t>(std::ranges::find(kFirst, Column(name).what) - std::begin(kFirst));
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ void Mesh::became_ready(Host& host, Connection& c) {
   ready_++;
   post(host, c);
   if (!c.is_awaited || --awaited_ > 0) return;
-  has_failed_ ? look_whether_given_up(host.now()) : when_connected_(host.now());
+  failed_ > 0 ? look_whether_given_up(host.now()) : when_connected_(host.now());
 }
 
 const std::string& Mesh::name(unsigned host) const { return endpoints_[host]->name(); }
@@ -100,7 +100,7 @@ void Mesh::fail(Host& host, Connection& c, ibv_wc_status status) {
 }
 
 void Mesh::lose(Connection& c, Nanos now) {
-  c.failed = has_failed_ = true;
+  c.failed = true;
   lost_ += c.unfinished;
   look_whether_given_up(now);
 }

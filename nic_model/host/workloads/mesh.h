@@ -64,7 +64,7 @@ class Mesh {
   std::size_t unfinished() const { return unfinished_; }
   /// Whether nothing will happen any more because connections have failed: all that is unfinished went by these, and no
   /// call() is due, nor a connection of connect_all().
-  bool has_given_up() const { return has_failed_ && lost_ == unfinished_ && calls_ == 0 && awaited_ == 0; }
+  bool has_given_up() const { return failed_ > 0 && lost_ == unfinished_ && calls_ == 0 && awaited_ == 0; }
   /// Transfers of which the receiver's memory does not hold all that it should. None, ever.
   std::uint64_t misplaced() const { return misplaced_; }
   /// Messages that end no transfer to their receiver. None, unless packets were changed and nobody noticed.
@@ -112,7 +112,6 @@ class Mesh {
   std::size_t unfinished_ = 0;
   std::size_t lost_ = 0;   // of these: their connections have failed
   std::size_t calls_ = 0;  // that are due
-  bool has_failed_ = false;
   std::uint64_t bytes_received_ = 0, misplaced_ = 0, unexpected_ = 0, failed_ = 0;
   std::string first_failure_, not_connected_;  // of queue pairs; of connections by RDMA CM
 };
