@@ -9,7 +9,7 @@ struct Counters {
   explicit Counters(Stats& stats);
 
   // What came in and where it ended.
-  Counter &rx_roce_packets, &rx_roce_bytes, &delivered, &answered, &drop_not_for_us, &drop_own_address,
+  Counter &rx_roce_packets, &rx_roce_bytes, &delivered, &answered, &drop_not_for_us, &drop_own_address, &drop_no_host,
       &drop_no_protocol, &drop_checksum, &drop_malformed, &drop_no_qp, &drop_wrong_service, &drop_wrong_peer,
       &drop_bad_qkey, &drop_bad_pkey, &drop_qp_state, &drop_icrc, &drop_truncated, &drop_down, &drop_out_of_sequence,
       &drop_duplicate, &drop_rnr, &drop_invalid, &drop_unexpected_response, &drop_message, &drop_group_window,

@@ -7,6 +7,7 @@
 #include "runtime/roce/icrc.h"
 #include "runtime/roce/ipv4_checksum.h"
 #include "runtime/roce/multicast.h"
+#include "runtime/roce/unicast.h"
 
 namespace rocebox::nic_model {
 namespace {
@@ -148,6 +149,8 @@ Counter& Nic::receive_checked(Context& context, Packet packet, bool is_from_wire
   // Its own packets to itself do not go by the wire; datagrams to a group it has delivered here when it sent them, and
   // WRITEs to a group do not come back to their NIC.
   if (is_from_wire && is_own(addresses.source)) return count.drop_own_address;
+  // RFC 1122, 3.2.1.3. Who answered would ask a group, or itself.
+  if (!roce::is_hosts(addresses.source)) return count.drop_no_host;
   if (!is_own(addresses.destination)) {
     if (roce::is_multicast(addresses.destination)) return receive_multicast(context, packet);
     return count.drop_not_for_us;

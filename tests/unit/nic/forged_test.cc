@@ -92,6 +92,20 @@ const Row kHarmless[] = {
      [](PacketSpec& s, Victim&) {
        s.opcode = IBV_OPCODE_UD_SEND_ONLY, s.destination_qp = roce::kGsiQpn, s.qkey = roce::kGsiQkey;
      }},
+    {"a datagram to QP1 from a group's address", "drop_no_host",
+     [](PacketSpec& s, Victim&) {
+       s.opcode = IBV_OPCODE_UD_SEND_ONLY, s.destination_qp = roce::kGsiQpn, s.qkey = roce::kGsiQkey;
+       s.underlay.addresses.source = roce::ipv4(239, 0, 0, 9);
+     }},
+    {"a datagram to a group from a loopback address", "drop_no_host",
+     [](PacketSpec& s, Victim&) {
+       s.opcode = IBV_OPCODE_UD_SEND_ONLY;
+       s.underlay.destination_mac = {0x01, 0x00, 0x5E, 0, 1, 5};
+       s.underlay.addresses = {roce::ipv4(127, 0, 0, 1), roce::ipv4(224, 0, 1, 5)};
+       s.destination_qp = 0xFFFFFF;
+     }},
+    {"a WRITE from nobody's address", "drop_no_host",
+     [](PacketSpec& s, Victim&) { s.underlay.addresses.source = roce::ipv4(0, 0, 0, 0); }},
     {"QP1 without its Q_Key", "drop_bad_qkey",
      [](PacketSpec& s, Victim&) { s.opcode = IBV_OPCODE_UD_SEND_ONLY, s.destination_qp = roce::kGsiQpn; }},
 };

@@ -3,6 +3,8 @@
 // room for the next. Nearer ones are where what they bound is tested (misuse_test.cc, multicast_test.cc, ...).
 #include "nic_model/limits.h"
 
+#include <fmt/format.h>
+
 #include "nic_model/memory/memory.h"
 #include "tests/unit/nic/cm_kit.h"
 
@@ -196,6 +198,53 @@ TEST(Limits, QueuesOfOneQueuePair) {
     EXPECT_EQ(host.create_srq(shared), nullptr);
     EXPECT_EQ(errno, EINVAL);
   });
+}
+
+TEST(Limits, QueuePairsOfOneNic) {
+  for (const std::uint32_t most : {nic_model::kQpsMax, nic_model::kQpsMax + 1}) {
+    config::Mistakes mistakes("test");
+    const config::Node node = config::parse_yaml(fmt::format("address: 10.0.0.1\nqueue_pairs: {}\n", most), mistakes);
+    config::FieldsReader reader(&node, mistakes);
+    static const Registry registry;
+    registry.find("nic")->options(registry)->fields(reader);
+    EXPECT_EQ(mistakes.none(), most == nic_model::kQpsMax);
+  }
+}
+
+TEST(Limits, EntriesOfOneCompletionQueue) {
+  NicBox box;
+  box.on(0, [&](Host& host) {
+    EXPECT_EQ(host.create_cq(nic_model::kCqEntriesMax + 1, 0), nullptr);
+    EXPECT_EQ(errno, EINVAL);
+    nic_model::CompletionQueue* const most = host.create_cq(nic_model::kCqEntriesMax, 0);
+    ASSERT_NE(most, nullptr);
+    EXPECT_EQ(host.destroy_cq(*most), 0);
+  });
+}
+
+// Of eight messages that have half of half of all PSNs one more is read with the first ACK, and no further one.
+TEST(Limits, PsnsOfWhatWasRead) {
+  constexpr std::uint32_t kBytes = nic_model::kPsnsReadMax / 8 * 256;
+  for (const unsigned messages : {9u, 10u}) {
+    NicBox box("rate: 400Gbps\nheader_only: true");
+    box.connect({.mtu = IBV_MTU_256, .bytes = kBytes, .without_bytes = true});
+    for (unsigned i = 0; i < messages; i++) ASSERT_EQ(box.post(0, i, IBV_WR_RDMA_WRITE, 0, kBytes), 0);
+    box.run(10 * kMicrosecond);
+    EXPECT_EQ(box.sides[0].qp->send_queue.has_posted(), messages == 10);
+  }
+}
+
+// As many reads over PCIe are under way at once: of all others the first begins when the first of them ends.
+TEST(Limits, PacketsThatAreReadAhead) {
+  constexpr std::size_t kMost = nic_model::kStagedPackets;
+  NicBox box(
+      fmt::format("rate: 100Gbps\npcie: {{bandwidth: 100Tbps, read_latency: 1ms, outstanding_reads: {}}}", kMost));
+  box.connect();
+  for (unsigned i = 0; i < kMost + 60; i++) ASSERT_EQ(box.post(0, i, IBV_WR_RDMA_WRITE, 0, 64), 0);
+  box.run(1500 * kMicrosecond);
+  EXPECT_EQ(box.count(0, "tx_roce_packets"), kMost);
+  box.run(kMillisecond);
+  EXPECT_EQ(box.count(0, "tx_roce_packets"), kMost + 60);
 }
 
 }  // namespace

@@ -56,5 +56,26 @@ TEST(Nacks, AreALossToDcqcnWhereThePaperHasThem) {
   EXPECT_EQ(write(dcqcn + "go_back_n").rate, 10e9) << "whose NAKs mlx5's DCQCN does not know";
 }
 
+// What has come behind a packet whose retransmission is lost, too, is known by PSN modulo the window. The timer ends
+// that recovery, and then those bits must say nothing of the PSNs a window later, of which one is lost.
+TEST(Nacks, WhatHadComeBeforeATimeoutIsNotTakenForWhatComesLater) {
+  constexpr std::uint32_t kWindow = 64, kLost = kPsn + 10;
+  const auto drop = [](std::uint32_t psn, unsigned occurrence) {
+    return "{qpn: 17, source: 10.0.0.1, psn: " + std::to_string(psn) + ", occurrence: " + std::to_string(occurrence) +
+           ", do: drop}";
+  };
+  for (std::uint32_t behind = 1; behind < kWindow; behind += 7) {
+    NicBox box("rate: 10Gbps\nrecovery: selective\nwindow: " + std::to_string(kWindow),
+               "delay: 1us\nevents: [" + drop(kLost, 1) + ", " + drop(kLost, 2) + ", " +
+                   drop(kLost + kWindow + behind, 1) + "]");
+    box.connect({.psn = kPsn, .bytes = kBytes, .timeout = 8});
+    box.post(0, 1, IBV_WR_RDMA_WRITE, 0, kBytes);
+    box.run(kSecond);
+    ASSERT_EQ(box.completions(0).size(), 1u);
+    EXPECT_EQ(box.completions(0)[0].status, IBV_WC_SUCCESS);
+    EXPECT_EQ(box.count(0, "local_ack_timeout_err"), 1u) << behind;
+  }
+}
+
 }  // namespace
 }  // namespace rocebox::test::nacks
