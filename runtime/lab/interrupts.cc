@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "runtime/process/signals.h"
+
 namespace rocebox::lab {
 
 Interrupts::Interrupts() {
@@ -32,12 +34,18 @@ Interrupts::~Interrupts() {
 void Interrupts::wait(const std::vector<int>& descriptors, Nanos nanos) {
   std::vector<pollfd> all = {{descriptor_, POLLIN, 0}};
   for (int descriptor : descriptors) all.push_back({descriptor, POLLIN, 0});
-  const Nanos milliseconds = std::clamp<Nanos>((nanos + kMillisecond - 1) / kMillisecond, 0, 1 << 30);
-  if (poll(all.data(), all.size(), static_cast<int>(milliseconds)) <= 0) return;
-  signalfd_siginfo info{};
-  if (read(descriptor_, &info, sizeof info) != sizeof info) return;
-  heard_++;
-  throw Interrupted(fmt::format("interrupted by SIG{}", sigabbrev_np(static_cast<int>(info.ssi_signo))));
+  const Nanos until = steady_now() + nanos;
+  for (;;) {
+    const Nanos left = std::clamp<Nanos>(until - steady_now(), 0, Nanos{1 << 30} * kMillisecond);
+    const Nanos milliseconds = (left + kMillisecond - 1) / kMillisecond;
+    if (poll(all.data(), all.size(), static_cast<int>(milliseconds)) <= 0) return;
+    signalfd_siginfo info{};
+    if (read(descriptor_, &info, sizeof info) != sizeof info) return;
+    if (heard_ > 0 && steady_now() - heard_at_ < kSameWish) continue;
+    heard_++;
+    heard_at_ = steady_now();
+    throw Interrupted(fmt::format("interrupted by SIG{}", sigabbrev_np(static_cast<int>(info.ssi_signo))));
+  }
 }
 
 Nanos steady_now() {

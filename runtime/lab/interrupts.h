@@ -25,7 +25,7 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
 
   /// Returns when one of the descriptors is readable or `nanos` have passed. Throws Interrupted when a signal has come,
-  /// once for each.
+  /// once for each, but not for one that says the same again (kSameWish).
   void wait(const std::vector<int>& descriptors, Nanos nanos);
   /// How many signals wait() has told of.
   unsigned heard() const { return heard_; }
@@ -34,6 +34,7 @@ class Interrupts {
   sigset_t before_;
   int descriptor_;
   unsigned heard_ = 0;
+  Nanos heard_at_ = 0;  // the last of them
 };
 
 /// A clock that only goes on.

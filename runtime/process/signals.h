@@ -32,9 +32,12 @@ class Signals {
   int descriptor_;
 };
 
+/// A signal that comes so soon after one says the same again: timeout(1) signals the process, and then its group.
+inline constexpr Nanos kSameWish = 200 * kMillisecond;
+
 /// SIGINT and SIGTERM while this lives: the first asks for the end of the run; the second, whichever of both, ends the
 /// process at once, whatever it is doing or waiting for. One that comes within `same_wish` of the first says the same
-/// again: timeout(1) signals the process, and then its group. A thread of its own waits for them; those that are made
+/// again. A thread of its own waits for them; those that are made
 /// later are not disturbed. The destructor lets signals through again.
 class EndSignals {
  public:
@@ -49,7 +52,6 @@ class EndSignals {
   const StopRequest& asked() const { return asked_; }
 
  private:
-  static constexpr Nanos kSameWish = 200 * kMillisecond;
   void listen();
   bool says_the_same() const;
 
