@@ -69,7 +69,9 @@ void SweepRuns::run(const StopRequest& stop) {
 }
 
 std::string SweepRuns::how_far() const {
-  return fmt::format("sweep  {} of {} runs{}", statuses_.size(), mine_.size(),
+  // Other ranks are as far as this one, more or less: runs are dealt in turn.
+  return fmt::format("sweep  {} of {} runs{}{}", statuses_.size(), mine_.size(),
+                     mine_.size() < points_.size() ? " of the first rank" : "",
                      extent_ == Extent::kCheck ? " checked" : "");
 }
 
