@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/config/name_ranges.h"
 #include "runtime/config/topology.h"
 #include "runtime/config/units.h"
 #include "runtime/limits.h"
@@ -185,7 +186,11 @@ void TopFields::kernel_fields(ConfigFields& f, KernelRow& row) {
 void TopFields::workload_fields(ConfigFields& f, Workload& workload) {
   if (workload.type_name.empty() && workload.name != "*") workload.type_name = workload.name;
   f.text("type", workload.type_name, "the type of workload; the name itself when left out");
-  f.texts("hosts", workload.hosts, "devices that it runs on, in this order; all hosts of the topology when left out");
+  f.texts(
+      "hosts", workload.hosts,
+      "devices that it runs on, in this order (`h0..h15`: all from the one to the other); all hosts of the topology "
+      "when left out");
+  expand_ranges(f, "hosts", workload.hosts, &workload.host_items);
   f.duration("start", workload.start, {0, 3600 * kSecond},
              "when it begins: in the run, or behind the end of the last of `after`");
   f.texts("after", workload.after, "workloads that must have finished before it begins");

@@ -41,6 +41,7 @@ class TopFields {
     std::shared_ptr<WorkloadOptions> options{};
     OptionValues values{};
     std::vector<std::string> hosts, after;
+    std::vector<std::size_t> host_items;  ///< of the list, of each host
     Nanos start = 0;
     bool background = false;
   };

@@ -23,9 +23,9 @@ Place place_in(const Node& row, std::string_view key, std::size_t item) {
                                                                               : place_in(row, key);
 }
 
-// `devices_known`: not where a topology could not be made.
-void check_hosts(const WorkloadConfig& workload, const Node& row, const RunConfig& config, bool devices_known,
-                 Mistakes& mistakes) {
+// `items`: of the list, of each host. `devices_known`: not where a topology could not be made.
+void check_hosts(const WorkloadConfig& workload, const Node& row, const std::vector<std::size_t>& items,
+                 const RunConfig& config, bool devices_known, Mistakes& mistakes) {
   std::vector<std::string> known;
   for (const DeviceConfig& device : config.devices) known.push_back(device.name);
   const std::unordered_set<std::string> names(known.begin(), known.end());
@@ -33,10 +33,11 @@ void check_hosts(const WorkloadConfig& workload, const Node& row, const RunConfi
   for (std::size_t i = 0; i < workload.hosts.size(); i++) {
     const std::string& host = workload.hosts[i];
     if (devices_known && !names.contains(host))
-      mistakes.add(place_in(row, "hosts", i),
+      mistakes.add(place_in(row, "hosts", items[i]),
                    fmt::format("there is no device `{}`{}", host, mistakes.full() ? "" : suggestion(host, known)));
     if (!seen.insert(host).second)
-      mistakes.add(place_in(row, "hosts", i), fmt::format("workload `{}` names host `{}` twice", workload.name, host));
+      mistakes.add(place_in(row, "hosts", items[i]),
+                   fmt::format("workload `{}` names host `{}` twice", workload.name, host));
   }
 }
 
@@ -105,7 +106,7 @@ void add_workloads(const TopFields& top, const Node& root, RunConfig& config, Mi
     // A topology that could not be made has been told of.
     const bool has_topology = root.find("topology");
     const bool devices_known = !has_topology || std::ranges::any_of(config.devices, &DeviceConfig::placed);
-    if (workload.given_hosts) check_hosts(workload, row, config, devices_known, mistakes);
+    if (workload.given_hosts) check_hosts(workload, row, raw.host_items, config, devices_known, mistakes);
     if (workload.given_hosts || !workload.hosts.empty() || !has_topology) check_count(workload, row, mistakes);
     config.workloads.push_back(std::move(workload));
   }

@@ -9,6 +9,7 @@
 
 #include "runtime/component/component.h"
 #include "runtime/config/document.h"
+#include "runtime/config/name_ranges.h"
 #include "runtime/config/suggestion.h"
 #include "runtime/limits.h"
 #include "runtime/topology/wire_fields.h"
@@ -20,11 +21,15 @@ namespace {
 constexpr std::int64_t kCostMax = 65'535;
 // Each takes a look at all names.
 constexpr unsigned kSuggestionsMax = 16;
+// One that joins ranges could tell of each pair.
+constexpr unsigned kMistakesOfRowMax = 3;
 
 // Makes the graph of names and rows that are good.
 class Maker {
  public:
-  Maker(Fields& f, const std::vector<std::string>& hosts, const std::vector<std::string>& switches) : f_(f) {
+  // `names_good`: none of them was left out, so that what is not known is a mistake.
+  Maker(Fields& f, const std::vector<std::string>& hosts, const std::vector<std::string>& switches, bool names_good)
+      : f_(f), names_good_(names_good), good_(names_good) {
     add_nodes("switches", switches, 1);
     add_nodes("hosts", hosts, 0);
     wires_.resize(graph_.nodes.size());
@@ -32,34 +37,26 @@ class Maker {
 
   // Whether one of the names is a host's.
   bool is_of_host(const Explicit::Row& row) const {
-    return std::ranges::any_of(row.between, [this](const std::string& name) {
+    const auto is_host = [this](const std::string& name) {
       const auto found = numbers_.find(name);
       return found != numbers_.end() && graph_.is_host(found->second);
-    });
+    };
+    return std::ranges::any_of(row.ends, [&](const auto& names) { return std::ranges::any_of(names, is_host); });
+  }
+
+  void read_ends(Fields& f, Explicit::Row& row) {
+    if (row.between.size() != 2) return fail(f, "between", "must name the two nodes that the wire joins: `[h0, s0]`");
+    for (std::size_t side = 0; side < 2; side++) {
+      row.ends[side] = {row.between[side]};
+      if (!config::expand_ranges(f, "between", row.ends[side])) good_ = false;
+    }
   }
 
   void add_wires(Fields& f, const Explicit::Row& row) {
-    if (row.between.size() != 2) return fail(f, "between", "must name the two nodes that the wire joins: `[h0, s0]`");
-    unsigned ends[2] = {};
-    for (std::size_t side = 0; side < 2; side++) {
-      const auto found = numbers_.find(row.between[side]);
-      if (found == numbers_.end())
-        return fail(f, "between",
-                    fmt::format("names `{}`, which is neither in `hosts:` nor in `switches:`{}", row.between[side],
-                                suggestion(row.between[side])));
-      ends[side] = found->second;
-    }
-    const std::string &a = row.between[0], &b = row.between[1];
-    if (ends[0] == ends[1]) return fail(f, "between", fmt::format("joins `{}` to itself: name two nodes", a));
-    if (graph_.is_host(ends[0]) && graph_.is_host(ends[1]) && graph_.nodes.size() > 2)
-      return fail(
-          f, "between",
-          fmt::format("joins hosts `{}` and `{}`, which would reach no other node: put a switch between them", a, b));
-    bool fits = true;
-    for (const unsigned node : ends) fits = take_ports(f, node, static_cast<std::size_t>(row.count)) && fits;
-    if (fits && graph_.edges.size() + static_cast<std::size_t>(row.count) > kWiresOfTopologyMax)
-      return fail(f, "count", fmt::format("makes more than {} wires, which are too many", kWiresOfTopologyMax));
-    for (std::int64_t i = 0; fits && i < row.count; i++) graph_.join(ends[0], ends[1], row.wire);
+    unsigned told = 0;
+    for (const std::string& a : row.ends[0])
+      for (const std::string& b : row.ends[1])
+        if (!add_wires(f, row, a, b) && ++told == kMistakesOfRowMax) return;
   }
 
   // The graph, after all rows; empty when there was a mistake.
@@ -73,6 +70,35 @@ class Maker {
   }
 
  private:
+  bool add_wires(Fields& f, const Explicit::Row& row, const std::string& a, const std::string& b) {
+    const auto bad = [&](const std::string& why) {
+      fail(f, "between", why);
+      return false;
+    };
+    unsigned ends[2] = {};
+    for (unsigned side = 0; side < 2; side++) {
+      const std::string& name = side == 0 ? a : b;
+      const auto found = numbers_.find(name);
+      if (found == numbers_.end())
+        return names_good_ && bad(fmt::format("names `{}`, which is neither in `hosts:` nor in `switches:`{}", name,
+                                              suggestion(name)));
+      ends[side] = found->second;
+    }
+    if (ends[0] == ends[1]) return bad(fmt::format("joins `{}` to itself: name two nodes", a));
+    if (graph_.is_host(ends[0]) && graph_.is_host(ends[1]) && graph_.nodes.size() > 2)
+      return bad(
+          fmt::format("joins hosts `{}` and `{}`, which would reach no other node: put a switch between them", a, b));
+    bool fits = true;
+    for (const unsigned node : ends) fits = take_ports(f, node, static_cast<std::size_t>(row.count)) && fits;
+    if (!fits) return false;
+    if (graph_.edges.size() + static_cast<std::size_t>(row.count) > kWiresOfTopologyMax) {
+      fail(f, "count", fmt::format("makes more than {} wires, which are too many", kWiresOfTopologyMax));
+      return false;
+    }
+    for (std::int64_t i = 0; i < row.count; i++) graph_.join(ends[0], ends[1], row.wire);
+    return true;
+  }
+
   void fail(Fields& f, const char* field, const std::string& why) {
     good_ = false;
     f.refuse(field, why);
@@ -151,21 +177,29 @@ class Maker {
   std::unordered_map<std::string, unsigned> numbers_;  // nodes by name
   std::vector<std::size_t> wires_;                     // of each node
   unsigned suggestions_ = 0;
-  bool good_ = true;
+  const bool names_good_;
+  bool good_;
 };
 
 }  // namespace
 
 void Explicit::fields(Fields& f) {
-  f.texts("hosts", hosts, "names of the hosts, in the order of workloads' ranks; each has one wire");
-  f.texts("switches", switches, "names of the switches");
+  f.texts(
+      "hosts", hosts,
+      "names of the hosts, in the order of workloads' ranks (`h0..h15`: all from the one to the other); each has one "
+      "wire");
+  f.texts("switches", switches, "names of the switches, which may be ranges, too");
+  bool names_good = config::expand_ranges(f, "hosts", hosts);
+  names_good = config::expand_ranges(f, "switches", switches) && names_good;
   wire_fields(f, "host", host, "wires of hosts that have none of their own");
   wire_fields(f, "trunk", trunk, "wires between switches that have none of their own");
-  Maker maker(f, hosts, switches);
+  Maker maker(f, hosts, switches, names_good);
   f.list("wires", wires, kWiresOfTopologyMax,
          "what is joined; a wire's link is called by both ends, `h0_s0`, a second one `h0_s0_2`",
          [&](Fields& g, Row& row) {
-           g.texts("between", row.between, "the two nodes");
+           g.texts("between", row.between,
+                   "the two nodes, or ranges of them, `[h0..h7, s0]`: each of the one is joined to each of the other");
+           maker.read_ends(g, row);
            row.wire = maker.is_of_host(row) ? host : trunk;
            g.rate("rate", row.wire.bits_per_second, {kRateMin, kRateMax}, "rate of the wire");
            g.duration("delay", row.wire.delay, {0, kSecond}, "its delay, one way");

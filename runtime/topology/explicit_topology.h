@@ -13,9 +13,10 @@ namespace rocebox::topology {
 /// Hosts and switches by names of the user's own, and the wires between them. A host has one wire; tiers of switches
 /// are how far they are from hosts.
 struct Explicit {
-  /// Equal wires, side by side.
+  /// Equal wires, side by side, from each node of the one end to each of the other.
   struct Row {
     std::vector<std::string> between;
+    std::vector<std::string> ends[2];  ///< names of what `between` says, where it may have ranges
     Wire wire;
     std::int64_t count = 1;
   };

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "runtime/component/component.h"
+#include "runtime/config/name_ranges.h"
 #include "runtime/roce/multicast.h"
 
 namespace rocebox::topology {
@@ -117,8 +118,12 @@ void MulticastConfig::fields(Fields& f) {
   if (group && !roce::is_multicast(*group)) f.refuse("group", "is no multicast address");
   f.integer("count", count, {1, static_cast<std::int64_t>(kGroupsOfTopologyMax)},
             "groups with these members and addresses one behind the other, each with a tree of its own");
-  f.texts("members", members, "hosts that get what is sent to the group, and may send to it; [all]: all of them");
-  if (members.empty()) f.refuse("members", "must name one at least, or [all]");
+  f.texts(
+      "members", members,
+      "hosts that get what is sent to the group, and may send to it (`h0..h15`: all from the one to the other); [all]: "
+      "all of them");
+  if (config::expand_ranges(f, "members", members) && members.empty())
+    f.refuse("members", "must name one at least, or [all]");
   f.text("root", root, "switch where the tree begins; empty: groups go round those of the highest tier");
 }
 

@@ -145,10 +145,17 @@ class Nic(bed.BedTest):
         self.assertFalse((self.dir / "m.sock").exists())
 
     def test_they_agree_on_a_path_mtu_that_the_wire_takes(self):
-        asks, serves = self.two("{type: write_bw, hosts: [nic], iters: 20, size: 64KiB, mtu: 1024}",
-                                "{type: write_bw, hosts: [nic], address: 10.99.0.12, iters: 20, size: 64KiB, mtu: 1024}")
-        self.assertEqual(asks["workloads"]["test"]["details"]["error"], "")
-        self.assertGreaterEqual(self.counters(serves)["rx_write_requests"], 20)
+        kinds = [f"{verb}_{what}" for verb in ("write", "read", "send", "atomic") for what in ("bw", "lat")]
+        def end(client=""):
+            common = f"hosts: [nic], iters: 20, mtu: 1024{client}"
+            return f"{{type: write_bw, {common}, size: 64KiB}}" + "".join(
+                f", {kind}: {{{common}, port: {7300 + i}}}" for i, kind in enumerate(kinds))
+        asks, serves = self.two(end(), end(", address: 10.99.0.12"))
+        for name in ("test", *kinds):
+            details = asks["workloads"][name]["details"]
+            self.assertEqual((details["error"], details["messages"]), ("", 20), name)
+        for verb, times in (("write", 3), ("read", 2), ("send", 2), ("atomic", 2)):
+            self.assertGreaterEqual(self.counters(serves)[f"rx_{verb}_requests"], 20 * times)
         self.assertEqual(asks["ports"][0]["tx_too_long"], 0)
         config = self.dir / "10.99.0.11.yaml"
         config.write_text(config.read_text().replace("mtu: 1024", "mtu: 2048"))

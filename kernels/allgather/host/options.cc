@@ -67,12 +67,7 @@ void TeamOptions::fields(Fields& f) {
     f.refuse("outstanding", "is more than `collective_bits` can tell apart");
   f.rate("link_rate", link_rate, {0, kRateMax}, "B of the cutoff timer N / B + alpha; 0: the NIC's own");
   f.duration("alpha", alpha, {0, 100 * kSecond}, "alpha of the cutoff timer");
-  Nanos fixed = cutoff.value_or(0);
-  f.duration("cutoff", fixed, {0, 1000 * kSecond}, "the cutoff timer, in place of N / B + alpha");
-  if (f.given("cutoff"))
-    cutoff = fixed;
-  else
-    f.exclude("cutoff", "");  // 0 would mean another thing
+  f.duration_or("cutoff", cutoff, "formula", {0, 1000 * kSecond}, "the cutoff timer; formula: N / B + alpha");
   f.duration("timeout", timeout, {kMicrosecond, 1000 * kSecond},
              "a collective fails when for so long nothing has happened that others owe it");
   f.integer("retry_cnt", retry_cnt, {0, 7}, "times that a packet of a connection is sent again");

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nic_model/host/workloads/perftest_ends.h"
-#include "nic_model/host/workloads/remote_write.h"
+#include "nic_model/host/workloads/remote_perftest.h"
 
 namespace rocebox::nic_model {
 namespace {
@@ -174,11 +174,10 @@ class PerftestOptions final : public WorkloadOptions {
     if (kVerb == Verb::kAtomic) config_.size = sizeof(std::uint64_t);
   }
   void fields(Fields& f) override { config_.fields(f, kVerb, kLatency); }
-  Range<std::int64_t> hosts() const override { return {kVerb == Verb::kWrite ? 1 : 2, 2}; }
+  Range<std::int64_t> hosts() const override { return {1, 2}; }
   std::uint32_t packets_in_flight() const override { return config_.recovery.packets_in_flight(); }
   std::unique_ptr<Workload> make(std::span<const WorkloadHost> hosts, std::uint64_t seed) const override {
-    if (hosts.size() == 1 && config_.size_max) throw ConfigError("`size_max` is for a workload with two hosts");
-    if (hosts.size() == 1) return remote_write(hosts[0], config_, kLatency);
+    if (hosts.size() == 1) return remote_perftest(hosts[0], config_, kVerb, kLatency);
     if (config_.address)
       throw ConfigError("`address` is for a workload with one host, a client, and `" + hosts[1].name +
                         "` is a second one");

@@ -16,11 +16,9 @@ constexpr std::string_view kAtomicTypes[] = {"CMP_AND_SWAP", "FETCH_AND_ADD"};
 }  // namespace
 
 void PerftestConfig::fields(Fields& f, Verb verb, bool latency) {
-  if (verb == Verb::kWrite) {
-    f.address("address", address, Presence::kOptional,
-              "server to connect to by RDMA CM, of a workload with one host; left out: be one");
-    f.integer("port", port, {1, 65535}, "port of RDMA CM, of a workload with one host");
-  }
+  f.address("address", address, Presence::kOptional,
+            "server to connect to by RDMA CM, of a workload with one host; left out: be one");
+  f.integer("port", port, {1, 65535}, "port of RDMA CM, of a workload with one host");
   if (verb == Verb::kAtomic)
     f.choice("atomic_type", atomic_type, kAtomicTypes, "what is done to the eight bytes");
   else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Options of perftest's workloads. WRITEs can also go to another process or machine: remote_write.h.
+// Options of perftest's workloads. The other end may be in another process: remote_perftest.h.
 #pragma once
 #include <infiniband/verbs.h>
 

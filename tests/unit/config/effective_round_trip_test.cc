@@ -75,11 +75,11 @@ TEST(EffectiveRoundTrip, WhatIsNotGivenAndHasAMeaningOfItsOwnIsLeftOut) {
   Registry registry;
   Mistakes mistakes("f.yaml");
   const std::string text =
-      "topology: {back_to_back: {}, hosts: {nic: {}}}\nworkloads: {w: {type: multicast_allgather}}\n";
+      "topology: {back_to_back: {}, hosts: {nic: {}}}\nworkloads: {w: {type: write_bw, duration: 1ms}}\n";
   const std::string once = effective_yaml(load_text(text, "f.yaml", registry, mistakes, false));
   EXPECT_TRUE(mistakes.none()) << mistakes.text();
-  EXPECT_NE(once.find("alpha:"), std::string::npos);
-  EXPECT_EQ(once.find("cutoff:"), std::string::npos);
+  EXPECT_NE(once.find("duration:"), std::string::npos);
+  EXPECT_EQ(once.find("iters:"), std::string::npos);
 }
 
 // A direction of its own without faults is not one that has those of both.

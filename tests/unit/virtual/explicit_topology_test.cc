@@ -207,6 +207,36 @@ TEST(ExplicitTopology, TheEffectiveConfigurationLoadsToTheSame) {
   }
 }
 
+// Wires of a row stand in the order of its names: those of the first end, and for each those of the second.
+TEST(ExplicitTopology, RangesStandForTheNamesThatTheyRunThrough) {
+  const auto load = [](const std::string& hosts, const std::string& switches, const std::string& wires,
+                       const std::string& members) {
+    return fabric_test::load(
+        "topology:\n  explicit: {hosts: " + hosts + ", switches: " + switches + ", host_rate: 25Gbps, wires: [" +
+        wires + "]}\n  hosts: {nic: {}}\n  switches: {switch: {}}\n  multicast: [{group: 239.1.0.1, members: " +
+        members + "}]\n");
+  };
+  const config::RunConfig ranges = load("[h8..h11, x]", "[leaf1..leaf2, s01..s02]",
+                                        "{between: [h8..h10, leaf1]}, {between: [leaf2, h11]}, {between: [x, leaf2]}, "
+                                        "{between: [leaf1..leaf2, s01..s02], delay: 5us}",
+                                        "[x, h9..h10]");
+  const config::RunConfig names =
+      load("[h8, h9, h10, h11, x]", "[leaf1, leaf2, s01, s02]",
+           "{between: [h8, leaf1]}, {between: [h9, leaf1]}, {between: [h10, leaf1]}, {between: [leaf2, h11]}, "
+           "{between: [x, leaf2]}, {between: [leaf1, s01], delay: 5us}, {between: [leaf1, s02], delay: 5us}, "
+           "{between: [leaf2, s01], delay: 5us}, {between: [leaf2, s02], delay: 5us}",
+           "[x, h9, h10]");
+  ASSERT_EQ(ranges.placements.size(), 9u);
+  ASSERT_EQ(names.placements.size(), 9u);
+  for (std::size_t i = 0; i < 9; i++) {
+    EXPECT_EQ(ranges.placements[i].first, names.placements[i].first);
+    EXPECT_EQ(told(ranges.placements[i].second), told(names.placements[i].second));
+  }
+  ASSERT_EQ(ranges.links.size(), names.links.size());
+  for (std::size_t i = 0; i < names.links.size(); i++) EXPECT_EQ(ranges.links[i].name, names.links[i].name);
+  EXPECT_EQ(ranges.links.back().name, "leaf2_s02");
+}
+
 // Switches of two tiers whose names begin alike.
 TEST(ExplicitTopology, TiersOfOneNameAreToldApart) {
   fabric_test::FabricBox box(

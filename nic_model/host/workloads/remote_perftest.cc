@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// perftest's write_bw and write_lat between two processes: one host each, connected by RDMA CM.
-#include "nic_model/host/workloads/remote_write.h"
+// perftest's workloads between two processes: one host each, connected by RDMA CM.
+#include "nic_model/host/workloads/remote_perftest.h"
 
 #include <endian.h>
 
@@ -13,21 +13,23 @@
 namespace rocebox::nic_model {
 namespace {
 
-// Private data of the request and of the reply: where its sender is written to.
+// Private data of the request and of the reply: what its sender measures, and with which memory.
 struct Buffer {
   roce::Be64 address, size;
   roce::Be32 rkey;
-  std::uint8_t latency;
+  std::uint8_t measures;  // the verb, and in the lowest bit whether its latency
 };
 static_assert(sizeof(Buffer) == 21 && sizeof(Buffer) <= PrivateDataMax::kConnect);
 
-class RemoteWrite final : public ClientOrServer {
+class RemotePerftest final : public ClientOrServer {
  public:
-  RemoteWrite(const WorkloadHost& on, const PerftestConfig& config, bool latency)
+  RemotePerftest(const WorkloadHost& on, const PerftestConfig& config, Verb verb, bool latency)
       : ClientOrServer(on, {config.address, config.port, static_cast<std::uint32_t>(config.cq_entries()),
                             config.recovery, "the other side's memory has bytes", config.address ? config.mtu : 0}),
         config_(config),
-        latency_(latency) {}
+        verb_(verb),
+        latency_(latency),
+        takes_messages_(verb == Verb::kSend || (latency && !is_answered(verb))) {}
 
   void explain_waiting(Report& report, unsigned) const override {
     report.text("waits_for", is_client() ? "the server" : "a client, or what it sends");
@@ -57,6 +59,7 @@ class RemoteWrite final : public ClientOrServer {
   bool take(const ConnectionEvent& event);
   void on_wc(Host& host, const ibv_wc& wc) override;
   void on_ping(Host& host, const ibv_wc& wc);
+  ConnectionOptions options() const;
   void fill(Host& host);
   bool more(Nanos now) const { return config_.duration ? now - begun_ < config_.duration : posted_ < config_.iters; }
   void post_receive(Host& host);
@@ -64,7 +67,8 @@ class RemoteWrite final : public ClientOrServer {
   void leave(Host& host, const char* error);
 
   const PerftestConfig config_;
-  const bool latency_;
+  const Verb verb_;
+  const bool latency_, takes_messages_;  // the last: messages complete receive requests
   std::vector<std::uint8_t> memory_;
   std::uint32_t domain_ = 0;
   Mapping mapping_;
@@ -76,11 +80,10 @@ class RemoteWrite final : public ClientOrServer {
   std::vector<Nanos> times_;  // of a client of write_lat
 };
 
-bool RemoteWrite::make(Host& host) {
+bool RemotePerftest::make(Host& host) {
   domain_ = host.alloc_pd();
   memory_.resize(config_.size);
-  mapping_ =
-      host.memory().map(domain_, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  mapping_ = host.memory().map(domain_, memory_.data(), memory_.size(), ConnectOptions().access);
   QpInit init;
   init.domain = domain_;
   init.send_cq = init.receive_cq = cq_;
@@ -92,37 +95,45 @@ bool RemoteWrite::make(Host& host) {
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
   a.port_num = 1;
-  a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   host.modify_qp(*qp_, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-  for (unsigned i = 0; latency_ && i < 4; i++) post_receive(host);
+  for (std::int64_t i = 0; takes_messages_ && i < (latency_ ? 4 : 2 * config_.tx_depth); i++) post_receive(host);
   own_.address = mapping_.address;
   own_.size = config_.size;
   own_.rkey = mapping_.key;
-  own_.latency = latency_;
+  own_.measures = static_cast<std::uint8_t>(static_cast<unsigned>(verb_) << 1 | latency_);
   return true;
 }
 
-void RemoteWrite::connect(Host& host) {
+ConnectionOptions RemotePerftest::options() const {
   ConnectionOptions options;
   options.path_mtu = static_cast<std::uint32_t>(config_.mtu);
   options.ack_timeout = static_cast<std::uint8_t>(config_.timeout);
   options.traffic_class = static_cast<std::uint8_t>(config_.traffic_class);
+  options.min_rnr_timer = 1;  // a receiver that is late is so by little
+  if (is_answered(verb_))
+    options.responder_resources = options.initiator_depth = static_cast<std::uint8_t>(config_.outs);
+  return options;
+}
+
+void RemotePerftest::connect(Host& host) {
+  ConnectionOptions options = this->options();
   if (!make(host)) return end(host, "no room for a queue pair and its memory");
   options.private_data = {reinterpret_cast<const std::uint8_t*>(&own_), sizeof own_};
   if (host.connections().connect(program_, *config_.address, PortSpace::kTcp, port_, qp_, options, id_) != 0)
     end(host, "cannot connect: too many connections");
 }
 
-bool RemoteWrite::take(const ConnectionEvent& event) {
+bool RemotePerftest::take(const ConnectionEvent& event) {
   if (event.private_data_bytes < sizeof there_) return false;
   std::memcpy(&there_, event.private_data.data(), sizeof there_);
-  return there_.size == config_.size && there_.latency == latency_;
+  return there_.size == config_.size &&
+         there_.measures == static_cast<std::uint8_t>(static_cast<unsigned>(verb_) << 1 | latency_);
 }
 
 // One client; others are rejected.
-void RemoteWrite::accept(Host& host, const ConnectionEvent& event) {
-  ConnectionOptions options;
-  options.ack_timeout = static_cast<std::uint8_t>(config_.timeout);
+void RemotePerftest::accept(Host& host, const ConnectionEvent& event) {
+  ConnectionOptions options = this->options();
   if (qp_ || !take(event) || !make(host)) {
     host.connections().reject(event.id);
     return;
@@ -132,7 +143,7 @@ void RemoteWrite::accept(Host& host, const ConnectionEvent& event) {
   if (host.connections().accept(event.id, *qp_, options) != 0) leave(host, "cannot accept");
 }
 
-void RemoteWrite::on_connection_event(Host& host, const ConnectionEvent& event) {
+void RemotePerftest::on_connection_event(Host& host, const ConnectionEvent& event) {
   steps_++;
   if (event.type == ConnectionEventType::kConnectRequest) return accept(host, event);
   if (event.id != id_) return;
@@ -153,11 +164,15 @@ void RemoteWrite::on_connection_event(Host& host, const ConnectionEvent& event) 
   }
 }
 
-void RemoteWrite::on_wc(Host& host, const ibv_wc& wc) {
+void RemotePerftest::on_wc(Host& host, const ibv_wc& wc) {
   if (wc.status == IBV_WC_WR_FLUSH_ERR) return;
   steps_++;
   if (wc.status != IBV_WC_SUCCESS) return leave(host, "a work request failed");
   if (latency_) return on_ping(host, wc);
+  if (wc.opcode & IBV_WC_RECV) {
+    messages_++;
+    return post_receive(host);
+  }
   const std::int64_t before = completed_;
   completed_ = std::min(posted_, (completed_ / config_.cq_mod + 1) * config_.cq_mod);
   messages_ += completed_ - before;
@@ -168,33 +183,39 @@ void RemoteWrite::on_wc(Host& host, const ibv_wc& wc) {
     host.connections().disconnect(id_);
 }
 
-void RemoteWrite::fill(Host& host) {
+void RemotePerftest::fill(Host& host) {
   while (posted_ - completed_ < config_.tx_depth && more(host.now())) {
     const bool last = !config_.duration && posted_ + 1 == config_.iters;
     if (!post(host, last || (posted_ + 1) % config_.cq_mod == 0)) return;
   }
 }
 
-// The message is its number, by an immediate; a server's answer has that of the question.
-void RemoteWrite::on_ping(Host& host, const ibv_wc& wc) {
-  if (!(wc.opcode & IBV_WC_RECV)) return;
-  post_receive(host);
+// A WRITE is its number, by an immediate. What a READ or an atomic brings is its answer; others are answered by the
+// server with such a message.
+void RemotePerftest::on_ping(Host& host, const ibv_wc& wc) {
+  if (takes_messages_) {
+    if (!(wc.opcode & IBV_WC_RECV)) return;
+    post_receive(host);
+  }
   messages_++;
   if (!is_client()) return void(post(host, true));
-  times_.push_back((host.now() - sent_) / 2);
+  times_.push_back((host.now() - sent_) / (is_answered(verb_) ? 1 : 2));
   if (posted_ < config_.iters) return void(post(host, true));
   host.connections().disconnect(id_);
 }
 
-void RemoteWrite::post_receive(Host& host) {
+void RemotePerftest::post_receive(Host& host) {
+  ibv_sge sge{mapping_.address, static_cast<std::uint32_t>(config_.size), mapping_.key};
   ibv_recv_wr request{};
+  request.sg_list = &sge;
+  request.num_sge = verb_ == Verb::kSend;
   host.post_receive(*qp_, &request, nullptr);
 }
 
-bool RemoteWrite::post(Host& host, bool signaled) {
+bool RemotePerftest::post(Host& host, bool signaled) {
   ibv_sge sge{mapping_.address, static_cast<std::uint32_t>(config_.size), mapping_.key};
   ibv_send_wr request{};
-  request.opcode = latency_ ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+  request.opcode = latency_ && verb_ == Verb::kWrite ? IBV_WR_RDMA_WRITE_WITH_IMM : config_.opcode(verb_);
   request.sg_list = &sge;
   request.num_sge = 1;
   const bool inlined = config_.size <= static_cast<std::uint64_t>(config_.inline_size);
@@ -202,31 +223,35 @@ bool RemoteWrite::post(Host& host, bool signaled) {
   request.send_flags = (signaled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u) |
                        (inlined ? static_cast<unsigned>(IBV_SEND_INLINE) : 0u);
   request.imm_data = htobe32(static_cast<std::uint32_t>(posted_));
-  request.wr.rdma.remote_addr = there_.address;
-  request.wr.rdma.rkey = static_cast<std::uint32_t>(there_.rkey);
+  if (verb_ == Verb::kAtomic)
+    request.wr.atomic = {there_.address, 1, 0, static_cast<std::uint32_t>(there_.rkey)};
+  else
+    request.wr.rdma = {there_.address, static_cast<std::uint32_t>(there_.rkey)};
   sent_ = host.now();
   if (host.post_send(*qp_, &request, nullptr) != 0) return false;
   posted_++;
   return true;
 }
 
-void RemoteWrite::leave(Host& host, const char* error) {
+void RemotePerftest::leave(Host& host, const char* error) {
   note_error(error);
   host.connections().disconnect(id_);
 }
 
 }  // namespace
 
-std::unique_ptr<Workload> remote_write(const WorkloadHost& on, const PerftestConfig& config, bool latency) {
+std::unique_ptr<Workload> remote_perftest(const WorkloadHost& on, const PerftestConfig& config, Verb verb,
+                                          bool latency) {
   const char* both = config.qp != 1           ? "qp"
                      : config.connection != 0 ? "connection"
                      : config.bidirectional   ? "bidirectional"
                      : config.rate_limit != 0 ? "rate_limit"
+                     : config.size_max != 0   ? "size_max"
                                               : nullptr;
   if (both)
     throw ConfigError("`" + std::string(both) + "` is for a workload with two hosts, and `" + on.name +
                       "` is its only one, which connects one queue pair by RDMA CM");
-  return std::make_unique<RemoteWrite>(on, config, latency);
+  return std::make_unique<RemotePerftest>(on, config, verb, latency);
 }
 
 }  // namespace rocebox::nic_model

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// write_bw and write_lat with one host each, as they run in two processes.
+// perftest's workloads with one host each, as they run in two processes.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -54,7 +54,7 @@ class RemoteBox : public NicBox {
 };
 
 // What no send queue has room for is said when the configuration is read, whoever takes it.
-TEST(RemoteWrite, SoManyInlineMessagesThatNoSendQueueHoldsThemAreRefused) {
+TEST(RemotePerftest, SoManyInlineMessagesThatNoSendQueueHoldsThemAreRefused) {
   const Registry registry;
   const auto mistakes_of = [&](std::string_view type, const std::string& yaml) {
     config::Mistakes mistakes("test");
@@ -74,7 +74,7 @@ TEST(RemoteWrite, SoManyInlineMessagesThatNoSendQueueHoldsThemAreRefused) {
   EXPECT_EQ(mistakes_of("read_bw", "{size: 64B, tx_depth: 16384}"), "");
 }
 
-TEST(RemoteWrite, BandwidthBetweenTwoProcesses) {
+TEST(RemotePerftest, BandwidthBetweenTwoProcesses) {
   for (const char* link : {"delay: 1us", "delay: 1us\nmatch: {kind: roce}\nloss: 2%"}) {
     SCOPED_TRACE(link);
     RemoteBox box("rate: 100Gbps", link);
@@ -89,7 +89,7 @@ TEST(RemoteWrite, BandwidthBetweenTwoProcesses) {
   }
 }
 
-TEST(RemoteWrite, BandwidthForATime) {
+TEST(RemotePerftest, BandwidthForATime) {
   RemoteBox box("rate: 10Gbps", "delay: 1us");
   const auto [there, here] = box.between("write_bw", "size: 4096", "size: 4096\nduration: 1ms");
   EXPECT_EQ(here["error"], "");
@@ -97,7 +97,7 @@ TEST(RemoteWrite, BandwidthForATime) {
   EXPECT_NEAR(here["average_bits_per_second"].get<double>(), 10e9 * 4096 / 4194, 0.15e9);
 }
 
-TEST(RemoteWrite, LatencyIsHalfOfThereAndBack) {
+TEST(RemotePerftest, LatencyIsHalfOfThereAndBack) {
   RemoteBox box("rate: 100Gbps", "delay: 5us");
   const auto [there, here] = box.between("write_lat", "size: 64", "size: 64\niters: 100");
   EXPECT_EQ(here["messages"], 100);
@@ -108,10 +108,48 @@ TEST(RemoteWrite, LatencyIsHalfOfThereAndBack) {
   EXPECT_NEAR(here["t_min_ns"].get<double>(), 5000, 50);
 }
 
-TEST(RemoteWrite, BothSaySizeAndKind) {
+// Each verb goes over the wire as many times as it should, and what one hears the other has said, with losses, too.
+TEST(RemotePerftest, EveryVerbBetweenTwoProcesses) {
+  const struct {
+    const char *verb, *counter;
+    bool has_two_ways;  // in a test of latency
+  } verbs[] = {{"write", "rx_write_requests", true},
+               {"read", "rx_read_requests", false},
+               {"send", "rx_send_requests", true},
+               {"atomic", "rx_atomic_requests", false}};
+  for (const auto& row : verbs)
+    for (const char* what : {"bw", "lat"})
+      for (const char* link : {"delay: 5us", "delay: 5us\nmatch: {kind: roce}\nloss: 2%"}) {
+        SCOPED_TRACE(std::string(row.verb) + "_" + what + ", " + link);
+        const bool is_lat = what == std::string_view("lat"), is_lossless = link == std::string_view("delay: 5us");
+        const std::string size = row.verb == std::string_view("atomic") ? "mtu: 1024"
+                                 : is_lat                               ? "size: 64"
+                                                                        : "size: 9000";
+        RemoteBox box("rate: 100Gbps", link);
+        const auto [there, here] = box.between(std::string(row.verb) + "_" + what, size,
+                                               size + "\niters: 200" + (is_lat ? "" : "\ntx_depth: 16"));
+        EXPECT_EQ(here["error"], "");
+        EXPECT_EQ(there["error"], "");
+        EXPECT_EQ(here["messages"], 200);
+        EXPECT_EQ(there["messages"], row.has_two_ways && (is_lat || row.verb == std::string_view("send")) ? 200 : 0);
+        if (is_lossless) {
+          EXPECT_EQ(box.count(1, row.counter), 200u);
+          EXPECT_EQ(box.count(0, row.counter), is_lat && row.has_two_ways ? 200u : 0u);
+          EXPECT_EQ(box.count(1, "rnr_naks_sent"), 0u);
+        }
+        // One way, or there and back for what is its own answer.
+        if (is_lat && is_lossless) {
+          EXPECT_NEAR(here["t_min_ns"].get<double>(), row.has_two_ways ? 5000 : 10000, 100);
+        }
+        for (unsigned side = 0; side < 2; side++) EXPECT_EQ(box.nics[side]->host().memory().regions(), 0u);
+      }
+}
+
+// A client of another verb is rejected, as one of another size is.
+TEST(RemotePerftest, BothSaySizeAndKind) {
   RemoteBox box("rate: 100Gbps", "delay: 1us");
   const auto server = box.make(1, "write_bw", "size: 4096");
-  const auto client = box.make(0, "write_bw", "address: 10.0.0.2\nsize: 64\niters: 1");
+  const auto client = box.make(0, "send_bw", "address: 10.0.0.2\nsize: 4096\niters: 1");
   for (Workload* one : {server.get(), client.get()}) {
     one->start(box.now);
     box.fabric.run(box.now);
@@ -126,7 +164,7 @@ TEST(RemoteWrite, BothSaySizeAndKind) {
 }
 
 // As the client says, by RDMA CM, whose own messages have none.
-TEST(RemoteWrite, BothSidesHaveTheClientsTrafficClass) {
+TEST(RemotePerftest, BothSidesHaveTheClientsTrafficClass) {
   for (const char* name : {"write_bw", "write_lat"}) {
     RemoteBox box("rate: 100Gbps", "delay: 1us");
     std::set<std::pair<bool, unsigned>> seen[2];  // of CM's queue pair or not, and the traffic class
@@ -144,10 +182,11 @@ TEST(RemoteWrite, BothSidesHaveTheClientsTrafficClass) {
   }
 }
 
-TEST(RemoteWrite, WhatNeedsBothHostsIsRefused) {
+TEST(RemotePerftest, WhatNeedsBothHostsIsRefused) {
   RemoteBox box("rate: 100Gbps", "delay: 1us");
   EXPECT_THROW(box.make(0, "write_bw", "address: 10.0.0.2\nqp: 2"), ConfigError);
-  EXPECT_THROW(box.make(0, "write_bw", "bidirectional: true"), ConfigError);
+  EXPECT_THROW(box.make(0, "read_bw", "bidirectional: true"), ConfigError);
+  EXPECT_THROW(box.make(0, "send_bw", "size_max: 128KiB"), ConfigError);
   EXPECT_THROW(box.make(0, "write_lat", "connection: UC"), ConfigError);
 }
 
