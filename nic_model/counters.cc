@@ -11,7 +11,8 @@ Counters::Counters(Stats& s)
       answered(s.counter("answered", "ARP, ND and ICMP packets that the NIC itself answered or learnt from")),
       drop_not_for_us(s.counter("drop_not_for_us", "another MAC or IP address")),
       drop_own_address(s.counter("drop_own_address", "from the wire, in this NIC's own name")),
-      drop_no_host(s.counter("drop_no_host", "RoCE from an address that no host has: a group's, loopback, or none")),
+      drop_no_host(s.counter("drop_no_host",
+                             "RoCE from an address that no host has: a group's, everybody's, loopback, or none")),
       drop_no_protocol(s.counter("drop_no_protocol", "no protocol that a NIC without a host's stack knows")),
       drop_checksum(
           s.counter("drop_checksum",

@@ -3,61 +3,69 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
-#include <cstdint>
-#include <optional>
 
 #include "runtime/topology/graph.h"
 
 namespace rocebox::config {
 namespace {
 
-struct Numbered {
-  std::string_view stem, digits;
-  std::uint32_t number = 0;
-};
+// A short range could stand for many long names.
+constexpr std::size_t kRangeBytesMax = 128;
 
-std::optional<Numbered> numbered(std::string_view name) {
-  Numbered all;
+std::string_view digits_of(std::string_view name) {
   const std::size_t last = name.find_last_not_of("0123456789");
-  all.stem = name.substr(0, last == std::string_view::npos ? 0 : last + 1);
-  all.digits = name.substr(all.stem.size());
-  const char* const end = all.digits.data() + all.digits.size();
-  const auto [stop, error] = std::from_chars(all.digits.data(), end, all.number);
-  if (all.digits.empty() || error != std::errc() || stop != end) return std::nullopt;
-  return all;
-}
-
-// What is wrong with a range, behind the words "names `h0..x1`, which"; empty: nothing, and its names are behind
-// `names`.
-std::string expand(std::string_view first, std::string_view last, std::vector<std::string>& names) {
-  const std::optional<Numbered> from = numbered(first), to = numbered(last);
-  if (!from || !to) return "needs a name that ends in a number on both sides, as `h0..h15` has";
-  if (from->stem != to->stem)
-    return fmt::format("has names of two kinds, `{}` and `{}`, of which a range has one", from->stem, to->stem);
-  if (from->number > to->number) return fmt::format("runs backwards: write `{}..{}`", last, first);
-  if (names.size() + (to->number - from->number) >= topology::kNodesOfTopologyMax)
-    return fmt::format("makes more than the {} names that a topology may have", topology::kNodesOfTopologyMax);
-  // `h00..h15`: as many digits as the first one has.
-  for (std::uint32_t number = from->number; number <= to->number; number++)
-    names.push_back(fmt::format("{}{:0{}}", from->stem, number, from->digits.size()));
-  return {};
+  return last == std::string_view::npos ? name : name.substr(last + 1);
 }
 
 }  // namespace
+
+NameRange::NameRange(std::string_view text) : stem_(text) {
+  if (const std::size_t dots = text.find(".."); dots != std::string_view::npos)
+    wrong_ = read(text.substr(0, dots), text.substr(dots + 2));
+}
+
+std::string NameRange::read(std::string_view first, std::string_view last) {
+  if (first.size() + last.size() > kRangeBytesMax) return "has names that are too long for a range";
+  const std::string_view from = digits_of(first), to = digits_of(last);
+  if (from.empty() || to.empty()) return "needs a name that ends in a number on both sides, as `h0..h15` has";
+  stem_ = first.substr(0, first.size() - from.size());
+  if (stem_ != last.substr(0, last.size() - to.size())) return "has two names that differ before their numbers";
+  std::uint32_t low = 0, high = 0;
+  if (std::from_chars(from.begin(), from.end(), low).ec != std::errc() ||
+      std::from_chars(to.begin(), to.end(), high).ec != std::errc())
+    return "has a number that is too large";
+  if (low > high) return fmt::format("runs backwards: write `{}..{}`", last, first);
+  first_ = low;
+  last_ = high;
+  digits_ = from.size();
+  if (last_ - first_ >= topology::kNodesOfTopologyMax)
+    return fmt::format("has more names than the {} that a topology may have", topology::kNodesOfTopologyMax);
+  if ((*this)[last_ - first_] != last) return "has numbers of two widths: `h00..h15` or `h0..h15`";
+  return {};
+}
+
+std::string NameRange::operator[](std::size_t number) const {
+  return digits_ == 0 ? stem_ : fmt::format("{}{:0{}}", stem_, first_ + number, digits_);
+}
 
 bool expand_ranges(Fields& f, std::string_view field, std::vector<std::string>& names,
                    std::vector<std::size_t>* items) {
   std::vector<std::string> all;
   bool good = true;
   for (std::size_t item = 0; item < names.size(); item++) {
-    const std::string& name = names[item];
-    if (const std::size_t dots = name.find(".."); dots == std::string::npos) {
-      all.push_back(name);
-    } else if (const std::string wrong = expand(name.substr(0, dots), name.substr(dots + 2), all); !wrong.empty()) {
-      f.refuse(field, fmt::format("names `{}`, which {}", name, wrong));
+    const NameRange range(names[item]);
+    std::string wrong = range.wrong();
+    if (range.size() > 1 && all.size() + range.size() > topology::kNodesOfTopologyMax)
+      wrong = fmt::format("with those before it has more than the {} that a topology may have",
+                          topology::kNodesOfTopologyMax);
+    if (!wrong.empty()) {
+      f.refuse(field, fmt::format("names `{}`, which {}", names[item].substr(0, 80), wrong));
       good = false;
+      continue;
     }
+    for (std::size_t i = 0; i < range.size(); i++) all.push_back(range[i]);
     if (items) items->resize(all.size(), item);
   }
   names = std::move(all);

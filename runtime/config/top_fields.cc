@@ -190,7 +190,7 @@ void TopFields::workload_fields(ConfigFields& f, Workload& workload) {
       "hosts", workload.hosts,
       "devices that it runs on, in this order (`h0..h15`: all from the one to the other); all hosts of the topology "
       "when left out");
-  expand_ranges(f, "hosts", workload.hosts, &workload.host_items);
+  workload.hosts_good = expand_ranges(f, "hosts", workload.hosts, &workload.host_items);
   f.duration("start", workload.start, {0, 3600 * kSecond},
              "when it begins: in the run, or behind the end of the last of `after`");
   f.texts("after", workload.after, "workloads that must have finished before it begins");

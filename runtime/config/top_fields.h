@@ -42,6 +42,7 @@ class TopFields {
     OptionValues values{};
     std::vector<std::string> hosts, after;
     std::vector<std::size_t> host_items;  ///< of the list, of each host
+    bool hosts_good = true;               ///< none of them was left out
     Nanos start = 0;
     bool background = false;
   };

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "runtime/config/device.h"
 
 namespace rocebox::config {
 namespace {
+
+// One that is written wrong could tell of thousands of names.
+constexpr std::size_t kMistakesOfRangeMax = 3;
 
 Place place_in(const Node& row, std::string_view key) {
   const Node* node = row.find(key);
@@ -30,12 +34,14 @@ void check_hosts(const WorkloadConfig& workload, const Node& row, const std::vec
   for (const DeviceConfig& device : config.devices) known.push_back(device.name);
   const std::unordered_set<std::string> names(known.begin(), known.end());
   std::unordered_set<std::string> seen;
+  std::size_t item = SIZE_MAX, told = 0;
   for (std::size_t i = 0; i < workload.hosts.size(); i++) {
     const std::string& host = workload.hosts[i];
-    if (devices_known && !names.contains(host))
+    if (std::exchange(item, items[i]) != items[i]) told = 0;
+    if (devices_known && !names.contains(host) && told++ < kMistakesOfRangeMax)
       mistakes.add(place_in(row, "hosts", items[i]),
                    fmt::format("there is no device `{}`{}", host, mistakes.full() ? "" : suggestion(host, known)));
-    if (!seen.insert(host).second)
+    if (!seen.insert(host).second && told++ < kMistakesOfRangeMax)
       mistakes.add(place_in(row, "hosts", items[i]),
                    fmt::format("workload `{}` names host `{}` twice", workload.name, host));
   }
@@ -101,13 +107,14 @@ void add_workloads(const TopFields& top, const Node& root, RunConfig& config, Mi
     if (!raw.type) continue;  // a mistake that has been told
     WorkloadConfig workload{raw.name,  row.place, raw.type,  raw.options, raw.values,
                             raw.hosts, false,     raw.start, raw.after,   raw.background};
-    workload.given_hosts = !raw.hosts.empty();
+    workload.given_hosts = !raw.hosts.empty() || !raw.hosts_good;
     if (!workload.given_hosts) workload.hosts = config.topology_hosts;
     // A topology that could not be made has been told of.
     const bool has_topology = root.find("topology");
     const bool devices_known = !has_topology || std::ranges::any_of(config.devices, &DeviceConfig::placed);
     if (workload.given_hosts) check_hosts(workload, row, raw.host_items, config, devices_known, mistakes);
-    if (workload.given_hosts || !workload.hosts.empty() || !has_topology) check_count(workload, row, mistakes);
+    if (raw.hosts_good && (workload.given_hosts || !workload.hosts.empty() || !has_topology))
+      check_count(workload, row, mistakes);
     config.workloads.push_back(std::move(workload));
   }
   if (rows) check_order(config, *rows, mistakes);

@@ -37,8 +37,8 @@ inline constexpr Nanos kSameWish = 200 * kMillisecond;
 
 /// SIGINT and SIGTERM while this lives: the first asks for the end of the run; the second, whichever of both, ends the
 /// process at once, whatever it is doing or waiting for. One that comes within `same_wish` of the first says the same
-/// again. A thread of its own waits for them; those that are made
-/// later are not disturbed. The destructor lets signals through again.
+/// again. A thread of its own waits for them; those that are made later are not disturbed. The destructor lets signals
+/// through again.
 class EndSignals {
  public:
   explicit EndSignals(Nanos same_wish = kSameWish);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 
@@ -35,28 +36,26 @@ class Maker {
     wires_.resize(graph_.nodes.size());
   }
 
-  // Whether one of the names is a host's.
-  bool is_of_host(const Explicit::Row& row) const {
-    const auto is_host = [this](const std::string& name) {
-      const auto found = numbers_.find(name);
-      return found != numbers_.end() && graph_.is_host(found->second);
-    };
-    return std::ranges::any_of(row.ends, [&](const auto& names) { return std::ranges::any_of(names, is_host); });
-  }
-
-  void read_ends(Fields& f, Explicit::Row& row) {
-    if (row.between.size() != 2) return fail(f, "between", "must name the two nodes that the wire joins: `[h0, s0]`");
-    for (std::size_t side = 0; side < 2; side++) {
-      row.ends[side] = {row.between[side]};
-      if (!config::expand_ranges(f, "between", row.ends[side])) good_ = false;
-    }
-  }
-
-  void add_wires(Fields& f, const Explicit::Row& row) {
+  // A row's wires. `read` reads what it says of them, over what wires of hosts or between switches have.
+  void add_row(Fields& f, Explicit::Row& row, const Wire& host, const Wire& trunk, const std::function<void()>& read) {
+    std::vector<config::NameRange> ends;
+    for (std::size_t side = 0; row.between.size() == 2 && side < 2; side++) ends.emplace_back(row.between[side]);
+    const bool of_hosts = is_any_host(ends);
+    row.wire = of_hosts ? host : trunk;
+    read();
+    if (ends.empty()) return fail(f, "between", "must name the two nodes that the wire joins: `[h0, s0]`");
+    for (std::size_t side = 0; side < 2; side++)
+      if (!ends[side].wrong().empty())
+        return fail(f, "between",
+                    fmt::format("names `{}`, which {}", row.between[side].substr(0, 80), ends[side].wrong()));
+    // Also of pairs that do not come to a wire: each takes its time.
+    pairs_ += ends[0].size() * ends[1].size() * static_cast<std::size_t>(row.count);
+    if (pairs_ > kWiresOfTopologyMax)
+      return fail(f, "between", fmt::format("makes more than {} wires, which are too many", kWiresOfTopologyMax));
     unsigned told = 0;
-    for (const std::string& a : row.ends[0])
-      for (const std::string& b : row.ends[1])
-        if (!add_wires(f, row, a, b) && ++told == kMistakesOfRowMax) return;
+    for (std::size_t a = 0; a < ends[0].size(); a++)
+      for (std::size_t b = 0; b < ends[1].size(); b++)
+        if (!add_wires(f, row, of_hosts, ends[0][a], ends[1][b]) && ++told == kMistakesOfRowMax) return;
   }
 
   // The graph, after all rows; empty when there was a mistake.
@@ -70,7 +69,18 @@ class Maker {
   }
 
  private:
-  bool add_wires(Fields& f, const Explicit::Row& row, const std::string& a, const std::string& b) {
+  bool is_host(const std::string& name) const {
+    const auto found = numbers_.find(name);
+    return found != numbers_.end() && graph_.is_host(found->second);
+  }
+  // Of ranges the first and the last name say what all are; add_wires() holds the others against that.
+  bool is_any_host(const std::vector<config::NameRange>& ends) const {
+    return std::ranges::any_of(ends, [this](const config::NameRange& names) {
+      return names.size() > 0 && (is_host(names[0]) || is_host(names[names.size() - 1]));
+    });
+  }
+
+  bool add_wires(Fields& f, const Explicit::Row& row, bool of_hosts, const std::string& a, const std::string& b) {
     const auto bad = [&](const std::string& why) {
       fail(f, "between", why);
       return false;
@@ -84,6 +94,8 @@ class Maker {
                                               suggestion(name)));
       ends[side] = found->second;
     }
+    if ((graph_.is_host(ends[0]) || graph_.is_host(ends[1])) != of_hosts)
+      return bad("makes wires of hosts and wires between switches: write a row for each kind");
     if (ends[0] == ends[1]) return bad(fmt::format("joins `{}` to itself: name two nodes", a));
     if (graph_.is_host(ends[0]) && graph_.is_host(ends[1]) && graph_.nodes.size() > 2)
       return bad(
@@ -91,10 +103,6 @@ class Maker {
     bool fits = true;
     for (const unsigned node : ends) fits = take_ports(f, node, static_cast<std::size_t>(row.count)) && fits;
     if (!fits) return false;
-    if (graph_.edges.size() + static_cast<std::size_t>(row.count) > kWiresOfTopologyMax) {
-      fail(f, "count", fmt::format("makes more than {} wires, which are too many", kWiresOfTopologyMax));
-      return false;
-    }
     for (std::int64_t i = 0; i < row.count; i++) graph_.join(ends[0], ends[1], row.wire);
     return true;
   }
@@ -176,6 +184,7 @@ class Maker {
   Graph graph_;
   std::unordered_map<std::string, unsigned> numbers_;  // nodes by name
   std::vector<std::size_t> wires_;                     // of each node
+  std::size_t pairs_ = 0;                              // of all rows
   unsigned suggestions_ = 0;
   const bool names_good_;
   bool good_;
@@ -199,16 +208,15 @@ void Explicit::fields(Fields& f) {
          [&](Fields& g, Row& row) {
            g.texts("between", row.between,
                    "the two nodes, or ranges of them, `[h0..h7, s0]`: each of the one is joined to each of the other");
-           maker.read_ends(g, row);
-           row.wire = maker.is_of_host(row) ? host : trunk;
-           g.rate("rate", row.wire.bits_per_second, {kRateMin, kRateMax}, "rate of the wire");
-           g.duration("delay", row.wire.delay, {0, kSecond}, "its delay, one way");
-           g.fraction("loss", row.wire.loss, {0, 1}, "share of packets that it loses");
-           std::int64_t cost = row.wire.cost;
-           g.integer("cost", cost, {1, kCostMax}, "routes take all ways over which the sum of these is the least");
-           row.wire.cost = static_cast<unsigned>(cost);
-           g.integer("count", row.count, {1, kPortsMax}, "such wires, side by side");
-           maker.add_wires(g, row);
+           maker.add_row(g, row, host, trunk, [&] {
+             g.rate("rate", row.wire.bits_per_second, {kRateMin, kRateMax}, "rate of the wire");
+             g.duration("delay", row.wire.delay, {0, kSecond}, "its delay, one way");
+             g.fraction("loss", row.wire.loss, {0, 1}, "share of packets that it loses");
+             std::int64_t cost = row.wire.cost;
+             g.integer("cost", cost, {1, kCostMax}, "routes take all ways over which the sum of these is the least");
+             row.wire.cost = static_cast<unsigned>(cost);
+             g.integer("count", row.count, {1, kPortsMax}, "such wires, side by side");
+           });
          });
   if (f.given("hosts") || f.given("switches") || f.given("wires")) graph = maker.finish();
 }

@@ -16,7 +16,6 @@ struct Explicit {
   /// Equal wires, side by side, from each node of the one end to each of the other.
   struct Row {
     std::vector<std::string> between;
-    std::vector<std::string> ends[2];  ///< names of what `between` says, where it may have ranges
     Wire wire;
     std::int64_t count = 1;
   };

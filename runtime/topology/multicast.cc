@@ -26,6 +26,7 @@ roce::IpAddress address_behind(roce::IpAddress first, std::uint32_t number) {
 std::vector<unsigned> members_of(const Graph& graph, const MulticastConfig& row,
                                  const std::unordered_map<std::string, unsigned>& numbers) {
   std::vector<unsigned> members;
+  std::vector<bool> seen(graph.nodes.size());
   if (row.members == std::vector<std::string>{"all"}) {
     for (unsigned node = 0; node < graph.nodes.size(); node++)
       if (graph.is_host(node)) members.push_back(node);
@@ -36,9 +37,10 @@ std::vector<unsigned> members_of(const Graph& graph, const MulticastConfig& row,
     if (found == numbers.end() || !graph.is_host(found->second))
       throw ConfigError(fmt::format("multicast group {}: member `{}` is no host of the topology",
                                     roce::address_text(*row.group), name));
-    if (std::ranges::find(members, found->second) != members.end())
+    if (seen[found->second])
       throw ConfigError(
           fmt::format("multicast group {} names member `{}` twice", roce::address_text(*row.group), name));
+    seen[found->second] = true;
     members.push_back(found->second);
   }
   return members;

@@ -3,9 +3,12 @@
 #include "nic_model/host/workloads/remote_perftest.h"
 
 #include <endian.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "nic_model/host/workloads/programs.h"
@@ -29,7 +32,10 @@ class RemotePerftest final : public ClientOrServer {
         config_(config),
         verb_(verb),
         latency_(latency),
-        takes_messages_(verb == Verb::kSend || (latency && !is_answered(verb))) {}
+        takes_messages_(verb == Verb::kSend || (latency && !is_answered(verb))) {
+    own_.size = config_.size;
+    own_.measures = static_cast<std::uint8_t>(static_cast<unsigned>(verb) << 1 | latency);
+  }
 
   void explain_waiting(Report& report, unsigned) const override {
     report.text("waits_for", is_client() ? "the server" : "a client, or what it sends");
@@ -57,18 +63,25 @@ class RemotePerftest final : public ClientOrServer {
   void connect(Host& host) override;
   void accept(Host& host, const ConnectionEvent& event);
   bool take(const ConnectionEvent& event);
+  std::string what_else() const;
   void on_wc(Host& host, const ibv_wc& wc) override;
   void on_ping(Host& host, const ibv_wc& wc);
   ConnectionOptions options() const;
   void fill(Host& host);
+  bool all_done(Nanos now) const {
+    if (latency_) return static_cast<std::int64_t>(times_.size()) == config_.iters;
+    // What a `duration` cuts off may have no completion.
+    return !more(now) && posted_ - completed_ <= (config_.duration ? config_.cq_mod - 1 : 0);
+  }
   bool more(Nanos now) const { return config_.duration ? now - begun_ < config_.duration : posted_ < config_.iters; }
   void post_receive(Host& host);
   bool post(Host& host, bool signaled);
-  void leave(Host& host, const char* error);
+  void leave(Host& host, std::string_view error);
 
   const PerftestConfig config_;
   const Verb verb_;
-  const bool latency_, takes_messages_;  // the last: messages complete receive requests
+  const bool latency_;
+  const bool takes_messages_;  // they complete receive requests
   std::vector<std::uint8_t> memory_;
   std::uint32_t domain_ = 0;
   Mapping mapping_;
@@ -77,7 +90,7 @@ class RemotePerftest final : public ClientOrServer {
   Buffer own_{}, there_{};
   std::int64_t posted_ = 0, completed_ = 0, messages_ = 0;
   Nanos begun_ = 0, ended_ = 0, sent_ = 0;
-  std::vector<Nanos> times_;  // of a client of write_lat
+  std::vector<Nanos> times_;  // of a client that measures latency
 };
 
 bool RemotePerftest::make(Host& host) {
@@ -95,13 +108,10 @@ bool RemotePerftest::make(Host& host) {
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
   a.port_num = 1;
-  a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   host.modify_qp(*qp_, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   for (std::int64_t i = 0; takes_messages_ && i < (latency_ ? 4 : 2 * config_.tx_depth); i++) post_receive(host);
   own_.address = mapping_.address;
-  own_.size = config_.size;
   own_.rkey = mapping_.key;
-  own_.measures = static_cast<std::uint8_t>(static_cast<unsigned>(verb_) << 1 | latency_);
   return true;
 }
 
@@ -127,16 +137,24 @@ void RemotePerftest::connect(Host& host) {
 bool RemotePerftest::take(const ConnectionEvent& event) {
   if (event.private_data_bytes < sizeof there_) return false;
   std::memcpy(&there_, event.private_data.data(), sizeof there_);
-  return there_.size == config_.size &&
-         there_.measures == static_cast<std::uint8_t>(static_cast<unsigned>(verb_) << 1 | latency_);
+  return there_.size == config_.size && there_.measures == own_.measures;
 }
 
-// One client; others are rejected.
+// Of the other end.
+std::string RemotePerftest::what_else() const {
+  constexpr const char* kVerbs[] = {"write", "read", "send", "atomic"};
+  return fmt::format("the server runs {}_{} with messages of {} bytes", kVerbs[there_.measures >> 1 & 3],
+                     there_.measures & 1 ? "lat" : "bw", static_cast<std::uint64_t>(there_.size));
+}
+
+// One client; others are rejected, with what this server measures where they measure something else.
 void RemotePerftest::accept(Host& host, const ConnectionEvent& event) {
   ConnectionOptions options = this->options();
-  if (qp_ || !take(event) || !make(host)) {
-    host.connections().reject(event.id);
-    return;
+  if (qp_) return void(host.connections().reject(event.id));
+  const bool is_same = take(event);
+  if (!is_same || !make(host)) {
+    const std::span<const std::uint8_t> own(reinterpret_cast<const std::uint8_t*>(&own_), sizeof own_);
+    return void(host.connections().reject(event.id, is_same ? std::span<const std::uint8_t>() : own));
   }
   options.private_data = {reinterpret_cast<const std::uint8_t*>(&own_), sizeof own_};
   id_ = event.id;
@@ -151,15 +169,17 @@ void RemotePerftest::on_connection_event(Host& host, const ConnectionEvent& even
     case ConnectionEventType::kEstablished:
       begun_ = host.now();
       if (!is_client()) return;
-      if (!take(event)) return leave(host, "the server says another `size`, or measures something else");
+      if (!take(event)) return leave(host, what_else());
       return latency_ ? void(post(host, true)) : fill(host);
     case ConnectionEventType::kDisconnected:
-      return end(host, !is_client() || !more(host.now()) ? "" : "the server has disconnected");
+      return end(host, !is_client() || all_done(host.now()) ? "" : "the server has disconnected");
     case ConnectionEventType::kTimewaitExit:
       host.destroy_qp(*qp_);
       host.memory().remove(mapping_.key);
       return;
     default:
+      if (event.type == ConnectionEventType::kRejected && event.private_data_bytes >= sizeof there_ && !take(event))
+        return end(host, what_else());
       end(host, why(event));
   }
 }
@@ -178,9 +198,7 @@ void RemotePerftest::on_wc(Host& host, const ibv_wc& wc) {
   messages_ += completed_ - before;
   ended_ = host.now();
   fill(host);
-  // What a `duration` cuts off may have no completion.
-  if (!more(host.now()) && posted_ - completed_ <= (config_.duration ? config_.cq_mod - 1 : 0))
-    host.connections().disconnect(id_);
+  if (all_done(host.now())) host.connections().disconnect(id_);
 }
 
 void RemotePerftest::fill(Host& host) {
@@ -233,7 +251,7 @@ bool RemotePerftest::post(Host& host, bool signaled) {
   return true;
 }
 
-void RemotePerftest::leave(Host& host, const char* error) {
+void RemotePerftest::leave(Host& host, std::string_view error) {
   note_error(error);
   host.connections().disconnect(id_);
 }

@@ -145,6 +145,64 @@ TEST(RemotePerftest, EveryVerbBetweenTwoProcesses) {
       }
 }
 
+// What the lesser end has room for counts: of READs its `outs`, of SENDs the receive requests of its `tx_depth`.
+TEST(RemotePerftest, EndsOfUnequalDepth) {
+  RemoteBox box("rate: 100Gbps", "delay: 1us");
+  const auto [reads, reader] = box.between("read_bw", "size: 4096\nouts: 2", "size: 4096\niters: 300\nouts: 16");
+  EXPECT_EQ(reader["error"], "");
+  EXPECT_EQ(reader["messages"], 300);
+  for (const char* more : {"", "\ncq_mod: 7", "\ncq_mod: 7\nduration: 100us"}) {
+    SCOPED_TRACE(more);
+    RemoteBox other("rate: 100Gbps", "delay: 1us");
+    const bool is_timed = std::string_view(more).find("duration") != std::string_view::npos;
+    const auto [there, here] =
+        other.between("send_bw", "size: 64\ntx_depth: 1",
+                      std::string("size: 64\ntx_depth: 64") + (is_timed ? "" : "\niters: 300") + more);
+    EXPECT_EQ(here["error"], "");
+    EXPECT_EQ(there["error"], "");
+    if (is_timed)
+      EXPECT_GE(there["messages"], here["messages"]) << "those at the end have no completion";
+    else
+      EXPECT_EQ(there["messages"], 300);
+  }
+}
+
+// Whose server leaves before all is done has not done it, though all was posted.
+TEST(RemotePerftest, AServerThatLeavesEarlyIsAnError) {
+  for (const char* type : {"write_bw", "send_lat"}) {
+    RemoteBox box("rate: 100Gbps", "delay: 1us\nreverse: {match: {qpn: 17}, loss: 100%}");  // no answer comes
+    TestHost& server = *box.hosts[1];
+    server.on_connection = [&](nic_model::Host& host, const nic_model::ConnectionEvent& event) {
+      if (event.type == nic_model::ConnectionEventType::kEstablished) host.connections().disconnect(event.id);
+      if (event.type != nic_model::ConnectionEventType::kConnectRequest) return;
+      nic_model::QpInit init;
+      init.domain = host.alloc_pd();
+      init.send_cq = init.receive_cq = host.create_cq(16, server.number);
+      init.capacity = {4, 4, 1, 1, 0};
+      nic_model::Qp* const qp = host.create_qp(init);
+      ibv_qp_attr a{};
+      a.qp_state = IBV_QPS_INIT;
+      a.port_num = 1;
+      host.modify_qp(*qp, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+      nic_model::ConnectionOptions options;
+      options.private_data = {event.private_data.data(), event.private_data_bytes};  // it measures the same
+      EXPECT_EQ(host.connections().accept(event.id, *qp, options), 0);
+    };
+    box.on(1, [&](nic_model::Host& host) {
+      EXPECT_EQ(host.connections().listen(server.number, nic_model::PortSpace::kTcp, 18515, 1), 0);
+    });
+    const auto client = box.make(0, type, "address: 10.0.0.2\nsize: 64\niters: 1");
+    client->start(box.now);
+    box.fabric.run(box.now);
+    box.run(2000 * kSecond);
+    Json told;
+    JsonReport report(told);
+    client->report(report);
+    EXPECT_TRUE(client->finished());
+    EXPECT_EQ(told["error"], "the server has disconnected") << type;
+  }
+}
+
 // A client of another verb is rejected, as one of another size is.
 TEST(RemotePerftest, BothSaySizeAndKind) {
   RemoteBox box("rate: 100Gbps", "delay: 1us");
@@ -159,7 +217,7 @@ TEST(RemotePerftest, BothSaySizeAndKind) {
   JsonReport report(told);
   client->report(report);
   EXPECT_TRUE(client->finished());
-  EXPECT_EQ(told["error"], "the server rejects: consumer reject (28)");
+  EXPECT_EQ(told["error"], "the server runs write_bw with messages of 4096 bytes");
   EXPECT_FALSE(server->finished()) << "it waits for another one";
 }
 
