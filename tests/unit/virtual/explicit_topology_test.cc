@@ -235,6 +235,8 @@ TEST(ExplicitTopology, RangesStandForTheNamesThatTheyRunThrough) {
   ASSERT_EQ(ranges.links.size(), names.links.size());
   for (std::size_t i = 0; i < names.links.size(); i++) EXPECT_EQ(ranges.links[i].name, names.links[i].name);
   EXPECT_EQ(ranges.links.back().name, "leaf2_s02");
+  const std::string text = config::effective_yaml(ranges);
+  EXPECT_EQ(text, config::effective_yaml(fabric_test::load(text)));
 }
 
 // Switches of two tiers whose names begin alike.
