@@ -59,6 +59,7 @@ class Nic final : public Kernel {
   void notify(Context& context, Qp& qp);
   void observe_received(Context& context, Qp& qp, Packet packet);
   bool is_for_us(Packet packet) const;
+  void prefetch_destination(Packet packet) const;
   bool is_own(const roce::IpAddress& address) const { return address == config_.source_for(address); }
   void receive_burst(Context& context, Batch& batch);
   Counter& receive_other(Context& context, Packet packet);

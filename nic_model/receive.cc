@@ -75,8 +75,19 @@ void Nic::receive_burst(Context& context, Batch& batch) {
     }
     if (const unsigned next = i + kRingsAhead - kAhead; next < size && to_complete[next])
       to_complete[next]->prefetch_rings_to_complete();
-    if (const unsigned now = i - kAhead; now < size) batch.drop(now, receive(context, batch[now]));
+    const unsigned now = i - kAhead;
+    if (now + 1 < size) prefetch_destination(batch[now + 1]);
+    if (now < size) batch.drop(now, receive(context, batch[now]));
   }
+}
+
+// Where a WRITE's bytes go to, which is another page than the last one's.
+void Nic::prefetch_destination(Packet packet) const {
+  if (packet.size() < Memory::kPrefetchedBytes || packet.meta().status != ParseStatus::kRoce) return;
+  const roce::OpcodeInfo& info = roce::opcode_info(packet.meta().opcode);
+  if (!info.has(roce::kHasReth) || !info.has(roce::kIsWrite)) return;
+  const roce::Reth& reth = *roce::reth(packet);
+  core_.memory.prefetch_bytes(static_cast<std::uint32_t>(reth.rkey), reth.virtual_address, packet.meta().payload_bytes);
 }
 
 bool Nic::is_for_us(Packet packet) const {

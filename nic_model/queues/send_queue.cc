@@ -299,6 +299,14 @@ void SendQueue::each_piece(const SendWork& work, std::uint64_t offset, std::uint
   }
 }
 
+void SendQueue::prefetch_data(const SendWork& work, const Memory& memory, std::uint64_t offset,
+                              std::uint64_t bytes) const {
+  if (work.is_inline) return;
+  each_piece(work, offset, bytes, [&](std::uint32_t key, std::uint64_t address, std::uint32_t some) {
+    memory.prefetch_bytes(key, address, some);
+  });
+}
+
 void SendQueue::gather(const SendWork& work, const Memory& memory, std::uint64_t offset, std::uint32_t bytes,
                        std::uint8_t* to) const {
   if (!to) return;

@@ -103,6 +103,8 @@ class SendQueue {
   /// Reads the next WQE. Of one that there cannot be, or whose opcode this NIC has not, `work` has its counter, opcode
   /// and error alone.
   void fetch(SendWork& work);
+  /// Brings nearer the beginning of each of the pieces that such bytes lie in.
+  void prefetch_data(const SendWork& work, const Memory& memory, std::uint64_t offset, std::uint64_t bytes) const;
   /// Copies bytes of the message's data to `to`; `by` may read them (see check()).
   void gather(const SendWork& work, const Memory& memory, std::uint64_t offset, std::uint32_t bytes,
               std::uint8_t* to) const;

@@ -295,10 +295,21 @@ PacketPtr Requester::build(Context& context, const SendWork& work, std::uint8_t 
     at += sizeof *atomic;
   }
   if (info.has(roce::kHasImmDt) || info.has(roce::kHasIeth)) std::memcpy(at, &work.immediate, 4);
-  if (bytes && Core::has_payload(*packet))
+  if (bytes && Core::has_payload(*packet)) {
+    if (bytes >= Memory::kPrefetchedBytes) prefetch_behind(work, offset + bytes, bytes);
     qp_.send_queue.gather(work, core_.memory, offset, bytes, Headers::payload(*packet));
+  }
   core_.finish(*packet);
   return packet;
+}
+
+// Payloads begin on other pages, which the processor does not see coming: while one is copied the beginning of the
+// next, of this message or of the one behind it, is on its way.
+void Requester::prefetch_behind(const SendWork& work, std::uint64_t offset, std::uint32_t bytes) const {
+  if (offset < work.bytes) return qp_.send_queue.prefetch_data(work, core_.memory, offset, bytes);
+  if (current_ == end_ || current_ + 1 == end_) return;
+  const SendWork& next = at(current_ + 1);
+  if (!next.is_read_or_atomic()) qp_.send_queue.prefetch_data(next, core_.memory, 0, bytes);
 }
 
 std::uint8_t Requester::traffic_class() const {

@@ -147,6 +147,7 @@ class Requester {
   bool has_again() const;
   // No NAK has come yet of what is sent from now on.
   void forget_recovery();
+  void prefetch_behind(const SendWork& work, std::uint64_t offset, std::uint32_t bytes) const;
   PacketPtr resend(Context& context);
   std::uint32_t next_hole();
   void count_nak(roce::AethKind kind, roce::NakCode code);
