@@ -9,7 +9,7 @@ for word in "$@"; do
   case $word in -*) sed -n '3,7s/^# //p' "$0"; [[ $word == -h || $word == --help ]] && exit 0 || exit 2 ;; esac
 done
 cd "$(dirname "$0")/.."
-build() {  # PRESET OPTION_OR_TARGET...
+build() {  # PRESET TARGET... [OPTION]
   cmake --preset "$1" > /dev/null
   cmake --build --preset "$1" --target "${@:2}" | { grep -v '^\[\|^ninja: no work' || true; }
 }

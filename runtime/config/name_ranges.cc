@@ -13,6 +13,7 @@ namespace {
 
 // A short range could stand for many long names.
 constexpr std::size_t kRangeBytesMax = 128;
+constexpr std::size_t kToldBytes = 80;  // of one that is wrong
 
 std::string_view digits_of(std::string_view name) {
   const std::size_t last = name.find_last_not_of("0123456789");
@@ -22,8 +23,10 @@ std::string_view digits_of(std::string_view name) {
 }  // namespace
 
 NameRange::NameRange(std::string_view text) : stem_(text) {
-  if (const std::size_t dots = text.find(".."); dots != std::string_view::npos)
-    wrong_ = read(text.substr(0, dots), text.substr(dots + 2));
+  const std::size_t dots = text.find("..");
+  if (dots == std::string_view::npos) return;
+  if (const std::string why = read(text.substr(0, dots), text.substr(dots + 2)); !why.empty())
+    wrong_ = fmt::format("names `{}`, which {}", text.substr(0, kToldBytes), why);
 }
 
 std::string NameRange::read(std::string_view first, std::string_view last) {
@@ -58,10 +61,10 @@ bool expand_ranges(Fields& f, std::string_view field, std::vector<std::string>& 
     const NameRange range(names[item]);
     std::string wrong = range.wrong();
     if (range.size() > 1 && all.size() + range.size() > topology::kNodesOfTopologyMax)
-      wrong = fmt::format("with those before it has more than the {} that a topology may have",
-                          topology::kNodesOfTopologyMax);
+      wrong = fmt::format("names `{}`, which with those before it has more than the {} that a topology may have",
+                          names[item], topology::kNodesOfTopologyMax);
     if (!wrong.empty()) {
-      f.refuse(field, fmt::format("names `{}`, which {}", names[item].substr(0, 80), wrong));
+      f.refuse(field, wrong);
       good = false;
       continue;
     }

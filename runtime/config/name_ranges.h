@@ -16,7 +16,7 @@ namespace rocebox::config {
 class NameRange {
  public:
   explicit NameRange(std::string_view text);
-  /// Why the text is no range, behind the words "names `h0..x1`, which"; empty: it is one.
+  /// Why the text is no range, behind the name of a field: "names `h0..x1`, which ..."; empty: it is one.
   const std::string& wrong() const { return wrong_; }
   std::size_t size() const { return wrong_.empty() ? last_ - first_ + 1 : 0; }
   std::string operator[](std::size_t number) const;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <unordered_map>
 #include <utility>
 
@@ -36,22 +35,22 @@ class Maker {
     wires_.resize(graph_.nodes.size());
   }
 
-  // A row's wires. `read` reads what it says of them, over what wires of hosts or between switches have.
-  void add_row(Fields& f, Explicit::Row& row, const Wire& host, const Wire& trunk, const std::function<void()>& read) {
-    std::vector<config::NameRange> ends;
-    for (std::size_t side = 0; row.between.size() == 2 && side < 2; side++) ends.emplace_back(row.between[side]);
-    const bool of_hosts = is_any_host(ends);
-    row.wire = of_hosts ? host : trunk;
-    read();
-    if (ends.empty()) return fail(f, "between", "must name the two nodes that the wire joins: `[h0, s0]`");
-    for (std::size_t side = 0; side < 2; side++)
-      if (!ends[side].wrong().empty())
-        return fail(f, "between",
-                    fmt::format("names `{}`, which {}", row.between[side].substr(0, 80), ends[side].wrong()));
+  // Of ranges the first and the last name say what all are; add_wires() holds the others against that.
+  bool are_of_hosts(const std::vector<config::NameRange>& ends) const {
+    return std::ranges::any_of(ends, [this](const config::NameRange& names) {
+      return names.size() > 0 && (is_host(names[0]) || is_host(names[names.size() - 1]));
+    });
+  }
+
+  void add_wires(Fields& f, const Explicit::Row& row, const std::vector<config::NameRange>& ends) {
+    if (ends.size() != 2) return fail(f, "between", "must name the two nodes that the wire joins: `[h0, s0]`");
+    for (const config::NameRange& names : ends)
+      if (!names.wrong().empty()) return fail(f, "between", names.wrong());
     // Also of pairs that do not come to a wire: each takes its time.
     pairs_ += ends[0].size() * ends[1].size() * static_cast<std::size_t>(row.count);
     if (pairs_ > kWiresOfTopologyMax)
       return fail(f, "between", fmt::format("makes more than {} wires, which are too many", kWiresOfTopologyMax));
+    const bool of_hosts = are_of_hosts(ends);
     unsigned told = 0;
     for (std::size_t a = 0; a < ends[0].size(); a++)
       for (std::size_t b = 0; b < ends[1].size(); b++)
@@ -72,12 +71,6 @@ class Maker {
   bool is_host(const std::string& name) const {
     const auto found = numbers_.find(name);
     return found != numbers_.end() && graph_.is_host(found->second);
-  }
-  // Of ranges the first and the last name say what all are; add_wires() holds the others against that.
-  bool is_any_host(const std::vector<config::NameRange>& ends) const {
-    return std::ranges::any_of(ends, [this](const config::NameRange& names) {
-      return names.size() > 0 && (is_host(names[0]) || is_host(names[names.size() - 1]));
-    });
   }
 
   bool add_wires(Fields& f, const Explicit::Row& row, bool of_hosts, const std::string& a, const std::string& b) {
@@ -208,15 +201,17 @@ void Explicit::fields(Fields& f) {
          [&](Fields& g, Row& row) {
            g.texts("between", row.between,
                    "the two nodes, or ranges of them, `[h0..h7, s0]`: each of the one is joined to each of the other");
-           maker.add_row(g, row, host, trunk, [&] {
-             g.rate("rate", row.wire.bits_per_second, {kRateMin, kRateMax}, "rate of the wire");
-             g.duration("delay", row.wire.delay, {0, kSecond}, "its delay, one way");
-             g.fraction("loss", row.wire.loss, {0, 1}, "share of packets that it loses");
-             std::int64_t cost = row.wire.cost;
-             g.integer("cost", cost, {1, kCostMax}, "routes take all ways over which the sum of these is the least");
-             row.wire.cost = static_cast<unsigned>(cost);
-             g.integer("count", row.count, {1, kPortsMax}, "such wires, side by side");
-           });
+           std::vector<config::NameRange> ends;
+           for (const std::string& names : row.between) ends.emplace_back(names);
+           row.wire = maker.are_of_hosts(ends) ? host : trunk;
+           g.rate("rate", row.wire.bits_per_second, {kRateMin, kRateMax}, "rate of the wire");
+           g.duration("delay", row.wire.delay, {0, kSecond}, "its delay, one way");
+           g.fraction("loss", row.wire.loss, {0, 1}, "share of packets that it loses");
+           std::int64_t cost = row.wire.cost;
+           g.integer("cost", cost, {1, kCostMax}, "routes take all ways over which the sum of these is the least");
+           row.wire.cost = static_cast<unsigned>(cost);
+           g.integer("count", row.count, {1, kPortsMax}, "such wires, side by side");
+           maker.add_wires(g, row, ends);
          });
   if (f.given("hosts") || f.given("switches") || f.given("wires")) graph = maker.finish();
 }

@@ -66,7 +66,7 @@ class RemotePerftest final : public ClientOrServer {
   std::string what_else() const;
   void on_wc(Host& host, const ibv_wc& wc) override;
   void on_ping(Host& host, const ibv_wc& wc);
-  ConnectionOptions options() const;
+  ConnectionOptions connection_options() const;
   void fill(Host& host);
   bool all_done(Nanos now) const {
     if (latency_) return static_cast<std::int64_t>(times_.size()) == config_.iters;
@@ -115,7 +115,7 @@ bool RemotePerftest::make(Host& host) {
   return true;
 }
 
-ConnectionOptions RemotePerftest::options() const {
+ConnectionOptions RemotePerftest::connection_options() const {
   ConnectionOptions options;
   options.path_mtu = static_cast<std::uint32_t>(config_.mtu);
   options.ack_timeout = static_cast<std::uint8_t>(config_.timeout);
@@ -127,7 +127,7 @@ ConnectionOptions RemotePerftest::options() const {
 }
 
 void RemotePerftest::connect(Host& host) {
-  ConnectionOptions options = this->options();
+  ConnectionOptions options = connection_options();
   if (!make(host)) return end(host, "no room for a queue pair and its memory");
   options.private_data = {reinterpret_cast<const std::uint8_t*>(&own_), sizeof own_};
   if (host.connections().connect(program_, *config_.address, PortSpace::kTcp, port_, qp_, options, id_) != 0)
@@ -149,7 +149,7 @@ std::string RemotePerftest::what_else() const {
 
 // One client; others are rejected, with what this server measures where they measure something else.
 void RemotePerftest::accept(Host& host, const ConnectionEvent& event) {
-  ConnectionOptions options = this->options();
+  ConnectionOptions options = connection_options();
   if (qp_) return void(host.connections().reject(event.id));
   const bool is_same = take(event);
   if (!is_same || !make(host)) {

@@ -73,7 +73,6 @@ TEST(NameRanges, MistakesAreToldOnceWithTheirPlace) {
   }
 }
 
-// All are wrong at once: a few are told, and it does not take long.
 TEST(NameRanges, OfOneThatIsNoneNothingElseIsTold) {
   const std::string fabric = "topology:\n  leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 4}\n" + kRest;
   for (const std::string& text :
@@ -87,6 +86,7 @@ TEST(NameRanges, OfOneThatIsNoneNothingElseIsTold) {
   }
 }
 
+// All are wrong at once: a few are told, and it does not take long.
 TEST(NameRanges, WiresBetweenRangesOfNobodyAreToldBriefly) {
   std::string mistakes;
   sim_test::load(
